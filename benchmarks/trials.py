@@ -46,12 +46,12 @@ def body(trial: dict[str, Any]) -> None:
 
 def empty_trials(count: int, out: Path) -> float:
     """Run trials that do nothing; the seconds that it took."""
-    from ray import tune
-
-    from cluster.output.storage import Storage
     from cluster.tune.known_runs import KnownRuns
     from cluster.tune.live_table import LiveTable
     from cluster.tune.runner import run_trials
+    from ray import tune
+
+    from cluster.output.storage import Storage
 
     config = compose(["policy=fixed", "function=bm25"])
     configs = [json.dumps(config | {"seed": seed}) for seed in range(count)]  # as `cluster.tune.trainable` has them

@@ -54,8 +54,8 @@ def test_the_rule_is_seen_to_be_broken() -> None:
 
 
 FLOORS = (
-    "config", "output", "executors", "plan", "telemetry", "own_process", "pieces", "runs", "pools", "index", "training",
-    "mining", "rollouts", "statistics", "reports", "tune", "jobs", "commands",
+    "config", "output", "executors", "plan", "telemetry", "runs", "pools", "index", "training", "mining", "rollouts",
+    "statistics", "reports", "search", "jobs", "commands",
 )  # fmt: skip
 """The rooms of cluster/, from the bottom up: each imports from those before it alone."""
 NO_RAY = {"config", "output", "plan", "statistics", "reports"}

@@ -28,7 +28,7 @@ REACHED = {
     "cluster/statistics/audit_rates.py": "cluster/commands/test_audit.py",
     "cluster/reports/pool_tables.py": "cluster/commands/test_pool.py",
     "cluster/reports/power_report.py": "cluster/statistics/test_sequential.py",
-    "cluster/tune/pool_run.py": "cluster/commands/test_pool.py",
+    "cluster/pools/pool_runs.py": "cluster/commands/test_pool.py",
     "ranking/frozen.py": "ranking/test_bi_encoder.py",
 }
 """Modules that none of these rules reaches, and the test that runs them."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, NoReturn
 
 from cluster.commands.submit import listen
 from cluster.commands.verbs import VERBS, parse
 from cluster.config.extras import missing_extra
-from cluster.tune.local_workers import LocalWorkers
+from cluster.executors.processes import Processes
 from ranking.errors import BadInput
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from cluster.commands.experiment import Experiment
 
 INTERRUPTED = 130
+WARM_UP = "cluster.training.study_runs:warm_up"
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -67,12 +68,12 @@ def _run_experiment(chosen: argparse.Namespace, console: Console, own_process: b
     resume = getattr(chosen, "resume", None)
     if chosen.verb != "study" or not own_process:
         return run_experiment(chosen.verb, chosen.overrides, resume, console)
-    with closing(LocalWorkers.foreseen(chosen.overrides)) as workers:
+    with Processes.for_command(chosen.overrides, WARM_UP) as workers:
         return run_experiment(chosen.verb, chosen.overrides, resume, console, workers)
 
 
 def run_experiment(
-    verb: str, overrides: Sequence[str], resume: str | None, console: Console, workers: LocalWorkers | None = None
+    verb: str, overrides: Sequence[str], resume: str | None, console: Console, workers: Processes | None = None
 ) -> int:
     """Run a verb that leaves a folder of results.
 

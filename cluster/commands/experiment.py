@@ -28,8 +28,8 @@ from cluster.telemetry.tracking.tracking import Tracking, tracked, trackers
 from ranking.errors import BadInput
 
 if TYPE_CHECKING:
+    from cluster.executors.processes import Processes
     from cluster.runs.artifacts import Artifacts
-    from cluster.tune.local_workers import LocalWorkers
     from pooling.systems.inputs import Rerank
 
 SHARE = 20
@@ -75,7 +75,7 @@ class Experiment(ABC):
     """Whether it continues from a folder, which may come from anywhere."""
     local: bool = False
     """Whether it runs without Ray; set once the work is known."""
-    workers: LocalWorkers | None = None
+    workers: Processes | None = None
     """Other processes that were started for it, if any."""
 
     def __init__(self, options: Mapping[str, Any], storage: Storage | None) -> None:

@@ -13,6 +13,9 @@ from cluster.commands.experiment import Experiment, Work
 from cluster.config.compose import compose
 from cluster.config.groups import CHOICES
 from cluster.config.validate import check_pooling
+from cluster.executors.local import LocalExecutor
+from cluster.executors.resources import check_bundle, cores, may_grow
+from cluster.executors.task import Executor, Retry
 from cluster.output.manifest import CONFIG
 from cluster.output.result_store import outdated_lines
 from cluster.output.storage import Storage, new_place
@@ -20,9 +23,13 @@ from cluster.plan.pool import PoolPlan
 from cluster.plan.pool_methods import Variant, split, variants
 from cluster.plan.size import TURNS, pool_seconds, saved
 from cluster.plan.sweep import key_of
+from cluster.pools.pool_runs import StoredPools, resources_of, task_of
 from cluster.pools.sources import NamedPool, changed_files, file_digests, open_pools
 from cluster.pools.trial import plan_trial, trial_store
+from cluster.telemetry.live_table import LiveTable
+from cluster.telemetry.run_watch import RunWatch, raise_unwritable
 from cluster.telemetry.tracking.tracking import Tracking
+from cluster.telemetry.training_metrics import study_of
 from pooling.simulation import needs_of
 from ranking.errors import BadInput
 
@@ -152,12 +159,31 @@ class PoolExperiment(Experiment):
                 raise BadInput(what, self.plan.storage.place, "put it back, or start another")
 
     def execute(self, console: Console, tracking: Tracking | None) -> None:
-        pools = {pool.name: pool.pool for pool in self.pools}
+        plan = self.plan
+        tasks = [task_of(trial, plan.storage, plan.config) for trial in self.waiting]
+        retry = Retry(errors=plan.config["retries"])
+        with LiveTable(console, len(tasks) + self.ready, self.ready, "area", "seed") as table:
+            watch = RunWatch(table, study_of(plan.storage.place), tracking)
+            for done in self._executor().run(tasks, watch=watch, retry=retry):
+                raise_unwritable(done)
+            watch.record_states()
+        self._errors = watch.errors
+
+    def _executor(self) -> Executor:
+        """Return what runs the trials: threads of this process, for the compiled loops let go of Python; or trials."""
+        config, used = self.plan.config, {trial.pool for trial in self.waiting}
+        pools = {pool.name: pool.pool for pool in self.pools if pool.name in used}
         if self.local:
-            from cluster.tune.local_pool import run_here as run
-        else:
-            from cluster.tune.pool import run_on_tune as run
-        self._errors = run(self.waiting, pools, self.plan, self.ready, console, tracking)
+            threads = config["concurrent"] or max(1, int(cores() // max(1, config["cpu"])))
+            return LocalExecutor(threads, shared={"pools": pools})
+        import ray
+
+        from cluster.executors.tune import TuneExecutor
+
+        if not may_grow(config["address"]):
+            check_bundle(resources_of(config).bundle(), ray.cluster_resources(), "a method")
+        stored = StoredPools({name: ray.put(pool) for name, pool in pools.items()})
+        return TuneExecutor(self.plan.storage, {"pools": stored}, config["concurrent"], name="PoolRun")
 
     def renew(self) -> None:
         from cluster.reports.pool_report import pool_report

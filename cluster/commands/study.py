@@ -13,13 +13,15 @@ from rich.markup import escape
 from cluster.commands.experiment import Experiment, Work
 from cluster.commands.study_end import StudyEnd
 from cluster.config.agents import checkpoint_of, learner_of
-from cluster.config.build import as_node
+from cluster.config.build import as_node, build
 from cluster.config.compose import compose
 from cluster.config.groups import CHOICES
 from cluster.config.renamed import refuse_renamed
 from cluster.config.schema import SHAPES
 from cluster.config.trust import check_classes
 from cluster.config.validate import check_shape
+from cluster.executors.local import LocalExecutor
+from cluster.executors.task import Executor, Once, Retry, Task
 from cluster.index.attach import live_functions, served_functions
 from cluster.output.event_log import EventLog
 from cluster.output.manifest import CONFIG
@@ -32,15 +34,19 @@ from cluster.plan.study import StudyPlan
 from cluster.plan.sweep import Planned, Point, given_seeds, identity, key_of
 from cluster.runs.rerank import rerank
 from cluster.runs.results import run_store
+from cluster.search.time_budget import TimeBudget, seconds_of
+from cluster.telemetry.live_table import LiveTable
+from cluster.telemetry.run_watch import RunWatch, raise_unwritable
 from cluster.telemetry.tracking.tracking import Tracking, as_override_of, as_overrides
-from cluster.tune.time_budget import TimeBudget, seconds_of
+from cluster.telemetry.training_metrics import study_of
+from cluster.training.study_runs import capacity_of, check_resources, task_of
 from ranking.collections.collection import Collection
 from ranking.errors import BadInput
 
 if TYPE_CHECKING:
-    from cluster.tune.decided_runs import DecidedRuns
-    from cluster.tune.optuna_runs import OptunaRuns
-    from cluster.tune.search_scheduler import SearchScheduler
+    from cluster.search.decided_runs import DecidedRuns
+    from cluster.search.optuna_runs import OptunaRuns
+    from cluster.search.schedulers import EarlyStopping
 
 
 BESIDE = Path("../shared/data")
@@ -105,9 +111,9 @@ class StudyExperiment(Experiment):
 
     def prepare(self, console: Console) -> Work:
         from cluster.executors.object_store import largest_and_all
-        from cluster.tune.decided_runs import DecidedRuns
-        from cluster.tune.optuna_runs import OptunaRuns
-        from cluster.tune.wanted_agents import with_agents
+        from cluster.rollouts.wanted_agents import with_agents
+        from cluster.search.decided_runs import DecidedRuns
+        from cluster.search.optuna_runs import OptunaRuns
 
         plan = self.plan
         self.artifacts = artifacts = self.artifacts_of(console, rerank)
@@ -185,7 +191,7 @@ class StudyExperiment(Experiment):
             total += times * seconds
         return saved(total)
 
-    def _scheduler(self, known: Sequence[Planned], planned: Sequence[Planned | Point]) -> SearchScheduler | None:
+    def _scheduler(self, known: Sequence[Planned], planned: Sequence[Planned | Point]) -> EarlyStopping | None:
         """What stops runs of the search, where that is asked for.
 
         Args:
@@ -195,7 +201,7 @@ class StudyExperiment(Experiment):
         Raises:
             BadInput: where no run is of a search.
         """
-        from cluster.tune.search_scheduler import SearchScheduler, of_log, schedulers_of, stoppers_of
+        from cluster.search.schedulers import EarlyStopping, read_log, schedulers_of, stoppers_of
 
         options, artifacts = self.plan.options, self.artifacts
         asked = [key for key in ("trial_scheduler", "stoppers") if options.get(key)]
@@ -204,8 +210,8 @@ class StudyExperiment(Experiment):
         if not any(each.drawn if isinstance(each, Planned) else each.intervals for each in planned):
             what = f"{asked[0]} would stop runs that are compared by their seeds, for what they reach"
             raise BadInput(what, remedy="leave it out, or search: 'optimizer.lr=tag(log,interval(1e-4,1e-2))'")
-        stopped, reached = of_log(EventLog.read(self.plan.storage))
-        scheduler = SearchScheduler(
+        stopped, reached = read_log(EventLog.read(self.plan.storage))
+        scheduler = EarlyStopping(
             schedulers_of(options.get("trial_scheduler")),
             stoppers_of(options.get("stoppers", [])),
             stopped,
@@ -250,25 +256,80 @@ class StudyExperiment(Experiment):
         _check_collections(self.collections.values(), before["collections"], self.plan.storage.place)
 
     def execute(self, console: Console, tracking: Tracking | None) -> None:
-        from cluster.tune.decided_runs import DecidedRuns
+        from cluster.search.decided_runs import DecidedRuns
 
         plan = self.plan
-        self._budget = TimeBudget(plan.options.get("time_budget"))
+        finished = self.scheduler.finished if self.scheduler else None
+        self._budget = budget = TimeBudget(plan.options.get("time_budget"), finished)
         if isinstance(self.proposals, DecidedRuns):
             self.proposals.start(None if tracking is None else tracking.events)
         if self.missing:
-            from cluster.tune.agents import learn_agents
+            from cluster.rollouts.study_agents import learn_agents
 
             learn_agents(self.missing, plan.storage, plan.options, self.artifacts, console, tracking)
             self.artifacts.make([each.config for each in _distinct(self.waiting)])
-        from cluster.tune.study_work import StudyWork
+        stored: dict[str, Any] = {}
+        executor = self._executor(stored)
+        sources: list[list[Task] | OptunaRuns | DecidedRuns] = []
+        if self.waiting:
+            sources.append([self._task_of(planned, stored) for planned in self.waiting])
+        proposals, before = self.proposals, self.proposals.finished
+        if proposals.total > before:
+            for planned in proposals.examples():
+                self._task_of(planned, stored)
+            proposals.task_of = lambda planned: task_of(planned, self.artifacts, plan.storage)
+            sources.append(proposals)
+        others = self.ready + len(self.waiting) - before
+        measure = self._known[0].config["validation"]["measure"]
+        with LiveTable(console, others + proposals.total, self.ready, measure) as table:
+            proposals.on_total = lambda count: setattr(table, "total", others + count)
+            stopped = self.scheduler.stopped if self.scheduler else None
+            watch = RunWatch(table, study_of(plan.storage.place), tracking, stopped=stopped)
+            retry = Retry(errors=plan.options["retries"])
+            for source in sources:
+                for done in executor.run(source, watch=watch, retry=retry, stop=budget.spent):
+                    raise_unwritable(done)
+            watch.record_states()
+        self._errors = watch.errors
 
+    @property
+    def _known(self) -> list[Planned]:
+        """All runs that wait, and one per method whose runs are proposed later."""
+        return [*self.waiting, *self.proposals.examples()]
+
+    def _task_of(self, planned: Planned, stored: dict[str, Any]) -> Task:
+        """Return the task of a run, whose parts are put into Ray's object store unless it runs here."""
+        task = task_of(planned, self.artifacts, self.plan.storage)
+        if not self.local:
+            missing = {name: key for name, key in task.arguments["keys"].items() if key not in stored}
+            stored.update(self.artifacts.share(planned.config, missing))
+        return task
+
+    def _executor(self, stored: dict[str, Any]) -> Executor:
+        """Return what runs the study.
+
+        Args:
+            stored: references to parts in Ray's object store by key, filled in later.
+        """
+        from cluster.runs.opened_parts import OpenedParts
+
+        options = self.plan.options
         if self.local:
-            from cluster.tune.local_study import run_here as run
-        else:
-            from cluster.tune.trainable import run_on_tune as run
-        left = (self.waiting, self.proposals, self.ready, self.artifacts, self._budget)
-        self._errors = run(StudyWork(plan, *left, console, tracking, self.scheduler, self.workers))
+            workers = None if self.scheduler else self.workers  # early stopping depends on the order
+            if workers is not None and options["concurrent"] is not None:
+                workers.keep(options["concurrent"] - 1)
+            shared = {"opened": Once("cluster.runs.opened_parts:OpenedParts")}
+            return LocalExecutor(1, workers, shared, self.scheduler, {"opened": OpenedParts(artifacts=self.artifacts)})
+        from cluster.executors.tune import TuneExecutor
+
+        configs = [planned.config for planned in self._known]
+        check_resources(configs, options["address"])
+        callbacks = callbacks_of(options.get("callbacks", []))
+        capacity = capacity_of(configs, options["address"])
+        shared_parts = {"opened": OpenedParts(stored)}
+        return TuneExecutor(
+            self.plan.storage, shared_parts, options["concurrent"], capacity, self.scheduler, callbacks, "StudyRun"
+        )
 
     def renew(self) -> None:
         runs = list({each.name: each for each in [*self.runs, *self.proposals.proposed]}.values())
@@ -285,7 +346,6 @@ class StudyExperiment(Experiment):
             end.renew(self.artifacts)
 
     def finalize(self, console: Console) -> int:
-
         # A search over few whole numbers may come back to one: it is the same run, and counts once.
         runs = list({each.name: each for each in [*self.runs, *self.proposals.proposed]}.values())
         errors = self._errors
@@ -306,6 +366,23 @@ def _options(overrides: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any]]:
         check_classes(options[key])
     name, design = options.pop(CHOICES)["experiment"], options.pop("experiment")
     return {"experiment": name, **options}, design
+
+
+def callbacks_of(nodes: Sequence[Any]) -> list[Any]:
+    """Build the user's callbacks, each named by the path of its class, or by its `_target_` and options.
+
+    Raises:
+        BadInput: if there is no such class, or it is no callback of Ray Tune.
+    """
+    from ray.tune import Callback
+
+    callbacks = []
+    for node in (as_node(each) for each in nodes):
+        callback = build(node, "callbacks")
+        if not isinstance(callback, Callback):
+            raise BadInput("is no callback of Ray Tune", node["_target_"], "subclass ray.tune.Callback")
+        callbacks.append(callback)
+    return callbacks
 
 
 def _lacks(options: dict[str, Any]) -> bool:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.text import Text
 
+from cluster.executors.processes import in_process
 from cluster.output.storage import Storage
-from cluster.own_process import in_own_process
 from cluster.plan.sweep import Planned
 from cluster.runs.results import run_store
 from cluster.runs.stop import Stop
@@ -83,14 +83,14 @@ class StudyEnd:
 
     def renew_apart(self) -> None:
         """`renew`, in a process of its own."""
-        in_own_process(_renew, self)
+        in_process(f"{__name__}:_renew", {"end": self})
 
     def finalize_apart(self, console: Console) -> int:
         """`finalize`, in a process of its own, which makes or finds by itself what it needs."""
         look = {"width": console.width, "force_terminal": console.is_terminal, "color_system": console.color_system}
-        failed, said = in_own_process(_finalize, self, look)
-        console.print(Text.from_ansi(said), end="", soft_wrap=True)
-        return failed
+        failed, printed = in_process(f"{__name__}:_finalize", {"end": self, "look": look})
+        console.print(Text.from_ansi(printed), end="", soft_wrap=True)
+        return int(failed)
 
 
 def _renew(end: StudyEnd) -> None:

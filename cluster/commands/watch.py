@@ -15,7 +15,7 @@ from cluster.output.event_log import EventLog
 from cluster.output.lock import is_held
 from cluster.output.manifest import read_config, verb_of
 from cluster.output.storage import Storage
-from cluster.tune.live_table import LiveTable
+from cluster.telemetry.live_table import LiveTable
 
 EVERY = 1.0
 """Seconds between two reads of the log."""

@@ -143,7 +143,7 @@ PARTS: dict[str, dict[str, str]] = {
         "wandb": "cluster.telemetry.tracking.wandb.WandB",
     },
     "trial_scheduler": {
-        "hyperband": "cluster.tune.hyperband.SeededHyperBand",
+        "hyperband": "cluster.search.hyperband.SeededHyperBand",
     },
     "until": {
         "converged": "rl.plateau.Plateau",

@@ -43,6 +43,7 @@ class LocalExecutor:
         processes: warm processes that run further tasks at once (`cluster.executors.processes`).
         shared: further keyword arguments of every body; each `Once` is built once per process.
         scheduler: stops tasks by what they report; with `threads=1` and no `processes`.
+        here: values that replace shared ones in this process.
     """
 
     def __init__(
@@ -51,9 +52,10 @@ class LocalExecutor:
         processes: Processes | None = None,
         shared: Mapping[str, Any] | None = None,
         scheduler: Scheduler | None = None,
+        here: Mapping[str, Any] | None = None,
     ) -> None:
         self.threads, self.processes, self.scheduler = threads, processes, scheduler
-        self.shared = shared or {}
+        self.shared, self.here = shared or {}, here or {}
         self._built: dict[str, Any] | None = None
         self._lock, self._over = threading.RLock(), threading.Event()
 
@@ -100,7 +102,7 @@ class LocalExecutor:
         """Run a task in this process, again after errors of its own."""
         with self._lock:
             watch.started(task)
-            self._built = built(self.shared) if self._built is None else self._built
+            self._built = built({**self.shared, **self.here}) if self._built is None else self._built
         for left in reversed(range(retry.errors + 1)):
             body = bound(task, self._built, Context(lambda report: self._report(task.key, report, watch)))
             try:

@@ -22,7 +22,7 @@ class LossLines(Watch):
         """Print that a task runs again."""
         self._print(f"the process of {self.kind} {key} was lost; the {self.kind} runs again")
 
-    def moved(self, key: str) -> None:
+    def moved(self, key: str, reason: str) -> None:
         """Print that a task continues elsewhere."""
         self._print(f"the machine of {self.kind} {key} will be taken away; the {self.kind} continues elsewhere")
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 import queue
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from types import TracebackType
 from typing import Any, Self
 
+from cluster.executors.resources import cores
 from cluster.executors.task import Report, Task
 
 BOOT = (
@@ -20,6 +22,10 @@ BOOT = (
     "main(int(sys.argv[1]), sys.argv[3])"
 )
 """Runs the worker with the module path of this process. The working folder is on it only if it is on ours."""
+
+
+MOST = 3
+"""Processes of a study next to its own: each takes 300 MiB, and they are for work of seconds."""
 
 
 class ProcessLost(ChildProcessError):
@@ -120,6 +126,25 @@ class Processes:
         self._idle: queue.SimpleQueue[WarmProcess | None] = queue.SimpleQueue()
         if caller:
             self._idle.put(None)
+
+    @classmethod
+    def for_command(cls, overrides: Sequence[str], warm_up: str) -> Self:
+        """Start processes for a study of which only the command line is known.
+
+        They import what trains rankers while this process reads, plans and prepares. A study on a cluster has none, and
+        one with `concurrent=N` at most N including this process.
+
+        Args:
+            overrides: the command's overrides.
+            warm_up: see `WarmProcess`.
+        """
+        elsewhere = "RAY_ADDRESS" in os.environ or any(
+            text == "local=false" or text.startswith("address=") for text in overrides
+        )
+        requested = [text.removeprefix("concurrent=") for text in overrides if text.startswith("concurrent=")]
+        # Anything else is refused later, or is null.
+        most = int(requested[-1]) - 1 if requested and requested[-1].isdecimal() else MOST
+        return cls(0 if elsewhere else max(0, min(cores() - 1, MOST, most)), warm_up)
 
     def __len__(self) -> int:
         return len(self._starting) + len(self._started)

@@ -97,7 +97,7 @@ class RayExecutor:
                 lost = error is not None and _is_loss(error)
                 places.ended(ref, lost)
                 if error is not None and _is_draining(error):
-                    watch.moved(task.key)
+                    watch.moved(task.key, str(error))
                     again.append(task)
                     continue
                 if error is not None and lost and losses.give_up(task.key):
@@ -209,17 +209,19 @@ def _answer(task: Task, shared: Mapping[str, Any]) -> Answer:
     from cluster.executors.drain import leave
 
     try:
-        task = replace(task, arguments={name: _dereferenced(value) for name, value in task.arguments.items()})
-        return bound(task, shared, Context(leave=leave))(), None
+        return bound(dereferenced(task), shared, Context(leave=leave))(), None
     except Exception as error:
         return None, portable(error)
 
 
-def _dereferenced(value: Any) -> Any:
-    """Return what `RayExecutor.share` has stored."""
+def dereferenced(task: Task) -> Task:
+    """Return the task with the values that `share` has stored as arguments."""
     import ray
 
-    return ray.get(value) if isinstance(value, ray.ObjectRef) else value
+    arguments = {
+        name: ray.get(value) if isinstance(value, ray.ObjectRef) else value for name, value in task.arguments.items()
+    }
+    return replace(task, arguments=arguments)
 
 
 def _stored(shared: Mapping[str, Any]) -> dict[str, Any]:

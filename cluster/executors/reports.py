@@ -1,4 +1,4 @@
-"""Names the entries of a training's reports that executors read."""
+"""Names the entries of reports that executors read."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ STEP = "epoch"
 """How far a task is, in any unit. `fold` and `max_epochs` belong to it."""
 VALUE = "validation"
 """What it has reached at that step."""
+AGAIN, ERROR, FINAL = "again", "error", "final"
+"""In reports to Ray Tune: the pickled error after which a body is run again, or with which it ended; the last one."""
 
 
 def step_of(report: Mapping[str, Any]) -> int:

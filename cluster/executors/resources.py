@@ -10,6 +10,8 @@ from typing import Any
 from ranking.errors import BadInput
 
 GB = 1e9
+WAITING = float(1 << 28)
+"""Bytes that a trial's own process is counted with while its workers train."""
 
 
 @dataclass(frozen=True)
@@ -21,6 +23,8 @@ class Resources:
         memory: bytes to reserve; None reserves nothing.
         custom: resources of the cluster's nodes, by name.
         here: whether the task must run on this machine.
+        beside: what else of the cluster it takes, one mapping per process (Ray Tune).
+        strategy: how Ray places these, e.g. PACK or SPREAD.
     """
 
     cpu: float = 1
@@ -28,12 +32,24 @@ class Resources:
     memory: float | None = None
     custom: Mapping[str, float] = field(default_factory=dict)
     here: bool = False
+    beside: tuple[Mapping[str, float], ...] = ()
+    strategy: str = "PACK"
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> Resources:
         """Read the options `cpu`, `gpu`, `memory` (in GB) and `custom`."""
         memory = options["memory"] * GB if options["memory"] else None
         return cls(options["cpu"], options["gpu"], memory, options["custom"] or {})
+
+    @classmethod
+    def of_run(cls, options: Mapping[str, Any]) -> Resources:
+        """Read a run's `resources`. If it has several workers, which Ray Train places, its own process takes little."""
+        return cls.of(options) if options["workers"] == 1 else cls(cpu=0, memory=WAITING)
+
+    def bundle(self) -> dict[str, float]:
+        """Return what it takes, by Ray's names."""
+        memory = {"memory": self.memory} if self.memory else {}
+        return {"CPU": self.cpu, "GPU": self.gpu, **memory, **self.custom}
 
     def ray_options(self) -> dict[str, Any]:
         """Return the options of a Ray task or actor."""
@@ -49,10 +65,6 @@ class Resources:
             node = ray.get_runtime_context().get_node_id()
             options["scheduling_strategy"] = NodeAffinitySchedulingStrategy(node, soft=False)
         return options
-
-
-WAITING = float(1 << 28)
-"""Bytes that a trial's own process is counted with while its workers train."""
 
 
 def cores() -> int:

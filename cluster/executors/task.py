@@ -38,6 +38,7 @@ class Task:
         resources: what it takes of a machine.
         needs: keys of the tasks that must end first.
         label: its name on Ray's dashboard; the key if it is empty.
+        facts: what a `Watch` may show of it.
     """
 
     key: str
@@ -46,6 +47,7 @@ class Task:
     resources: Resources = field(default_factory=Resources)
     needs: frozenset[str] = frozenset()
     label: str = ""
+    facts: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -154,8 +156,11 @@ class Watch:
     def retrying(self, key: str, error: Exception) -> None:
         """A task is run again after an error, or `TaskLost`."""
 
-    def moved(self, key: str) -> None:
+    def moved(self, key: str, reason: str) -> None:
         """A task continues on another machine, because its own will be taken away."""
+
+    def tick(self) -> None:
+        """Is called every now and then while tasks run."""
 
     def ended(self, done: Done) -> None:
         """A task has ended."""

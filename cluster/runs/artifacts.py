@@ -1,7 +1,7 @@
-"""Makes once what runs need of a collection: encoded texts, candidates, ranked lists.
+"""Makes the parts that runs need of a collection: encoded texts, candidates, ranked lists.
 
-Each part has a key, the digest of all that it depends on. A part is built at most once: it is cached on
-disk under its key, and a study puts it into Ray's object store once for all the runs that share it.
+A part has a key, the digest of everything that it depends on. It is made at most once: it is cached on disk under its
+key, and a study puts it into Ray's object store once for all runs that share it.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 from cluster.config.agents import checkpoint_of
 from cluster.config.build import build
 from cluster.config.validate import check_run
+from cluster.executors.pieces import run_pieces
 from cluster.output.cache import cache_of
 from cluster.output.file_lock import file_lock
 from cluster.output.storage import Storage
-from cluster.pieces.tasks import run_pieces
 from cluster.runs.agent_file import agent_content, agent_of, read_agent
 from cluster.runs.collections import Collections
 from cluster.runs.part_keys import keys_of, provenance
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pooling.systems.inputs import Rerank
     from ranking.sources import Sources
 
-SAID = {
+MESSAGES = {
     "base": "encoding texts",
     "tokens": "tokenizing texts",
     "validation": "ranking for validation",
@@ -43,17 +43,17 @@ SAID = {
     "candidates": "describing the candidates for the agent",
     "evaluate": "reading a collection to be measured on",
 }
-"""What is being made, for people who wait; lists say what they rank."""
+"""What is printed while a part is made. The message of a list names what it ranks."""
 
 
 @dataclass
 class Artifacts:
-    """Makes the parts of configurations, remembering what they share.
+    """Makes the parts of configurations, and remembers what they share.
 
     Args:
-        note: told what is being made, for people who wait.
-        rerank: as `Collections` has it; whoever finds such judgements made needs none.
-        lock: held while one is made, so that processes that want the same make it once.
+        note: receives a message per part that is made.
+        rerank: see `cluster.runs.collections.Collections`; not needed if such judgements exist already.
+        lock: is held while a part is made, so that processes that need the same part make it once.
     """
 
     note: Callable[[str], None] = lambda line: None
@@ -65,11 +65,11 @@ class Artifacts:
         self._sources: dict[str, Sources] = {}
 
     def collection(self, config: dict[str, Any]) -> Collection:
-        """The collection of a configuration."""
+        """Return the collection of a configuration."""
         return self._collections.of(config)
 
     def other(self, config: dict[str, Any], name: str) -> Collection:
-        """One of the collections that are measured on besides the configuration's own."""
+        """Return a further collection that a configuration is measured on."""
         return self._collections.other(config, name)
 
     def open_all(self, config: dict[str, Any]) -> None:
@@ -77,34 +77,34 @@ class Artifacts:
         self._collections.open_all(config)
 
     def make(self, configs: Iterable[dict[str, Any]], only: Sequence[str] | None = None) -> None:
-        """Have made at once what the cache lacks of these. Nothing to do here, where it is made when it is asked for.
+        """Make what the cache lacks, in parallel if possible. Does nothing here: `part` makes a part when it is needed.
 
         Args:
-            configs: of runs.
-            only: names of the parts that are wanted besides collections; None: all.
+            configs: the configurations of runs.
+            only: names of the parts to make in addition to collections; None makes all.
         """
 
     def share(self, config: dict[str, Any], keys: Mapping[str, str]) -> dict[str, Any]:
-        """References to parts in Ray's object store, by their keys.
+        """Put parts into Ray's object store, and return references by key.
 
         Args:
-            config: of a run.
-            keys: of the parts that are wanted, by their names.
+            config: a run's configuration.
+            keys: the keys of the parts, by name.
         """
         import ray
 
         return {key: ray.put(self.part(config, name)) for name, key in keys.items()}
 
     def keys(self, config: dict[str, Any]) -> dict[str, str]:
-        """The name and key of each part of a configuration, cheaply: nothing but the collection is read."""
+        """Return the key of each part of a configuration, by name. This is cheap: only the collection is read."""
         return keys_of(config, self._collections)
 
     def provenance(self, config: dict[str, Any]) -> dict[str, str]:
-        """All that a run's result is made of besides its configuration (`cluster.runs.part_keys`)."""
+        """Return what a run's result depends on in addition to its configuration (`cluster.runs.part_keys`)."""
         return provenance(config, self._collections)
 
     def part(self, config: dict[str, Any], name: str) -> Part:
-        """One part, from the cache or made now."""
+        """Return one part, from the cache or newly made."""
         if name == "agent":
             return read_agent(checkpoint_of(config) or "")
         if name == "base" and (absent := build(config["vectors"], "vectors").stand_in()):
@@ -113,7 +113,7 @@ class Artifacts:
         part = cached_part(name, place)
         if part is None:
             with self.lock(place):
-                part = cached_part(name, place)  # whoever was first may have made it
+                part = cached_part(name, place)  # another process may have made it meanwhile
                 if part is None:
                     part = self._make(config, name)
                     Storage(str(place.parent), "cache").write(place.name, to_bytes(part))
@@ -121,22 +121,22 @@ class Artifacts:
         return part
 
     def parts(self, config: dict[str, Any]) -> dict[str, Any]:
-        """All parts of a configuration, by name."""
+        """Return all parts of a configuration, by name."""
         return {name: self.part(config, name) for name in self.keys(config)}
 
     def check(self, configs: Iterable[dict[str, Any]]) -> None:
-        """See that options of runs are good, and go together (`cluster.config.validate.check_run`).
+        """Check the options of runs, alone and together (`cluster.config.validate.check_run`).
 
         Raises:
-            BadInput: where they are not.
+            BadInput: if one is wrong.
         """
         for config in configs:
             check_run(config, agent_of(config))
 
     def bytes_of(self, config: dict[str, Any]) -> dict[str, int]:
-        """What each part of a configuration takes in memory, by its key: about what it takes in the cache.
+        """Return the bytes of each part of a configuration, by key. It takes about as much memory as disk.
 
-        Parts that are not there yet are made.
+        Parts that do not exist yet are made.
         """
         sizes = {}
         for name, key in self.keys(config).items():
@@ -150,7 +150,7 @@ class Artifacts:
         return sizes
 
     def sources(self, config: dict[str, Any], base: Base) -> Sources:
-        """What functions of a configuration rank with; remembered, since several ask for them."""
+        """Return what the functions of a configuration rank with. It is remembered, because several need it."""
         from ranking.sources import Sources
 
         key = self.keys(config)["base"]
@@ -160,24 +160,24 @@ class Artifacts:
         return self._sources[key]
 
     def place(self, config: dict[str, Any], key: str) -> Path:
-        """The file of a part, by its key."""
+        """Return the file of a part."""
         return cache_of(config) / "parts" / f"{key}.safetensors"
 
     def _make(self, config: dict[str, Any], name: str) -> Part:
         from cluster.runs.making import make_part
 
-        self.note(said_of(config, name))
+        self.note(message_of(config, name))
         return make_part(self, config, name)
 
 
-def said_of(config: dict[str, Any], name: str | None) -> str:
-    """What people are told while a part is made; None: the collection."""
+def message_of(config: dict[str, Any], name: str | None) -> str:
+    """Return what is printed while a part is made, or the collection if the name is None."""
     kind, _, which = (name or "").partition(":")
-    return SAID.get(kind, f"ranking: {which}") if name else f"reading {config['choices']['collection']}"
+    return MESSAGES.get(kind, f"ranking: {which}") if name else f"reading {config['choices']['collection']}"
 
 
 def cached_part(name: str, place: Path) -> Part | None:
-    """A part from its file; None where there is none, or it is cut short by a full disk or a kill of old."""
+    """Return a part from its file. None if there is no file, or if it is truncated by a full disk or a kill."""
     if not at_hand(place):
         return None
     from cluster.runs.parts import restored

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cluster.config.build import build
+from cluster.executors.pieces import run_pieces, run_pieces_here
 from cluster.output.cache import cache_of
 from cluster.output.file_lock import file_lock
-from cluster.pieces.tasks import run_pieces, run_pieces_here
 from cluster.runs.file_contents import content_of
 from cluster.runs.measured_on import collections_of
 from ranking.backing import BackedPath

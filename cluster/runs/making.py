@@ -1,4 +1,4 @@
-"""Makes each kind of part that runs share: the Python behind `Artifacts.part` where the cache lacks one."""
+"""Makes each kind of part that runs share, for `Artifacts.part` if the cache lacks one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from cluster.config.build import build
-from cluster.pieces.tasks import run_pieces
+from cluster.executors.pieces import run_pieces
 from cluster.runs.agent_file import documents_of
 from cluster.runs.bm25_shards import bm25_in_shards
 from cluster.runs.part_keys import nearest_part, state_of, tokenization_of, validation_origin, validation_parts
@@ -36,7 +36,7 @@ from sampling.teacher import teacher_scores
 
 
 class Opener(Protocol):
-    """What a part is made with: `Artifacts`, which opens the others or has them made."""
+    """Opens or makes the other parts that a part is made from: `Artifacts`."""
 
     @property
     def note(self) -> Callable[[str], None]: ...
@@ -49,7 +49,7 @@ class Opener(Protocol):
 
 
 def make_part(artifacts: Opener, config: dict[str, Any], name: str) -> Part:
-    """Make one part of a configuration; those that it is made of are opened, or made as well."""
+    """Make one part of a configuration. The parts that it needs are opened, or made too."""
     kind, _, which = name.partition(":")
     if kind == "base":
         return _base(artifacts, config)
@@ -118,31 +118,31 @@ def _tokens(artifacts: Opener, config: dict[str, Any], tokenization: Tokenizatio
 
 
 def _lists(artifacts: Opener, config: dict[str, Any], name: str, sources: Sources, base: Base) -> Lists:
-    """A function's lists, guarded: by a ranker, which takes its time, those of training queries alone."""
+    """Return a function's guarded lists. A guard's ranker is slow, so it guards only lists of training queries."""
     function, guard = build(config["function"][name]), build(config["sampling"]["guard"], "sampling.guard")
     if isinstance(function, Bm25Function) and name in bm25_in_shards(config):
-        sources.bm25(function.options, function.shards)  # counted now, and searched while rankers train
+        sources.bm25(function.options, function.shards)  # indexed now, and searched while rankers train
         return Lists(None, GuardedDocuments.joined([]))
     if guard.ranker is None:
         return Lists(*negatives_lists(function, sources, guard))
-    asked = np.unique(np.concatenate([split.train for split in base.splits]))
-    found, guarded = negatives_lists(function, sources, guard, asked)
-    if found is None:
+    queries = np.unique(np.concatenate([split.train for split in base.splits]))
+    of_queries, guarded = negatives_lists(function, sources, guard, queries)
+    if of_queries is None:
         return Lists(None, guarded)
     artifacts.note(
         f"{name}: the guard's ranker dropped {guarded.total:,} documents of the lists, and would have dropped "
         f"{guarded.relevant:,} that are judged relevant"
     )
-    shape = (len(base.encoded.queries), found.documents.shape[1])
+    shape = (len(base.encoded.queries), of_queries.documents.shape[1])
     lists = RankedLists(np.full(shape, -1, np.int32), np.full(shape, -np.inf, np.float32))
-    lists.documents[asked], lists.scores[asked] = found.documents, found.scores
+    lists.documents[queries], lists.scores[queries] = of_queries.documents, of_queries.scores
     return Lists(lists, guarded)
 
 
 def _teacher(artifacts: Opener, config: dict[str, Any], sources: Sources, base: Base) -> PairScores:
-    """A teacher's scores of what a run may show: relevant documents and the functions' lists."""
-    shown = [artifacts.part(config, f"function:{name}") for name in config["function"]]
-    lists = [each.lists for each in shown if isinstance(each, Lists) and each.lists is not None]
+    """Return a teacher's scores of the documents that a run may show: relevant ones and the functions' lists."""
+    parts = [artifacts.part(config, f"function:{name}") for name in config["function"]]
+    lists = [part.lists for part in parts if isinstance(part, Lists) and part.lists is not None]
     queries = np.unique(np.concatenate([split.train for split in base.splits]))
     return teacher_scores(build(config["teacher"], "teacher"), sources, queries, lists)
 

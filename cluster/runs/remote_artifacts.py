@@ -1,9 +1,9 @@
-"""Has collections and parts made in Ray tasks, so that a study's own process holds none of them.
+"""Makes collections and parts in Ray tasks, so that a study's process holds none of them.
 
-Where a Ray is there already, a task makes each one that the cache lacks, as soon as what it is made of is there, and
-others open its file. Machines that see neither the cache nor the user's files can't: then this process does it itself,
-as where there is no Ray. Options are checked and keys are told by a task on this machine, so that this process imports
-nothing of what trains rankers: torch and Numba would take half of its memory.
+On a cluster a task makes each part that the cache lacks, as soon as the parts that it needs exist, and others open its
+file. Machines that see neither the cache nor the user's files can't: then this process makes them, as without Ray. A
+task on this machine checks options and computes keys, so that this process does not import what trains rankers: torch
+and Numba would take half of its memory.
 """
 
 from __future__ import annotations
@@ -15,11 +15,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from cluster.executors.lost_process import MAX_FAILURES_WITHOUT_PROGRESS
+from cluster.executors.limits import MAX_RESTARTS, POLL_S
+from cluster.executors.ray_tasks import RayExecutor
+from cluster.executors.resources import Resources
+from cluster.executors.task import Done, Listed, Task, Wait
 from cluster.output.file_lock import Busy, file_lock
-from cluster.runs.artifacts import Artifacts, cached_part, said_of
+from cluster.runs.artifacts import Artifacts, cached_part, message_of
 from cluster.runs.part_keys import nearest_part
 from ranking.backing import at_hand
 from ranking.digest import digest
@@ -29,27 +32,8 @@ if TYPE_CHECKING:
     from cluster.runs.parts import Part
     from pooling.systems.inputs import Rerank
 
-Said = TypeVar("Said")
-Told = tuple[dict[str, str] | None, dict[str, str] | None]
-"""Keys and provenance of a configuration; None for what can't be told."""
-
-PAUSE = 0.5
-"""Seconds until what another command makes is asked for again."""
-
-
-@dataclass(frozen=True)
-class Job:
-    """What one task makes.
-
-    Args:
-        config: of a run.
-        name: of a part; None: the collections that the run reads.
-        needs: keys of the jobs that come before it.
-    """
-
-    config: dict[str, Any]
-    name: str | None = None
-    needs: frozenset[str] = frozenset()
+Described = tuple[dict[str, str] | None, dict[str, str] | None]
+"""Keys and provenance of a configuration; None for what can't be computed."""
 
 
 @dataclass
@@ -61,40 +45,39 @@ class RemoteArtifacts(Artifacts):
     """
 
     join: Callable[[], object] = lambda: None
-    _said: set[str] = field(default_factory=set)
-    _told: dict[str, Told] = field(default_factory=dict)
+    _described: dict[str, Described] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._tell, self.note = self.note, self._say
+        self.note = _Deduplicated(self.note)  # several processes may open the same
         super().__post_init__()
 
     def make(self, configs: Iterable[dict[str, Any]], only: Sequence[str] | None = None) -> None:
-        configs, jobs = list(configs), dict[str, Job]()
-        self._told = {}  # an agent may have been learned since
+        configs, tasks = list(configs), dict[str, Task]()
+        self._described = {}  # an agent may have been learned since
         for config in configs:
             key = digest([self._collections.key(config), config.get("evaluate")])
-            if key not in jobs and not self._collections.are_cached(config):
-                jobs[key] = Job(config)
-        shared = self._make_all(jobs)
-        self._tell_of(configs)
-        if not shared or only == ():
+            if key not in tasks and not self._collections.are_cached(config):
+                tasks[key] = self._task(key, config)
+        visible = self._make_all(tasks.values())
+        self._describe(configs)
+        if not visible or only == ():
             return
-        jobs = {}
+        tasks = {}
         for config in configs:
             keys = self.keys(config)
             for name, key in keys.items():
                 wanted = name != "agent" and (only is None or name in only)
-                if wanted and key not in jobs and not at_hand(self.place(config, key)):
-                    jobs[key] = Job(config, name, frozenset(keys[each] for each in needed(config, name)))
-        self._make_all(jobs)
+                if wanted and key not in tasks and not at_hand(self.place(config, key)):
+                    tasks[key] = self._task(key, config, name, [keys[part] for part in needed(config, name)])
+        self._make_all(tasks.values())
 
     def keys(self, config: dict[str, Any]) -> dict[str, str]:
-        told, _ = self._of(config)
-        return super().keys(config) if told is None else told
+        keys, _ = self._description(config)
+        return super().keys(config) if keys is None else keys
 
     def provenance(self, config: dict[str, Any]) -> dict[str, str]:
-        _, told = self._of(config)
-        return super().provenance(config) if told is None else told
+        _, provenance = self._description(config)
+        return super().provenance(config) if provenance is None else provenance
 
     def check(self, configs: Iterable[dict[str, Any]]) -> None:
         configs = list(configs)
@@ -110,121 +93,127 @@ class RemoteArtifacts(Artifacts):
         files = {name: self.place(config, key) for name, key in keys.items() if name != "agent"}
         # No core is reserved: an object that was lost with its machine must come back while trials hold them all. So no
         # more tasks than machines: each would be a process, which takes longer to start than it takes to open them all.
-        task: Any = ray.remote(num_cpus=0, scheduling_strategy="SPREAD", max_retries=MAX_FAILURES_WITHOUT_PROGRESS)(
-            _open
-        )
+        task: Any = ray.remote(num_cpus=0, scheduling_strategy="SPREAD", max_retries=MAX_RESTARTS)(_open)
         machines = sum(node["Alive"] for node in ray.nodes())
-        there, opened = list[Any](), dict[str, Any]()
+        opened_names, opened = list[Any](), dict[str, Any]()
         for names in filter(None, (list(files)[machine::machines] for machine in range(machines))):
-            *parts, found = task.options(num_returns=1 + len(names)).remote({name: files[name] for name in names})
-            there.append(found)
+            *parts, present = task.options(num_returns=1 + len(names)).remote({name: files[name] for name in names})
+            opened_names.append(present)
             opened |= dict(zip(names, parts, strict=True))
-        shared = {keys[name]: opened[name] for found in ray.get(there) for name in found}
+        shared = {keys[name]: opened[name] for names in ray.get(opened_names) for name in names}
         return shared | super().share(config, {name: key for name, key in keys.items() if key not in shared})
 
-    def _of(self, config: dict[str, Any]) -> Told:
-        """What is told of a configuration, which those that differ by their seeds share."""
-        if _seedless(config) not in self._told:
-            self._tell_of([config])
-        return self._told[_seedless(config)]
+    def _task(self, key: str, config: dict[str, Any], name: str | None = None, needs: Iterable[str] = ()) -> Task:
+        arguments = {"config": config, "name": name, "rerank": self.rerank}
+        return Task(key, _make, arguments, needs=frozenset(needs), label=message_of(config, name))
 
-    def _tell_of(self, configs: Iterable[dict[str, Any]]) -> None:
-        """Have keys and provenance of configurations told."""
+    def _description(self, config: dict[str, Any]) -> Described:
+        """Return keys and provenance of a configuration. Those that differ only by their seeds share them."""
+        if _seedless(config) not in self._described:
+            self._describe([config])
+        return self._described[_seedless(config)]
+
+    def _describe(self, configs: Iterable[dict[str, Any]]) -> None:
+        """Have keys and provenance of configurations computed."""
         distinct = {_seedless(config): config for config in configs}
-        told = self._ask(_describe, list(distinct.values()))
-        self._told |= dict.fromkeys(distinct, (None, None)) if told is None else zip(distinct, told, strict=True)
+        described = self._ask(_describe, list(distinct.values())) or [(None, None)] * len(distinct)
+        self._described |= dict(zip(distinct, described, strict=True))
 
-    def _ask(
-        self, what: Callable[[list[dict[str, Any]], Rerank | None], Said], configs: list[dict[str, Any]]
-    ) -> Said | None:
-        """What a task on this machine says of configurations; None where it fails, and this process is to see why."""
-        import ray
-        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-
+    def _ask(self, body: Callable[[list[dict[str, Any]], Rerank | None], Any], configs: list[dict[str, Any]]) -> Any:
+        """Return what a task on this machine computes. None if it fails, and this process must find out why."""
         self.join()
-        here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
-        task: Any = ray.remote(what).options(num_cpus=0, scheduling_strategy=here)
-        try:
-            said: Said = ray.get(task.remote(configs, self.rerank))
-        except ray.exceptions.RayError:
-            return None
-        return said
+        arguments = {"configs": configs, "rerank": self.rerank}
+        (done,) = RayExecutor().run([Task(body.__name__, body, arguments, Resources(cpu=0, here=True))])
+        return done.value
 
-    def _say(self, line: str) -> None:
-        """Tell people what is made: once, though several processes may open the same."""
-        if line not in self._said:
-            self._said.add(line)
-            self._tell(line)
-
-    def _make_all(self, jobs: Mapping[str, Job]) -> bool:
-        """Run a task for each job, as many at once as there is room for.
+    def _make_all(self, tasks: Iterable[Task]) -> bool:
+        """Run tasks, as many at once as there is room for.
 
         Returns:
-            Whether this process sees what they have made; else it is to make everything itself.
+            Whether this process sees the files that they make. Otherwise it must make everything itself.
 
         Raises:
             BadInput: what a task found wrong with the user's files.
         """
-        if not jobs:
+        tasks = list(tasks)
+        if not tasks:
             return True
         import ray
-        from ray.exceptions import RayTaskError
 
         self.join()
-        task: Any = ray.remote(num_cpus=1, max_retries=MAX_FAILURES_WITHOUT_PROGRESS)(_make)
-        waiting, running = dict(jobs), dict[Any, str]()
-        try:
-            while waiting or running:
-                open_ = {*waiting, *running.values()}
-                for key, job in list(waiting.items()):
-                    if not job.needs & open_:
-                        said = said_of(job.config, job.name)
-                        self._say(said)
-                        running[task.options(name=said).remote(job.config, job.name, self.rerank)] = key
-                        del waiting[key]
-                (ref,), _ = ray.wait(list(running))
-                job = jobs[key := running.pop(ref)]
-                try:
-                    notes = ray.get(ref)
-                except RayTaskError as error:
-                    cause = _cause(error)
-                    if not isinstance(cause, BadInput):
-                        raise
-                    if sum(node["Alive"] for node in ray.nodes()) > 1:
-                        return False  # that machine may lack a file, which is here
-                    raise cause from None
-                if notes is None:
-                    self._say(f"another command is {said_of(job.config, job.name)}")
-                    waiting[key] = job
-                    time.sleep(PAUSE)
-                    continue
-                for line in notes:
-                    self._say(line)
-                if not self._sees(job, key):
-                    return False
-        finally:
-            for ref in running:
-                ray.cancel(ref, force=True)  # at once: files are written whole, and locks end with their process
+        for done in RayExecutor().run(_Making(tasks, self.note)):
+            if isinstance(done.error, BadInput) and sum(node["Alive"] for node in ray.nodes()) > 1:
+                return False  # that machine may lack a file that is here
+            if done.error is not None:
+                raise done.error from None
+            for line in done.value or ():
+                self.note(line)
+            if done.value is not None and not self._sees(done.task):
+                return False
         return True
 
-    def _sees(self, job: Job, key: str) -> bool:
-        """Whether what a task has made is here as well."""
-        if job.name is None:
-            return self._collections.are_cached(job.config, anew=True)
-        place = self.place(job.config, key)
+    def _sees(self, task: Task) -> bool:
+        """Return whether the file that a task has made is visible here."""
+        config, name = task.arguments["config"], task.arguments["name"]
+        if name is None:
+            return self._collections.are_cached(config, anew=True)
+        path = self.place(config, task.key)
         with suppress(OSError):
-            os.listdir(place.parent)  # has a network's disk look again
-        return at_hand(place)
+            os.listdir(path.parent)  # makes a network's disk look again
+        return at_hand(path)
+
+
+class _Deduplicated:
+    """Passes each message on once.
+
+    Args:
+        note: receives them.
+    """
+
+    def __init__(self, note: Callable[[str], None]) -> None:
+        self.note, self.printed = note, set[str]()
+
+    def __call__(self, line: str) -> None:
+        if line not in self.printed:
+            self.printed.add(line)
+            self.note(line)
+
+
+class _Making(Listed):
+    """Hands out tasks as soon as what they need exists, and again if another command is making the same.
+
+    Args:
+        tasks: the tasks.
+        print: receives a message per task that starts.
+    """
+
+    def __init__(self, tasks: Iterable[Task], print: Callable[[str], None]) -> None:
+        super().__init__(tasks)
+        self.print = print
+
+    def next(self) -> Task | Wait | None:
+        task = super().next()
+        if isinstance(task, Task):
+            self.print(task.label)
+        return task
+
+    def ended(self, done: Done) -> None:
+        if done.value is None and done.error is None:
+            self.print(f"another command is {done.task.label}")
+            time.sleep(POLL_S)
+            self._waiting.append(done.task)
+        else:
+            super().ended(done)
 
 
 def needed(config: Mapping[str, Any], name: str) -> list[str]:
-    """The parts that a part is made of."""
+    """Return the parts that a part is made from."""
     kind, _, which = name.partition(":")
     others = {
         "base": [],
         "tokens": [],
         "similarity": ["base", f"function:{which}"],
-        "teacher": ["base", *(f"function:{each}" for each in config["function"])],
+        "teacher": ["base", *(f"function:{function}" for function in config["function"])],
     }
     if kind == "candidates":
         return ["base", nearest_part(dict(config))]
@@ -232,10 +221,15 @@ def needed(config: Mapping[str, Any], name: str) -> list[str]:
 
 
 def _make(config: dict[str, Any], name: str | None, rerank: Rerank | None) -> list[str] | None:
-    """What a task does.
+    """Make a part, or the collections of a run: the body of a task.
+
+    Args:
+        config: the run's configuration.
+        name: the part; None makes the collections.
+        rerank: see `cluster.runs.collections.Collections`.
 
     Returns:
-        What it has to tell; None where another command is making the same.
+        Messages. None if another command is making the same.
     """
     notes: list[str] = []
     artifacts = Artifacts(notes.append if name is None else lambda line: None, rerank, partial(file_lock, wait=False))
@@ -243,7 +237,7 @@ def _make(config: dict[str, Any], name: str | None, rerank: Rerank | None) -> li
         if name is None:
             artifacts.open_all(config)
         else:
-            artifacts.collection(config)  # which has been told of
+            artifacts.collection(config)  # whose messages are known
             artifacts.note = notes.append
             artifacts.part(config, name)
     except Busy:
@@ -251,44 +245,35 @@ def _make(config: dict[str, Any], name: str | None, rerank: Rerank | None) -> li
     return notes
 
 
-def _describe(configs: list[dict[str, Any]], rerank: Rerank | None) -> list[Told]:
-    """Keys and provenance of configurations."""
+def _describe(configs: list[dict[str, Any]], rerank: Rerank | None) -> list[Described]:
+    """Return keys and provenance of configurations."""
     artifacts = Artifacts(rerank=rerank)
 
-    def told(say: Callable[[dict[str, Any]], dict[str, str]], config: dict[str, Any]) -> dict[str, str] | None:
-        with suppress(BadInput):  # as where an agent is still to be learned; who needs it is told then
-            return say(config)
+    def computed(compute: Callable[[dict[str, Any]], dict[str, str]], config: dict[str, Any]) -> dict[str, str] | None:
+        with suppress(BadInput):  # e.g. if an agent is still to be learned; it is raised where it is needed
+            return compute(config)
         return None
 
-    return [(told(artifacts.keys, config), told(artifacts.provenance, config)) for config in configs]
+    return [(computed(artifacts.keys, config), computed(artifacts.provenance, config)) for config in configs]
 
 
 def _check(configs: list[dict[str, Any]], rerank: Rerank | None) -> bool:
-    """See that options of runs are good."""
+    """Raise if options of runs are wrong."""
     Artifacts().check(configs)
     return True
 
 
 def _seedless(config: dict[str, Any]) -> str:
-    """Names all of a configuration that its parts could depend on."""
+    """Return a name of everything in a configuration that its parts could depend on."""
     return digest(config | {"seed": None})
 
 
 def _open(places: Mapping[str, Path]) -> Iterator[Part | list[str] | None]:
-    """Parts for the object store, one after the other; then the names of those that this machine has."""
-    there = []
+    """Yield parts for the object store, one after the other; then the names of those that this machine has."""
+    present = []
     for name, place in places.items():
         part = cached_part(name, place)
         if part is not None:
-            there.append(name)
+            present.append(name)
         yield part
-    yield there
-
-
-def _cause(error: BaseException) -> BaseException:
-    """What a task has raised."""
-    from ray.exceptions import RayTaskError
-
-    while isinstance(error, RayTaskError) and isinstance(error.cause, BaseException):
-        error = error.cause
-    return error
+    yield present

@@ -34,7 +34,8 @@ def test_who_hands_out_runs_on_a_cluster_imports_nothing_that_trains_or_draws(tm
     write_outcome(Storage(str(tmp_path)), "one", Outcome(epochs=3, queries={"bm25": np.arange(4)}))
     heavy = {"torch", "numba", "bm25s", "gymnasium", "scipy.stats", "matplotlib"}
     program = (
-        "import sys, cluster.commands.study, cluster.tune.trainable, cluster.runs.remote_artifacts\n"
+        "import sys, cluster.commands.study, cluster.executors.tune, cluster.runs.remote_artifacts\n"
+        "import cluster.training.study_runs\n"
         "from cluster.output.storage import Storage\n"
         "from cluster.runs.outcome import read_outcome\n"
         f"print(read_outcome(Storage({str(tmp_path)!r}), 'one').queries['bm25'].sum())\n"

@@ -50,7 +50,8 @@ def test_the_extras_are_those_of_the_package() -> None:
 def test_a_study_without_agents_needs_no_rllib_and_a_trial_nothing_that_makes_reports() -> None:
     """`make study` installs no RLlib; what a trial imports, each of them waits for."""
     code = (
-        "import cluster.tune.trainable, sys; assert not {'scipy.stats', 'matplotlib', 'sklearn'} & set(sys.modules)\n"
-        "import cluster.commands.study, cluster.tune.wanted_agents; assert 'ray.rllib' not in sys.modules"
+        "import cluster.training.study_runs, cluster.executors.tune, sys\n"
+        "assert not {'scipy.stats', 'matplotlib', 'sklearn'} & set(sys.modules)\n"
+        "import cluster.commands.study, cluster.rollouts.wanted_agents; assert 'ray.rllib' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

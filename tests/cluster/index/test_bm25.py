@@ -58,7 +58,7 @@ def test_shard_actors_find_the_same_and_after_a_loss(
 ) -> None:
     import ray
 
-    monkeypatch.setattr("cluster.pieces.tasks.connected", lambda: False)  # both pieces are made in this process
+    monkeypatch.setattr("cluster.executors.pieces.connected", lambda: False)  # both pieces are made in this process
     config = compose([*base, "function=bm25", "function.bm25.shards=2"])
     assert served_functions(config) == ["bm25"]
     assert live_functions(config) == []

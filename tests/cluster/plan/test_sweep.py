@@ -10,7 +10,7 @@ from optuna.distributions import IntDistribution
 from cluster.config.compose import compose
 from cluster.config.whole import takes_whole
 from cluster.plan.sweep import Interval, draws, given_seeds, identity, plan, points
-from cluster.tune.optuna_runs import distribution
+from cluster.search.optuna_runs import distribution
 from ranking.errors import BadInput
 
 

@@ -21,5 +21,5 @@ def test_no_report_imports_ray_or_what_runs() -> None:
     loaded = set(done.stdout.split())
     assert {"cluster.reports.study_report", "cluster.statistics.summary"} <= loaded
     assert not {name for name in loaded if name == "ray" or name.startswith("ray.")}
-    runs = {"cluster.runs.execute", "cluster.tune", "cluster.commands", "cluster.training"}
+    runs = {"cluster.runs.execute", "cluster.executors.tune", "cluster.commands", "cluster.training"}
     assert not loaded & runs

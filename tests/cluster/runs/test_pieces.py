@@ -28,7 +28,7 @@ def content(value: Any) -> Any:
 
 
 def test_parts_are_the_same_in_one_piece_and_in_seven(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cluster.pieces.tasks.WORTH", 100)  # without a Ray of its own
+    monkeypatch.setattr("cluster.executors.pieces.LEAST_PIECES", 100)  # without a Ray of its own
     folder = write_beir(tmp_path / "made_up", documents=500)
     (folder / "corpus.jsonl").write_bytes(gzip.decompress((folder / "corpus.jsonl.gz").read_bytes()))
     (folder / "corpus.jsonl.gz").unlink()

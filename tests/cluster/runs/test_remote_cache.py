@@ -12,7 +12,7 @@ import torch
 from safetensors.torch import load_file
 
 from cluster.config.compose import compose
-from cluster.runs.artifacts import SAID, Artifacts
+from cluster.runs.artifacts import MESSAGES, Artifacts
 from ranking.collections import pieces
 from ranking.pieced_array import PiecedArray
 from tests.cluster.command_line import command
@@ -31,8 +31,8 @@ def machine(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple
 def test_parts_made_on_one_machine_are_used_on_another(
     several: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cluster.pieces.tasks.connected", lambda: False)  # a test run's Ray has another home
-    monkeypatch.setattr("cluster.pieces.tasks.WORTH", 100)
+    monkeypatch.setattr("cluster.executors.pieces.connected", lambda: False)  # a test run's Ray has another home
+    monkeypatch.setattr("cluster.executors.pieces.LEAST_PIECES", 100)
     folder = write_beir(tmp_path / "made_up", documents=200, labels=False)
     (folder / "corpus.jsonl").write_bytes(gzip.decompress((folder / "corpus.jsonl.gz").read_bytes()))
     (folder / "corpus.jsonl.gz").unlink()
@@ -84,7 +84,7 @@ def test_a_command_with_another_home_makes_nothing_again(
         said[home] = capsys.readouterr().out
         (weights,) = (tmp_path / home / "out" / "weights").glob("*.safetensors")
         results[home] = load_file(weights)
-    for line in SAID["base"], SAID["validation"], "ranking: bm25":
+    for line in MESSAGES["base"], MESSAGES["validation"], "ranking: bm25":
         assert line in said["a"]
         assert line not in said["b"]
     assert results["a"].keys() == results["b"].keys()

@@ -178,32 +178,30 @@ def test_what_was_done_before_an_interrupt_is_not_counted_again_and_stages_are(t
 
 
 def test_a_study_tells_its_trials_by_state(ray_session: None, told: Told, tmp_path: Path) -> None:
-    from ray import tune
+    from cluster.executors.task import Task
+    from cluster.executors.tune import TuneExecutor
+    from cluster.telemetry.live_table import LiveTable
+    from cluster.telemetry.run_watch import RunWatch
 
-    from cluster.tune.callback import TrialCallback
-    from cluster.tune.known_runs import KnownRuns
-    from cluster.tune.live_table import LiveTable
-    from cluster.tune.run_watch import RunWatch
-    from cluster.tune.runner import run_trials
-
-    storage, runs = Storage(str(tmp_path / "states")), KnownRuns([{"name": "one"}, {"name": "two"}])
+    tasks = [Task("one", lambda: {"best": 0.5}), Task("two", lambda: {"best": 0.5})]
     with LiveTable(Console(quiet=True), 2, 0, "AP") as shown:
-        assert not run_trials(
-            lambda trial: tune.report({"best": 0.5}), runs, storage, {"concurrent": 1, "retries": 0}, shown
-        )
+        watch = RunWatch(shown, "states")
+        for done in TuneExecutor(Storage(str(tmp_path / "states")), concurrent=1).run(tasks, watch=watch):
+            assert done.error is None
+        watch.record_states()
     states = [(tags, value) for name, value, tags in told if name == "pyrite_study_trials"]
     assert all(tags["study"] == "states" for tags, _ in states)
     found = {tags["state"]: value for tags, value in states}
     assert found == {"waiting": 0, "running": 0, "done": 2, "failed": 0, "stopped": 0}
     table = LiveTable(Console(file=io.StringIO()), total=5, done=1, measure="AP")
     table.retried = 2
-    metrics = TrialCallback(RunWatch(table, "s", every=1e9))
+    metrics = RunWatch(table, "s", every=1e9)
     told.clear()
-    for step in range(100):
-        metrics.on_step_end(step, [])
+    for _ in range(100):
+        metrics.tick()
     assert [value for _, value, _ in told] == [4, 0, 1, 0, 0]
     table.retried = 3
-    metrics.on_experiment_end([])
+    metrics.record_states()
     assert total(told, "pyrite_study_retries_total") == 1
 
 

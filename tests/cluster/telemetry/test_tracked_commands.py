@@ -12,12 +12,13 @@ import polars as pl
 import pytest
 from rich.console import Console
 
+from cluster.executors.task import Context, Retry, Task
+from cluster.executors.tune import TuneExecutor
 from cluster.output.event_log import FILE, EventLog
 from cluster.output.storage import Storage
+from cluster.telemetry.live_table import LiveTable
+from cluster.telemetry.run_watch import RunWatch
 from cluster.telemetry.tracking.tracking import tracked, trackers
-from cluster.tune.known_runs import KnownRuns
-from cluster.tune.live_table import LiveTable
-from cluster.tune.runner import run_trials
 from tests.cluster.command_line import command
 from tests.cluster.telemetry.read_back import of_mlflow, of_tensorboard, of_wandb
 
@@ -73,25 +74,25 @@ def test_a_study_that_goes_on_is_tracked_once(study: Path) -> None:
     assert (went_on["run"], went_on["after"], went_on["repeats"]) == (name, 0, 2)
 
 
-def dies_once(trial: dict[str, Any]) -> None:
-    """A trial whose process is killed after two epochs, and which goes on behind the first."""
-    from ray import tune
-
-    flag = Path(trial["run"]["flag"])
+def dies_once(flag: Path, context: Context) -> dict[str, Any]:
+    """Be killed after two epochs, and continue behind the first."""
     first = 2 if flag.exists() else 1
     for epoch in range(first, 4):
-        tune.report({"epoch": epoch, "max_epochs": 3, "validation": 0.5, "best": 0.5, "numbers": {"loss": 1 / epoch}})
+        numbers = {"loss": 1 / epoch}
+        context.report({"epoch": epoch, "max_epochs": 3, "validation": 0.5, "best": 0.5, "numbers": numbers})
         if epoch == 2 and first == 1:
             flag.touch()
             os.kill(os.getpid(), signal.SIGKILL)
-    tune.report({"best": 0.5, "numbers": {"AP": 0.25}})
+    return {"best": 0.5, "numbers": {"AP": 0.25}}
 
 
 def test_a_trial_that_is_killed_is_told_of_and_tracked_once(ray_session: None, tmp_path: Path) -> None:
     storage, console = Storage(str(tmp_path / "out")), Console(quiet=True)
-    search = KnownRuns([{"name": "one", "flag": str(tmp_path / "flag")}])
+    tasks = [Task("one", dies_once, {"flag": tmp_path / "flag"})]
     with tracked(trackers({}), storage, console, "study", False) as tracking, LiveTable(console, 1, 0, "AP") as table:
-        assert not run_trials(dies_once, search, storage, {"concurrent": 1, "retries": 1}, table, tracking)
+        watch = RunWatch(table, "out", tracking)
+        (done,) = TuneExecutor(storage, concurrent=1).run(tasks, watch=watch, retry=Retry(errors=1))
+    assert done.error is None
     events = [event for event in EventLog.read(storage) if "run" in event]
     assert [(event["event"], event.get("step")) for event in events] == [
         ("run started", None), ("run reached", 1), ("run reached", 2), ("run lost", None), ("run started", None),

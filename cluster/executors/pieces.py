@@ -1,0 +1,68 @@
+"""Runs a function once per piece of a large collection: on Ray, or one after another here if that is quicker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from cluster.executors.ray_tasks import RayExecutor
+from cluster.executors.resources import Resources, cores
+from cluster.executors.session import connected, session
+from cluster.executors.task import Task
+from ranking.collections.pieces import in_turn
+
+LEAST_PIECES = 4
+"""Pieces from which a Ray is started for them. For fewer its start takes longer."""
+
+
+def run_pieces_here(function: Callable[[int], None], count: int) -> None:
+    """Run pieces on this machine only, because the function writes to its disk; see `run_pieces`."""
+    run_pieces(function, count, here=True)
+
+
+def run_pieces(function: Callable[[int], None], count: int, here: bool = False) -> None:
+    """Call a function for each number below `count`.
+
+    A cluster that this process is connected to is used, and RAY_ADDRESS. Otherwise a Ray is started for
+    `LEAST_PIECES` or more. A Ray task lends its core to the tasks that it waits for. An actor keeps its core, and
+    the others may be taken by tasks that wait for it, so it runs all pieces itself.
+
+    Args:
+        function: writes files that every machine sees or fetches. It is pickled.
+        count: number of pieces.
+        here: whether all must run on this machine.
+
+    Raises:
+        BadInput: what the function found wrong with the user's files.
+    """
+    if count < 2 or (connected() and _is_actor()) or (not connected() and (count < LEAST_PIECES or cores() < 2)):
+        in_turn(function, count)
+        return
+    if connected():
+        _on_ray(function, count, here)
+        return
+    with session(dashboard=False):
+        _on_ray(function, count, here)
+
+
+def _on_ray(function: Callable[[int], None], count: int, here: bool) -> None:
+    """Run all pieces, then raise the first error in their order."""
+    resources = Resources(here=here)
+    tasks = [
+        Task(f"piece {number}", run_piece, {"function": function, "number": number}, resources)
+        for number in range(count)
+    ]
+    errors = {done.task.key: done.error for done in RayExecutor().run(tasks) if done.error is not None}
+    for task in tasks:
+        if error := errors.get(task.key):
+            raise error
+
+
+def run_piece(function: Callable[[int], None], number: int) -> None:
+    """Run one piece: the body of its task."""
+    function(number)
+
+
+def _is_actor() -> bool:
+    import ray
+
+    return ray.get_runtime_context().get_actor_id() is not None

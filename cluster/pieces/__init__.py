@@ -1,1 +1,0 @@
-"""Does the work on pieces of a large collection in Ray Data tasks."""

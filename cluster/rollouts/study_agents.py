@@ -1,0 +1,135 @@
+"""Learns the agents that a study's policies need before the study runs."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+
+from cluster.executors.resources import Resources
+from cluster.executors.task import Context, Retry, Task
+from cluster.executors.tune import TuneExecutor
+from cluster.output.episodes import LEARNED, numbers, recent, table
+from cluster.output.result_store import ResultStore
+from cluster.output.storage import Storage
+from cluster.rollouts.environments import Environments
+from cluster.rollouts.request import LearnRequest
+from cluster.rollouts.wanted_agents import FOLDER
+from cluster.runs.artifacts import Artifacts
+from cluster.telemetry.live_table import LiveTable
+from cluster.telemetry.run_watch import RunWatch, raise_unwritable
+from cluster.telemetry.tracking.tracking import Tracking
+from cluster.telemetry.training_metrics import study_of
+from ranking.errors import BadInput
+
+if TYPE_CHECKING:
+    from cluster.rollouts.train_agent import LearningProgress
+
+
+def learn_agents(
+    requests: dict[str, LearnRequest],
+    storage: Storage,
+    options: dict[str, Any],
+    artifacts: Artifacts,
+    console: Console,
+    tracking: Tracking | None = None,
+) -> None:
+    """Learn agents, each in a trial.
+
+    Args:
+        requests: what to learn, by name.
+        storage: the study's folder.
+        options: the study's options.
+        artifacts: makes the parts.
+        console: shows the live table.
+        tracking: trackers and log of the study.
+
+    Raises:
+        BadInput: if one could not be learned.
+    """
+    console.print(f"{len(requests)} agent{'s' * (len(requests) > 1)} to learn first")
+    stored: dict[str, Any] = {}
+    tasks = []
+    for name, request in requests.items():
+        collection = artifacts.collection(request.config)
+        facts = {"collection": collection.name, "fingerprint": collection.fingerprint}
+        request.record(facts)
+        keys = artifacts.keys(request.config)
+        stored |= artifacts.share(request.config, {part: key for part, key in keys.items() if key not in stored})
+        arguments = {"config": request.config, "keys": keys, "store": request.store(keys), "facts": facts}
+        resources = request.config["resources"]
+        placed = replace(Resources.of(resources), strategy=resources["placement"].upper())
+        body, overrides = "cluster.rollouts.study_agents:learn_agent", {"overrides": shlex.join(request.overrides)}
+        tasks.append(Task(name, body, arguments, placed, facts=overrides))
+    measure = next(iter(requests.values())).config["validation"]["measure"]
+    # In an object, for only the parts of one agent are opened in its trial.
+    executor = TuneExecutor(storage, {"stored": StoredParts(stored)}, options["concurrent"], name="StudyAgent")
+    with LiveTable(console, len(requests), 0, measure, "episode") as live:
+        watch = RunWatch(live, study_of(storage.place), tracking)
+        for done in executor.run(tasks, watch=watch, retry=Retry(errors=options["retries"])):
+            raise_unwritable(done)
+    for name, error in watch.errors.items():
+        raise BadInput(f"an agent could not be learned ({error})", f"{FOLDER}/{name}", "continue with --resume")
+
+
+class StoredParts:
+    """References to parts in Ray's object store.
+
+    Args:
+        references: by key.
+    """
+
+    def __init__(self, references: Mapping[str, Any]) -> None:
+        self.references = references
+
+
+def learn_agent(
+    config: dict[str, Any],
+    keys: Mapping[str, str],
+    store: ResultStore,
+    facts: Mapping[str, Any],
+    stored: StoredParts,
+    context: Context,
+) -> dict[str, float]:
+    """Learn one agent, whose environments are stepped in this process: the body of an agent's task.
+
+    Args:
+        config: the learning's configuration.
+        keys: the keys of its parts, by name.
+        store: where state and result go.
+        facts: what its record has of the collection.
+        stored: the parts.
+        context: receives episodes as `epoch`, and the mean of the last ones.
+
+    Returns:
+        best: the mean validation of the last episodes.
+    """
+    import ray
+
+    # RLlib, which a study without agents does not need.
+    from cluster.rollouts.train_agent import RolloutBackend, train_agent
+
+    references = {name: stored.references[key] for name, key in keys.items()}
+    best = 0.0
+
+    def report(progress: LearningProgress) -> None:
+        nonlocal best
+        means = recent(table(progress.rows), LEARNED)
+        best = means.get("validation", 0.0)
+        shown = {"epoch": progress.episodes, "max_epochs": progress.wanted, "validation": best, "best": best}
+        context.report(shown | {"numbers": numbers(means)})
+
+    parts = dict(zip(references, ray.get(list(references.values())), strict=True))
+    if config["actions"]["mixture"] is not None:
+        from cluster.rollouts.candidates import in_this_process
+        from cluster.rollouts.search import search_agent
+
+        search_agent(config, in_this_process(config, parts, store), store, report, facts)
+    else:
+        backend = RolloutBackend(partial(Environments, config, references), 0, config["resources"]["cpu"])
+        train_agent(config, backend, parts, store, report, facts, context.leave)
+    return {"best": best}

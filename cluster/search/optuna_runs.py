@@ -1,0 +1,171 @@
+"""Lets Optuna propose runs during a study, with a separate search over the intervals for each method."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import optuna
+from optuna.distributions import BaseDistribution, FloatDistribution, IntDistribution
+
+from cluster.executors.task import Done, Task, Wait
+from cluster.output.provenance import differences
+from cluster.output.storage import Storage
+from cluster.plan.sweep import Interval, Planned, Point, plan
+from cluster.runs.outcome import mean_best, read_outcome
+from cluster.search.schedulers import EarlyStopping
+
+optuna.logging.set_verbosity(optuna.logging.WARNING)
+warnings.filterwarnings("ignore", category=optuna.exceptions.ExperimentalWarning)
+
+
+def distribution(interval: Interval) -> BaseDistribution:
+    """Return an interval as a distribution of Optuna."""
+    if interval.whole:
+        return IntDistribution(round(interval.low), round(interval.high), log=interval.log)
+    return FloatDistribution(interval.low, interval.high, log=interval.log)
+
+
+def _drawn(key: str, interval: Interval, value: float) -> str:
+    """Return the override of a value that was drawn from an interval."""
+    return f"{key}={value}" if interval.whole else f"{key}={float(f'{value:.6g}'):g}"
+
+
+def _tpe(seed: int, parallel: int) -> optuna.samplers.BaseSampler:
+    """Return a Tree-structured Parzen Estimator (Bergstra et al. 2011). Simultaneous proposals avoid each other."""
+    return optuna.samplers.TPESampler(seed=seed, constant_liar=parallel > 1)
+
+
+def _gp(seed: int, parallel: int) -> optuna.samplers.BaseSampler:
+    """Return a Gaussian process with expected improvement, for few runs and few settings."""
+    return optuna.samplers.GPSampler(seed=seed)
+
+
+def _cmaes(seed: int, parallel: int) -> optuna.samplers.BaseSampler:
+    """Return evolution with an adapted covariance (Hansen 2016), for many runs and several settings."""
+    import cmaes  # noqa: F401  an extra, which the refusal names
+
+    return optuna.samplers.CmaEsSampler(seed=seed)
+
+
+SAMPLERS: dict[str, Callable[[int, int], optuna.samplers.BaseSampler]] = {"tpe": _tpe, "gp": _gp, "cmaes": _cmaes}
+
+
+class OptunaRuns:
+    """One sampler of Optuna per method, which maximises the validation measure (`cluster.executors.task.Tasks`).
+
+    Methods alternate, and a method's proposals run with every seed before its next ones. So proposals depend only on
+    the method's results, in the order in which they were proposed. With the same numbers the search is the same for any
+    number of workers, and a resumed search replays what is finished.
+
+    Args:
+        points: the methods, with their intervals.
+        samples: proposals per method.
+        seeds: the seeds that each proposal runs with. Optuna receives the mean of their results.
+        storage: the folder with finished results.
+        made_of: returns what a result must be built from (`Artifacts.provenance`).
+        sampler: a name in SAMPLERS.
+        parallel: proposals of a method that are made at once, before any of their results is known.
+        scheduler: may stop runs, which then count by their best validation.
+    """
+
+    def __init__(
+        self,
+        points: Sequence[Point],
+        samples: int,
+        seeds: Sequence[int],
+        storage: Storage,
+        made_of: Callable[[dict[str, Any]], Mapping[str, str]],
+        sampler: str = "tpe",
+        parallel: int = 1,
+        scheduler: EarlyStopping | None = None,
+    ) -> None:
+        self.points, self.samples, self.seeds, self.storage = points, samples, seeds, storage
+        self.made_of = made_of
+        self.task_of: Callable[[Planned], Task] = lambda planned: Task(planned.name, "")
+        self.on_total: Callable[[int], None] = lambda total: None  # is never called: the total is known before
+        self.parallel, self.scheduler = parallel, scheduler
+        self._studies = [
+            optuna.create_study(direction="maximize", sampler=SAMPLERS[sampler](number, parallel))
+            for number in range(len(points))
+        ]
+        self._open: list[list[tuple[optuna.Trial, dict[str, float | None]]]] = [[] for _ in points]
+        self._left = [samples] * len(points)
+        self._queue: list[tuple[int, Planned]] = []
+        self._running: list[tuple[int, Planned]] = []
+        self.proposed: list[Planned] = []
+        self.finished = 0
+        for method in range(len(points)):
+            self._propose(method)
+
+    @property
+    def total(self) -> int:
+        """Runs of the whole search."""
+        return len(self.points) * self.samples * len(self.seeds)
+
+    def examples(self) -> list[Planned]:
+        """One run per method, whose parts are prepared."""
+        return [plan(point, point.at([0.5] * len(point.intervals)), self.seeds[:1])[0] for point in self.points]
+
+    def _propose(self, method: int) -> None:
+        """Queue a method's next proposals, except those with a finished result."""
+        while self._left[method] and not self._open[method]:
+            proposals: list[Planned] = []
+            for _ in range(min(self.parallel, self._left[method])):
+                self._left[method] -= 1
+                point = self.points[method]
+                trial = self._studies[method].ask({key: distribution(interval) for key, interval in point.intervals})
+                runs = plan(
+                    point, [_drawn(key, interval, trial.params[key]) for key, interval in point.intervals], self.seeds
+                )
+                self._open[method].append((trial, {planned.name: None for planned in runs}))
+                proposals += runs
+            self.proposed += proposals
+            if self.scheduler is not None:
+                self.scheduler.enter(proposals)
+            for planned in proposals:
+                best = self._best(planned)
+                if best is None:
+                    self._queue.append((method, planned))
+                else:
+                    self.finished += 1
+                    if self.scheduler is not None:
+                        self.scheduler.ended(planned.name)
+                    self._tell(method, planned.name, best)
+
+    def _best(self, planned: Planned) -> float | None:
+        stopped = self.scheduler.stopped.get(planned.name) if self.scheduler else None
+        if stopped is not None:
+            return stopped.best
+        outcome = read_outcome(self.storage, planned.name)
+        same = outcome is not None and not differences(outcome.made_of, self.made_of(planned.config))
+        return mean_best(outcome) if outcome is not None and same else None
+
+    def _tell(self, method: int, name: str, best: float) -> None:
+        """Keep a result. Optuna receives those of a method's proposals together, in their order."""
+        for _, values in self._open[method]:
+            if name in values:
+                values[name] = best
+        if any(value is None for _, values in self._open[method] for value in values.values()):
+            return
+        for trial, values in self._open[method]:
+            self._studies[method].tell(trial, sum(filter(None, values.values())) / len(values))
+        self._open[method] = []
+
+    def next(self) -> Task | Wait | None:
+        """Return the next run; `Wait.WAIT` if it is proposed after results that are missing."""
+        if not self._queue:
+            for method in range(len(self.points)):
+                self._propose(method)
+        if not self._queue:
+            return Wait.WAIT if any(self._left) or self._running else None
+        method, planned = self._queue.pop(0)
+        self._running.append((method, planned))
+        return self.task_of(planned)
+
+    def ended(self, done: Done) -> None:
+        """Receive the end of a run. One without a result counts as 0."""
+        method, planned = next(each for each in self._running if each[1].name == done.task.key)
+        self._running.remove((method, planned))
+        self._tell(method, planned.name, self._best(planned) or 0.0)

@@ -1,0 +1,247 @@
+"""Decides which runs of a search are stopped early, by Ray Tune's schedulers, as if runs had trained one by one.
+
+A scheduler decides by the results that it has seen, and with several workers those arrive in any order. Here each
+result is passed to it in a fixed order: a run's result at an epoch, once all runs that were proposed before it have
+reached that epoch or have ended. A run that is ahead waits for them. So the same runs are stopped for any number of
+workers, and a resumed study passes the results in its log to the scheduler again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from cluster.config.build import build, locate
+from cluster.plan.sweep import Planned, key_of
+from cluster.runs.stop import Stop
+from ranking.errors import BadInput
+
+METRIC, TIME = "validation", "epoch"
+CHOICES = "choose asha, median or hyperband"
+
+
+@dataclass
+class _Run:
+    """A run as a scheduler sees it. Ray Tune's schedulers know trials by these names.
+
+    Args:
+        trial_id: the run's name.
+        config: its configuration.
+        passed: (epoch, validation) that the scheduler has seen.
+        pending: (epoch, validation) that it has not seen yet.
+        over: whether the run has ended.
+    """
+
+    trial_id: str
+    config: dict[str, Any]
+    passed: list[tuple[int, float]] = field(default_factory=list)
+    pending: list[tuple[int, float]] = field(default_factory=list)
+    over: bool = False
+
+    __hash__ = object.__hash__
+
+    def __str__(self) -> str:
+        return self.trial_id
+
+    @property
+    def last(self) -> int:
+        """The last epoch that it has reported."""
+        reported = self.pending or self.passed
+        return reported[-1][0] if reported else 0
+
+
+class _NoOthers:
+    """Answers what a scheduler may ask Tune's controller: no trial waits for the place of another."""
+
+    def get_trials(self) -> list[Any]:
+        return []
+
+    get_live_trials = get_trials
+
+
+class EarlyStopping:
+    """One scheduler per method of a search, so that no method is stopped because of another.
+
+    Args:
+        make: builds a scheduler of Ray Tune; None builds none, and only `stoppers` decide.
+        stoppers: stoppers of Ray Tune, which may stop a run, or keep further ones from starting.
+        stopped: runs that an earlier command has stopped.
+        made_of: returns a digest of what a run would be built from now. A run that was built from something else is
+            not stopped yet.
+        reached: what runs of earlier commands reported, as (epoch, validation).
+    """
+
+    def __init__(
+        self,
+        make: Callable[[], Any] | None,
+        stoppers: Sequence[Any] = (),
+        stopped: Mapping[str, Stop] | None = None,
+        reached: Mapping[str, Sequence[tuple[int, float]]] | None = None,
+        made_of: Callable[[dict[str, Any]], str] = lambda config: "",
+    ) -> None:
+        self.make, self.stoppers, self.made_of = make, stoppers, made_of
+        self.stopped: dict[str, Stop] = dict(stopped or {})
+        self._reached = dict(reached or {})
+        self._searches: dict[tuple[str, ...], tuple[Any, list[_Run]]] = {}
+        self._search_of: dict[str, tuple[str, ...]] = {}
+        self._runs: dict[str, _Run] = {}
+        self._held: set[str] = set()
+
+    def enter(self, runs: Iterable[Planned]) -> None:
+        """Add proposals in their order. Runs that no interval is drawn for are compared by seed, and never stopped."""
+        for planned in runs:
+            if planned.drawn and planned.name not in self._search_of:
+                before = self.stopped.get(planned.name)
+                if before is not None and before.made_of != self.made_of(planned.config):
+                    del self.stopped[planned.name]
+                    self._reached.pop(planned.name, None)
+                method = tuple(text for text in planned.overrides if key_of(text) not in (*planned.drawn, "seed"))
+                if method not in self._searches:
+                    self._searches[method] = (self._scheduler(), [])
+                scheduler, runs_of_search = self._searches[method]
+                run = _Run(planned.name, planned.config, pending=list(self._reached.pop(planned.name, ())))
+                self._search_of[planned.name], self._runs[planned.name] = method, run
+                runs_of_search.append(run)
+                if scheduler is not None:
+                    scheduler.on_trial_add(_NoOthers(), run)
+                run.over = planned.name in self.stopped
+
+    def _scheduler(self) -> Any:
+        if self.make is None:
+            return None
+        scheduler = self.make()
+        scheduler.set_search_properties(METRIC, "max")
+        return scheduler
+
+    def reached(self, name: str, epoch: int, validation: float) -> dict[str, bool]:
+        """Receive what a run has reached.
+
+        Args:
+            name: the run's name.
+            epoch: completed epochs. Only the first result within an epoch counts.
+            validation: its validation; 0 if it is not a number.
+
+        Returns:
+            Whether runs may continue, by name. A run that is missing waits for others.
+        """
+        run = self._runs.get(name)
+        if run is None:
+            return {name: True}
+        if epoch > run.last:
+            run.pending.append((epoch, validation if validation == validation else 0.0))
+        self._held.add(name)
+        return self._answers(name)
+
+    def ended(self, name: str) -> dict[str, bool]:
+        """Receive the end of a run, and return whether the runs that waited for it may continue."""
+        run = self._runs.get(name)
+        if run is None:
+            return {}
+        run.over = True
+        self._held.discard(name)
+        return self._answers(name)
+
+    def let_go(self, name: str) -> None:
+        """A run waits no longer, because it lost its process or its place. It will report again."""
+        self._held.discard(name)
+
+    def waiting_behind(self, name: str) -> list[str]:
+        """Return the runs of the same search that wait and were proposed later."""
+        if name not in self._search_of:
+            return []
+        names = [run.trial_id for run in self._searches[self._search_of[name]][1]]
+        return [other for other in names[names.index(name) + 1 :] if other in self._held]
+
+    def finished(self) -> bool:
+        """Return whether a stopper has ended the search, so that no further run starts."""
+        return any(stopper.stop_all() for stopper in self.stoppers)
+
+    def _answers(self, name: str) -> dict[str, bool]:
+        """Pass on all results whose turn has come, and return the answers that follow for runs that wait."""
+        scheduler, runs = self._searches[self._search_of[name]]
+        slowest: float = float("inf")
+        answers: dict[str, bool] = {}
+        for run in runs:
+            while run.pending and run.pending[0][0] <= slowest:
+                self._pass_on(scheduler, run)
+            if run.trial_id in self._held and not run.pending:
+                self._held.remove(run.trial_id)
+                answers[run.trial_id] = run.trial_id not in self.stopped
+            if run.pending or not run.over:
+                slowest = min(slowest, run.passed[-1][0] if run.passed else 0)
+        return answers
+
+    def _pass_on(self, scheduler: Any, run: _Run) -> None:
+        """Pass a run's next result to the scheduler, and stop the run if it decides so."""
+        epoch, validation = run.pending.pop(0)
+        run.passed.append((epoch, validation))
+        result = {TIME: epoch, "training_iteration": epoch, METRIC: validation, "trial_id": run.trial_id}
+        ends = [stopper(run.trial_id, result) for stopper in self.stoppers]
+        decision = "CONTINUE" if scheduler is None else scheduler.on_trial_result(_NoOthers(), run, result)
+        if decision not in ("CONTINUE", "STOP"):
+            what = f"{type(scheduler).__name__} decides {decision}, and a run can only be stopped or continue"
+            raise BadInput(what, "trial_scheduler", CHOICES)
+        # At its last epoch a run, or a fold of it, is complete: all that is left is to measure it.
+        complete = epoch % run.config["training"]["max_epochs"] == 0
+        if (any(ends) or decision == "STOP") and not run.over and not complete:
+            run.over, run.pending = True, []
+            self.stopped[run.trial_id] = Stop(epoch, tuple(value for _, value in run.passed))
+
+
+def schedulers_of(node: dict[str, Any] | None) -> Callable[[], Any] | None:
+    """Return what builds a scheduler of Ray Tune from its options; None if there are none.
+
+    Raises:
+        BadInput: if the class is none that stops runs by their results.
+    """
+    from ray.tune.error import TuneError
+    from ray.tune.schedulers import HyperBandScheduler, PopulationBasedTraining, TrialScheduler
+
+    if node is None:
+        return None
+
+    def make() -> Any:
+        try:
+            return build(node, "trial_scheduler")
+        except (TuneError, ValueError, AssertionError) as error:  # of its options
+            raise BadInput(str(error), "trial_scheduler") from None
+
+    target = locate(node["_target_"])
+    if not issubclass(target, TrialScheduler):
+        raise BadInput("is no scheduler of Ray Tune", node["_target_"], "subclass ray.tune.schedulers.TrialScheduler")
+    if issubclass(target, HyperBandScheduler | PopulationBasedTraining):
+        what = f"{target.__name__} changes settings, or lets runs wait in an order that no resume repeats"
+        raise BadInput(what, "trial_scheduler", CHOICES)
+    make()
+    return make
+
+
+def stoppers_of(nodes: Sequence[dict[str, Any]]) -> list[Any]:
+    """Build the user's stoppers.
+
+    Raises:
+        BadInput: if one is no `ray.tune.Stopper`.
+    """
+    from ray.tune import Stopper
+
+    stoppers = [build(node, "stoppers") for node in nodes]
+    for stopper, node in zip(stoppers, nodes, strict=True):
+        if not isinstance(stopper, Stopper):
+            raise BadInput("is no stopper of Ray Tune", node["_target_"], "subclass ray.tune.Stopper")
+    return stoppers
+
+
+def read_log(events: Iterable[Mapping[str, Any]]) -> tuple[dict[str, Stop], dict[str, list[tuple[int, float]]]]:
+    """Return where the runs of a log were stopped, and what they reached as (epoch, validation)."""
+    stopped: dict[str, Stop] = {}
+    reached: dict[str, list[tuple[int, float]]] = {}
+    for event in events:
+        if event["event"] == "run stopped":
+            curve = tuple(value for step, value in reached.get(event["run"], ()) if step <= event["reached"])
+            stopped[event["run"]] = Stop(int(event["reached"]), curve or (float(event["best"]),), event["made_of"])
+        elif event["event"] == "run reached" and METRIC in event.get("numbers", {}):
+            curve_so_far, value = reached.setdefault(event["run"], []), event["numbers"][METRIC]
+            if not curve_so_far or int(event["step"]) > curve_so_far[-1][0]:
+                curve_so_far.append((int(event["step"]), 0.0 if value is None else float(value)))
+    return stopped, reached

@@ -1,0 +1,142 @@
+"""Passes what happens to the runs of a study on to the table on screen, the log, trackers and metrics."""
+
+from __future__ import annotations
+
+import logging
+import traceback
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from cluster.executors.reports import STEP, step_of
+from cluster.executors.task import Done, Task, Watch
+from cluster.output.event_log import reason
+from cluster.output.provenance import content_digest
+from cluster.output.run_log import RunLog
+from cluster.output.storage import Unwritable
+from cluster.output.throttle import Throttle
+from cluster.telemetry.live_table import LiveTable
+from cluster.telemetry.metrics import EVERY, record
+from cluster.telemetry.tracking.tracker import TrackedRun
+from cluster.telemetry.tracking.tracking import Tracking
+from ranking.errors import BadInput
+
+_log = logging.getLogger(__name__)
+LONGEST_REASON = 300
+
+
+class StoppedEarly(Protocol):
+    """How far a run was when a scheduler stopped it: `cluster.runs.stop.Stop`."""
+
+    @property
+    def at(self) -> int: ...
+    @property
+    def best(self) -> float: ...
+
+
+class RunWatch(Watch):
+    """Shows and records runs, which themselves do nothing for table, log, trackers and metrics.
+
+    Args:
+        table: the table on screen, which counts.
+        study: the study's name in the metrics.
+        tracking: trackers and log of the study; None has neither.
+        every: seconds between two recordings of how many runs are in which state.
+        stopped: the runs that a search's scheduler has stopped, by name.
+    """
+
+    def __init__(
+        self,
+        table: LiveTable,
+        study: str,
+        tracking: Tracking | None = None,
+        every: float = EVERY,
+        stopped: Mapping[str, StoppedEarly] | None = None,
+    ) -> None:
+        self.table, self.tracking, self.tags = table, tracking, {"study": study}
+        self.stopped = {} if stopped is None else stopped
+        self.log = RunLog(tracking.events, table.unit) if tracking else None
+        self.errors: dict[str, str] = {}
+        """The error of each run that failed for good, by name."""
+        self._throttle, self._retried = Throttle(every), table.retried
+
+    def started(self, task: Task) -> None:
+        self.table.start(task.key)
+        if self.log:
+            self.log.started(task.key)
+        if self.tracking:
+            facts = task.facts
+            self.tracking.begin(TrackedRun(task.key, facts.get("parameters", {}), facts.get("overrides", "")))
+
+    def progress(self, key: str, report: Mapping[str, Any]) -> None:
+        if self.log:
+            self.log.says(key, report.get("notes", ()))
+        if STEP in report:
+            self.table.progress(key, report)
+            if self.log:
+                self.log.reached(key, step_of(report), report.get("numbers", {}))
+            if self.tracking:
+                self.tracking.log(key, step_of(report), report.get("numbers", {}))
+
+    def retrying(self, key: str, error: Exception) -> None:
+        self.table.retried += 1
+        if self.log:
+            self.log.lost(key, reason_of(key, error)[:LONGEST_REASON])
+
+    def moved(self, key: str, reason: str) -> None:
+        if self.log:
+            self.log.moved(key, reason)
+
+    def ended(self, done: Done) -> None:
+        name, result = done.task.key, done.value or {}
+        if done.error is not None:
+            self._failed(name, done.error)
+            return
+        if self.log:
+            self.log.says(name, result.get("notes", ()))
+        stop = self.stopped.get(name)
+        if stop is not None:
+            self.table.stop(name)
+            if self.log:
+                self.log.stopped(name, stop.at, stop.best, content_digest(done.task.facts.get("made_of", {})))
+            if self.tracking:
+                self.tracking.end(name, "stopped", {"best": stop.best})
+            return
+        self.table.end(name, result.get("best", 0.0))
+        if self.log:
+            self.log.ended(name, result.get("best"))
+        if self.tracking:
+            final = result.get("numbers", {}) | ({"best": result["best"]} if "best" in result else {})
+            self.tracking.end(name, "done", final)
+
+    def _failed(self, name: str, error: Exception) -> None:
+        self.errors[name] = why = reason_of(name, error)
+        self.table.fail(name)
+        if self.log:
+            self.log.failed(name, why[:LONGEST_REASON])
+        if self.tracking:
+            self.tracking.end(name, "failed", {})
+
+    def tick(self) -> None:
+        if self._throttle.due():
+            self.record_states()
+
+    def record_states(self) -> None:
+        """Record how many runs wait, run, are done, have failed and were stopped."""
+        for state, count in self.table.states.items():
+            record("pyrite_study_trials", count, {**self.tags, "state": state})
+        record("pyrite_study_retries_total", self.table.retried - self._retried, self.tags)
+        self._retried = self.table.retried
+
+
+def reason_of(name: str, error: Exception) -> str:
+    """Return an error in one line, and log its traceback unless it is the user's to fix."""
+    if isinstance(error, BadInput):
+        return str(error)
+    _log.error("run %s\n%s", name, "".join(traceback.format_exception(error)))
+    return reason(f"{type(error).__name__}: {error}")
+
+
+def raise_unwritable(done: Done) -> None:
+    """Raise the error of a task that could not write: nothing else could be kept either."""
+    if isinstance(done.error, Unwritable):
+        raise done.error

@@ -1,0 +1,143 @@
+"""Describes the runs of a study as tasks, and trains one."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from cluster.executors.resources import Resources, at_once, check_demand, demand, may_grow
+from cluster.executors.task import Context, Task
+from cluster.index.attach import check_room, live_functions, reserved
+from cluster.index.attach import demand as encoder_demand
+from cluster.output.storage import Storage
+from cluster.plan.sweep import Planned
+from cluster.runs.artifacts import Artifacts
+from cluster.runs.outcome import mean_best
+from cluster.runs.results import execute_run
+
+if TYPE_CHECKING:
+    from cluster.runs.opened_parts import OpenedParts
+    from cluster.runs.progress import Progress
+
+
+def task_of(planned: Planned, artifacts: Artifacts, storage: Storage) -> Task:
+    """Return the task of a run.
+
+    Args:
+        planned: the run.
+        artifacts: names its parts.
+        storage: the study's folder.
+    """
+    config, built_from = planned.config, artifacts.provenance(planned.config)
+    arguments = {
+        "name": planned.name,
+        "config": config,
+        "keys": artifacts.keys(config),
+        "made_of": built_from,
+        "storage": storage,
+    }
+    resources = replace(
+        Resources.of_run(config["resources"]),
+        beside=tuple(reserved(config)),
+        strategy=config["resources"]["placement"].upper(),
+    )
+    facts = {"parameters": planned.parameters, "overrides": shlex.join(planned.overrides), "made_of": built_from}
+    return Task(planned.name, "cluster.training.study_runs:study_run", arguments, resources, facts=facts)
+
+
+def study_run(
+    name: str,
+    config: dict[str, Any],
+    keys: Mapping[str, str],
+    made_of: Mapping[str, str],
+    storage: Storage,
+    opened: OpenedParts,
+    context: Context,
+) -> dict[str, Any]:
+    """Train and evaluate one ranker: the body of a run's task.
+
+    Args:
+        name: the run's name.
+        config: its configuration.
+        keys: the keys of its parts.
+        made_of: what the result depends on (`Artifacts.provenance`).
+        storage: where state and result go.
+        opened: opens the parts.
+        context: receives `fold`, `epoch`, `max_epochs`, `validation`, `best`, `numbers` and `notes`.
+
+    Returns:
+        best: the highest validation, averaged over folds; numbers: the mean of each measure; notes: messages.
+    """
+    from cluster.training.launch import launch
+
+    best = 0.0
+    notes: list[str] = []
+
+    def report(progress: Progress) -> None:
+        nonlocal best
+        best = max(best, progress.validation)
+        shown = {key: getattr(progress, key) for key in ("fold", "epoch", "max_epochs", "validation")}
+        numbers = {"loss": progress.loss, "validation": progress.validation}
+        context.report(shown | {"best": best, "numbers": numbers, "notes": list(notes)})
+        notes.clear()
+
+    start = partial(launch, name=name, note=notes.append, leave=context.leave)
+    outcome = execute_run(name, config, made_of, opened.of(config, keys), storage, report, start=start)
+    return {"best": mean_best(outcome), "numbers": outcome.means(), "notes": notes}
+
+
+def warm_up() -> None:
+    """Import what training needs, and what torch imports at the first optimizer, a second's work."""
+    import torch
+
+    import cluster.training.launch  # noqa: F401
+
+    torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.1)
+
+
+def capacity_of(
+    configs: Sequence[Mapping[str, Any]], address: str | None
+) -> Callable[[Mapping[str, float]], int | None]:
+    """Return what computes how many runs a cluster has room for, given its resources.
+
+    It returns None if no run has several workers: Ray Tune can count the others itself. If machines may be added, it
+    counts one run more, which waits where an autoscaler sees it; but none if runs have encoders, whose place the
+    workers would take.
+
+    Args:
+        configs: the configuration of each run.
+        address: see `may_grow`.
+    """
+    with_workers = [config for config in configs if config["resources"]["workers"] > 1]
+    demands = [Counter(demand(config["resources"])) + Counter(encoder_demand(config)) for config in with_workers]
+    waiting = int(may_grow(address) and not any(map(live_functions, with_workers)))
+
+    def capacity(resources: Mapping[str, float]) -> int | None:
+        count = at_once(demands, resources)
+        return count and count + waiting
+
+    return capacity
+
+
+def check_resources(configs: Sequence[Mapping[str, Any]], address: str | None) -> None:
+    """Raise if a run requests more than a local Ray has. It never grows, and the run would wait for ever.
+
+    Args:
+        configs: the configuration of each run.
+        address: see `may_grow`.
+
+    Raises:
+        BadInput: if one does.
+    """
+    if may_grow(address):
+        return
+    import ray
+
+    resources = ray.cluster_resources()
+    for config in configs:
+        check_demand(config["resources"], resources)
+        check_room(config, resources)

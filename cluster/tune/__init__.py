@@ -1,1 +1,0 @@
-"""Runs many trials on Ray Tune."""

@@ -1,0 +1,111 @@
+"""What a run, an index and an agent take of a cluster, packed and spread: as docs/guide/cluster.md has it."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from ray import cloudpickle
+
+from cluster.commands.mine import MineExperiment
+from cluster.config.compose import compose
+from cluster.executors.resources import (
+    Resources,
+    at_once,
+    bundle,
+    check_bundle,
+    check_demand,
+    demand,
+    strategy,
+)  # fmt: skip
+from cluster.executors.task import Task
+from cluster.executors.tune import placement_of
+from cluster.index.attach import encoder_options
+from cluster.output.storage import Storage
+from cluster.plan.sweep import Planned, identity, plan, points
+from cluster.pools.pool_runs import resources_of
+from cluster.training.coordinator import _scaling
+from cluster.training.study_runs import task_of
+from ranking.errors import BadInput
+
+DENSE = ["ranker=bi_encoder", "ranker.checkpoint=none", "function=dense", "function.dense.refresh.mode=lagged"]
+
+
+def trial(*overrides: str) -> Any:
+    """The placement of a run's trial."""
+    config = compose(list(overrides))
+    artifacts: Any = SimpleNamespace(provenance=lambda config: {}, keys=lambda config: {})
+    task = task_of(Planned("run", (), (), config), artifacts, Storage("/nowhere"))
+    return placement_of({"task": cloudpickle.dumps(task)})
+
+
+def pooled(*overrides: str) -> dict[str, float]:
+    (only,) = placement_of(
+        {"task": cloudpickle.dumps(Task("", "", {}, resources_of(compose(list(overrides), "pool"))))}
+    ).bundles
+    return dict(only)
+
+
+def test_a_trial_is_packed_with_its_encoders_or_spread() -> None:
+    packed = trial(*DENSE, "index.encoders=2", "index.cpu=0.5")
+    assert packed.bundles == [{"CPU": 1}, {"CPU": 0.5}, {"CPU": 0.5}]
+    assert packed.strategy == "PACK"
+    assert trial("resources.placement=spread").strategy == "SPREAD"
+
+
+def test_what_a_cluster_calls_its_own_is_asked_for_by_each_process() -> None:
+    asked = compose(["resources.custom={rack_a: 0.5}", "resources.cpu=2"])["resources"]
+    assert bundle(asked) == Resources.of_run(asked).bundle() == {"CPU": 2, "GPU": 0, "rack_a": 0.5}
+    four = asked | {"workers": 4}
+    assert demand(four) == {"CPU": 8, "GPU": 0, "rack_a": 2}
+    assert at_once([demand(four)], {"CPU": 64, "rack_a": 5}) == 2
+    with pytest.raises(BadInput, match=r"^resources.custom.rack_a: a run asks for 2 and this machine has 1"):
+        check_demand(four, {"CPU": 8, "rack_a": 1})
+
+
+def test_ray_trains_workers_and_an_index_apart_are_placed_alike() -> None:
+    asked = compose(["resources.placement=spread", "resources.workers=3", "resources.custom={rack_a: 1}"])["resources"]
+    scaling = _scaling(asked)
+    assert scaling.placement_strategy == strategy(asked) == "SPREAD"
+    assert scaling.resources_per_worker["rack_a"] == 1
+    assert encoder_options(compose([*DENSE, "resources.placement=spread"])).spread
+    assert not encoder_options(compose(DENSE)).spread
+
+
+def test_a_run_is_the_same_wherever_it_runs() -> None:
+    elsewhere = ["resources.placement=spread", "resources.custom={rack_a: 1}"]
+    assert identity(compose(elsewhere)) == identity(compose([]))
+    (one,) = plan(*points([[]], [], elsewhere), [], [0])
+    (other,) = plan(*points([[]], [], []), [], [0])
+    assert one.name == other.name
+
+
+@pytest.mark.parametrize("wrong", ["resources.placement=tight", "resources.custom={rack_a: 0}", "resources.custom=3"])
+def test_places_that_make_no_sense(wrong: str) -> None:
+    with pytest.raises(BadInput, match=wrong.split("=")[0]):
+        compose([wrong])
+
+
+def test_pooling_and_mining_ask_for_what_a_cluster_calls_its_own() -> None:
+    own = ["custom={rack_a: 0.5}", "memory=2"]
+    method = pooled(*own, "cpu=2")
+    assert method == {"CPU": 2, "memory": 2e9, "rack_a": 0.5}
+    mined = Resources.of(compose([*own, "workers=2", "gpu=0.5"], "mine")).ray_options()
+    assert mined == {"num_cpus": 1, "num_gpus": 0.5, "memory": 2_000_000_000, "resources": {"rack_a": 0.5}}
+    assert pooled("cpu=0.5") == {"CPU": 0.5}
+    assert Resources.of(compose([], "mine")).ray_options() == {"num_cpus": 1, "num_gpus": 0}
+    with pytest.raises(BadInput, match=r"^custom.rack_a: a method asks for 0.5 and this machine has 0"):
+        check_bundle(method, {"CPU": 8, "memory": 8e9}, "a method")
+
+
+@pytest.mark.parametrize("verb", ["pool", "mine"])
+@pytest.mark.parametrize("wrong", ["custom={rack_a: 0}", "custom=3", "memory=0"])
+def test_what_can_not_be_asked_for_is_refused(verb: str, wrong: str) -> None:
+    with pytest.raises(BadInput, match=wrong.split("=")[0]):
+        compose([wrong], verb)
+
+
+def test_one_worker_mines_here_and_reserves_nothing() -> None:
+    with pytest.raises(BadInput, match="mines in this process"):
+        MineExperiment.new(["custom={rack_a: 1}"])

@@ -1,0 +1,81 @@
+"""Runs of a study in warm processes: the same results as in the study's process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from cluster.commands.study import StudyExperiment
+from cluster.executors.local import LocalExecutor
+from cluster.executors.processes import Processes
+from cluster.executors.task import Once
+from cluster.runs.outcome import read_outcome
+from cluster.training.study_runs import task_of
+
+OPTIONS = ["ranker=static", "policy=fixed", "function=random", "selector=uniform", "training.max_epochs=1"]
+WARM_UP = "cluster.training.study_runs:warm_up"
+
+
+def study(base: list[str], out: Path, *more: str) -> StudyExperiment:
+    experiment = StudyExperiment.new([*base, *OPTIONS, f"out={out}", "local=true", *more])
+    experiment.prepare(Console(quiet=True))
+    experiment.local = True
+    return experiment
+
+
+def test_runs_in_another_process_are_what_they_are_here(base: list[str], tmp_path: Path) -> None:
+    here, elsewhere = study(base, tmp_path / "here", "seeds=2"), study(base, tmp_path / "elsewhere", "seeds=2")
+    shared = {"opened": Once("cluster.runs.opened_parts:OpenedParts")}
+    with Processes(1, WARM_UP, caller=False) as alone:
+        while not alone.ready():
+            pass
+        for experiment, executor in (
+            (here, LocalExecutor(shared=shared)),
+            (elsewhere, LocalExecutor(0, alone, shared)),
+        ):
+            storage = experiment.plan.storage
+            tasks = [task_of(planned, experiment.artifacts, storage) for planned in experiment.waiting]
+            assert [done.error for done in executor.run(tasks)] == [None, None]
+    assert len(here.waiting) == 2
+    for planned in here.waiting:
+        one, other = (read_outcome(each.plan.storage, planned.name) for each in (here, elsewhere))
+        assert one is not None
+        assert other is not None
+        assert one.means() == other.means()
+
+
+def test_a_study_on_a_cluster_starts_no_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setattr("cluster.executors.processes.WarmProcess", lambda warm_up: pytest.fail("started"))
+    for overrides in (["seeds=2", "local=false"], ["address=there"]):
+        assert len(Processes.for_command(overrides, "")) == 0
+    monkeypatch.setenv("RAY_ADDRESS", "there")
+    assert len(Processes.for_command([], "")) == 0
+
+
+class Ready:
+    ready = alive = True
+
+    def __init__(self, warm_up: str) -> None:
+        assert warm_up == "math:sqrt"
+
+    def close(self) -> None:
+        self.alive = False
+
+
+def test_no_more_runs_at_once_than_the_study_allows(
+    monkeypatch: pytest.MonkeyPatch, base: list[str], tmp_path: Path
+) -> None:
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setattr("cluster.executors.processes.WarmProcess", Ready)
+    monkeypatch.setattr("cluster.executors.processes.cores", lambda: 8)
+    for override, others in (("concurrent=1", 0), ("concurrent=2", 1), ("concurrent=null", 3), ("concurrent=9", 3)):
+        assert len(Processes.for_command([override], "math:sqrt")) == others
+    for concurrent, room in ((1, 1), (2, 2), (9, 4)):  # of a resumed study, which only its files tell
+        experiment = study(base, tmp_path / str(concurrent), f"concurrent={concurrent}")
+        experiment.workers = Processes(3, "math:sqrt")
+        executor = experiment._executor({})
+        assert isinstance(executor, LocalExecutor)
+        assert executor._room() == room

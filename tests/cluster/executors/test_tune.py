@@ -1,0 +1,194 @@
+"""Trials that lose their process, and those that fail by themselves; how many run at once."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import ray
+from ray import cloudpickle, tune
+from ray.air.execution._internal import RayActorManager
+from ray.tune.execution import tune_controller
+from ray.tune.search import ConcurrencyLimiter
+from rich.console import Console
+
+from cluster.executors import lost_process, tune_failures
+from cluster.executors.drain import NOTICE, NodeDraining
+from cluster.executors.limits import MAX_RESTARTS
+from cluster.executors.resources import Resources
+from cluster.executors.task import Context, Done, Listed, Retry, Task, TaskLost, Watch
+from cluster.executors.tune import THREAD_END_S, CapacityLimiter, TuneExecutor, _Search, _Trials
+from cluster.executors.tune_failures import FaultTolerantScheduler
+from cluster.output.event_log import EventLog
+from cluster.output.storage import Storage, Unwritable
+from cluster.telemetry.live_table import LiveTable
+from cluster.telemetry.run_watch import RunWatch, raise_unwritable
+from cluster.telemetry.tracking.tracking import tracked, trackers
+from ranking.errors import BadInput
+
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
+
+
+FULL = Unwritable("the disk is full", "out/x", "make room")
+
+
+def trial(name: str, folder: str, leaves: int = 0, killed: int = 0, raises: int = 0, kind: str = "") -> dict[str, Any]:
+    """Leave, be killed, or raise, as often as requested; the tries are files of a folder."""
+    tried = len(list(Path(folder).glob(f"{name}-*")))
+    (Path(folder) / f"{name}-{tried}").touch()
+    if tried < leaves:
+        raise NodeDraining
+    if tried < killed:
+        os.kill(os.getpid(), signal.SIGKILL)
+    if tried < killed + raises:
+        raise {"": ValueError("by itself"), "input": BadInput("is bad"), "full": FULL}[kind]
+    return {"best": 1.0}
+
+
+def errors_of(
+    folder: Path, runs: Mapping[str, Mapping[str, Any]], retries: int, concurrent: int | None = None, limit: int = 5
+) -> tuple[dict[str, str], LiveTable]:
+    tasks = [
+        Task(name, trial, {"name": name, "folder": str(folder), **options}, Resources(cpu=0.1))
+        for name, options in runs.items()
+    ]
+    storage, console = Storage(str(folder / "out")), Console(quiet=True)
+    with LiveTable(console, len(runs), 0, "AP@10") as table, tracked([], storage, console, "study", False) as tracking:
+        watch = RunWatch(table, "out", tracking)
+        executor = TuneExecutor(storage, concurrent=concurrent)
+        for done in executor.run(tasks, watch=watch, retry=Retry(limit=limit, errors=retries)):
+            raise_unwritable(done)
+        return watch.errors, table
+
+
+def test_only_errors_of_a_body_count_against_its_retries_and_bad_input_is_not_tried_again(
+    ray_session: None, tmp_path: Path
+) -> None:
+    runs: dict[str, dict[str, Any]] = {
+        "failing": {"raises": 2},
+        "both": {"killed": 2, "raises": 1},
+        "bad": {"killed": 1, "raises": 9, "kind": "input"},
+    }
+    errors, table = errors_of(tmp_path, runs, 1)
+    assert errors == {"failing": "ValueError: by itself", "bad": "is bad"}
+    assert {name: len(list(tmp_path.glob(f"{name}-*"))) for name in runs} == {"failing": 2, "both": 4, "bad": 2}
+    assert (table.done, table.failed, table.retried) == (3, 2, 5)
+
+
+def test_a_run_whose_machine_will_be_taken_away_moves_as_often_as_that_happens(
+    ray_session: None, tmp_path: Path
+) -> None:
+    errors, table = errors_of(tmp_path, {"moving": {"leaves": MAX_RESTARTS + 2}}, 0)
+    assert errors == {}
+    assert (table.done, table.failed, table.retried) == (1, 0, 0)
+    events = EventLog.read(Storage(str(tmp_path / "out")))
+    moved = [event for event in events if event["event"] == "run moved"]
+    assert len(moved) == MAX_RESTARTS + 2
+    assert NOTICE in moved[0]["reason"]
+    assert "run lost" not in {event["event"] for event in events}
+
+
+def test_what_cannot_be_written_ends_all_trials(ray_session: None, tmp_path: Path) -> None:
+    runs = {f"run{number}": {"raises": 9, "kind": "full"} for number in range(5)}
+    with pytest.raises(Unwritable, match=r"out/x: the disk is full; make room"):
+        errors_of(tmp_path, runs, 3, concurrent=1)
+    assert [file.name for file in tmp_path.glob("run*")] == ["run0-0"]
+
+
+def killed_for_memory(file: str, wants: float, context: Context) -> dict[str, Any]:
+    """Be killed as by the memory monitor as long as it runs on fewer cores than it wants."""
+    taken = ray.get_runtime_context().get_assigned_resources()["CPU"]
+    assert os.environ["TUNE_FUNCTION_THREAD_TIMEOUT_S"] == THREAD_END_S  # else the next trial may be dropped
+    context.report({"epoch": 1, "max_epochs": 2, "validation": 0.0, "best": 0.0})
+    with open(file, "a") as lines:
+        lines.write(f"{taken:g} ")
+    if taken < wants:
+        raise ray.exceptions.OutOfMemoryError("Task was killed due to the node running low on memory.")
+    return {"best": 0.0}
+
+
+def test_a_trial_killed_for_memory_takes_more_of_a_machine_and_leaves_the_others_alone(
+    ray_session: None, tmp_path: Path
+) -> None:
+    cores = int(ray.cluster_resources()["CPU"])
+    wants = {"light": 0, "heavy": 1, "fatal": cores + 1}
+    tasks = [
+        Task(name, killed_for_memory, {"file": str(tmp_path / name), "wants": wanted}, Resources(cpu=0.5))
+        for name, wanted in wants.items()
+    ]
+    storage, console = Storage(str(tmp_path / "out")), Console(quiet=True)
+    with (
+        tracked(trackers({}), storage, console, "study", False) as tracking,
+        LiveTable(console, len(tasks), 0, "AP") as table,
+    ):
+        watch = RunWatch(table, "out", tracking)
+        done = {each.task.key: each for each in TuneExecutor(storage).run(tasks, watch=watch)}
+    assert [name for name, each in done.items() if each.error] == ["fatal"] == list(watch.errors)
+    assert "killed by Ray's memory monitor although it had a machine for itself; give it" in watch.errors["fatal"]
+    assert (tmp_path / "light").read_text() == "0.5 "
+    assert (tmp_path / "heavy").read_text() == "0.5 1 "
+    assert (tmp_path / "fatal").read_text().split()[-1] == f"{cores}"
+    lost = [event for event in EventLog.read(storage) if event["event"] == "run lost" and event["run"] == "heavy"]
+    assert [event["reason"] for event in lost] == ["killed by Ray's memory monitor"]
+
+
+def test_what_is_reserved_doubles_up_to_the_largest_machine_that_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+    machines = [{"CPU": 4, "GPU": 2, "memory": 32e9}, {"CPU": 16, "memory": 64e9}, {"memory": 99e9}]
+    monkeypatch.setattr(ray, "nodes", lambda: [{"Alive": True, "Resources": each} for each in machines])
+
+    def larger(**own: float) -> dict[str, float] | None:
+        found = tune_failures.more_of_a_machine(tune.PlacementGroupFactory([own, {"CPU": 1}], strategy="SPREAD"))
+        assert found is None or (found.bundles[1] == {"CPU": 1} and found.strategy == "SPREAD")
+        return found and found.bundles[0]
+
+    assert larger(CPU=3) == {"CPU": 6}
+    assert larger(CPU=12) == {"CPU": 16}
+    assert larger(CPU=16) is None
+    assert larger(CPU=1, GPU=0.75) == {"CPU": 2, "GPU": 1}
+    assert larger(CPU=1, memory=20e9) == {"CPU": 1, "memory": 40e9}
+    assert larger(CPU=1, GPU=1, memory=32e9) is None
+
+
+def test_a_kill_for_memory_is_a_loss_to_tune_whatever_the_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    heard: list[Exception] = []
+    monkeypatch.setattr(RayActorManager, "_actor_task_failed", lambda self, task, error: heard.append(error))
+    manager = object.__new__(tune_failures.ActorManager)
+    for error in (ray.exceptions.OutOfMemoryError("full"), ray.exceptions.RayActorError(), ValueError("x")):
+        manager._actor_task_failed(None, error)
+    assert [type(error).__name__ for error in heard] == ["RayActorError", "RayActorError", "ValueError"]
+    assert [lost_process.killed_for_memory(error) for error in heard] == [True, False, False]
+    assert tune_controller.RayActorManager is tune_failures.ActorManager
+
+
+def test_a_run_that_is_lost_again_and_again_is_given_up(ray_session: None, tmp_path: Path) -> None:
+    errors, _ = errors_of(tmp_path, {"fatal": {"killed": 99}}, 0, limit=1)
+    assert list(errors) == ["fatal"]
+    assert len(list(tmp_path.glob("fatal-*"))) == 2
+
+
+def test_as_many_go_at_once_as_the_cluster_of_now_has_room_for(ray_session: None) -> None:
+    rooms = iter([3, 1, None])
+    trials = _Trials(Listed(Task(name, dict) for name in "abcdef"), Watch(), lambda: False, FaultTolerantScheduler())
+    limiter = ConcurrencyLimiter(_Search(trials), 2)
+    watch = CapacityLimiter(limiter, lambda resources: next(rooms) if resources["CPU"] else 0, every=0)
+    watch.on_step_begin(0, [])
+    assert [limiter.suggest(name) is not None for name in "1234"] == [True, True, True, False]
+    watch.on_step_begin(1, [])
+    limiter.on_trial_complete("1")
+    assert limiter.suggest("5") is None
+    watch.on_step_begin(2, [])
+    assert [limiter.suggest(name) is not None for name in "678"] == [True, True, True]
+    assert [done.task.key for done in trials.done] == ["a"]
+
+
+def test_a_trial_that_is_lost_for_good_has_an_error() -> None:
+    trials = _Trials(Listed([Task("a", dict)]), Watch(), lambda: False, FaultTolerantScheduler())
+    assert trials.next("1")["run"] == {"name": "a"}
+    trials.end("1", failed=True)
+    assert isinstance(trials.done[0].error, TaskLost)
+    assert isinstance(trials.done[0], Done)

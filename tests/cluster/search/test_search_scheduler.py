@@ -1,0 +1,234 @@
+"""Schedulers of Ray Tune within a search: the same runs are stopped whatever the workers, and after an interrupt."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cluster.commands.study import StudyExperiment
+from cluster.config.groups import option
+from cluster.output.event_log import EventLog
+from cluster.output.storage import Storage
+from cluster.plan.sweep import Planned
+from cluster.search.schedulers import EarlyStopping, read_log, schedulers_of, stoppers_of
+from cluster.telemetry.tracking.tracking import as_override_of
+from ranking.errors import BadInput
+from tests.cluster.command_line import command
+
+RUNS, EPOCHS = 12, 6
+CONFIG = {"seed": 0, "training": {"max_epochs": EPOCHS}}
+OPTIONS: dict[str, dict[str, Any]] = {
+    "asha": {"grace_period": 1, "reduction_factor": 2},
+    "median": {"min_samples_required": 2},
+    "hyperband": {"reduction_factor": 2},
+}
+
+
+def planned(count: int = RUNS, drawn: tuple[str, ...] = ("lr",)) -> list[Planned]:
+    return [Planned(f"run{n}", (f"lr={n}", "seed=0"), (), CONFIG, drawn) for n in range(count)]
+
+
+def scheduler(name: str, **told: Any) -> EarlyStopping:
+    found = EarlyStopping(schedulers_of(option("trial_scheduler", name) | OPTIONS[name]), **told)
+    found.enter(planned())
+    return found
+
+
+def play(search: EarlyStopping, curves: np.ndarray, at_once: int, order: np.random.Generator) -> dict[str, int]:
+    """Let so many runs go on at once, one or another; where each was stopped."""
+    waiting = [run.name for run in planned() if run.name not in search.stopped]
+    going: dict[str, int] = {}
+    held: set[str] = set()
+
+    def hear(answers: dict[str, bool]) -> None:
+        for name, goes_on in answers.items():
+            held.discard(name)
+            if not goes_on or going[name] == EPOCHS:
+                del going[name]
+                hear(search.ended(name))
+
+    while waiting or going:
+        while waiting and len(going) < at_once:
+            going[waiting.pop(0)] = 0
+        name = order.choice([each for each in going if each not in held])
+        going[name] += 1
+        held.add(name)
+        hear(search.reached(name, going[name], float(curves[int(name[3:]), going[name] - 1])))
+    return {name: stop.at for name, stop in search.stopped.items()}
+
+
+@pytest.mark.parametrize("name", sorted(OPTIONS))
+@given(seed=st.integers(0, 1000), at_once=st.integers(2, RUNS))
+def test_what_is_stopped_depends_on_the_results_alone(name: str, seed: int, at_once: int) -> None:
+    rng = np.random.default_rng(seed)
+    curves = np.cumsum(rng.random((RUNS, EPOCHS)) * rng.random((RUNS, 1)), axis=1)
+    alone = play(scheduler(name), curves, 1, rng)
+    assert play(scheduler(name), curves, at_once, rng) == alone
+
+
+def test_asha_stops_what_is_below_the_best_half_at_each_rung() -> None:
+    search = scheduler("asha")
+    first = [0.5, 0.4, 0.6, 0.55, 0.3]
+    # By numpy's percentile of those before: none; .5; .45; .5 of (.4, .5, .6); .525 of (.4, .5, .55, .6).
+    expected = [True, False, True, True, False]
+    found = []
+    for number, value in enumerate(first):
+        found.append(search.reached(f"run{number}", 1, value)[f"run{number}"])
+        search.ended(f"run{number}")
+    assert found == expected
+    assert search.stopped["run1"].best == 0.4
+    assert search.stopped["run4"].at == 1
+
+
+def test_a_run_that_is_ahead_waits_for_those_before_it() -> None:
+    search = scheduler("asha")
+    assert search.reached("run1", 1, 0.2) == {}
+    assert search.waiting_behind("run0") == ["run1"]
+    assert search.reached("run0", 1, float("nan")) == {"run0": True, "run1": True}  # what is no number is 0
+    assert search.reached("run1", 2, 0.3) == {}
+    assert search.ended("run0") == {"run1": True}
+    search.let_go("run1")
+    assert search.reached("run1", 2, 0.1) == {"run1": True}  # told again after a loss: it was decided
+
+
+def test_methods_are_never_stopped_for_another() -> None:
+    search = EarlyStopping(schedulers_of(option("trial_scheduler", "asha")))
+    own = [Planned(f"a{n}", ("policy=a", f"lr={n}"), (), CONFIG, ("lr",)) for n in range(2)]
+    search.enter([*own, Planned("b", ("policy=b", "lr=1"), (), CONFIG, ("lr",)), *planned(1, ())])
+    assert search.reached("a0", 1, 0.9) == {"a0": True}
+    assert search.reached("b", 1, 0.1) == {"b": True}
+    assert search.reached("run0", 1, 0.0) == {"run0": True}  # nothing was drawn for it
+    assert search.reached("a1", 1, 0.1) == {"a1": False}
+
+
+def test_a_search_goes_on_as_its_log_says(tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+    curves = np.cumsum(rng.random((RUNS, EPOCHS)), axis=1)
+    whole = play(scheduler("median"), curves, 3, rng)
+    assert 0 < len(whole) < RUNS
+    log = EventLog(Storage(str(tmp_path)))
+    for number in range(RUNS // 2):  # the first six ended before the interrupt
+        name = f"run{number}"
+        for epoch in range(whole.get(name, EPOCHS)):
+            log.emit("run reached", run=name, step=epoch + 1, numbers={"validation": float(curves[number, epoch])})
+        if name in whole:
+            log.emit("run stopped", run=name, reached=whole[name], best=0.0, made_of="same")
+    stopped, reached = read_log(EventLog.read(log.storage))
+    again = scheduler("median", stopped=stopped, reached=reached, made_of=lambda config: "same")
+    for number in range(RUNS // 2):
+        again.ended(f"run{number}")
+    rest = [name for name in whole if int(name[3:]) >= RUNS // 2]
+    assert rest
+    for number in range(RUNS // 2, RUNS):
+        for epoch in range(EPOCHS):
+            if not again.reached(f"run{number}", epoch + 1, float(curves[number, epoch]))[f"run{number}"]:
+                break
+        again.ended(f"run{number}")
+    assert {name: stop.at for name, stop in again.stopped.items()} == whole
+    other = scheduler("median", stopped=stopped, reached=reached, made_of=lambda config: "another")
+    assert not other.stopped  # made of something else, they run again
+
+
+def test_stoppers_end_runs_and_searches() -> None:
+    nodes = [{"_target_": "ray.tune.stopper.MaximumIterationStopper", "max_iter": 2}]
+    search = EarlyStopping(None, stoppers_of(nodes))
+    search.enter(planned())
+    assert search.reached("run0", 1, 0.1) == {"run0": True}
+    assert search.reached("run0", 2, 0.2) == {"run0": False}
+    assert not search.finished()
+    timed = EarlyStopping(None, stoppers_of([{"_target_": "ray.tune.stopper.TimeoutStopper", "timeout": 0}]))
+    assert timed.finished()
+    with pytest.raises(BadInput, match="no stopper"):
+        stoppers_of([{"_target_": "pathlib.Path"}])
+
+
+@pytest.mark.parametrize(
+    ("node", "says"),
+    [
+        ({"_target_": "ray.tune.schedulers.HyperBandScheduler"}, "no resume repeats"),
+        ({"_target_": "ray.tune.schedulers.pb2.PB2"}, "no resume repeats"),
+        ({"_target_": "ray.tune.schedulers.MedianStoppingRule", "mode": "most"}, "mode"),
+        ({"_target_": "pathlib.Path"}, "no scheduler"),
+    ],
+)
+def test_schedulers_that_a_search_can_not_have(node: dict[str, Any], says: str) -> None:
+    with pytest.raises(BadInput, match=says):
+        schedulers_of(node)
+
+
+SEARCH = ["policy=fixed", "function=bm25", "selector=uniform", "optimizer.lr=tag(log,interval(1e-5,1e-1))",
+          "samples=6", "trial_scheduler=asha", "trial_scheduler.reduction_factor=2"]  # fmt: skip
+
+
+@pytest.mark.parametrize("search", [pytest.param("random", marks=pytest.mark.nightly), "optuna"])
+def test_a_study_stops_what_is_behind(
+    search: str, base: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    asked = [*base, *SEARCH, f"search={search}", "training.max_epochs=4", "training.patience=4"]
+    assert command("study", *asked, "local=true", f"out={out}") == 0
+    trials = pl.read_parquet(out / "trials.parquet")
+    stopped = trials.filter(status="stopped")
+    assert len(trials) == 6
+    assert 0 < len(stopped) < 6
+    assert set(trials["status"]) == {"done", "stopped"}
+    assert stopped["error"].null_count() == len(stopped)
+    assert (stopped["epochs"] == stopped["curve_validation"].list.len()).all()
+    assert (stopped["epochs"] < 4).all()
+    assert f"{len(stopped)} of a search stopped" in (out / "report.html").read_text()
+    events = [event["run"] for event in EventLog.read(Storage(str(out))) if event["event"] == "run stopped"]
+    assert sorted(events) == sorted(stopped["run"])
+    assert not list((out / "states").glob("*")) if (out / "states").exists() else True
+    # Nothing is left to do: decisions are those of the log.
+    before = (out / "summary.csv").read_bytes()
+    capsys.readouterr()
+    assert command("study", "--resume", str(out), "local=true") == 0
+    assert "6 runs (6 done)" in capsys.readouterr().out
+    assert (out / "summary.csv").read_bytes() == before
+    assert pl.read_parquet(out / "trials.parquet").equals(trials)
+
+
+@pytest.mark.nightly
+def test_workers_of_ray_stop_the_same_runs(base: list[str], tmp_path: Path, ray_session: None) -> None:
+    asked = [*base, *SEARCH, "search=optuna", "parallel=3", "training.max_epochs=4", "training.patience=4"]
+    for where in ("true", "false"):
+        assert command("study", *asked, f"local={where}", f"out={tmp_path / where}") == 0
+    here, there = (pl.read_parquet(tmp_path / where / "trials.parquet").drop("seconds") for where in ("true", "false"))
+    assert here.sort("run").equals(there.sort("run"))
+    assert "stopped" in set(here["status"])
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["trial_scheduler=asha", "optimizer.lr=.001"], "compared by their seeds"),
+        (["trial_scheduler=asha", "optimizer.lr=interval(1e-4,1e-2)", "seeds=3"], "seeds=1"),
+        (["scheduler=asha", "optimizer.lr=.001"], "trial_scheduler=asha"),
+        (["trial_scheduler=nothing"], "asha, hyperband, median"),
+        (["trial_scheduler=pb2"], "no independent sample"),
+        (["trial_scheduler=asha", "stop=decided"], "stop=decided compares seeds"),
+        (["stoppers=[pathlib.Path]", "optimizer.lr=interval(1e-4,1e-2)"], "no stopper"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(
+    options: list[str], says: str, base: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["policy=fixed", "function=bm25", "selector=uniform", f"out={tmp_path / 'out'}"]
+    assert command("study", *base, *asked, *options) == 2
+    assert says in capsys.readouterr().err
+
+
+def test_a_scheduler_of_ones_own(tmp_path: Path) -> None:
+    asked = ["trial_scheduler=asha", "trial_scheduler._target_=ray.tune.schedulers.FIFOScheduler"]
+    experiment = StudyExperiment.new([*asked, "optimizer.lr=interval(1e-4,1e-2)", f"out={tmp_path}"])
+    assert experiment.plan.options["trial_scheduler"] == {"_target_": "ray.tune.schedulers.FIFOScheduler"}
+    assert schedulers_of(experiment.plan.options["trial_scheduler"]) is not None
+    assert experiment.plan.seeds == [0]
+    (name, own) = as_override_of("trial_scheduler", {**option("trial_scheduler", "median"), "grace_period": 3})
+    assert (name, own) == ("trial_scheduler=median", "trial_scheduler.grace_period=3")

@@ -1,0 +1,140 @@
+"""Searches by Optuna, several proposals at once, and the end of a study's time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from cluster.commands.study import StudyExperiment, callbacks_of
+from cluster.config.trust import from_folder
+from cluster.executors.local import LocalExecutor
+from cluster.executors.task import Done, Task
+from cluster.output.storage import Storage
+from cluster.plan.sweep import points
+from cluster.runs.outcome import Outcome, write_outcome
+from cluster.search.optuna_runs import OptunaRuns
+from cluster.search.time_budget import TimeBudget, seconds_of
+from pyrite import StudyResult
+from ranking.errors import BadInput
+from tests.cluster.command_line import command
+
+MADE_OF = {"base": "x"}
+SWEEP = ["policy=fixed", "function=bm25", "selector=uniform", "optimizer.lr=tag(log,interval(1e-4,1e-1))"]
+
+
+def play(storage: Storage, sampler: str, parallel: int, at_once: int, samples: int = 9) -> tuple[list[float], int]:
+    """Search for a learning rate of .01: what is proposed, in order, and the most runs that were open at once."""
+    found = points([], [], SWEEP)
+    search = OptunaRuns(found, samples, [0], storage, lambda config: MADE_OF, sampler, parallel)
+    known, open_, most = {}, list[Task](), 0
+    while (task := search.next()) is not None:
+        if isinstance(task, Task):
+            open_.append(task)
+            most = max(most, len(open_))
+        known |= {planned.name: planned for planned in search.proposed}
+        if not isinstance(task, Task) or len(open_) == at_once:
+            ended = open_.pop()  # the last that began ends first
+            lr = float(known[ended.key].config["optimizer"]["lr"])
+            best = 1 - abs(np.log10(lr) + 2)
+            write_outcome(storage, ended.key, Outcome(validations=[[best]], made_of=MADE_OF))
+            search.ended(Done(ended))
+    return [planned.config["optimizer"]["lr"] for planned in search.proposed], most
+
+
+@pytest.mark.parametrize("sampler", ["tpe", "gp", "cmaes"])
+def test_a_search_is_the_same_whatever_the_workers_and_after_an_interrupt(sampler: str, tmp_path: Path) -> None:
+    if sampler == "cmaes":
+        pytest.importorskip("cmaes")
+    one, _ = play(Storage(str(tmp_path / "one")), sampler, 3, 1)
+    several, most = play(Storage(str(tmp_path / "several")), sampler, 3, 5)
+    assert one == several
+    assert most == 3  # so many proposals are open at once, and no more
+    assert len(set(one)) == 9
+    again, _ = play(Storage(str(tmp_path / "one")), sampler, 3, 1)
+    assert again == one
+
+
+def test_one_proposal_at_a_time_learns_from_each(tmp_path: Path) -> None:
+    _, most = play(Storage(str(tmp_path)), "tpe", 1, 5, samples=4)
+    assert most == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("2h", 7200), ("1h30m", 5400), ("90s", 90), ("1.5m", 90), ("1d", 86400), (30, 30), (0.5, 0.5)]
+)
+def test_times_as_people_write_them(text: str | float, seconds: float) -> None:
+    assert seconds_of(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "2 hours", "h", "-1h", 0, "0s", "10"])
+def test_what_is_no_time(text: str | float) -> None:
+    with pytest.raises(BadInput, match="time_budget"):
+        seconds_of(text)
+
+
+def test_no_run_begins_when_the_time_is_over() -> None:
+    clock = [0.0]
+    budget = TimeBudget("10s", now=lambda: clock[0])
+    runs = LocalExecutor().run([Task("a", dict), Task("b", dict)], stop=budget.spent)
+    assert next(runs).task.key == "a"
+    assert not budget.over
+    clock[0] = 10.0
+    assert list(runs) == []
+    assert budget.over
+    assert not TimeBudget(None).spent()
+    assert TimeBudget(None, lambda: True).spent()
+
+
+def test_a_study_that_ran_out_of_time_is_stopped_and_goes_on(base: list[str], tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    asked = ["policy=fixed", "function=bm25,random", "selector=uniform", "seeds=2", "local=true"]
+    assert command("study", *base, *asked, "time_budget=0.01", f"out={out}") == 0
+    trials = pl.read_parquet(out / "trials.parquet")
+    assert {"stopped"} <= set(trials["status"]) <= {"done", "stopped"}  # a quick machine may begin one run in time
+    assert trials["error"].null_count() == 4
+    study = StudyResult.restore(str(out), ["time_budget=1h", "local=true"])  # what `--resume` does
+    assert (study.folder, study.failed) == (str(out), 0)
+    assert set(study.trials["status"]) == {"done"}
+    assert study.best("bm25:AP@10")["bm25:AP@10"] == study.trials["bm25:AP@10"].max()
+    assert study.best_config["function"].keys() <= {"bm25", "random"}
+    assert Path(study.files(study.trials["run"][0])["result"]).is_file()
+    with pytest.raises(BadInput, match="bm25:AP@10"):
+        study.best("nDCG")
+    assert len(study.spread) == 4
+    with pytest.raises(BadInput, match="across"):
+        _ = study.across
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["time_budget=soon"], "2h"),
+        (["sampler=grid"], "sampler"),
+        (["callbacks=[tests.nowhere.Callback]", "local=true"], "needs Ray"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(
+    options: list[str], says: str, base: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["policy=fixed", "function=bm25", "selector=uniform", "seeds=1", f"out={tmp_path / 'out'}"]
+    assert command("study", *base, *asked, *options) == 2
+    assert says in capsys.readouterr().err
+
+
+def test_callbacks_of_a_folder_are_trusted_by_name_alone(base: list[str], tmp_path: Path) -> None:
+    asked = [*base, "policy=fixed", "function=bm25", "callbacks=[tests.mine.Slack]", f"out={tmp_path}"]
+    plan = StudyExperiment.new(asked).plan
+    assert plan.options["callbacks"] == [{"_target_": "tests.mine.Slack"}]  # the user's own word is enough
+    saved = {"study": plan.options, "overrides": plan.arguments, "design": plan.design}
+    with from_folder(), pytest.raises(BadInput, match=r"tests\.mine\.Slack"):
+        StudyExperiment.continued([], saved, plan.storage)
+
+
+def test_callbacks_hear_of_trials() -> None:
+    (made,) = callbacks_of(["ray.tune.Callback"])
+    assert type(made).__name__ == "Callback"
+    with pytest.raises(BadInput, match="no callback"):
+        callbacks_of([{"_target_": "pathlib.Path"}])
