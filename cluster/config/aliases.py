@@ -45,6 +45,10 @@ def named_parts(overrides: Sequence[str], options: Any, config: str = "config") 
         BadInput: if an option was renamed or removed, or a name is given twice or is none.
     """
     refuse_renamed(overrides, config)
+    for text in overrides:
+        if text.lstrip("+~").startswith("hydra."):
+            remedy = "leave it out; out=FOLDER is the output folder, and a sweep is written as key=value1,value2"
+            raise BadInput("Hydra's own options have no effect here", text, remedy)
     written: list[str] = []
     for index, text in enumerate(overrides):
         key, _, value = text.partition("=")

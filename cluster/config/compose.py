@@ -42,7 +42,8 @@ def compose(overrides: Sequence[str], config: str = "config", complete: bool = T
     try:
         resolved, choices = copy.deepcopy(_by_hydra(tuple(overrides), config, str(CONF), read, complete))
     except (HydraException, OmegaConfBaseException, ValueError) as error:  # ValueError: the value of a group is no name
-        raise BadInput(reason(error, overrides, config, compose), remedy=see(config)) from None
+        message = reason(error, overrides, config, compose)
+        raise BadInput(message, remedy=None if message.endswith("?") else see(config)) from None
     _resolve_negatives(resolved, overrides)
     check_parts(resolved, choices)
     _take_classes(resolved, choices, overrides)

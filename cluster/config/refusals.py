@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from cluster.config.groups import CHOICES, group_options
+from cluster.config.other_names import suggest_all
 from cluster.config.renamed import REMOVED_PARTS, no_option
 from ranking.errors import BadInput
 
@@ -35,6 +36,9 @@ def refusal(error: ValidationError, option: str = "", config: str = "config") ->
     if first["type"] in ("extra_forbidden", "missing"):
         what = "there is no option" if first["type"] == "extra_forbidden" else "there must be an option"
         return BadInput(f"{what} {key}", remedy=see(config))
+    if key == "negatives" and isinstance(first["input"], int):
+        what = "is of single functions, as negatives.bm25=1"
+        return BadInput(f"negatives {what}", remedy=f"for all functions give sampling.negatives={first['input']}")
     remedy = "give a mapping" if first["type"] == "model_type" else first["msg"]
     return BadInput(f"{key} is {first['input']!r}", remedy=remedy[0].lower() + remedy[1:])
 
@@ -53,10 +57,13 @@ def reason(error: Exception, overrides: Sequence[str], config: str, compose: Com
     unknown = re.match(r"Could not (?:override|append to config.*) '([^']+)'\.$", lines[0]) if lines else None
     if unknown:
         known = no_option(unknown[1])
-        return known if ":" in known else known + _siblings(unknown[1], overrides, config, compose)
+        if ":" in known:
+            return known
+        instead = suggest_all(overrides, unknown[1])
+        return known + (instead or _siblings(unknown[1], overrides, config, compose))
     taken = re.match(r"Could not override '([^']+)'\. No match in the defaults list", " ".join(lines))
     if taken:  # a group of another verb
-        return f"there is no option {taken[1]} here"
+        return f"there is no option {taken[1]} here" + suggest_all(overrides, taken[1])
     absent = re.match(r"In '.*': Could not find '([^/']+)/([^']+)'", lines[0]) if lines else None
     if absent and (instead := REMOVED_PARTS.get(f"{absent[1]}={absent[2]}")):
         return f"there is no {absent[1]}={absent[2]} any more: {instead}"

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from cluster.config.compose import compose
-from cluster.config.groups import CHOICES
+from cluster.config.groups import CHOICES, group_options, option
 from cluster.config.validate import check_shape
 from cluster.config.whole import takes_whole
 from cluster.plan.applicable import applicable_overrides, has_option
@@ -70,6 +70,7 @@ def points(methods: Sequence[Sequence[str]], common: Sequence[str], given: Seque
     Raises:
         BadInput: if an override is malformed.
     """
+    _refuse_lost_sweeps(given)
     expanded: list[Point] = []
     for line in [EACH_ALONE] if _compares_functions(given) else methods or [[]]:
         merged: dict[str, Any] = {}
@@ -84,6 +85,24 @@ def points(methods: Sequence[Sequence[str]], common: Sequence[str], given: Seque
     for point in map(_whole, applicable_overrides(expanded, set(map(key_of, given)))):
         distinct.setdefault((frozenset(point.overrides), point.intervals), point)
     return _name_swept(list(distinct.values()))
+
+
+def _refuse_lost_sweeps(given: Sequence[str]) -> None:
+    """Refuse a sweep over the names of a group whose class another override replaces.
+
+    Raises:
+        BadInput: for `selector=uniform,dynamic selector._target_=mine.Class`, which would run `mine.Class` alone.
+    """
+    overrides = {key_of(override.get_key_element()): override for override in map(_parse, given)}
+    for key, override in overrides.items():
+        group = key.removesuffix("._target_")
+        names = overrides.get(group)
+        if key != group and names is not None and names.is_sweep_override() and not override.is_sweep_override():
+            named = ",".join(names.sweep_string_iterator())
+            parts = [option(group, name)["_target_"] for name in named.split(",") if name in group_options()[group]]
+            first = named.split(",")[0]
+            remedy = f"to compare all, give {group}={first} {key}={','.join([*parts, override.value()])}"
+            raise BadInput(f"replaces the class of each of {group}={named}", f"{key}={override.value()}", remedy)
 
 
 def _compares_functions(given: Sequence[str]) -> bool:
@@ -152,6 +171,7 @@ def values_of(text: str) -> list[str]:
 
 def _parse(text: str) -> Any:
     from hydra.core.override_parser.overrides_parser import OverridesParser
+    from hydra.core.override_parser.types import Glob
     from hydra.errors import HydraException
 
     remedy = """write key=value; a value with =,()[]{}: in it needs quotes, as in "key='a=b'" """
@@ -161,7 +181,23 @@ def _parse(text: str) -> Any:
         raise BadInput(f"can't read the override {text!r} ({str(error).splitlines()[0]})", remedy=remedy) from None
     if not key_of(text):
         raise BadInput(f"the override {text!r} has no key", remedy=remedy)
+    if isinstance(override.value(), Glob):
+        return _matched(text, key_of(text), override.value())
     return override
+
+
+def _matched(text: str, group: str, pattern: Any) -> Any:
+    """Return the sweep over the names of a group that a pattern matches, as `function=glob(b*)`.
+
+    Raises:
+        BadInput: if the key is no group, or no name matches.
+    """
+    names = pattern.filter(group_options().get(group, []))
+    if not names:
+        known = group_options().get(group)
+        remedy = f"choose from {', '.join(known)}" if known else "glob(…) is for names of a group, such as function"
+        raise BadInput("matches no name", text, remedy)
+    return _parse(f"{text.split('=', 1)[0]}={','.join(names)}")
 
 
 def override_value(text: str) -> Any:

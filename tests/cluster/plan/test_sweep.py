@@ -197,3 +197,18 @@ def test_a_policy_of_the_user_goes_with_those_lines_alone_that_have_functions_fo
         ("function=random", "policy=fixed"),
     ]
     assert len(points(lines, [], ["policy=random", "function=bm25"])) > 0  # so that it can complain
+
+
+def test_a_pattern_is_a_sweep_over_the_names_that_it_matches() -> None:
+    swept = points([], [], ["function=glob(sub*)", "selector=glob(to*)"])
+    assert [point.overrides for point in swept] == [("function=subcategory", "selector=top")]
+    for text, message in (("function=glob(zz*)", "choose from bm25"), ("seed=glob(1*)", "names of a group")):
+        with pytest.raises(BadInput, match=message):
+            points([], [], [text])
+
+
+def test_a_class_that_would_replace_every_name_of_a_sweep_is_refused() -> None:
+    with pytest.raises(BadInput) as refusal:
+        points([], [], ["selector=uniform,top", "selector._target_=mine.Selector"])
+    assert "selector=uniform selector._target_=sampling.selection.uniform.Uniform," in str(refusal.value)
+    assert len(points([], [], ["selector=uniform", "selector._target_=mine.A,mine.B"])) == 2
