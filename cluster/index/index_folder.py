@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import uuid
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 from ranking.checkpoint import from_bytes
 from ranking.errors import BadInput
 from ranking.index_versions import IndexVersion, open_version, weights_digest
+from ranking.whole_file import replace_file
 
 WEIGHTS = "weights.safetensors"
 UNNUMBERED = "next"
@@ -97,10 +97,9 @@ class IndexFolder:
             BadInput: if the file can't be written.
         """
         file = self._published / publication.file
-        temporary = file.with_name(f"{uuid.uuid4().hex}.part")
         try:
-            temporary.write_bytes(content.tobytes())
-            temporary.replace(file)
+            with replace_file(file) as temporary:
+                content.tofile(temporary)
         except OSError as error:
             raise BadInput(f"can't be written ({error.strerror})", file, "is there room on the disk?") from None
 

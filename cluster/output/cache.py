@@ -1,4 +1,4 @@
-"""Finds the cache, which keeps collections and parts that are made once for all runs: a folder, or a URI behind one."""
+"""Finds the cache, which keeps collections and parts that all runs share: a folder, with or without a URI behind it."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from ranking.digest import digest
 
 
 @dataclass(frozen=True)
-class Remote:
-    """A cache behind a folder of this machine: what is not there is fetched, and what is made is published.
+class RemoteCache:
+    """A remote cache behind a local folder: missing files are fetched, and new ones are uploaded.
 
     Args:
-        uri: of any file system that `Storage` opens.
+        uri: a URI that `Storage` opens.
     """
 
     uri: str
@@ -43,18 +43,18 @@ class Remote:
 
 @cache
 def _storage(uri: str) -> Storage:
-    """Opened when it is first asked, by each process for itself."""
+    """Open a storage once per process."""
     return Storage(uri, "cache")
 
 
 def cache_of(config: Mapping[str, Any]) -> Path:
-    """The folder of what is made once: as the configuration has it, this user's, or the one before a URI."""
+    """Return the cache's folder: the configured one, the user's default, or the local folder of a URI."""
     place = config["cache"]
     if place and "://" in place:
-        return backed(Remote(place.rstrip("/")))
+        return backed(RemoteCache(place.rstrip("/")))
     return Path(place) if place else default_cache()
 
 
 def machine_folder(config: Mapping[str, Any]) -> Path:
-    """The cache's folder for what each machine keeps for itself: nothing in it is fetched or published."""
+    """Return the cache's folder for files that stay on this machine; nothing in it is fetched or uploaded."""
     return Path(str(cache_of(config).absolute()))

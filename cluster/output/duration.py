@@ -1,10 +1,10 @@
-"""Writes durations for people."""
+"""Formats durations."""
 
 from __future__ import annotations
 
 
 def duration(seconds: float) -> str:
-    """A number of seconds as 45 s, 3 min, 2 h 5 min."""
+    """Format seconds as 45 s, 3 min or 2 h 5 min."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)

@@ -1,4 +1,4 @@
-"""Keeps what a learning leaves behind, an episode at a time."""
+"""Builds the table of the episodes of a learning."""
 
 from __future__ import annotations
 
@@ -6,35 +6,35 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
-import scipy  # whose `stats` comes when it is first asked for: a third of a second that no worker of Ray needs
+import scipy  # loads `stats` on first use, which saves workers a third of a second
 
 SCHEMA: dict[str, Any] = {
     "agent": pl.String, "copy": pl.Int64, "episode": pl.Int64, "return": pl.Float64, "decisions": pl.Int64,
     "validation": pl.Float64, "last_validation": pl.Float64, "validation_sample": pl.Float64, "epochs": pl.Int64,
     "steps": pl.Int64, "diverged": pl.Boolean, "actions": pl.List(pl.Int64),
 }  # fmt: skip
-"""Columns of episodes.parquet, in the order in which episodes ended; behind them `share:FUNCTION` for each."""
+"""Columns of episodes.parquet, followed by one `share:FUNCTION` per function; rows are in the order of the ends."""
 
 LEARNED, RANDOM = "learned", "random"
 
 
 def row(agent: str, summary: Mapping[str, Any]) -> dict[str, Any]:
-    """One row of episodes.parquet.
+    """Return one row of episodes.parquet.
 
     Args:
         agent: `learned`, or `random` for the random agent.
-        summary: of the finished episode (`rl.rllib.runner`).
+        summary: summary of the finished episode (`rl.rllib.runner`).
     """
     known = {"agent": agent, "decisions": summary["length"], **summary, **summary["summary"]}
     columns = [*SCHEMA, *(key for key in known if key.startswith("share:"))]
     kept = {name: known[name] for name in columns if name in known}
     if any(isinstance(action, list) for action in kept["actions"]):
-        kept["actions"] = []  # documents: of hundreds of picks a decision only the shares are kept
+        kept["actions"] = []  # documents: a decision has hundreds, of which only the shares are kept
     return kept
 
 
 def table(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
-    """episodes.parquet."""
+    """Return the table of episodes.parquet."""
     shares = dict.fromkeys(key for each in rows for key in each if key.startswith("share:"))
     whole = {name: kind for name, kind in SCHEMA.items() if kind == pl.Int64}
     cast = [{key: int(value) if key in whole else value for key, value in each.items()} for each in rows]
@@ -44,7 +44,7 @@ def table(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
 
 
 def recent(episodes: pl.DataFrame, agent: str, last: int = 32) -> dict[str, float]:
-    """Means over the last episodes of an agent; nothing where there are none."""
+    """Return means over the last episodes of an agent; empty if it has none."""
     part = episodes.filter(pl.col("agent") == agent).tail(last)
     if part.is_empty():
         return {}
@@ -54,8 +54,7 @@ def recent(episodes: pl.DataFrame, agent: str, last: int = 32) -> dict[str, floa
 
 
 def numbers(episode: Mapping[str, Any]) -> dict[str, float]:
-    """What an episode came to, for people who follow a learning: return, validation and how often each action was
-    chosen."""
+    """Return an episode's numbers for progress output: return, validation and the share of each action."""
     return {
         key.replace(":", "/"): float(value)
         for key, value in episode.items()
@@ -64,10 +63,10 @@ def numbers(episode: Mapping[str, Any]) -> dict[str, float]:
 
 
 def against_random(episodes: pl.DataFrame, last: int = 32) -> dict[str, float]:
-    """The last episodes' validation against the random agent's: means, Student's t and Kolmogorov-Smirnov tests.
+    """Compare the validation of the last episodes with the random agent's, by Student's t and Kolmogorov-Smirnov tests.
 
-    The agent still explored in these episodes, and the validation queries are those that it was rewarded for
-    (some of them): `pyrite study policy=learned,random` says what it is worth.
+    The agent still explored in these episodes, and was rewarded for some of the same validation queries.
+    `pyrite study policy=learned,random` measures its value.
     """
     own = episodes.filter(pl.col("agent") == LEARNED).tail(last)["validation"].to_numpy()
     other = episodes.filter(pl.col("agent") == RANDOM)["validation"].to_numpy()

@@ -1,4 +1,4 @@
-"""Writes what happens in an output folder to `log.jsonl`, a line an event."""
+"""Logs the events of an output folder in `log.jsonl`, one line per event."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from ranking.errors import BadInput
 
 FILE = "log.jsonl"
 SEGMENTS = "log"
-"""Folder of what is not in the file yet, behind a URI."""
+"""Folder of events that are not in the file yet, behind a URI."""
 
 
 class EventLog:
-    """Writes down events; one process does for a folder.
+    """Logs events. One process at a time may log in a folder.
 
-    On a local path each event is one write to the end of the file, so that a process that is killed has told all it
-    did. What lies behind a URI can't be appended to: there the latest events are kept in memory, and every so often
-    written as a file of their own in `log/`; when the command ends all of them become one file.
-    A log that can't be written ends no study: it is told no further, and what the study itself can't write says why.
+    On a local path each event is one write to the end of the file, so a process that is killed has logged everything.
+    A file behind a URI can't be appended to: the latest events are kept in memory and written regularly, as separate
+    files in `log/`, which become one file when the command ends. A log that can't be written ends no study; the study's
+    other files report the reason.
 
     Args:
         storage: the folder.
-        every: seconds between two writings, of a URI.
+        every: seconds between two writes to a URI.
     """
 
     def __init__(self, storage: Storage, every: float = 30.0) -> None:
@@ -36,15 +36,15 @@ class EventLog:
         self._throttle, self._latest, self._segments = Throttle(every), b"", 0
 
     def emit(self, event: str, **facts: Any) -> None:
-        """Write down what has happened.
+        """Log an event.
 
         Args:
-            event: in a few words, as `run ended`.
-            facts: numbers and texts, mappings and lists of them; what is None is left out, and no number is null.
+            event: a few words, such as `run ended`.
+            facts: numbers and strings, and mappings and lists of them. None is left out; NaN and infinity become null.
         """
         now = datetime.now(UTC).isoformat(timespec="microseconds")
-        said = {key: value for key, value in facts.items() if value is not None}
-        line = json.dumps(_plain({"time": now, "event": event, **said}), ensure_ascii=False).encode() + b"\n"
+        known = {key: value for key, value in facts.items() if value is not None}
+        line = json.dumps(_plain({"time": now, "event": event, **known}), ensure_ascii=False).encode() + b"\n"
         if self.storage.local:
             self._append(line)
             return
@@ -53,15 +53,15 @@ class EventLog:
             self.flush()
 
     def flush(self) -> None:
-        """Write what is kept in memory; what can't be written is tried again the next time."""
+        """Write the events in memory; a write that fails is repeated the next time."""
         if self._latest:
-            begun = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%f")  # in the order of names
+            time = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%f")  # so that names are in the order of events
             with suppress(BadInput):
-                self.storage.write(f"{SEGMENTS}/{begun}-{os.getpid()}-{self._segments:06}.jsonl", self._latest)
+                self.storage.write(f"{SEGMENTS}/{time}-{os.getpid()}-{self._segments:06}.jsonl", self._latest)
                 self._latest, self._segments = b"", self._segments + 1
 
     def close(self) -> None:
-        """Make one file of all that was written."""
+        """Join all segments into one file."""
         self.flush()
         names = [] if self.storage.local else self.storage.names(SEGMENTS)
         if not names:
@@ -73,12 +73,12 @@ class EventLog:
 
     @contextmanager
     def session(self, verb: str, resumed: bool, **facts: Any) -> Iterator[None]:
-        """Write down that a command began or went on, and how it ended.
+        """Log that a command began or resumed, and how it ended.
 
         Args:
             verb: study, train, learn or pool.
-            resumed: the folder holds what an earlier command began.
-            facts: of its beginning.
+            resumed: whether the folder holds an earlier command's results.
+            facts: facts for the first event.
         """
         self.emit("resumed" if resumed else "began", verb=verb, process=os.getpid(), **facts)
         try:
@@ -96,25 +96,25 @@ class EventLog:
 
     @staticmethod
     def read(storage: Storage) -> list[dict[str, Any]]:
-        """The events of a folder in their order; a line that was cut short is passed over."""
-        found = []
+        """Return the events of a folder in order, without lines that are cut short."""
+        events = []
         for line in _lines(storage):
             with suppress(ValueError):
                 event = json.loads(line)
-                found += [event] if isinstance(event, dict) and "event" in event else []
-        return found
+                events += [event] if isinstance(event, dict) and "event" in event else []
+        return events
 
     def _append(self, line: bytes) -> None:
         with suppress(OSError):
             os.makedirs(os.path.dirname(self.storage.path(FILE)), exist_ok=True)
             with open(self.storage.path(FILE), "a+b", buffering=0) as file:
                 if file.tell() and (file.seek(-1, os.SEEK_END), file.read(1))[1] != b"\n":
-                    line = b"\n" + line  # whoever wrote the last one was killed in the middle of it
+                    line = b"\n" + line  # its writer was killed in the middle of the last line
                 file.write(line)
 
 
 def _lines(storage: Storage) -> list[bytes]:
-    """What stands in the file and in segments; a command that was killed may have left a segment that is in both."""
+    """Return the lines of the file and of segments; a killed command may have left a segment that is in both."""
     whole = (storage.read(FILE) or b"").splitlines()
     names = [] if storage.local else storage.names(SEGMENTS)
     known = set(whole) if names else set()
@@ -123,16 +123,16 @@ def _lines(storage: Storage) -> list[bytes]:
 
 
 def reason(error: object) -> str:
-    """What went wrong in one line: the last of a traceback, or of the message."""
+    """Return an error's reason in one line: the last line of its traceback or message."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[-1] if lines else type(error).__name__
 
 
 def _plain(value: Any) -> Any:
-    """The same for JSON, which knows neither NaN nor infinity.
+    """Convert a value to JSON, which has neither NaN nor infinity.
 
     Raises:
-        TypeError: of an array or a tensor: a log has none.
+        TypeError: for arrays and tensors.
     """
     if isinstance(value, dict):
         return {str(key): _plain(inner) for key, inner in value.items()}
@@ -142,4 +142,4 @@ def _plain(value: Any) -> Any:
         return value if value - value == 0 else None
     if value is None or isinstance(value, str | int):
         return value
-    raise TypeError(f"{type(value).__name__} is nothing for a log")
+    raise TypeError(f"{type(value).__name__} can't be logged")

@@ -1,4 +1,4 @@
-"""Summarises from the event log what a command lost on its way and had to do again."""
+"""Summarizes from the event log what a command lost and repeated."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import Any
 
 from rich.console import Console
 
-TOLD = ("is lost", "is to be taken away")
-"""Words in the lines of a run that belong here."""
-SHOWN = 30
-"""Runs that are told of one by one."""
+LOSSES = ("is lost", "is to be taken away")
+"""Words of a run's messages that belong here."""
+MAX_RUNS = 30
+"""Runs that are listed one by one."""
 
 
 def failure_summary(events: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Sentences for people; none where everything went straight.
+    """Return sentences for reports; none if nothing was lost.
 
     Args:
-        events: of `EventLog.read`.
+        events: events of `EventLog.read`.
     """
     resumed, lost, again, moved = 0, Counter[str](), Counter[str](), Counter[str]()
-    told: list[str] = []
+    lines: list[str] = []
     reasons: defaultdict[str, list[str]] = defaultdict(list)
     unit = "epoch"
     for event in events:
@@ -37,35 +37,33 @@ def failure_summary(events: Iterable[Mapping[str, Any]]) -> list[str]:
             unit = str(event.get("unit", unit))
             again[run] += int(event.get("repeats", 0))
         elif kind == "lost":
-            told.append(f"{event.get('says', '')}.")
-        elif kind == "run says" and any(sign in str(event.get("line", "")) for sign in TOLD):
-            told.append(f"{run}: {event['line']}.")
+            lines.append(f"{event.get('says', '')}.")
+        elif kind == "run says" and any(sign in str(event.get("line", "")) for sign in LOSSES):
+            lines.append(f"{run}: {event['line']}.")
     head = []
     if resumed:
-        head.append(f"It was interrupted and gone on with {_times(resumed)}.")
+        head.append(f"It was interrupted and resumed {_times(resumed)}.")
     if lost:
         head.append(f"{_count(len(lost), 'run')} lost a process or a machine, {_times(lost.total())} in all.")
     if moved:
-        moves = f"{_count(len(moved), 'run')} went on elsewhere"
-        head.append(
-            f"{moves}, {_times(moved.total())} in all, before a machine was taken away; nothing was lost by that."
-        )
+        moves = f"{_count(len(moved), 'run')} continued on another machine"
+        head.append(f"{moves}, {_times(moved.total())} in all, before a machine was taken away; nothing was lost.")
     if again.total():
-        head.append(f"{_count(again.total(), unit)} had to be run again; nothing of that is counted twice.")
+        head.append(f"{_count(again.total(), unit)} had to be repeated; nothing is counted twice.")
     runs = [run for run in dict.fromkeys([*lost, *moved, *again]) if lost[run] or moved[run] or again[run]]
-    for run in runs[:SHOWN]:
+    for run in runs[:MAX_RUNS]:
         repeated = f", {_count(again[run], unit)} again" if again[run] else ""
         went = [f"lost {'; '.join(reasons[run])}"] if lost[run] else []
         went += [f"moved {_times(moved[run])}"] if moved[run] else []
-        said = ", ".join(went) or "interrupted"
-        told.append(f"{run}: {said}{repeated}.")
-    if len(runs) > SHOWN:
-        told.append(f"… and {len(runs) - SHOWN} more runs (log.jsonl).")
-    return head + told
+        what = ", ".join(went) or "interrupted"
+        lines.append(f"{run}: {what}{repeated}.")
+    if len(runs) > MAX_RUNS:
+        lines.append(f"… and {len(runs) - MAX_RUNS} more runs (log.jsonl).")
+    return head + lines
 
 
 def show(lost: Sequence[str], console: Console) -> None:
-    """Say on the screen how much was lost and repeated, where anything was; reports and the log say more."""
+    """Print how much was lost and repeated, if anything; reports and the log have details."""
     for line in lost[:3]:
         console.print(line, style="dim", soft_wrap=True, markup=False)
 

@@ -1,4 +1,4 @@
-"""Has one process at a time make a file that several want."""
+"""Locks a file while one process makes it, so that others wait for the result."""
 
 from __future__ import annotations
 
@@ -14,48 +14,60 @@ class Busy(Exception):
 
 
 @contextmanager
-def file_lock(place: Path, wait: bool = True) -> Iterator[None]:
-    """Hold the lock of a file while it is made: whoever comes second waits, and finds it made.
+def file_lock(path: Path, wait: bool = True) -> Iterator[None]:
+    """Hold the lock of a file while it is made; a second process waits, and finds the file.
 
-    It is the operating system's own, on a file beside the other, and ends with the process that holds it, however that
-    ends. Where a disk has no locks, or can't be written, nobody waits: it may then be made twice, whole each time.
+    The lock is one of the operating system on NAME.lock next to the file, and ends with the process that holds it. If
+    a disk has no locks or can't be written, no process waits: the file may be made twice, complete each time.
 
     Args:
-        place: of the file that is made; NAME.lock beside it is there while someone makes it.
-        wait: until it is free.
+        path: the file to be made.
+        wait: wait until the lock is free.
 
     Raises:
-        Busy: where it is not free, and is not waited for.
+        Busy: if the lock is not free and `wait` is False.
     """
-    beside = place.with_name(f"{place.name}.lock")
-    file = _locked(beside, wait)
+    lock = path.with_name(f"{path.name}.lock")
+    try:
+        file = open_locked(lock, wait)
+    except OSError:
+        file = None
     try:
         yield
     finally:
         if file is not None:
             with suppress(OSError):
-                os.unlink(beside)  # while it is held: whoever waits for this very file opens another (`_locked`)
+                os.unlink(lock)  # while it is locked: a process that waits for it opens a new one (`open_locked`)
             os.close(file)
 
 
-def _locked(beside: Path, wait: bool) -> int | None:
-    """The locked file, open; None where there can be none."""
+def open_locked(path: Path, wait: bool) -> int | None:
+    """Create a file and lock it.
+
+    Args:
+        path: the file.
+        wait: wait until the lock is free.
+
+    Returns:
+        The open file, or None if its disk has no locks.
+
+    Raises:
+        Busy: if the lock is not free and `wait` is False.
+        OSError: if the file can't be created.
+    """
     while True:
-        try:
-            beside.parent.mkdir(parents=True, exist_ok=True)
-            file = os.open(beside, os.O_RDWR | os.O_CREAT, 0o666)
-        except OSError:
-            return None
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
         try:
             fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-            if os.path.samestat(os.fstat(file), os.stat(beside)):
+            if os.path.samestat(os.fstat(file), os.stat(path)):
                 return file
         except BlockingIOError:
             os.close(file)
-            raise Busy(str(beside)) from None
-        except FileNotFoundError:  # whoever held it has removed it
+            raise Busy(str(path)) from None
+        except FileNotFoundError:  # the process that held it has removed it
             pass
-        except OSError:  # no locks here
+        except OSError:
             os.close(file)
             return None
         except BaseException:

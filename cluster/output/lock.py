@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import itertools
 import os
 import signal
@@ -12,37 +11,39 @@ import time
 import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
 
+from cluster.output.file_lock import Busy, open_locked
 from cluster.output.storage import Storage, unwritable
 from cluster.output.throttle import poll
 from ranking.errors import BadInput
 
 FILE = ".claimed"
-"""Says which process writes to the folder; it is taken away when that ends."""
-BEAT = 10.0
-"""Seconds after which a claim that no lock stands for is renewed."""
+"""File that names the process that writes to the folder. It is deleted when the process ends."""
+RENEW_S = 10.0
+"""Seconds between two renewals of a claim without a lock."""
 REMEDY = "wait for it or stop it, or choose another out="
 
 
 @contextmanager
 def output_lock(storage: Storage) -> Iterator[None]:
-    """Hold a folder while a command writes to it; it is seen first of all whether anything can be written there.
+    """Hold a folder while a command writes to it, and check first that it can be written.
 
-    In a local or shared folder the claim is a lock of the operating system, which ends with its process, however that
-    ends. What lies behind a URI has no locks, and some shared folders have none: there the claim is a file that is
-    renewed. One that stays as it is for three renewals is of a process that was killed. No clock is asked, for those
-    of two machines differ. A process that only slept so long finds another's file when it wakes, and ends.
+    In a local or shared folder the claim is a lock of the operating system, which ends with its process. URIs, and some
+    shared folders, have no locks; there the claim is a file that is renewed. A file that does not change for three
+    renewals belongs to a process that was killed. Clocks of two machines differ and are not compared. A process that
+    was suspended for that long finds another process's file when it continues, and ends.
 
     Args:
         storage: the folder.
 
     Raises:
-        BadInput: where another process holds it.
-        Unwritable: where nothing can be written.
+        BadInput: if another process holds it.
+        Unwritable: if it can't be written.
     """
-    with ExitStack() as held:
-        if not storage.local or not held.enter_context(_locked(storage)):
-            held.enter_context(_renewed(storage))
+    with ExitStack() as stack:
+        if not storage.local or not stack.enter_context(_locked(storage)):
+            stack.enter_context(_renewed(storage))
         storage.tidy()
         try:
             yield
@@ -51,14 +52,14 @@ def output_lock(storage: Storage) -> Iterator[None]:
 
 
 def is_held(storage: Storage) -> bool:
-    """Whether a command writes to a folder now, as far as one can see from outside; takes no lock."""
+    """Return whether a command seems to write to a folder now, without locking it."""
     content = storage.read(FILE)
     if content is None:
         return False
-    words = _who(content).split(" on ")
+    words = _owner(content).split(" on ")
     number = words[0].removeprefix("process ")
     if words[-1] != socket.gethostname() or not number.isdigit():
-        return True  # of another machine: a file that is there is all there is to see
+        return True  # on another machine: its file is the only sign
     try:
         os.kill(int(number), 0)
     except ProcessLookupError:
@@ -70,8 +71,8 @@ def is_held(storage: Storage) -> bool:
 
 @contextmanager
 def _locked(storage: Storage) -> Iterator[bool]:
-    """Hold a lock; False where the file system has none."""
-    path = storage.path(FILE)
+    """Hold a lock of the operating system; yield False if the file system has none."""
+    path = Path(storage.path(FILE))
     file = _lock(storage, path)
     if file is None:
         yield False
@@ -79,36 +80,24 @@ def _locked(storage: Storage) -> Iterator[bool]:
     try:
         yield True
     finally:
-        with suppress(OSError):  # as long as it is ours: the next one makes a file of its own
-            os.unlink(path)
-            os.rmdir(os.path.dirname(path))  # if nothing came of it
+        with suppress(OSError):  # while it is locked: the next process creates a new file
+            path.unlink()
+            path.parent.rmdir()  # if the command wrote nothing
         os.close(file)
 
 
-def _lock(storage: Storage, path: str) -> int | None:
-    """The file, locked."""
+def _lock(storage: Storage, path: Path) -> int | None:
     try:
-        while True:
-            os.makedirs(os.path.dirname(path), exist_ok=True)
-            file = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        file = open_locked(path, wait=False)
+        if file is not None:
             try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                who = os.read(file, 1000).decode(errors="replace")
-                os.close(file)
-                raise _refusal(storage, who) from None
+                os.ftruncate(file, 0)
+                os.write(file, _process().encode())
             except OSError:
                 os.close(file)
-                return None
-            if os.path.exists(path) and os.path.samestat(os.stat(path), os.fstat(file)):
-                break
-            os.close(file)  # whoever held it has ended meanwhile, and taken this file away
-        try:
-            os.ftruncate(file, 0)
-            os.write(file, _process().encode())
-        except OSError:
-            os.close(file)
-            raise
+                raise
+    except Busy:
+        raise _refusal(storage, _owner(storage.read(FILE) or b"")) from None
     except OSError as error:
         raise unwritable(error, storage.place, "choose another out=") from None
     return file
@@ -116,16 +105,16 @@ def _lock(storage: Storage, path: str) -> int | None:
 
 @contextmanager
 def _renewed(storage: Storage) -> Iterator[None]:
-    """Hold a file that changes every so often."""
-    before, patience = storage.read(FILE), time.monotonic() + 3 * BEAT
-    while before is not None and time.monotonic() < patience:
-        time.sleep(BEAT / 10)
+    """Hold a file that changes regularly."""
+    before, deadline = storage.read(FILE), time.monotonic() + 3 * RENEW_S
+    while before is not None and time.monotonic() < deadline:
+        time.sleep(RENEW_S / 10)
         now = storage.read(FILE)
         if now is not None and now != before:
-            raise _refusal(storage, _who(now))
+            raise _refusal(storage, _owner(now))
         before = now
     token, numbers = uuid.uuid4().hex, itertools.count()
-    written = stranger = b""
+    written = other = b""
 
     def renew() -> None:
         nonlocal written
@@ -133,36 +122,36 @@ def _renewed(storage: Storage) -> Iterator[None]:
         storage.write(FILE, written)
 
     renew()
-    time.sleep(BEAT / 10)  # of two that came at once, one has written last
-    if (there := storage.read(FILE)) != written:
-        raise _refusal(storage, _who(there or b"a process"))
+    time.sleep(RENEW_S / 10)  # of two processes that came at once, the last writer wins
+    if (present := storage.read(FILE)) != written:
+        raise _refusal(storage, _owner(present or b"a process"))
 
     def renew_unless_taken() -> None:
-        """Who wakes from a stall of three beats may find that another command has taken the folder for free."""
-        nonlocal stranger
-        with suppress(BadInput):  # the command itself will say so
-            there = storage.read(FILE)
-            if stranger or (there is not None and token.encode() not in there):
-                stranger = stranger or there or b""
+        """Interrupt the command if another one took the folder while this process was suspended."""
+        nonlocal other
+        with suppress(BadInput):  # the command itself will raise it
+            present = storage.read(FILE)
+            if other or (present is not None and token.encode() not in present):
+                other = other or present or b""
                 # Nothing more may be written. A signal, unlike `interrupt_main`, also ends what waits.
                 signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
             else:
                 renew()
 
     try:
-        with poll(renew_unless_taken, BEAT):
+        with poll(renew_unless_taken, RENEW_S):
             yield
     except KeyboardInterrupt:
-        if stranger:
-            raise _refusal(storage, _who(stranger)) from None
+        if other:
+            raise _refusal(storage, _owner(other)) from None
         raise
     finally:
-        if not stranger:
+        if not other:
             with suppress(OSError):
                 storage.delete(FILE)
 
 
-def _who(content: bytes) -> str:
+def _owner(content: bytes) -> str:
     return content.decode(errors="replace").split(";")[0]
 
 
@@ -170,5 +159,5 @@ def _process() -> str:
     return f"process {os.getpid()} on {socket.gethostname()}"
 
 
-def _refusal(storage: Storage, who: str) -> BadInput:
-    return BadInput(f"{who or 'another process'} writes to it", storage.place, REMEDY)
+def _refusal(storage: Storage, owner: str) -> BadInput:
+    return BadInput(f"{owner or 'another process'} writes to it", storage.place, REMEDY)

@@ -1,4 +1,4 @@
-"""Writes and reads `config.yaml`: the command that an output folder belongs to, and all that its results depend on."""
+"""Writes and reads `config.yaml`: the command of an output folder, and everything that its results depend on."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ from ranking.errors import BadInput
 CONFIG = "config.yaml"
 HEAD = b"# Written by pyrite, which sees by the last line whether it is whole.\n"
 KINDS = {"study": "study", "pools": "pool", "learn": "learn", "mined": "mine", "fork": "fork"}
-"""A key that only the configuration of this verb has; those of `train` have none of them."""
+"""Keys that only one verb's configuration has; that of `train` has none of them."""
 
 
 def write_config(storage: Storage, content: Mapping[str, Any]) -> None:
-    """Write down what a folder holds."""
+    """Write a folder's configuration."""
     body = HEAD + yaml.safe_dump(dict(content), sort_keys=False, allow_unicode=True).encode()
     storage.write(CONFIG, body + _seal(body))
 
 
 def read_config(storage: Storage) -> dict[str, Any]:
-    """The configuration that a study or a run wrote down.
+    """Read a folder's configuration.
 
     Raises:
-        BadInput: where there is none, or it is damaged.
+        BadInput: if it does not exist, or is damaged.
     """
     content = storage.read(CONFIG)
     if content is None:
         raise BadInput(f"there is no {CONFIG}", storage.place, "name the folder of a study")
     body, _, last = content.removesuffix(b"\n").rpartition(b"\n")
-    sealed = content.startswith(HEAD) or last.startswith(b"# CRC-32 ")  # those of an older Pyrite are not
+    sealed = content.startswith(HEAD) or last.startswith(b"# CRC-32 ")  # those of old versions are not
     try:
         config = yaml.safe_load(content)
-    except (yaml.YAMLError, ValueError):  # a date, or a text, that is none
+    except (yaml.YAMLError, ValueError):  # an invalid date or text
         config = None
     if not isinstance(config, dict) or (sealed and _seal(body + b"\n") != last + b"\n"):
-        remedy = "delete this one file and give the first command again: what is finished is found"
+        remedy = "delete this one file and give the first command again: finished results are kept"
         raise BadInput("is damaged, or was changed", f"{storage.place}/{CONFIG}", remedy)
     return config
 
@@ -50,15 +50,15 @@ def _seal(body: bytes) -> bytes:
 
 
 def verb_of(config: Mapping[str, Any]) -> str:
-    """Which verb wrote a configuration."""
+    """Return the verb that wrote a configuration."""
     return next((verb for key, verb in KINDS.items() if key in config), "train")
 
 
 def refuse_taken(storage: Storage) -> None:
-    """See that a folder is free for something new.
+    """Raise if a folder holds results.
 
     Raises:
-        BadInput: where it holds something, with how to go on with that.
+        BadInput: if it does, with the command that continues them.
     """
     if storage.read(CONFIG) is None:
         return
@@ -70,14 +70,14 @@ def refuse_taken(storage: Storage) -> None:
 
 
 def read_config_of(verb: str, storage: Storage) -> dict[str, Any]:
-    """`read_config` of a folder that is to be gone on with.
+    """Read the configuration of a folder whose results will be continued.
 
     Raises:
-        BadInput: where it holds nothing, or something of another verb.
+        BadInput: if it holds nothing, or results of another verb.
     """
     config = read_config(storage)
     if verb_of(config) != verb:
-        what = f"is not what a {_NAMES[verb]} writes down, but of `pyrite {verb_of(config)}`"
+        what = f"was written by `pyrite {verb_of(config)}`, and not by a {_NAMES[verb]}"
         raise BadInput(what, f"{storage}/{CONFIG}", f"name the folder of a {_NAMES[verb]}")
     return config
 

@@ -1,4 +1,4 @@
-"""Says which code and which content a result was made from, and how two results differ in that."""
+"""Identifies the code and the files that a result was built from, and compares two results by them."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from ranking.errors import BadInput
 
 ROOT = Path(__file__).resolve().parents[2]
 CODE = "code of "
-"""What stands before the names of folders."""
+"""Prefix of the names of folders."""
 RELEASE = ("version", "commit")
 
 
 def code(*folders: str) -> dict[str, str]:
-    """Version and commit of this Pyrite, for people, and the content of its code that a result depends on.
+    """Return version and commit of this Pyrite, for readers, and digests of the code that a result depends on.
 
-    A result outlives a commit, or a change that is not committed yet, that leaves those folders as they are.
+    A result stays valid after a change, committed or not, outside these folders.
 
     Args:
-        folders: of the code, as `ranking` or `cluster/runs`.
+        folders: folders of code, such as `ranking` or `cluster/runs`.
     """
     return {**_release(), **{f"{CODE}{folder}": _code_of(folder) for folder in folders}}
 
 
 @cache
 def _code_of(folder: str) -> str:
-    """A digest of a folder's modules, once a process: what is imported stays as it was."""
+    """Return a digest of a folder's modules, read once per process, since imported code does not change."""
     found = hashlib.blake2b(digest_size=16)
     for path in sorted((ROOT / folder).rglob("*.py")):
         found.update(f"{path.relative_to(ROOT).as_posix()}\0".encode() + path.read_bytes() + b"\0")
@@ -42,7 +42,7 @@ def _code_of(folder: str) -> str:
 
 @cache
 def _release() -> dict[str, str]:
-    """Of what is not known, as the commit of an installed package, there is none."""
+    """Return what is known: an installed package has no commit."""
     found = {}
     with suppress(importlib.metadata.PackageNotFoundError):
         found["version"] = importlib.metadata.version("pyrite")
@@ -54,10 +54,10 @@ def _release() -> dict[str, str]:
 
 
 def contents(paths: Iterable[str | os.PathLike[str]]) -> list[str]:
-    """A digest of each file's content.
+    """Return a digest of each file's content.
 
     Raises:
-        BadInput: where one can't be read.
+        BadInput: if a file can't be read.
     """
     found = []
     for path in paths:
@@ -71,21 +71,21 @@ def contents(paths: Iterable[str | os.PathLike[str]]) -> list[str]:
 
 @cache
 def _content(path: str, size: int, changed: int) -> str:
-    """Read once a process, unless the file changes."""
+    """Read a file once per process, unless it changes."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "blake2b").hexdigest()[:32]
 
 
 def differences(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    """What two results were made from differently.
+    """Return what differs between the inputs of two results.
 
     Args:
-        before: of a result that is there; one of before version 0.2 says nothing.
-        now: what it would be made from.
+        before: inputs of an existing result; empty if it was written before version 0.2.
+        now: inputs that it would have now.
 
     Returns:
-        Names of parts, and of folders as `code of ranking`. Versions and commits differ where one of both does not
-        know the code itself; what either does not know of those is no difference.
+        Names of parts, and of folders as `code of ranking`. Versions and commits are compared only if one of the two
+        has no digests of its code, and only if both have them.
     """
     if not before:
         return ["version"]
@@ -99,7 +99,7 @@ def differences(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
 
 
 def content_digest(made_of: Mapping[str, str]) -> str:
-    """A short digest of what something is made from: that of two things is one if there are no `differences`."""
+    """Return a short digest of inputs, which is equal for two results without `differences`."""
     without = RELEASE if _knows_code(made_of) else ()
     return digest({name: value for name, value in made_of.items() if name not in without})[:6]
 

@@ -1,4 +1,4 @@
-"""Logs the events of runs, and how much of a lost run is done again."""
+"""Logs the events of runs, and how many steps of a lost run are repeated."""
 
 from __future__ import annotations
 
@@ -10,17 +10,20 @@ from cluster.output.event_log import EventLog
 
 
 class RunLog:
-    """Writes down what becomes of runs.
+    """Logs the events of runs.
 
-    Events, each with the name of the `run`: `run started`; `run reached` a step, with its `numbers`; `run lost`, with
-    the `reason`, when it is tried again, or `run failed` when it is not, each with the step that it had `reached`;
-    `run moved`, likewise, when its machine was to be taken away and it goes on elsewhere from where it was;
-    `run went on`, with the first step after a loss or after an interrupt of the whole command, which `repeats` so many
-    steps since its last kept state; `run ended`, or `run stopped` by the scheduler of a search.
+    Each event has the name of the `run`:
+
+    - `run started`, for the first time or again.
+    - `run reached` a step, with its `numbers`.
+    - `run lost`, with the `reason` and the step that it had `reached`; it is retried. `run failed` if it is not.
+    - `run moved`, likewise, if its node drains and it continues on another one from the same step.
+    - `run went on`, after its first step after a loss or an interrupt, with the number of steps that it `repeats`.
+    - `run ended`, or `run stopped` by the scheduler of a search.
 
     Args:
-        events: of the output folder.
-        unit: what a step is: epoch, seed or episode.
+        events: the log of the output folder.
+        unit: the unit of a step: epoch, seed or episode.
     """
 
     def __init__(self, events: EventLog, unit: str = "epoch") -> None:
@@ -30,58 +33,58 @@ class RunLog:
         self._reached: dict[str, int] = {}
 
     def started(self, name: str) -> None:
-        """It starts, for the first time or again."""
+        """Log that a run starts, for the first time or again."""
         self._started[name] = time.monotonic()
         self.events.emit("run started", run=name)
 
     def reached(self, name: str, step: int, numbers: Mapping[str, float]) -> None:
-        """It has come so far."""
+        """Log a step and its numbers."""
         before = self._lost.pop(name, 0)
         if before:
-            self._tell("run went on", name, after=step - 1, repeats=max(before - step + 1, 0))
+            self._emit("run went on", name, after=step - 1, repeats=max(before - step + 1, 0))
         self._reached[name] = step
-        self._tell("run reached", name, step=step, numbers=dict(numbers))
+        self._emit("run reached", name, step=step, numbers=dict(numbers))
 
     def says(self, name: str, lines: Iterable[str]) -> None:
-        """It has notes for people."""
+        """Log a run's messages."""
         for line in lines:
             self.events.emit("run says", run=name, line=line)
 
     def lost(self, name: str, reason: str) -> None:
-        """It is tried again, from its last kept state."""
-        self._goes_back("run lost", name, reason)
+        """Log that a run is lost, and is retried from its last state."""
+        self._log_loss("run lost", name, reason)
 
     def moved(self, name: str, reason: str) -> None:
-        """It goes on elsewhere, from the state that it has just kept."""
-        self._goes_back("run moved", name, reason)
+        """Log that a run continues on another node, from the state that it has just saved."""
+        self._log_loss("run moved", name, reason)
 
     def failed(self, name: str, reason: str) -> None:
-        """It is not tried again."""
-        self._tell("run failed", name, reason=reason, reached=self._reached.pop(name, 0))
+        """Log that a run has failed and is not retried."""
+        self._emit("run failed", name, reason=reason, reached=self._reached.pop(name, 0))
 
     def stopped(self, name: str, reached: int, best: float, made_of: str) -> None:
-        """The scheduler of a search has stopped it."""
+        """Log that the scheduler of a search stopped a run."""
         self._lost.pop(name, None)
         self._reached.pop(name, None)
         spent = time.monotonic() - self._started.pop(name, time.monotonic())
-        self._tell("run stopped", name, reached=reached, best=best, made_of=made_of, seconds=round(spent, 3))
+        self._emit("run stopped", name, reached=reached, best=best, made_of=made_of, seconds=round(spent, 3))
 
     def ended(self, name: str, best: float | None) -> None:
-        """It has its result; one that was lost behind its last step repeats nothing."""
+        """Log that a run has a result. A run that was lost after its last step repeats nothing."""
         self._lost.pop(name, None)
         spent = time.monotonic() - self._started.pop(name, time.monotonic())
-        self._tell("run ended", name, reached=self._reached.pop(name, None), best=best, seconds=round(spent, 3))
+        self._emit("run ended", name, reached=self._reached.pop(name, None), best=best, seconds=round(spent, 3))
 
-    def _goes_back(self, event: str, name: str, reason: str) -> None:
+    def _log_loss(self, event: str, name: str, reason: str) -> None:
         self._lost[name] = self._reached.pop(name, self._lost.get(name, 0))
-        self._tell(event, name, reason=reason, reached=self._lost[name])
+        self._emit(event, name, reason=reason, reached=self._lost[name])
 
-    def _tell(self, event: str, name: str, **facts: Any) -> None:
+    def _emit(self, event: str, name: str, **facts: Any) -> None:
         self.events.emit(event, run=name, unit=self.unit, **facts)
 
 
 def _unfinished(events: Iterable[Mapping[str, Any]]) -> dict[str, int]:
-    """How far the runs had come that an earlier command did not bring to an end."""
+    """Return the last step of each run that an earlier command did not finish."""
     reached: dict[str, int] = {}
     for event in events:
         if event["event"] == "run reached":

@@ -1,4 +1,4 @@
-"""Reads and writes an output folder: a local path, or any URI that pyarrow's file systems take (s3://, gs://, …)."""
+"""Reads and writes an output folder: a local path, or any URI that pyarrow's file systems open (s3://, gs://, …)."""
 
 from __future__ import annotations
 
@@ -16,62 +16,60 @@ from pathlib import Path
 from typing import IO, Any
 
 from ranking.errors import BadInput
+from ranking.whole_file import replace_file
 
 UNFINISHED = re.compile(r"\.[0-9a-f]{8}\.part$")
-"""Ends the name of a file that is being written."""
+"""End of the name of a file that is being written."""
 RENAMING = ("local", "hdfs")
-"""File systems, as pyarrow calls them, that give a file another name in one step."""
+"""File systems, by their name in pyarrow, that rename a file in one step."""
 FULL = (errno.ENOSPC, errno.EDQUOT)
-"""What a full disk, or a user's full share of it, says."""
+"""Errors of a full disk, and of a user's full quota."""
 CHUNK = 1 << 20
 """Bytes of a file that are copied at once."""
 
 
 class Unwritable(BadInput):
-    """An output can't be written: whatever is computed further would be lost, and what is written is not."""
+    """An output can't be written: further results would be lost, and earlier ones are kept."""
 
     def __reduce__(self) -> tuple[type[Unwritable], tuple[object, ...]]:
         return (Unwritable, (self.what, self.where, self.remedy))
 
 
 def unwritable(error: OSError, where: str | os.PathLike[str], remedy: str) -> Unwritable:
-    """What to tell the user of an output that can't be written.
+    """Return the message for an output that can't be written.
 
     Args:
-        error: that was met.
+        error: the system's error.
         where: the file.
-        remedy: unless the disk is full.
+        remedy: advice, unless the disk is full.
     """
     if error.errno in FULL:
-        again = "make room and go on by --resume (train: by the same command)"
+        again = "make room and continue with --resume (train: with the same command)"
         return Unwritable("the disk is full", where, f"{again}, or {remedy}")
-    return Unwritable(f"can't be written ({_reason(error)})", where, remedy)
-
-
-def _reason(error: OSError) -> str:
-    """An error of the system in its own words: pyarrow's say the file again, and more."""
-    return os.strerror(error.errno) if error.errno else str(error)
+    # The system's words: pyarrow's repeat the file and add more.
+    reason = os.strerror(error.errno) if error.errno else str(error)
+    return Unwritable(f"can't be written ({reason})", where, remedy)
 
 
 def new_place(verb: str) -> str:
-    """A folder named by verb and time that is not there yet: two may start in one second, and clocks go back."""
+    """Return a new folder named by verb and time; a number follows if two commands start in the same second."""
     place = f"outputs/{verb}-{time.strftime('%Y%m%d-%H%M%S')}"
     others = (f"{place}-{number}" for number in itertools.count(2))
     return next(name for name in itertools.chain([place], others) if not os.path.lexists(name))
 
 
 class Storage:
-    """Files of one folder, each written whole or not at all.
+    """Files of one folder, each written completely or not at all.
 
-    A disk gets them under a temporary name first, and then renames them. An object store cannot rename (it copies and
-    deletes), and shows nothing of an object before all of it has arrived.
+    On a disk a file is written under a temporary name and then renamed. An object store can't rename (it copies and
+    deletes), and shows an object only after all of it has arrived.
 
     Args:
-        place: a path or URI. The folder is made when something is first written.
-        option: that names it, for those who have to choose another.
+        place: a path or URI. The folder is created when something is first written.
+        option: option that names the folder, for messages.
 
     Raises:
-        BadInput: where there is no such file system.
+        BadInput: if there is no such file system.
     """
 
     def __init__(self, place: str, option: str = "out") -> None:
@@ -94,76 +92,77 @@ class Storage:
         return self.place
 
     def path(self, name: str) -> str:
-        """The whole path of a file."""
+        """Return the absolute path of a file."""
         return f"{self._root}/{name}"
 
     def shown(self, name: str = "") -> str:
-        """A file, or the folder itself, as people are told of it: from where they stand if it lies beneath."""
+        """Return the path of a file, or of the folder, for messages: relative if it is below the current folder."""
         if not self.local:
             return self.path(name) if name else self.place
         relative = os.path.relpath(self.path(name))
         return os.path.abspath(self.path(name)) if relative.startswith("..") else relative
 
     def write(self, name: str, content: bytes) -> None:
-        """Write a file whole. On a local disk it also outlives a power cut.
+        """Write a file. On a local disk it also survives a power failure.
 
         Raises:
-            Unwritable: where it can't be written. What stood there before stands there still.
+            Unwritable: if it can't be written; its earlier content is kept.
         """
-        with self._placed(name) as stream:
+        with self._opened(name) as stream:
             stream.write(content)
 
     @contextlib.contextmanager
     def writing(self, name: str) -> Iterator[IO[bytes]]:
-        """A binary stream for what is too large to be held; the file is there once all of it is.
+        """Yield a binary stream for a large file, which exists once the block has ended.
 
         Raises:
-            Unwritable: as of `write`.
+            Unwritable: see `write`.
         """
         if self.renames:
-            with self._placed(name) as stream:
+            with self._opened(name) as stream:
                 yield stream
             return
-        with tempfile.TemporaryFile() as file:  # an object store would take half of it for whole
+        with tempfile.TemporaryFile() as file:  # an object store would keep a part of it as the whole
             yield file
             file.seek(0)
-            with self._placed(name) as stream:
+            with self._opened(name) as stream:
                 shutil.copyfileobj(file, stream, CHUNK)
 
     @contextlib.contextmanager
-    def _placed(self, name: str) -> Iterator[Any]:
-        """A stream to a file, which gets its name when the stream is closed."""
-        whole = self.path(name)
-        first = self.path(f"{name}.{uuid.uuid4().hex[:8]}.part") if self.renames else whole
+    def _opened(self, name: str) -> Iterator[Any]:
+        """Yield a stream to a file, which gets its name when the stream is closed."""
         try:
-            if self.renames:
-                self.files.create_dir(os.path.dirname(whole), recursive=True)
+            if self.files.type_name == "local":
+                with replace_file(self.path(name)) as temporary, temporary.open("wb") as stream:
+                    yield stream
+            elif self.renames:
+                with self._renamed(name) as stream:
+                    yield stream
+            else:
+                with self.files.open_output_stream(self.path(name)) as stream:
+                    yield stream
+        except OSError as error:
+            raise unwritable(error, f"{self.place}/{name}", f"choose another {self.option}=") from None
+
+    @contextlib.contextmanager
+    def _renamed(self, name: str) -> Iterator[Any]:
+        whole = self.path(name)
+        first = f"{whole}.{uuid.uuid4().hex[:8]}.part"
+        try:
+            self.files.create_dir(os.path.dirname(whole), recursive=True)
             with self.files.open_output_stream(first) as stream:
                 yield stream
-            if self.local:
-                _sync(first)
-            if self.renames:
-                self.files.move(first, whole)
-            if self.local:
-                _sync(os.path.dirname(whole))  # where the new name stands
-        except OSError as error:
-            self._give_up(first)
-            raise unwritable(error, f"{self.place}/{name}", f"choose another {self.option}=") from None
+            self.files.move(first, whole)
         except BaseException:
-            self._give_up(first)
+            with contextlib.suppress(OSError):  # on a full disk it takes the last room
+                self.files.delete_file(first)
             raise
 
-    def _give_up(self, file: str) -> None:
-        """Delete what was begun: on a full disk this is what takes the last room."""
-        if self.renames:
-            with contextlib.suppress(OSError):
-                self.files.delete_file(file)
-
     def read(self, name: str) -> bytes | None:
-        """The content of a file, None where there is none.
+        """Return the content of a file, or None if it does not exist.
 
         Raises:
-            BadInput: where it can't be read.
+            BadInput: if it can't be read.
         """
         try:
             with self.files.open_input_stream(self.path(name)) as stream:
@@ -174,49 +173,44 @@ class Storage:
             raise BadInput(f"can't be read ({error})", f"{self.place}/{name}", "is it a folder of yours?") from None
 
     def upload(self, file: Path, name: str) -> None:
-        """Write a file of this machine, however large, whole.
+        """Write a file of this machine, of any size.
 
         Raises:
-            Unwritable: as of `write`.
+            Unwritable: see `write`.
         """
-        with file.open("rb") as source, self._placed(name) as stream:
+        with file.open("rb") as source, self._opened(name) as stream:
             shutil.copyfileobj(source, stream, CHUNK)
 
     def download(self, name: str, file: Path) -> bool:
-        """Copy a file to this machine, however large, whole or not at all; False where there is none.
+        """Copy a file of any size to this machine. Return False if it does not exist.
 
         Raises:
-            BadInput: where it can't be read, or arrives cut short, or the disk here is full.
+            BadInput: if it can't be read or arrives incomplete, or the local disk is full.
         """
-        beside = file.with_name(f"{file.name}.{uuid.uuid4().hex[:8]}.part")
         try:
-            with self.files.open_input_file(self.path(name)) as stream:
-                file.parent.mkdir(parents=True, exist_ok=True)
-                with beside.open("wb") as copy:
+            with self.files.open_input_file(self.path(name)) as stream, replace_file(file) as temporary:
+                with temporary.open("wb") as copy:
                     shutil.copyfileobj(stream, copy, CHUNK)
-                if (arrived := beside.stat().st_size) != stream.size():
+                if (arrived := temporary.stat().st_size) != stream.size():
                     raise OSError(f"{arrived:,} of {stream.size():,} bytes arrived")
-            os.replace(beside, file)
         except FileNotFoundError:
             return False
         except OSError as error:
             if error.errno in FULL:
-                raise unwritable(error, file, "free it of what others can fetch again") from None
+                raise unwritable(error, file, "delete files there that can be fetched again") from None
             raise BadInput(f"can't be read ({error})", f"{self.place}/{name}", f"check {self.option}=") from None
-        finally:
-            beside.unlink(missing_ok=True)
         return True
 
     def names(self, folder: str = "") -> list[str]:
-        """The names of the whole files in a folder."""
+        """Return the names of the complete files in a folder."""
         from pyarrow import fs
 
         selector = fs.FileSelector(self.path(folder).rstrip("/"), allow_not_found=True)
-        found = [info.base_name for info in self.files.get_file_info(selector) if info.type == fs.FileType.File]
-        return sorted(name for name in found if not name.endswith(".part"))
+        names = [info.base_name for info in self.files.get_file_info(selector) if info.type == fs.FileType.File]
+        return sorted(name for name in names if not name.endswith(".part"))
 
     def tidy(self) -> None:
-        """Delete what processes have left that were killed while they wrote; for whoever alone writes here."""
+        """Delete unfinished files of processes that were killed. Only the process that holds the folder may call it."""
         from pyarrow import fs
 
         if not self.renames:
@@ -227,10 +221,10 @@ class Storage:
                     self.files.delete_file(info.path)
 
     def move(self, name: str, to: str) -> None:
-        """Give a file another name, in place of what has it; nothing where there is no such file.
+        """Rename a file and replace one of the new name; do nothing if the file does not exist.
 
         Raises:
-            Unwritable: where it can't be.
+            Unwritable: if it can't be renamed.
         """
         try:
             if self.renames:
@@ -244,22 +238,13 @@ class Storage:
             raise unwritable(error, f"{self.place}/{to}", f"choose another {self.option}=") from None
 
     def delete(self, name: str) -> None:
-        """Remove a file, if it is there."""
+        """Delete a file if it exists."""
         with contextlib.suppress(FileNotFoundError):
             self.files.delete_file(self.path(name))
 
 
 def open_files(place: str) -> tuple[Any, str]:
-    """The file system of a path or URI, and the path in it."""
+    """Return the file system of a path or URI, and the path in it."""
     from pyarrow import fs
 
     return fs.FileSystem.from_uri(place) if "://" in place else (fs.LocalFileSystem(), os.path.abspath(place))
-
-
-def _sync(path: str) -> None:
-    """Have the disk keep a file before its name says that it is whole, or the names of a folder."""
-    file = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(file)
-    finally:
-        os.close(file)

@@ -1,4 +1,4 @@
-"""Reads and writes the parquet tables of an output folder; those with rows of every query pass through in pieces."""
+"""Reads and writes the parquet tables of an output folder; tables with rows of every query are read in pieces."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from cluster.output.storage import Storage
 from ranking.errors import BadInput
 
 GROUP = 250_000
-"""Rows of a table that are in memory at once, about."""
+"""Approximate number of rows that are in memory at once."""
 
 
 @dataclass(frozen=True)
 class RunRows:
-    """Rows of a table that are made run by run, each time they are asked for, and are never in memory together.
+    """Rows of a table that are computed run by run on each use, and are never in memory together.
 
     Args:
-        schema: of the table.
-        frames: makes the rows of one run after another; columns that a run lacks are null.
+        schema: the table's schema.
+        frames: returns the rows of one run after another; missing columns are null.
     """
 
     schema: pl.Schema
     frames: Callable[[], Iterable[pl.DataFrame]]
 
     def groups(self) -> Iterator[pl.DataFrame]:
-        """The rows in order, `GROUP` or a little more at a time."""
+        """Yield the rows in order, about `GROUP` at a time."""
         empty = pl.DataFrame(schema=self.schema)
         waiting, rows = [empty], 0
         for frame in self.frames():
@@ -42,7 +42,7 @@ class RunRows:
             yield pl.concat(waiting, how="diagonal")
 
     def lazy(self) -> pl.LazyFrame:
-        """As a frame that is not collected."""
+        """Return the rows as a lazy frame."""
         from polars.io.plugins import register_io_source
 
         def source(
@@ -59,16 +59,16 @@ class RunRows:
 
 
 def batches(table: pl.DataFrame | pl.LazyFrame) -> Iterator[pl.DataFrame]:
-    """The rows of a table in order, some at a time."""
+    """Yield the rows of a table in order, some at a time."""
     return table.lazy().collect_batches(maintain_order=True, engine="streaming")
 
 
 def as_parquet(table: pl.DataFrame, group: int | None = None) -> bytes:
-    """A table as the bytes of a parquet file.
+    """Return a table as the bytes of a parquet file.
 
     Args:
-        table: its rows.
-        group: rows that are written at once, and read at once by who streams; None leaves it to Polars.
+        table: the rows.
+        group: rows per row group, which a stream reads at once; None takes the default of Polars.
     """
     buffer = io.BytesIO()
     table.write_parquet(buffer, row_group_size=group)
@@ -76,7 +76,7 @@ def as_parquet(table: pl.DataFrame, group: int | None = None) -> bytes:
 
 
 def write_table(storage: Storage, name: str, table: pl.DataFrame | RunRows) -> None:
-    """Write NAME.parquet, whole or not at all."""
+    """Write NAME.parquet, completely or not at all."""
     if isinstance(table, pl.DataFrame):
         storage.write(f"{name}.parquet", as_parquet(table))
         return
@@ -92,10 +92,10 @@ def write_table(storage: Storage, name: str, table: pl.DataFrame | RunRows) -> N
 
 
 def read_table(storage: Storage, name: str) -> pl.DataFrame | None:
-    """The table NAME.parquet, None where there is none.
+    """Read the table NAME.parquet; None if it does not exist.
 
     Raises:
-        BadInput: where it is damaged.
+        BadInput: if it is damaged.
     """
     content = storage.read(f"{name}.parquet")
     try:
@@ -105,34 +105,34 @@ def read_table(storage: Storage, name: str) -> pl.DataFrame | None:
 
 
 def scan_table(storage: Storage, name: str) -> pl.LazyFrame | None:
-    """The table NAME.parquet, of which only what is asked for is read; None where there is none.
+    """Return the table NAME.parquet as a lazy frame; None if it does not exist.
 
     Raises:
-        BadInput: where it is damaged.
+        BadInput: if it is damaged.
     """
     file = f"{name}.parquet"
     if file not in storage.names():
         return None
     try:
         if storage.local:
-            found = pl.scan_parquet(storage.path(file))
+            table = pl.scan_parquet(storage.path(file))
         else:
             from pyarrow import dataset
 
-            found = pl.scan_pyarrow_dataset(
+            table = pl.scan_pyarrow_dataset(
                 dataset.dataset(storage.path(file), filesystem=storage.files, format="parquet")
             )
-        found.collect_schema()
+        table.collect_schema()
     except (pl.exceptions.PolarsError, pa.ArrowException, OSError):
         raise _damaged(storage, name) from None
-    return found
+    return table
 
 
 def required_table(storage: Storage, name: str) -> pl.DataFrame:
-    """The same of a table that every finished study has.
+    """Read a table that every finished study has.
 
     Raises:
-        BadInput: where it is damaged, or there is none.
+        BadInput: if it is damaged, or does not exist.
     """
     table = read_table(storage, name)
     if table is None:
@@ -141,10 +141,10 @@ def required_table(storage: Storage, name: str) -> pl.DataFrame:
 
 
 def required_scan(storage: Storage, name: str) -> pl.LazyFrame:
-    """`scan_table` of one that every finished study has.
+    """Return `scan_table` of a table that every finished study has.
 
     Raises:
-        BadInput: where it is damaged, or there is none.
+        BadInput: if it is damaged, or does not exist.
     """
     table = scan_table(storage, name)
     if table is None:

@@ -1,4 +1,4 @@
-"""Limits how often something is done: a throttle, and a thread that polls."""
+"""Limits how often something is done: a throttle, and a polling thread."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import Any
 
 
 class Throttle:
-    """Says whether it is time again: at once, and then every so many seconds.
+    """Is due at once, and then at most once per interval.
 
     Args:
-        every: seconds.
+        every: seconds of the interval.
     """
 
     def __init__(self, every: float) -> None:
         self.every, self._next = every, 0.0
 
     def due(self) -> bool:
-        """Whether so many seconds have passed since this was last true."""
+        """Return whether the interval has passed since this was last true."""
         now = time.monotonic()
         if now < self._next:
             return False
@@ -30,14 +30,12 @@ class Throttle:
 
 @contextmanager
 def poll(look: Callable[[], Any], every: float, at_the_end: bool = True) -> Iterator[None]:
-    """Call a function every so many seconds, from a thread of its own, and once more at the end.
-
-    What it reads pays nothing for it, however often it changes.
+    """Call a function regularly from a separate thread.
 
     Args:
-        look: is called without arguments.
+        look: the function, called without arguments.
         every: seconds between two calls.
-        at_the_end: whether it is called once more when the context ends.
+        at_the_end: call it once more when the block ends.
     """
     ended = threading.Event()
 

@@ -1,4 +1,4 @@
-"""Names actors so that a person recognises them in Ray's dashboard."""
+"""Names actors so that users recognize them in Ray's dashboard."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from cluster.executors.session import connected
 
 
 def own_name(otherwise: str) -> str:
-    """The name of the actor that this process is; `otherwise` where it is none or has none."""
+    """Return the name of this process's actor, or `otherwise` if it is no actor or has no name."""
     if not connected():
         return otherwise
     import ray
 
     context = ray.get_runtime_context()
-    if context.worker.mode != ray.WORKER_MODE:  # Ray would log that a driver has no name
+    if context.worker.mode != ray.WORKER_MODE:  # in a driver Ray would log a warning
         return otherwise
     return context.get_actor_name() or otherwise
 
 
 def unique(name: str) -> str:
-    """A name that no other actor has, nor one that is just coming to its end: they are refused a second time."""
+    """Return a unique name, since Ray refuses the name of an actor that is still ending."""
     return f"{name}#{uuid.uuid4().hex[:6]}"

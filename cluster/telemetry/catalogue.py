@@ -1,7 +1,7 @@
-"""Lists every metric: the one table that code, documentation and tests read.
+"""Lists every metric: the table that code, documentation and tests read.
 
-`telemetry.metrics.record` takes a number of one of these names to Ray, which Prometheus scrapes; `telemetry/dashboards`
-has their panels for Grafana. What a run's own figures are, one by one, goes to trackers (`telemetry.tracking`).
+`telemetry.metrics.record` reports a value to Ray, which Prometheus scrapes; `telemetry/dashboards` has Grafana panels.
+The figures of single runs go to trackers (`telemetry.tracking`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Literal
 Kind = Literal["gauge", "counter", "histogram"]
 
 SECONDS = [0.1, 0.3, 1, 3, 10, 30, 100, 300, 1000, 3000, 10000]
-"""Bounds of the histograms, which are all of seconds."""
+"""Bounds of the histograms, all in seconds."""
 
 
 @dataclass(frozen=True)
@@ -20,23 +20,23 @@ class Metric:
     """A metric.
 
     Args:
-        name: `pyrite_WHAT_UNIT`; a counter's ends in `_total`. A number without a unit is a `ratio` where it lies
-            between 0 and 1, and else a `value`.
-        kind: a gauge is a number of now, a counter grows, a histogram counts by size.
-        unit: what it counts in.
-        tags: that tell its series apart; each has few values.
-        says: what it is.
+        name: `pyrite_WHAT_UNIT`; a counter's name ends in `_total`. The unit of a share between 0 and 1 is `ratio`,
+            that of other numbers without a unit `value`.
+        kind: a gauge is a current value, a counter grows, a histogram counts by size.
+        unit: the unit.
+        tags: names of the tags of its series; each tag has few values.
+        description: the text that Prometheus and the documentation show.
     """
 
     name: str
     kind: Kind
     unit: str
     tags: tuple[str, ...]
-    says: str
+    description: str
 
     @property
     def scraped(self) -> str:
-        """What Prometheus calls it."""
+        """The name in Prometheus."""
         return f"ray_{self.name}"
 
 

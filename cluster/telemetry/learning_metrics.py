@@ -1,4 +1,4 @@
-"""Records the metrics of an agent that learns."""
+"""Records the metrics of a learning."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from cluster.output.throttle import Throttle
 from cluster.telemetry.metrics import EVERY, record
 
 LAST = 32
-"""Episodes whose mean is recorded."""
+"""Number of recent episodes whose mean is recorded."""
 SHARE = "share:"
 
 
 class LearningMetrics:
-    """Counts the episodes of the agent that learns and of the random one beside it.
+    """Counts the episodes of the agent and of the random baseline.
 
     Args:
         study: name of the learning.
-        known: episodes that had ended before, which are not counted.
+        known: episodes of an earlier command, which are not counted again.
         every: seconds between two records.
     """
 
@@ -27,11 +27,11 @@ class LearningMetrics:
         self.study, self._known, self._throttle = study, known, Throttle(every)
 
     def record(self, rows: Sequence[Mapping[str, Any]], last: bool = False) -> None:
-        """Record how it goes, if it is time.
+        """Record the current values, if the interval has passed.
 
         Args:
-            rows: of all episodes that have ended (`cluster.output.episodes.row`).
-            last: it has ended: record it now.
+            rows: rows of all finished episodes (`cluster.output.episodes.row`).
+            last: record even if the interval has not passed.
         """
         if not self._throttle.due() and not last:
             return

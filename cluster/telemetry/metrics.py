@@ -1,4 +1,4 @@
-"""Records the metrics of the catalogue with Ray; without a running Ray it does nothing."""
+"""Records the metrics of the catalogue with Ray; does nothing without a running Ray."""
 
 from __future__ import annotations
 
@@ -11,47 +11,45 @@ from cluster.output.throttle import Throttle
 from cluster.telemetry.catalogue import CATALOGUE, SECONDS
 
 EVERY = 5.0
-"""Seconds between two readings of what is measured. Ray's processes report every ten, and forget a gauge
-not set again for twenty."""
+"""Seconds between two records. Ray's processes report every ten seconds, and drop a gauge that was not set for
+twenty."""
 
 
 def record(name: str, value: float, tags: Mapping[str, str]) -> None:
-    """Set a gauge, add to a counter or observe in a histogram.
-
-    NaN is left out, and so is nothing that a counter would be increased by.
+    """Set a gauge, add to a counter or observe in a histogram. NaN and increments of zero are skipped.
 
     Args:
-        name: of the catalogue.
-        value: in the metric's unit.
-        tags: a value for each of the metric's tags.
+        name: name in the catalogue.
+        value: value in the metric's unit.
+        tags: one value per tag of the metric.
     """
     metric = CATALOGUE[name]
     if not connected() or value != value or (metric.kind == "counter" and value <= 0):
         return
-    # Ray takes ASCII alone; folders are called as people like.
+    # Ray accepts only ASCII, and names of folders may have other letters.
     plain = {key: tag.encode("ascii", "backslashreplace").decode() for key, tag in tags.items()}
     instrument(name)(float(value), plain)
 
 
 @functools.cache
 def instrument(name: str) -> Callable[[float, dict[str, str]], None]:
-    """The method of a Ray metric that takes its numbers; made once a process."""
+    """Return the method of a Ray metric that receives its values, created once per process."""
     from ray.util.metrics import Counter, Gauge, Histogram
 
     metric = CATALOGUE[name]
     if metric.kind == "gauge":
-        return Gauge(name, metric.says, metric.tags).set
+        return Gauge(name, metric.description, metric.tags).set
     if metric.kind == "counter":
-        return Counter(name, metric.says, metric.tags).inc
-    return Histogram(name, metric.says, SECONDS, metric.tags).observe
+        return Counter(name, metric.description, metric.tags).inc
+    return Histogram(name, metric.description, SECONDS, metric.tags).observe
 
 
 class ThrottledCounter:
-    """A counter that is increased often and recorded seldom; for several threads.
+    """A counter that is increased often and recorded rarely; safe for several threads.
 
     Args:
-        name: of the catalogue.
-        tags: of all that is added.
+        name: name in the catalogue.
+        tags: tags of all amounts.
         every: seconds between two records.
     """
 
@@ -60,7 +58,7 @@ class ThrottledCounter:
         self._throttle, self._lock, self._waiting = Throttle(every), threading.Lock(), 0.0
 
     def add(self, amount: float) -> None:
-        """Add to it."""
+        """Add an amount."""
         with self._lock:
             self._waiting += amount
             if not self._throttle.due():
@@ -68,7 +66,7 @@ class ThrottledCounter:
         self.flush()
 
     def flush(self) -> None:
-        """Record what was added since this was last done."""
+        """Record the amounts since the last record."""
         with self._lock:
             amount, self._waiting = self._waiting, 0.0
         record(self.name, amount, self.tags)

@@ -1,4 +1,4 @@
-"""Records the metrics of a ranker that trains."""
+"""Records the metrics of a ranker's training."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
 
 
 def study_of(place: str) -> str:
-    """What metrics call a study: the last part of its folder's name."""
+    """Return the study tag of an output folder: the last part of its path."""
     return PurePath(place).name
 
 
 def run_tags(place: str, config: Mapping[str, Any]) -> dict[str, str]:
-    """The tags of a run's metrics.
+    """Return the tags of a run's metrics.
 
-    Seeds and hyperparameters are no part of a method: a study has few methods, however many its runs.
+    Seeds and hyperparameters are not part of the method tag, so it has few values even in a study of many runs.
 
     Args:
-        place: of the study.
-        config: of the run.
+        place: output folder of the study.
+        config: configuration of the run.
     """
     chosen = config.get(CHOICES, {})
     functions = "+".join(config["function"])
@@ -42,12 +42,12 @@ def run_tags(place: str, config: Mapping[str, Any]) -> dict[str, str]:
 def watched(
     staged: StagedTraining, tags: Mapping[str, str] | None, measure: str, every: float = EVERY
 ) -> Iterator[None]:
-    """Record how a training goes while it runs.
+    """Record the metrics of a training while the block runs.
 
     Args:
-        staged: that trains.
-        tags: of the run; None records nothing.
-        measure: the validation measure's name.
+        staged: the training.
+        tags: tags of the run; None records nothing.
+        measure: name of the validation measure.
         every: seconds between two records.
     """
     if tags is None or not connected():
@@ -58,12 +58,12 @@ def watched(
 
 
 class TrainingMetrics:
-    """Reads a training from outside, and counts the steps that were made since it last did.
+    """Reads the state of a training, and counts the steps since the last reading.
 
     Args:
-        staged: that trains. Steps that it has made already, before an interrupt, are not counted.
-        tags: of the run.
-        measure: the validation measure's name.
+        staged: the training. Steps from before an interrupt are not counted.
+        tags: tags of the run.
+        measure: name of the validation measure.
     """
 
     def __init__(self, staged: StagedTraining, tags: Mapping[str, str], measure: str) -> None:
@@ -72,9 +72,9 @@ class TrainingMetrics:
         self._step = self._training.step
 
     def __call__(self) -> None:
-        """Read the training, and record its metrics."""
+        """Read the training and record its metrics."""
         self._count()
-        if self.staged.training is not self._training:  # the next stage has begun
+        if self.staged.training is not self._training:  # the next stage has started
             self._training, self._step = self.staged.training, 0
             self._count()
         training = self._training
@@ -91,7 +91,7 @@ class TrainingMetrics:
 
 
 def pairs(training: RankerTraining, step: int) -> int:
-    """Pairs that a training has seen after so many steps: the last batch of an epoch may have fewer."""
+    """Return the number of pairs in the first `step` steps; the last batch of an epoch may have fewer pairs."""
     epochs, batches = divmod(step, training.steps_per_epoch)
     examples = len(training.examples)
     return epochs * examples + min(batches * training.batch_size, examples)

@@ -104,7 +104,9 @@ def same_study(one: Path, other: Path) -> bool:
 def test_a_file_for_which_there_is_no_room_leaves_nothing_behind(disk: Callable[[str], Path]) -> None:
     storage = Storage(str(disk("64k") / "out"))
     storage.write("kept", b"before")
-    with pytest.raises(Unwritable, match=r"out/kept: the disk is full; make room and go on by --resume") as refused:
+    with pytest.raises(
+        Unwritable, match=r"out/kept: the disk is full; make room and continue with --resume"
+    ) as refused:
         storage.write("kept", bytes(100_000))
     assert storage.read("kept") == b"before"
     assert [file.name for file in (disk("64k") / "out").iterdir()] == ["kept"]
@@ -210,7 +212,7 @@ def test_a_killed_process_holds_nothing(tmp_path: Path) -> None:
 
 
 def test_what_has_no_locks_is_held_by_a_file_that_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster.output.lock, "BEAT", 0.1)
+    monkeypatch.setattr(cluster.output.lock, "RENEW_S", 0.1)
     storage = Storage(f"file://{tmp_path}/out")
     with output_lock(storage):
         with pytest.raises(BadInput, match=f"process {os.getpid()} on .* writes to it"), output_lock(storage):

@@ -1,1 +1,1 @@
-"""Hands numbers to TensorBoard, MLflow and Weights & Biases."""
+"""Tracks runs with TensorBoard, MLflow and Weights & Biases."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cluster.output.failure_summary import SHOWN, failure_summary
+from cluster.output.failure_summary import MAX_RUNS, failure_summary
 
 
 def test_nothing_is_said_where_nothing_was_lost() -> None:
@@ -25,9 +25,9 @@ def test_losses_and_what_was_repeated() -> None:
         {"event": "run says", "run": "b", "line": "index#1 is back"},
     ]
     assert failure_summary(events) == [
-        "It was interrupted and gone on with once.",
+        "It was interrupted and resumed once.",
         "1 run lost a process or a machine, twice in all.",
-        "3 epochs had to be run again; nothing of that is counted twice.",
+        "3 epochs had to be repeated; nothing is counted twice.",
         "b: index#1 is lost; waiting.",
         "a: lost at epoch 7 (the worker died); at epoch 9 (the node died), 2 epochs again.",
         "b: interrupted, 1 epoch again.",
@@ -51,7 +51,7 @@ def test_who_left_a_machine_in_order_is_not_said_to_have_lost_anything() -> None
         {"event": "run says", "run": "b", "line": "a worker's machine is to be taken away; the state is kept"},
     ]
     assert failure_summary(events) == [
-        "1 run went on elsewhere, twice in all, before a machine was taken away; nothing was lost by that.",
+        "1 run continued on another machine, twice in all, before a machine was taken away; nothing was lost.",
         "b: a worker's machine is to be taken away; the state is kept.",
         "a: moved twice.",
     ]
@@ -60,7 +60,7 @@ def test_who_left_a_machine_in_order_is_not_said_to_have_lost_anything() -> None
 
 
 def test_of_many_runs_a_few_are_told_one_by_one() -> None:
-    events = [{"event": "run lost", "run": f"r{number}", "reached": 0} for number in range(SHOWN + 5)]
+    events = [{"event": "run lost", "run": f"r{number}", "reached": 0} for number in range(MAX_RUNS + 5)]
     told = failure_summary(events)
-    assert len(told) == 1 + SHOWN + 1
+    assert len(told) == 1 + MAX_RUNS + 1
     assert told[-1].startswith("… and 5 more runs")

@@ -13,7 +13,7 @@ from tests.cluster.output.object_store import object_store
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lock, "BEAT", 0.1)
+    monkeypatch.setattr(lock, "RENEW_S", 0.1)
 
 
 def test_who_wakes_from_a_stall_leaves_the_folder_to_its_new_holder(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -86,9 +86,9 @@ def test_an_object_store_needs_no_renaming(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_the_folder_of_a_new_name_is_kept_by_the_disk_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from cluster.output import storage as module
-
     synced: list[str] = []
-    monkeypatch.setattr(module, "_sync", lambda path: synced.append(path if Path(path).is_dir() else "file"))
+    monkeypatch.setattr(
+        "ranking.whole_file.sync", lambda path: synced.append(str(path) if Path(path).is_dir() else "file")
+    )
     Storage(str(tmp_path)).write("runs/a", b"1")
     assert synced == ["file", f"{tmp_path}/runs"]

@@ -54,7 +54,7 @@ def test_names_units_and_tags_are_stated() -> None:
         unit = metric.name.removesuffix("_total").rpartition("_")[2]
         assert unit in ("value", "ratio") or unit == metric.unit
         assert metric.tags
-        assert metric.says.isascii()
+        assert metric.description.isascii()
 
 
 def test_every_metric_is_told_somewhere_and_in_the_documentation() -> None:
