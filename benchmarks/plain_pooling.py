@@ -31,7 +31,7 @@ from pooling.adjudicators.max_mean import MaxMean
 from pooling.adjudicators.moffat import MoffatA, MoffatB, MoffatC
 from pooling.adjudicators.move_to_front import MoveToFront
 from pooling.adjudicators.posterior_fusion import PosteriorFusion
-from pooling.adjudicators.static import DocID, Rank, Static
+from pooling.adjudicators.static import DocID, Rank, StaticOrder
 from pooling.adjudicators.thompson import Thompson
 from pooling.adjudicators.uniform import Random
 from pooling.adjudicators.upper_confidence import UCB1, UCB1Tuned
@@ -74,7 +74,7 @@ def plain_order(
         return play(adjudicator, arms, rankings, pool.teams.tolist(), rewards, rng, runs)
     if isinstance(adjudicator, Fusion):
         return fuse(adjudicator, rankings, pool.ranking.shape[1], rewards, rng)
-    if isinstance(adjudicator, Static):
+    if isinstance(adjudicator, StaticOrder):
         return line_up(adjudicator, pool, rankings)
     # A kind with a plain form: the same result as `judging_order`, in plain Python.
     return list(adjudicator.plain(pool, rewards, rng, runs))  # type: ignore[attr-defined]
@@ -93,10 +93,10 @@ def plain_turns(method: AcrossTopics, rewards: list[list[float]], seed: int) -> 
     return [topic_of[slot] for slot in order]
 
 
-# Static orders
+# StaticOrder orders
 
 
-def line_up(static: Static, pool: TopicPool, rankings: Rankings) -> list[int]:
+def line_up(static: StaticOrder, pool: TopicPool, rankings: Rankings) -> list[int]:
     pooled = sorted({document for ranking in rankings for document in ranking})
     if isinstance(static, DocID):
         return pooled

@@ -32,7 +32,7 @@ from cluster.pools.sources import NamedPool
 from cluster.pools.trial import measure, plan_trial
 from pooling.across_topics import AcrossTopics
 from pooling.adjudicators.fusion import Fusion
-from pooling.adjudicators.static import Static
+from pooling.adjudicators.static import StaticOrder
 from pooling.pool import Pool, Topic, make_pool, topic_pool
 from pooling.runs import Runs, read_runs
 from pooling.sentinels import NO_DOCUMENT
@@ -203,7 +203,7 @@ def plain(pool: Pool, names: Sequence[str] | None) -> None:
 
 def kind_of(method: Method) -> str:
     adjudicator = method.adjudicator if isinstance(method, AcrossTopics) else method
-    if isinstance(adjudicator, Static):
+    if isinstance(adjudicator, StaticOrder):
         return "… static"
     return "… fusions" if isinstance(adjudicator, Fusion) else "… bandits"
 

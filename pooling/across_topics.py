@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -9,6 +11,7 @@ from pooling.adjudicators.adjudicator import Adjudicator, topic_rng
 from pooling.adjudicators.bandit.bandit import Bandit
 from pooling.pool import Pool, TopicPool, topic_pool
 from pooling.sentinels import NO_DOCUMENT
+from ranking.bounds import NonNegative, checked
 from ranking.errors import BadInput
 
 NAME = "all topics"
@@ -31,9 +34,8 @@ class AcrossTopics:
         BadInput: if least is negative, or the bandit over topics groups or replays them.
     """
 
-    def __init__(self, adjudicator: Adjudicator, topics: Bandit, least: int = 20) -> None:
-        if least < 0:
-            raise BadInput(f"least is {least}", remedy="give 0 or more judgements a topic")
+    @checked
+    def __init__(self, adjudicator: Adjudicator, topics: Bandit, least: Annotated[int, NonNegative] = 20) -> None:
         if topics.options().in_teams or topics.options().replays:
             raise BadInput("the bandit over topics has teams=true or judged=replay", remedy="topics have neither")
         self.adjudicator, self.topics, self.least = adjudicator, topics, least

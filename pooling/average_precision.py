@@ -41,7 +41,7 @@ class Values(NamedTuple):
     inf_ap: NDArray[np.float64]
 
 
-class Evaluation:
+class PoolEvaluation:
     """Evaluates the same runs repeatedly, while more and more of the pool is judged.
 
     Args:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import hypergeom
@@ -11,7 +13,7 @@ from pooling.judging_order import JudgingOrder
 from pooling.knee import Knee
 from pooling.pool import Pool
 from pooling.stopping import StoppingRule, TopicRule
-from ranking.errors import BadInput
+from ranking.bounds import Between, Positive, checked
 
 
 class CertifiedRecall(StoppingRule):
@@ -36,14 +38,14 @@ class CertifiedRecall(StoppingRule):
         BadInput: if an option is out of range.
     """
 
+    @checked
     def __init__(
-        self, recall: float = 0.9, confidence: float = 0.95, first: int = 20, after: TopicRule | None = None
+        self,
+        recall: Annotated[float, Between(0, 1, exclude="both")] = 0.9,
+        confidence: Annotated[float, Between(0, 1, exclude="both")] = 0.95,
+        first: Annotated[int, Positive] = 20,
+        after: TopicRule | None = None,
     ) -> None:
-        if not 0 < recall < 1 or not 0 < confidence < 1 or first < 1:
-            raise BadInput(
-                f"recall is {recall}, confidence {confidence} and first {first}",
-                remedy="give recall and confidence between 0 and 1, first from 1",
-            )
         self.recall, self.confidence, self.first = recall, confidence, first
         self.after = after or Knee()
 

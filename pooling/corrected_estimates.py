@@ -1,12 +1,15 @@
-"""Estimates relevant documents from a machine's grades of all of them, corrected by people's judgements of a sample."""
+"""Estimates relevant documents from a machine's grades, corrected by people's judgements, and how far they agree."""
 
 from __future__ import annotations
 
+import math
+import warnings
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.metrics import cohen_kappa_score
 
 from pooling.adjudicators.sampled import Sample
 from pooling.estimates import design_of, sampling_covariance
@@ -72,13 +75,13 @@ def trust_in(
     Args:
         pools, samples, relevant, relevant_from: one per topic, see `corrected`.
     """
-    shared = own = 0.0
+    shared = topic = 0.0
     for pool, sample, known in zip(pools, samples, relevant, strict=True):
         design, judged = design_of(pool, sample), sample.weights > 0
         machine = np.where(judged, verdicts(pool, relevant_from), 0.0)
         shared += sampling_covariance(design, np.where(judged, known, False).astype(np.float64), machine)
-        own += sampling_covariance(design, machine, machine)
-    return float(np.clip(shared / own, 0.0, 1.0)) if own > 0 else 0.0
+        topic += sampling_covariance(design, machine, machine)
+    return float(np.clip(shared / topic, 0.0, 1.0)) if topic > 0 else 0.0
 
 
 def verdicts(pool: TopicPool, relevant_from: int) -> NDArray[np.float64]:
@@ -86,3 +89,38 @@ def verdicts(pool: TopicPool, relevant_from: int) -> NDArray[np.float64]:
     0.
     """
     return ((pool.machine != NO_GRADE) & (pool.machine >= relevant_from)).astype(np.float64)
+
+
+def sampled_kappa(
+    pools: Sequence[TopicPool], samples: Sequence[Sample], relevant: Sequence[NDArray[np.bool_]], relevant_from: int
+) -> float | None:
+    """Compute Cohen's κ of relevance by people and by a machine, over the whole pool: a judged document counts for all
+    documents that it represents.
+
+    An order that looks for relevant documents meets those that the machine, too, finds relevant: κ of these alone means
+    little. So the κ is that of a sample (`pooling.adjudicators.sampled.Sampled`), by its weights.
+
+    Args:
+        pools: the topics' pools, with the machine's grades.
+        samples: the documents of each that people judged.
+        relevant: for each topic bool [documents]; values of documents not judged are ignored.
+        relevant_from: lowest grade that counts as relevant.
+
+    Returns:
+        None if there are no documents that both judged, or if both gave one verdict to all.
+    """
+    people, machine, weights = [], [], []
+    for pool, sample, known in zip(pools, samples, relevant, strict=True):
+        both = (sample.weights > 0) & (pool.machine != NO_GRADE)
+        people.append(known[both])
+        machine.append(pool.machine[both] >= relevant_from)
+        weights.append(sample.weights[both])
+    if not weights:
+        return None
+    verdict, read, weigh = map(np.concatenate, (people, machine, weights))
+    if len(np.unique(np.concatenate([verdict, read]))) < 2:
+        return None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # warnings about undefined values, which the caller reports
+        kappa = float(cohen_kappa_score(verdict, read, sample_weight=weigh))
+    return None if math.isnan(kappa) else kappa

@@ -43,8 +43,8 @@ def total_curve(pool: Pool, order: JudgingOrder) -> tuple[int, NDArray[np.int64]
         return int(gains.sum()), np.cumsum(gains)
     places = np.empty(len(order.turns), np.int64)
     for topic in range(len(relevant)):
-        mine = np.flatnonzero(order.turns == topic)
-        places[mine] = relevant[topic]
+        counts = np.flatnonzero(order.turns == topic)
+        places[counts] = relevant[topic]
     found_so_far = np.cumsum(places)
     ends = np.minimum(np.arange(1, budgets + 1) * len(relevant), len(found_so_far)) - 1
     return int(places.sum()), found_so_far[ends]

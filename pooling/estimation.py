@@ -70,23 +70,23 @@ def _truth(topic: Topic, relevant: NDArray[np.bool_]) -> TopicEstimates:
 
 def _by_machine(pool: Pool, samples: Sequence[Sample]) -> dict[str, float | None]:
     """Estimate from the machine's grades, corrected by the sample."""
-    from pooling.corrected_estimates import corrected, trust_in
-    from pooling.machine_agreement import sampled_kappa
+    from pooling.corrected_estimates import corrected, sampled_kappa, trust_in
 
     count, least = len(pool.topics), pool.relevant_from
     pools, relevant = [topic.pool for topic in pool.topics], [pool.is_relevant(topic) for topic in pool.topics]
     trust = trust_in(pools, samples, relevant, least)
-    told = [
-        corrected(own, sample, known, least, trust) for own, sample, known in zip(pools, samples, relevant, strict=True)
+    corrections = [
+        corrected(topic_pool, sample, known, least, trust)
+        for topic_pool, sample, known in zip(pools, samples, relevant, strict=True)
     ]
     covered = []
-    for each, sample, known in zip(told, samples, relevant, strict=True):
-        low, high = relevant_interval([sample], [known], each.relevant, each.variance)
+    for correction, sample, known in zip(corrections, samples, relevant, strict=True):
+        low, high = relevant_interval([sample], [known], correction.relevant, correction.variance)
         covered.append(low - 1e-9 <= known.sum() <= high + 1e-9)
-    total = sum(each.relevant for each in told)
-    low, high = relevant_interval(samples, relevant, total, sum(each.variance for each in told))
+    total = sum(correction.relevant for correction in corrections)
+    low, high = relevant_interval(samples, relevant, total, sum(correction.variance for correction in corrections))
     return {
-        "machine": sum(each.machine for each in told) / count,
+        "machine": sum(correction.machine for correction in corrections) / count,
         "corrected": total / count,
         "corrected_low": low / count,
         "corrected_high": high / count,
@@ -100,11 +100,12 @@ def _compared(
     pool: Pool, samples: Sequence[Sample], estimates: Sequence[TopicEstimates], truth: Sequence[TopicEstimates]
 ) -> dict[str, float]:
     topics = len(estimates)
-    total, true = sum(each.relevant for each in estimates), sum(each.relevant for each in truth)
-    variance = sum(each.relevant_variance for each in estimates)
+    total, true = sum(estimated.relevant for estimated in estimates), sum(estimated.relevant for estimated in truth)
+    variance = sum(estimated.relevant_variance for estimated in estimates)
     low, high = relevant_interval(samples, [pool.is_relevant(topic) for topic in pool.topics], total, variance)
     covered = [
-        each.low - 1e-9 <= known.relevant <= each.high + 1e-9 for each, known in zip(estimates, truth, strict=True)
+        estimated.low - 1e-9 <= known.relevant <= estimated.high + 1e-9
+        for estimated, known in zip(estimates, truth, strict=True)
     ]
     row = {
         "judged": float(np.mean([(sample.weights > 0).sum() for sample in samples])),
@@ -116,12 +117,12 @@ def _compared(
     }
     relevant = [pool.is_relevant(topic) for topic in pool.topics]
     pools = [topic.pool for topic in pool.topics]
-    told = {
+    means_by_measure = {
         "map": mean_average_precision(estimates, samples, relevant),
         f"p{CUTOFF}": mean_precision(estimates, pools, samples, relevant),
     }
-    for (name, (means, half)), of in zip(told.items(), ("ap", "precision"), strict=True):
-        known = np.mean([getattr(each, of) for each in truth], axis=0)
+    for (name, (means, half)), of in zip(means_by_measure.items(), ("ap", "precision"), strict=True):
+        known = np.mean([getattr(estimated, of) for estimated in truth], axis=0)
         row |= {
             f"{name}_bias": float((means - known).mean()),
             f"{name}_rmse": float(np.sqrt(((means - known) ** 2).mean())),

@@ -12,7 +12,7 @@ from scipy.stats import beta
 from pooling.estimates import CONFIDENCE
 
 
-class Drawn(NamedTuple):
+class NegativeSample(NamedTuple):
     """A sample, given as a prefix of an order.
 
     Args:
@@ -26,7 +26,7 @@ class Drawn(NamedTuple):
     inclusion: NDArray[np.float64]
 
 
-def draw(sizes: NDArray[np.float64], count: int, rng: np.random.Generator) -> Drawn:
+def draw(sizes: NDArray[np.float64], count: int, rng: np.random.Generator) -> NegativeSample:
     """Draw a sample of a given size by priority sampling, with probabilities that increase with the sizes.
 
     Each gets a priority size / u, u uniform; the sample is the `count` with the highest. Given the next priority τ
@@ -42,9 +42,9 @@ def draw(sizes: NDArray[np.float64], count: int, rng: np.random.Generator) -> Dr
     priorities = sizes / (1.0 - rng.random(len(sizes)))
     order = np.argsort(-priorities, kind="stable")
     if count >= len(sizes):
-        return Drawn(order, 0.0, np.ones(len(sizes)))
+        return NegativeSample(order, 0.0, np.ones(len(sizes)))
     threshold = float(priorities[order[count]])
-    return Drawn(order, threshold, np.minimum(1.0, sizes / threshold))
+    return NegativeSample(order, threshold, np.minimum(1.0, sizes / threshold))
 
 
 def sizes_of(exposures: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:

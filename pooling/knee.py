@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
+from annotated_types import Gt
 from numba import njit
 from numpy.typing import NDArray
 
 from pooling.stopping import TopicRule
-from ranking.errors import BadInput
+from ranking.bounds import NonNegative, checked
 
 
 class Knee(TopicRule):
@@ -27,11 +30,13 @@ class Knee(TopicRule):
         BadInput: if an option is out of range.
     """
 
-    def __init__(self, ratio: float = 6.0, ease: int = 150, least: int = 100) -> None:
-        if not ratio > 1 or ease < 0 or least < 0:
-            raise BadInput(
-                f"ratio is {ratio}, ease {ease} and least {least}", remedy="give a ratio above 1, the others 0 or more"
-            )
+    @checked
+    def __init__(
+        self,
+        ratio: Annotated[float, Gt(1)] = 6.0,
+        ease: Annotated[int, NonNegative] = 150,
+        least: Annotated[int, NonNegative] = 100,
+    ) -> None:
         self.ratio, self.ease, self.least = ratio, ease, least
 
     def __str__(self) -> str:

@@ -38,10 +38,12 @@ def mean_precision(
         samples: the topics' samples.
         relevant: for each topic bool [documents]; values of documents not judged are ignored.
     """
-    variance = np.sum([each.precision_variance for each in estimates], axis=0) + _unseen_in_front(
+    variance = np.sum([estimate.precision_variance for estimate in estimates], axis=0) + _unseen_in_front(
         pools, samples, relevant
     )
-    return MeanEstimate(np.mean([each.precision for each in estimates], axis=0), Z * np.sqrt(variance) / len(estimates))
+    return MeanEstimate(
+        np.mean([estimate.precision for estimate in estimates], axis=0), Z * np.sqrt(variance) / len(estimates)
+    )
 
 
 def _unseen_in_front(
@@ -85,16 +87,16 @@ def mean_average_precision(
         samples: the topics' samples.
         relevant: for each topic bool [documents]; values of documents not judged are ignored.
     """
-    topics, known = len(estimates), [each for each in estimates if each.relevant > 0]
+    topics, known = len(estimates), [estimate for estimate in estimates if estimate.relevant > 0]
     if not known:
         return MeanEstimate(np.zeros_like(estimates[0].ap), np.ones_like(estimates[0].ap))
-    values = np.array([each.ap for each in known])
+    values = np.array([estimate.ap for estimate in known])
     extra = [
-        share * each.ap**2
-        for each, share in zip(estimates, _unseen(estimates, samples, relevant), strict=True)
-        if each.relevant > 0
+        share * estimate.ap**2
+        for estimate, share in zip(estimates, _unseen(estimates, samples, relevant), strict=True)
+        if estimate.relevant > 0
     ]
-    variance = (np.sum([each.ap_variance for each in known], axis=0) + np.sum(extra, axis=0)) / len(known) ** 2
+    variance = (np.sum([estimate.ap_variance for estimate in known], axis=0) + np.sum(extra, axis=0)) / len(known) ** 2
     missing = (topics - len(known)) / topics
     mean = values.mean(axis=0)
     return MeanEstimate(mean * (1 - missing / 2), Z * np.sqrt(variance) * (1 - missing / 2) + mean * missing / 2)
@@ -114,7 +116,7 @@ def _unseen(
         drawn[topic] = np.bincount(place, minlength=strata)
         found[topic] = np.bincount(place, known[own] * weights, minlength=strata)
         stands_for[topic] = np.bincount(place, weights, minlength=strata)
-    total = np.array([each.relevant for each in estimates])
+    total = np.array([estimate.relevant for estimate in estimates])
     mean_weight = stands_for.sum(0) / np.maximum(drawn.sum(0), 1)
     expected = (found.sum(0) + mean_weight / 2) / max(total.sum(), 1.0)  # for each relevant document of a topic
     weight = np.where(drawn > 0, stands_for / np.maximum(drawn, 1), 0.0)

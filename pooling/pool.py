@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+import unicodedata
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -191,7 +193,7 @@ def make_pool(
     known = None if qrels is None else set(qrels["query"].unique())
     names = [name for name in runs.topics if known is None or name in known]
     if not names:
-        raise BadInput("runs and judgements have no topic in common", remedy="are they of the same collection?")
+        raise _no_common_topic(runs.topics, known or set())
     there = len(names)
     names = names[chosen]
     if not names:
@@ -203,17 +205,20 @@ def make_pool(
         runs = replace(runs, names=[*runs.names, BEYOND], teams=[*runs.teams, BEYOND])
     lines = table.filter(pl.col("topic").is_in(names)).partition_by("topic", as_dict=True)
     judgements: dict[Any, pl.DataFrame] = {}
-    given = 0 if qrels is None else len(qrels)
+    unknown = 0
     if qrels is not None:
-        qrels = qrels.unique(["query", "document"], keep="last", maintain_order=True)
+        # -1 marks a pooled document that was not judged, as for trec_eval and infAP.
+        unknown = int((qrels["grade"] == -1).sum())
+        qrels = qrels.filter(pl.col("grade") != -1).unique(["query", "document"], keep="last", maintain_order=True)
         judgements = qrels.filter(pl.col("query").is_in(names)).partition_by("query", as_dict=True)
     numbers = {team: number for number, team in enumerate(dict.fromkeys(runs.teams))}
     teams = np.array([numbers[team] for team in runs.teams], np.int32)
+    _check_unicode(lines, judgements)
     topics = [_topic(name, lines[name,], judgements.get((name,)), teams, depth, relevant_from) for name in names]
     unjudged = sum(int((~topic.judged).sum()) for topic in topics) if qrels is not None else 0
     notes = {
         **runs.notes,
-        "judgements given again (the last counts)": given - (0 if qrels is None else len(qrels)),
+        "judgements of -1 (pooled, not judged)": unknown,
         UNJUDGED_NOTE: unjudged,
         "relevant documents outside the pool": sum(
             topic.relevant - int((topic.grades >= relevant_from).sum()) for topic in topics
@@ -242,15 +247,55 @@ def with_machine(pool: Pool, grades: pl.DataFrame) -> Pool:
     by_topic = grades.unique(["query", "document"], keep="last").partition_by("query", as_dict=True)
     topics, missing = [], 0
     for topic in pool.topics:
-        own = by_topic.get((topic.name,), grades.clear()).select("document", "grade")
-        found = pl.DataFrame({"document": topic.documents}).join(own, on="document", how="left", maintain_order="left")
-        missing += found["grade"].null_count()
-        machine = found["grade"].fill_null(NO_GRADE).to_numpy().astype(np.int32)
+        of_topic = by_topic.get((topic.name,), grades.clear()).select("document", "grade")
+        covered = pl.DataFrame({"document": topic.documents}).join(
+            of_topic, on="document", how="left", maintain_order="left"
+        )
+        missing += covered["grade"].null_count()
+        machine = covered["grade"].fill_null(NO_GRADE).to_numpy().astype(np.int32)
         machine.flags.writeable = False
         topics.append(replace(topic, pool=topic.pool._replace(machine=machine)))
     if missing == pool.size:
         raise BadInput("the machine's grades have no document of the pool", "machine", "are they of the same topics?")
     return replace(pool, topics=topics, notes=pool.notes | {"pooled documents that the machine did not grade": missing})
+
+
+def _no_common_topic(of_runs: Sequence[str], judged: set[str]) -> BadInput:
+    """Return the error for runs and judgements without a common topic, with an example and the likely reason."""
+    remedy = "are they of the same collection?"
+    forms: dict[str, Callable[[str], str]] = {
+        "leading zeros": lambda name: name.lstrip("0"),
+        "what follows the first point": lambda name: name.split(".")[0],
+        "letters before the number": lambda name: re.sub(r"^\D+", "", name),
+    }
+    pair = next(iter(of_runs), ""), min(judged, default="")
+    for reason, form in forms.items():
+        judged_as = {form(name): name for name in sorted(judged) if form(name)}
+        same = next(((name, judged_as[form(name)]) for name in of_runs if form(name) in judged_as), None)
+        if same is not None:
+            pair, remedy = same, f"they differ in {reason}: write them alike, trec_eval finds nothing in common either"
+            break
+    what = f"runs and judgements have no topic in common: the runs have {pair[0]!r}, the judgements {pair[1]!r}"
+    return BadInput(what, remedy=remedy)
+
+
+def _check_unicode(lines: Mapping[Any, pl.DataFrame], judgements: Mapping[Any, pl.DataFrame]) -> None:
+    """Refuse ids that look the same and differ in their Unicode form, as those of macOS and other systems do.
+
+    Raises:
+        BadInput: if a pooled and a judged document have such ids.
+    """
+    for topic, judged in judgements.items():
+        pooled = lines[topic]["document"].unique()
+        other = pooled.filter(~pooled.is_in(judged["document"].implode()))
+        other = other.filter(other.str.len_bytes() > other.str.len_chars())
+        if not len(other):
+            continue
+        forms = {unicodedata.normalize("NFC", name): name for name in judged["document"]}
+        for name in other.sort():
+            if (same := forms.get(unicodedata.normalize("NFC", name))) is not None:
+                what = f"document {name!a} of topic {topic[0]} is {same!a} in the judgements, another Unicode form"
+                raise BadInput(what, remedy="convert one of the files, for example with uconv -x nfc")
 
 
 def _topic(

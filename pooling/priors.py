@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pooling.pool import TopicPool
+from ranking.bounds import Positive, checked
 from ranking.errors import BadInput
 
 _RENAMED = {"Same": "CommonPrior", "Agreement": "AgreementPrior", "Table": "PriorFile"}
@@ -36,9 +38,8 @@ class CommonPrior(Prior):
         BadInput: if one is not above 0.
     """
 
-    def __init__(self, alpha: float = 1.0, beta: float = 1.0) -> None:
-        if not (alpha > 0 and beta > 0):
-            raise BadInput(f"the prior is Beta({alpha}, {beta})", remedy="give numbers above 0")
+    @checked
+    def __init__(self, alpha: Annotated[float, Positive] = 1.0, beta: Annotated[float, Positive] = 1.0) -> None:
         self.alpha, self.beta = alpha, beta
 
     def __call__(self, pool: TopicPool, runs: list[str]) -> Parameters:
@@ -58,9 +59,8 @@ class AgreementPrior(Prior):
         BadInput: if an option is out of range.
     """
 
-    def __init__(self, strength: float = 2.0, depth: int = 20) -> None:
-        if not strength > 0 or depth < 1:
-            raise BadInput(f"strength is {strength} and depth {depth}", remedy="give numbers above 0")
+    @checked
+    def __init__(self, strength: Annotated[float, Positive] = 2.0, depth: Annotated[int, Positive] = 20) -> None:
         self.strength, self.depth = strength, depth
 
     def __call__(self, pool: TopicPool, runs: list[str]) -> Parameters:

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from pooling.average_precision import Evaluation
+from pooling.average_precision import PoolEvaluation
 from pooling.correlation import kendall_tau, largest_drop, tau_ap
 from pooling.judging_order import JudgingOrder
 from pooling.pool import Pool
@@ -30,7 +30,7 @@ class RankingQuality:
 
     def __init__(self, pool: Pool) -> None:
         self.pool = pool
-        self.evaluation = Evaluation(pool)
+        self.evaluation = PoolEvaluation(pool)
         self.full = self.evaluation.full().mean(0)
         self._relevant = np.array([topic.relevant for topic in pool.topics])
 

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from pooling.average_precision import Evaluation
+from pooling.average_precision import PoolEvaluation
 from pooling.correlation import ranks
 from pooling.judging_order import JudgingOrder
 from pooling.pool import Pool, Topic, topic_pool
@@ -74,14 +74,14 @@ def leave_out_teams(
     """
     if min(budgets, default=1) < 1:
         raise BadInput(f"a budget of {min(budgets)} judgements", remedy="give 1 or more")
-    evaluation = Evaluation(pool)
+    evaluation = PoolEvaluation(pool)
     full = evaluation.full().mean(0)
     whole = judge(pool)
     by_all = {budget: _scores(evaluation, evaluation.states(whole, whole.spent(budget))) for budget in budgets}
     frames = []
     for team in dict.fromkeys(pool.teams) if teams is None else teams:
         reduced = without_team(pool, team)
-        order, judged = judge(reduced), Evaluation(reduced)
+        order, judged = judge(reduced), PoolEvaluation(reduced)
         kept = _kept_of_all(pool, team)
         runs = np.array([number for number, name in enumerate(pool.teams) if name == team])
         for budget in budgets:
@@ -102,7 +102,7 @@ def leave_out_teams(
     )
 
 
-def _scores(evaluation: Evaluation, states: NDArray[np.int8]) -> NDArray[np.float64]:
+def _scores(evaluation: PoolEvaluation, states: NDArray[np.int8]) -> NDArray[np.float64]:
     return evaluation(states).ap.mean(0)
 
 

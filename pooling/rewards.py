@@ -16,7 +16,7 @@ adding and subtracting leaves no rounding error that breaks ties.
 """
 
 
-class Reward(ABC):
+class GradeReward(ABC):
     """Turns grades into rewards."""
 
     def __call__(self, grades: ArrayLike, relevant_from: int, highest: int) -> NDArray[np.float64]:
@@ -36,14 +36,14 @@ class Reward(ABC):
         """
 
 
-class Binary(Reward):
+class Binary(GradeReward):
     """1 for a relevant document, 0 for all others (Losada et al. 2016, section 2)."""
 
     def of(self, grades: NDArray[Any], relevant_from: int, highest: int) -> NDArray[np.float64]:
         return (grades >= relevant_from).astype(np.float64)
 
 
-class Graded(Reward):
+class Graded(GradeReward):
     """The document's gain as a share of the highest gain (the paper's section 6 leaves it to later work).
 
     Args:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pooling.adjudicators.compiled import kernel
 from pooling.pool import TopicPool
-from ranking.errors import BadInput
+from ranking.bounds import Between, NonNegative, Positive, checked
 
 DECIMALS = 6
 """Decimals of log-odds, so that no last bit decides which document is judged."""
@@ -38,21 +39,16 @@ class RunRegression:
         BadInput: if an option is out of range.
     """
 
+    @checked
     def __init__(
         self,
-        weight: float = 1.0,
-        until: float = 1.0,
-        fade: float = 2.0,
-        constant: float = 30.0,
-        spread: float = 1.0,
-        topic_spread: float = 0.5,
+        weight: Annotated[float, NonNegative] = 1.0,
+        until: Annotated[float, Between(0, 1, exclude="low")] = 1.0,
+        fade: Annotated[float, NonNegative] = 2.0,
+        constant: Annotated[float, NonNegative] = 30.0,
+        spread: Annotated[float, Positive] = 1.0,
+        topic_spread: Annotated[float, Positive] = 0.5,
     ) -> None:
-        check_weight(weight, until, fade)
-        if constant < 0 or not (spread > 0 and topic_spread > 0):
-            raise BadInput(
-                f"constant is {constant}, spread {spread} and topic_spread {topic_spread}",
-                remedy="give a constant of 0 or more, and spreads above 0",
-            )
         self.weight, self.until, self.fade = weight, until, fade
         self.constant, self.spread, self.topic_spread = constant, spread, topic_spread
 
@@ -64,15 +60,15 @@ class RunRegression:
             rewards: for each topic float64 [documents], from 0 to 1; NaN if it was not judged.
         """
         teams = int(pools[0].teams.max(initial=-1)) + 1
-        judged = [np.flatnonzero(~np.isnan(heard)) for heard in rewards]
-        answers = [heard[own] for heard, own in zip(rewards, judged, strict=True)]
+        judged = [np.flatnonzero(~np.isnan(judgements)) for judgements in rewards]
+        answers = [judgements[topic_fit] for judgements, topic_fit in zip(rewards, judged, strict=True)]
         mean = np.concatenate([[-2.0], np.full(teams, 3.0 / max(teams, 1))])
         precision = np.concatenate([[0.01], np.full(teams, self.spread**-2.0)])
         common = self._fit(pools, judged, answers, np.tile(mean, (1, 1)), precision)
         precision = np.concatenate([[0.25], np.full(teams, self.topic_spread**-2.0)])
-        own = self._fit(pools, judged, answers, np.tile(common, (len(pools), 1)), precision)
+        topic_fit = self._fit(pools, judged, answers, np.tile(common, (len(pools), 1)), precision)
         found = []
-        for pool, weights in zip(pools, own, strict=True):
+        for pool, weights in zip(pools, topic_fit, strict=True):
             odds, best = np.empty(pool.size), np.zeros(teams)
             _odds(pool, weights, self.constant, best, odds)
             found.append(np.round(odds, DECIMALS))
@@ -107,19 +103,6 @@ class RunRegression:
             if longest.max() < CONVERGED:
                 break
         return weights
-
-
-def check_weight(weight: float, until: float, fade: float) -> None:
-    """Check the options of a term that is added to a fusion's score for a while.
-
-    Raises:
-        BadInput: if one is out of range.
-    """
-    if weight < 0 or not 0 < until <= 1 or fade < 0:
-        raise BadInput(
-            f"weight is {weight}, until {until} and fade {fade}",
-            remedy="give weight and fade 0 or more, until above 0 and at most 1",
-        )
 
 
 @kernel

@@ -6,25 +6,32 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import polars as pl
 
 from ranking.collections.faults import Faults
-from ranking.collections.lines import tables
+from ranking.collections.judgement_files import run_rows
+from ranking.collections.opened import ENDINGS
 from ranking.errors import BadInput
-from ranking.trec_files import RUN
 
 Order = Literal["score", "rank", "file"]
-"""What orders a run within a topic: `score` descending, then document descending, as NIST does (scores as float32,
-as in trec_eval); the `rank` column; or the lines as they stand in the `file`."""
+"""What orders a run within a topic: `score` descending, then document descending, as in trec_eval; the `rank` column;
+or the order of the lines in the `file`."""
+Precision = Literal["single", "double"]
+"""The precision in which scores are compared: `single` as in trec_eval up to version 9, `double` as in version 10."""
 
-_BEHIND: dict[Order, str] = {"score": "document id, descending", "rank": "their place in the file", "file": "nothing"}
+_TIES: dict[Order, str] = {"score": "document id, descending", "rank": "their order in the file", "file": "nothing"}
 _SORTED: dict[Order, tuple[list[str], list[bool]]] = {
     "score": (["score", "document"], [True, True]),
     "rank": (["rank", "line"], [False, False]),
     "file": (["line"], [False]),
 }
+_NO_RUNS = re.compile(
+    r"(readme|license|copying|changelog)\b.*|thumbs\.db|desktop\.ini|.*\.(md|pdf|html?)", re.IGNORECASE
+)
+"""Names of files in a folder of runs that are certainly no runs."""
+_SUFFIXES = (*ENDINGS, ".txt", ".run", ".trec", ".csv", ".tsv", ".json")
 
 
 @dataclass(frozen=True)
@@ -32,12 +39,12 @@ class Runs:
     """Runs, ordered.
 
     Args:
-        names: of the runs, in byte order.
+        names: names of the runs, in byte order.
         teams: name of each run's team.
         topics: ids, numbers by value, all others in byte order.
-        table: run (UInt32, its place in `names`), topic (String), document (String), place (UInt32, from 0), a
-            document once a run and topic.
-        notes: counts of what was out of the ordinary.
+        table: run (UInt32, its position in `names`), topic (String), document (String), place (UInt32, from 0), each
+            document once per run and topic.
+        notes: counts of irregularities, by description.
     """
 
     names: list[str]
@@ -47,6 +54,26 @@ class Runs:
     notes: dict[str, int] = field(default_factory=dict)
 
 
+class _Run(NamedTuple):
+    """One run that was read.
+
+    Args:
+        table: topic, document, place.
+        tag: its tag; None if it has none, or several.
+        repeated: number of lines that name a document again.
+        tied: number of lines tied with the one before.
+        by_rank: whether its ranks order it because it has no scores.
+        empty: whether it has no lines.
+    """
+
+    table: pl.DataFrame
+    tag: str | None
+    repeated: int = 0
+    tied: int = 0
+    by_rank: bool = False
+    empty: bool = False
+
+
 def read_runs(
     paths: str | Sequence[str],
     order: Order = "score",
@@ -54,60 +81,78 @@ def read_runs(
     strict: bool = True,
     encoding: str = "utf-8",
     deepest: int | None = None,
+    precision: Precision = "single",
 ) -> Runs:
-    """Read TREC runs, plain or .gz.
+    """Read runs, plain or compressed, in any form of `ranking.collections.judgement_files.run_rows`.
 
-    A run is named by its tag; where two files have the same tag, or one has several, by its file.
+    A run is named by its tag, or by its file if two files have the same tag, or one has none or several. An empty file
+    is a run that retrieved nothing.
 
     Args:
         paths: files, or folders, all of whose files are runs.
-        order: what orders a run within a topic.
-        groups: a table of two columns, run and team (blanks, tabs or commas between them); or `prefix`, which takes
-            the letters that a name begins with for its team; None makes each run a team of its own.
-        strict: raise on the first broken line; otherwise leave such lines out and count them.
-        encoding: of the files.
-        deepest: documents kept of each topic; None keeps all.
+        order: orders a run within a topic: `score`, `rank` or `file` (the order of the lines).
+        groups: a table of two columns, run and team (separated by blanks, tabs or commas); `prefix`, which takes the
+            letters that a name begins with as its team; None makes each run a team.
+        strict: raise on the first broken line, or file that is no run; otherwise leave them out and count them.
+        encoding: encoding of the files.
+        deepest: documents kept per topic; None keeps all.
+        precision: precision in which scores are compared: `single` as in trec_eval 9, `double` as in trec_eval 10.
 
     Raises:
-        BadInput: a broken line (when strict); a missing or empty file or folder; a run that the table of groups lacks.
+        BadInput: a broken line or a file that is no run (if strict); a missing file or folder; a folder without runs;
+            a run that the table of groups lacks.
     """
-    files = [file for path in ([paths] if isinstance(paths, str) else paths) for file in files_of(path)]
     if order not in _SORTED:
         raise BadInput(f"there is no order {order!r}", remedy=f"choose one of {', '.join(_SORTED)}")
-    if not files:
+    named = [paths] if isinstance(paths, str) else paths
+    candidates = [(file, Path(path).is_dir()) for path in named for file in files_of(path)]
+    if not candidates:
         raise BadInput("there are no runs", remedy="give a folder of TREC runs, or name the files")
-    faults = Faults(strict)
-    read = [_read(file, order, faults, encoding, deepest) for file in files]
-    tags = [tag for _, tag, _, _ in read]
+    faults, files, runs, no_runs = Faults(strict), [], [], 0
+    for file, in_folder in candidates:
+        run = _read(file, in_folder, order, faults, encoding, deepest, precision)
+        if run is None:
+            no_runs += 1
+        else:
+            files.append(file)
+            runs.append(run)
+    where = paths if isinstance(paths, str) else None
+    if all(run.empty for run in runs):
+        what = "no readable lines in any of the runs" if no_runs else "no lines in any of the runs"
+        raise BadInput(what, where, "give a folder of TREC runs, or name the files")
+    tags = [run.tag for run in runs]
     names = [
         tag if tag is not None and tags.count(tag) == 1 else _stem(file) for file, tag in zip(files, tags, strict=True)
     ]
-    where = paths if isinstance(paths, str) else None
     twice = {name for name in names if names.count(name) > 1}
     if twice:
         raise BadInput(f"two runs are called {min(twice)!r}", where, "rename a file")
     by_name = sorted(range(len(files)), key=lambda place: names[place].encode())
     table = pl.concat(
-        read[place][0].select(pl.lit(number, pl.UInt32).alias("run"), "topic", "document", "place")
+        runs[place].table.select(pl.lit(number, pl.UInt32).alias("run"), "topic", "document", "place")
         for number, place in enumerate(by_name)
     )
     ordered = [names[place] for place in by_name]
     notes = {
         "broken lines left out": sum(faults.skipped.values()),
-        "lines that name a document again": sum(repeated for _, _, repeated, _ in read),
-        f"lines tied with the one before by {order} (ordered by {_BEHIND[order]})": sum(tied for *_, tied in read),
+        "files left out that are no runs": no_runs,
+        "lines that name a document again": sum(run.repeated for run in runs),
+        f"lines tied with the one before by {order} (ordered by {_TIES[order]})": sum(run.tied for run in runs),
+        "runs without scores (ordered by their ranks)": sum(run.by_rank for run in runs),
+        "empty runs": sum(run.empty for run in runs),
         "runs named by their file, for want of a tag of their own": sum(
             name != tag for name, tag in zip(names, tags, strict=True)
         ),
+        **faults.notes,
     }
     return Runs(ordered, _teams(ordered, groups), _sorted_topics(table), table, notes)
 
 
 def files_of(path: str) -> list[Path]:
-    """The files of runs at a path: of a folder all that are not hidden, in the order of their names.
+    """Return the files of runs at a path: in a folder all that are not hidden, in the order of their names.
 
     Raises:
-        BadInput: where a folder holds none.
+        BadInput: if a folder holds none.
     """
     place = Path(path)
     if not place.is_dir():
@@ -119,22 +164,45 @@ def files_of(path: str) -> list[Path]:
 
 
 def _stem(file: Path) -> str:
-    return file.name.removesuffix(".gz").removesuffix(".txt").removesuffix(".run").removeprefix("input.")
+    name = file.name.removeprefix("input.")
+    while (suffix := next((suffix for suffix in _SUFFIXES if name.endswith(suffix)), None)) and name != suffix:
+        name = name.removesuffix(suffix)
+    return name
 
 
 def _read(
-    file: Path, order: Order, faults: Faults, encoding: str, deepest: int | None
-) -> tuple[pl.DataFrame, str | None, int, int]:
-    """One run, its tag (None where it has several), how many lines name a document again, and how many are tied."""
-    frames = list(tables(file, RUN, faults, encoding=encoding))
-    if not sum(map(len, frames)):
-        raise BadInput("no lines in it" if faults.strict else "no readable lines in it", file)
-    lines = pl.concat(frames)
+    file: Path,
+    in_folder: bool,
+    order: Order,
+    faults: Faults,
+    encoding: str,
+    deepest: int | None,
+    precision: Precision,
+) -> _Run | None:
+    """Read one run; None if it is a file in a folder that is no run and may be left out."""
+    if in_folder and _NO_RUNS.fullmatch(file.name):
+        if not faults.strict:
+            return None
+        raise BadInput("is no run, by its name", file, "move it out of the folder, or set strict=false to leave it out")
+    broken = dict(faults.skipped)
+    frames = list(run_rows(file, faults, encoding))
+    lines = _without_nul(pl.concat(frames), file, faults) if frames else pl.DataFrame()
+    if not len(lines):
+        if faults.skipped != broken:
+            if in_folder:
+                faults.skipped = broken  # it is counted as a file, not by its lines
+                return None
+            raise BadInput("no readable lines in it", file)
+        nothing = pl.DataFrame(schema={"topic": pl.String(), "document": pl.String(), "place": pl.UInt32()})
+        return _Run(nothing, None, empty=True)
     tag = lines["tag"][0] if lines["tag"].n_unique() == 1 else None
+    by_rank = order == "score" and bool((lines["score"] == -lines["rank"]).fill_null(False).all())
+    lines = _with_ranks(lines, file, faults) if order == "rank" else lines
     by, descending = _SORTED[order]
+    score = pl.col("score").cast(pl.Float32) if precision == "single" else pl.col("score")
     ranked = (
         lines.rename({"query": "topic"})
-        .with_columns(pl.col("score").cast(pl.Float32))
+        .with_columns(score)
         .sort(["topic", *by], descending=[False, *descending])
         .unique(["topic", "document"], keep="first", maintain_order=True)
         .with_columns(place=pl.int_range(pl.len(), dtype=pl.UInt32).over("topic"))
@@ -142,7 +210,24 @@ def _read(
     repeated = len(lines) - len(ranked)
     kept = ranked if deepest is None else ranked.filter(pl.col("place") < deepest)
     tied = len(kept) - kept.select("topic", by[0]).n_unique()
-    return kept, tag, repeated, tied
+    return _Run(kept, tag, repeated, tied, by_rank)
+
+
+def _with_ranks(lines: pl.DataFrame, file: Path, faults: Faults) -> pl.DataFrame:
+    """Return the rows with a rank; others are broken."""
+    broken = lines.filter(pl.col("rank").is_null())
+    if len(broken):
+        faults.report("broken line", "the rank is not a whole number", file, broken["line"][0], times=len(broken))
+    return lines.filter(pl.col("rank").is_not_null())
+
+
+def _without_nul(lines: pl.DataFrame, file: Path, faults: Faults) -> pl.DataFrame:
+    """Return the rows without a NUL character in an id; others are broken."""
+    broken = pl.any_horizontal(pl.col("query", "document").str.contains("\0", literal=True))
+    rows = lines.filter(broken)
+    if len(rows):
+        faults.report("broken line", "a NUL character in an id", file, rows["line"][0], times=len(rows))
+    return lines.filter(~broken)
 
 
 def _sorted_topics(table: pl.DataFrame) -> list[str]:

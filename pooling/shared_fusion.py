@@ -5,6 +5,7 @@ topics and with regressions over runs and texts.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,7 @@ from pooling.pool import Pool, TopicPool
 from pooling.run_regression import RunRegression
 from pooling.sentinels import OPEN
 from pooling.text_regression import TextRegression
-from ranking.errors import BadInput
+from ranking.bounds import NonNegative, checked
 
 STRENGTHS = np.array([0.0, 0.5, 1, 2, 3, 5, 7, 10, 15, 20, 30, 40, 60, 80, 120, 160])
 """Numbers of judgements that other topics may be worth."""
@@ -49,15 +50,14 @@ class SharedFusion:
         BadInput: if strength is below 0.
     """
 
+    @checked
     def __init__(
         self,
         adjudicator: PosteriorFusion,
-        strength: float | None = None,
+        strength: Annotated[float, NonNegative] | None = None,
         runs: RunRegression | None = None,
         texts: TextRegression | None = None,
     ) -> None:
-        if strength is not None and strength < 0:
-            raise BadInput(f"strength is {strength}", remedy="give 0 or more, or null to have it estimated")
         self.adjudicator, self.strength = adjudicator, strength
         self.regressions = [part for part in (runs, texts) if part is not None and part.weight > 0]
 
@@ -116,8 +116,8 @@ class SharedFusion:
 
     def _set_factors(self, pools: Sequence[TopicPool], states: Sequence[FusionState]) -> None:
         rewards = [state.rewards for state in states]
-        shares = np.array([np.mean(~np.isnan(heard)) if len(heard) else 1.0 for heard in rewards])
-        logarithms = [np.zeros(len(heard)) for heard in rewards]
+        shares = np.array([np.mean(~np.isnan(judgements)) if len(judgements) else 1.0 for judgements in rewards])
+        logarithms = [np.zeros(len(judgements)) for judgements in rewards]
         for part in self.regressions:
             weights = part.weight * np.maximum(1 - shares / part.until, 0) ** part.fade * (shares < part.until)
             if weights.any():

@@ -71,8 +71,8 @@ def simulate(
             documents = list(itertools.islice(judged, len(pool.topics)))
             turns = None
             if isinstance(method, AcrossTopics):
-                told = [method.topics.reward(topic.grades, *limits) for topic in pool.topics]
-                ordered = [reward[order] for reward, order in zip(told, documents, strict=True)]
+                report = [method.topics.reward(topic.grades, *limits) for topic in pool.topics]
+                ordered = [reward[order] for reward, order in zip(report, documents, strict=True)]
                 turns = method.turns(sizes_of(pool), ordered, seed)
             orders.append(JudgingOrder(documents, turns))
             on_seed(done)

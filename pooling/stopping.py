@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 from scipy.special import pdtr
 
-from pooling.average_precision import Evaluation
+from pooling.average_precision import PoolEvaluation
 from pooling.correlation import kendall_tau
 from pooling.judging_order import JudgingOrder
 from pooling.pool import Pool
 from pooling.ranking_quality import RUNS, RankingQuality, Row
 from pooling.yield_curves import YieldCurve, exponential, exponential_rest, power
-from ranking.errors import BadInput
+from ranking.bounds import Between, Positive, checked
 
 CURVES: dict[str, YieldCurve] = {"exponential": exponential, "power": power}
 _AT_ONCE = 64  # numbers of judgements at which the target is tried
@@ -83,9 +83,8 @@ class FoundNothing(TopicRule):
         in_a_row: the number of judgements.
     """
 
-    def __init__(self, in_a_row: int = 50) -> None:
-        if in_a_row < 1:
-            raise BadInput(f"in_a_row is {in_a_row}", remedy="give 1 or more")
+    @checked
+    def __init__(self, in_a_row: Annotated[int, Positive] = 50) -> None:
         self.in_a_row = in_a_row
 
     def __str__(self) -> str:
@@ -114,15 +113,13 @@ class TargetRecall(TopicRule):
         curve: how the yield falls: `exponential` or `power`.
     """
 
+    @checked
     def __init__(
-        self, recall: float = 0.9, confidence: float = 0.95, curve: Literal["exponential", "power"] = "exponential"
+        self,
+        recall: Annotated[float, Between(0, 1, exclude="both")] = 0.9,
+        confidence: Annotated[float, Between(0.5, 1, exclude="high")] = 0.95,
+        curve: Literal["exponential", "power"] = "exponential",
     ) -> None:
-        if not 0 < recall < 1:
-            raise BadInput(f"recall is {recall}", remedy="give more than 0 and less than 1")
-        if not 0.5 <= confidence < 1:
-            raise BadInput(f"confidence is {confidence}", remedy="give .5 or more and less than 1")
-        if curve not in CURVES:
-            raise BadInput(f"there is no curve {curve!r}", remedy=f"choose one of {', '.join(CURVES)}")
         self.recall, self.confidence, self.curve = recall, confidence, curve
 
     def __str__(self) -> str:
@@ -177,18 +174,20 @@ class StableRanking(StoppingRule):
         every: judgements per topic between two rankings.
     """
 
-    def __init__(self, tau: float = 0.98, over: int = 3, every: int = 25) -> None:
-        if not -1 <= tau <= 1:
-            raise BadInput(f"tau is {tau}", remedy="give -1 to 1")
-        if over < 1 or every < 1:
-            raise BadInput(f"over is {over} and every {every}", remedy="give 1 or more")
+    @checked
+    def __init__(
+        self,
+        tau: Annotated[float, Between(-1, 1)] = 0.98,
+        over: Annotated[int, Positive] = 3,
+        every: Annotated[int, Positive] = 25,
+    ) -> None:
         self.tau, self.over, self.every = tau, over, every
 
     def __str__(self) -> str:
         return f"τ {self.tau:g} over {self.over} × {self.every}"
 
     def stops(self, pool: Pool, order: JudgingOrder) -> NDArray[np.int64]:
-        evaluation = Evaluation(pool)
+        evaluation = PoolEvaluation(pool)
         sizes = np.array([len(documents) for documents in order.documents], np.int64)
         before, stable, budget = None, 0, 0
         while stable < self.over:

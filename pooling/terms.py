@@ -21,7 +21,7 @@ NO_TEXT_NOTE = "pooled documents without a text"
 _WORD = re.compile(r"\w+")
 
 
-class Texts(NamedTuple):
+class CollectionTexts(NamedTuple):
     """The texts of a collection.
 
     Args:
@@ -35,7 +35,7 @@ class Texts(NamedTuple):
     stemming: str | None = "english"
 
 
-def with_terms(pool: Pool, texts: Texts) -> Pool:
+def with_terms(pool: Pool, texts: CollectionTexts) -> Pool:
     """Return the same pool with the tf·idf vectors of its documents and topics.
 
     Words are stemmed, English stop words left out; (1 + ln tf) · idf, idf over the documents of the whole pool, rows of
@@ -53,8 +53,8 @@ def with_terms(pool: Pool, texts: Texts) -> Pool:
     matrix = _matrix([*found["text"].fill_null("").to_list(), *titles], len(found), texts.stemming)
     topics = []
     for number, topic in enumerate(pool.topics):
-        own = matrix[[*(rows[name] for name in topic.documents), len(found) + number]]
-        topics.append(replace(topic, pool=topic.pool._replace(terms=_terms(own))))
+        topic_texts = matrix[[*(rows[name] for name in topic.documents), len(found) + number]]
+        topics.append(replace(topic, pool=topic.pool._replace(terms=_terms(topic_texts))))
     return replace(pool, topics=topics, notes=pool.notes | {NO_TEXT_NOTE: int(found["text"].null_count())})
 
 

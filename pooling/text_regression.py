@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pooling.adjudicators.continuous_learning import ContinuousLearning
 from pooling.pool import TopicPool
-from pooling.run_regression import check_weight
+from ranking.bounds import Between, NonNegative, Positive, checked
 
 
 class TextRegression:
@@ -29,10 +30,14 @@ class TextRegression:
         BadInput: if an option is out of range.
     """
 
+    @checked
     def __init__(
-        self, weight: float = 0.0, until: float = 1.0, fade: float = 0.0, regularization: float = 10.0
+        self,
+        weight: Annotated[float, NonNegative] = 0.0,
+        until: Annotated[float, Between(0, 1, exclude="low")] = 1.0,
+        fade: Annotated[float, NonNegative] = 0.0,
+        regularization: Annotated[float, Positive] = 10.0,
     ) -> None:
-        check_weight(weight, until, fade)
         self.weight, self.until, self.fade = weight, until, fade
         self._learning = ContinuousLearning(regularization=regularization)
 
@@ -46,13 +51,13 @@ class TextRegression:
         Raises:
             BadInput: if a pool has no texts.
         """
-        found = []
-        for pool, heard in zip(pools, rewards, strict=True):
-            judged = np.flatnonzero(~np.isnan(heard))
-            relevant = heard[judged] >= 0.5
+        odds = []
+        for pool, judgements in zip(pools, rewards, strict=True):
+            judged = np.flatnonzero(~np.isnan(judgements))
+            relevant = judgements[judged] >= 0.5
             self._learning.check_texts(pool)
             if not len(judged) or relevant.all():
-                found.append(np.zeros(pool.size))
+                odds.append(np.zeros(pool.size))
             else:
-                found.append(self._learning.scores(pool, judged, relevant, judged[:0]))
-        return found
+                odds.append(self._learning.scores(pool, judged, relevant, judged[:0]))
+        return odds

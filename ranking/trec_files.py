@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Literal
 
 import polars as pl
 
@@ -20,6 +20,8 @@ from ranking.whole_file import replace_file
 
 __all__ = ["QRELS", "RUN", "check_ids", "read_qrels", "read_run", "write_qrels", "write_run"]
 
+Repeated = Literal["max", "mean", "stop"]
+"""The grade that counts if a document is judged more than once for a query."""
 BLANK = r"[ \t\n\x0B\f\r]"
 """A character that separates columns, for us and for trec_eval. A no-break space does not."""
 
@@ -107,7 +109,11 @@ def read_run(
 
 
 def read_qrels(
-    path: str | Path, strict: bool = True, encoding: str = "utf-8", faults: Faults | None = None
+    path: str | Path,
+    strict: bool = True,
+    encoding: str = "utf-8",
+    faults: Faults | None = None,
+    repeated: Repeated = "max",
 ) -> pl.DataFrame:
     """Read judgements.
 
@@ -115,16 +121,48 @@ def read_qrels(
         path: a qrels file, in any form of `ranking.collections.judgement_files.qrels_rows`.
         strict: whether to raise on the first broken line; otherwise such lines are skipped.
         encoding: the encoding of the file.
-        faults: receives the faults, and decides instead of `strict`.
+        faults: receives the faults, and decides instead of `strict`; counts repeated judgements.
+        repeated: the grade that counts if a document is judged more than once for a query, as for subtopics: the
+            highest (`max`), the mean, rounded (halves up), or none, and the file is refused (`stop`).
 
     Returns:
-        query, document (String), grade (Int32; above 0 is relevant), in the order of the file.
+        query, document (String), grade (Int32; above 0 is relevant, -1 is pooled and not judged), in the order of the
+        file, each document once per query.
 
     Raises:
-        BadInput: if a line is broken or in another encoding (when strict), or the file is missing, empty or truncated.
+        BadInput: if a line is broken or in another encoding (when strict), the file is missing, empty or truncated, or
+            a judgement is repeated (`stop`).
     """
     faults = faults or Faults(strict)
-    return _joined(path, qrels_rows(path, faults, encoding), READ_QRELS, faults)
+    rows = _joined(path, qrels_rows(path, faults, encoding), {**READ_QRELS, "line": pl.Int64}, faults)
+    return merge_judgements(rows, repeated, faults, path)
+
+
+def merge_judgements(rows: pl.DataFrame, repeated: Repeated, faults: Faults, path: str | Path) -> pl.DataFrame:
+    """Merge the judgements of one document for one query, at the place of the first.
+
+    Args:
+        rows: query, document, grade, line.
+        repeated: see `read_qrels`.
+        faults: counts them.
+        path: the file, for error messages.
+
+    Returns:
+        query, document, grade.
+    """
+    pair = ["query", "document"]
+    first = rows.select(pl.struct(pair).is_first_distinct()).to_series()
+    again = int((~first).sum())
+    if not again:
+        return rows.select("query", "document", "grade")
+    if repeated == "stop":
+        line = rows.filter(~first).row(0, named=True)
+        what = f"document {line['document']!r} is judged again for query {line['query']!r} ({again:,} such lines)"
+        raise BadInput(what, f"{path}:{line['line']}", "remove all but one, or set qrels_repeated=max or mean")
+    counts = {"max": "the highest grade counts", "mean": "the mean of the grades counts"}[repeated]
+    faults.note(f"judgements given again ({counts})", again)
+    grade = pl.col("grade").max() if repeated == "max" else (pl.col("grade").mean() + 0.5).floor().cast(pl.Int32)
+    return rows.group_by(pair, maintain_order=True).agg(grade).select("query", "document", "grade")
 
 
 def _joined(

@@ -10,12 +10,14 @@ import socket
 import webbrowser
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 from urllib.parse import urlsplit
 
 from rich.console import Console
 
+from cluster.config.aliases import as_override
 from cluster.config.build import build
 from cluster.config.compose import compose
 from cluster.output.storage import Storage
@@ -30,7 +32,7 @@ from pooling.judging.topics import read_topics, topics_of
 from pooling.pool import make_pool, with_machine
 from pooling.runs import read_runs
 from pooling.simulation import needs_of
-from pooling.terms import Texts, with_terms
+from pooling.terms import CollectionTexts, with_terms
 from ranking.collections.faults import Faults
 from ranking.collections.lines import lines
 from ranking.digest import digest
@@ -46,19 +48,22 @@ OF_A_START = {"out", "host", "hosts", "url", "port", "open_browser"}
 """Options that the folder does not remember, so that access to the page is granted only explicitly."""
 
 
-def judge(overrides: Sequence[str], console: Console) -> None:
+def judge(overrides: Sequence[str], console: Console, resume: str | None = None) -> None:
     """Serve the page until it is interrupted.
 
     Args:
         overrides: overrides of conf/judge.yaml. The folder remembers them.
         console: where the links are printed.
+        resume: a folder whose pool may grow: the runs in `overrides` are added to its runs, and its depth may rise.
 
     Raises:
         BadInput: if an option is wrong, the folder holds other judgements, or the port is in use.
     """
+    if resume is not None:
+        overrides = _grown(resume, overrides)
     config, storage, remembered = _configuration(overrides)
     listening = listen(config["host"], config["port"])
-    judging = _open(config, console)
+    judging = _open(config, console, grow=resume is not None)
     storage.write(OVERRIDES, json.dumps(remembered).encode())
     private_file(Path(storage.path(OVERRIDES)))
     port = listening.getsockname()[1]
@@ -86,8 +91,29 @@ def run_verb(chosen: argparse.Namespace, console: Console) -> int:
     if chosen.export:
         write_qrels(chosen.overrides, chosen.export, console)
     else:
-        judge(chosen.overrides, console)
+        judge(chosen.overrides, console, chosen.resume)
     return 0
+
+
+def _grown(folder: str, overrides: Sequence[str]) -> list[str]:
+    """Return the overrides for a folder whose pool grows: with its runs and then the new ones.
+
+    Raises:
+        BadInput: if the folder has no judgements, or `out` is given too.
+    """
+    if any(key_of(text) == "out" for text in overrides):
+        raise BadInput("out= is given with --resume", remedy="--resume FOLDER is the folder: leave out= out")
+    given = [f"out={as_override(folder)}", *overrides]
+    stored = _remembered(_folder(given))
+    if not stored:
+        raise BadInput("no judgements in it", folder, "start with: pyrite judge out=FOLDER runs=…")
+    if not any(key_of(text) == "runs" for text in overrides):
+        return given
+    runs: list[str] = []
+    for texts in (stored, [*stored, *overrides]):
+        paths = compose(texts, "judge")["runs"]
+        runs += [path for path in ([paths] if isinstance(paths, str) else paths) if path not in runs]
+    return [*(text for text in given if key_of(text) != "runs"), f"runs={as_override(runs)}"]
 
 
 def write_qrels(overrides: Sequence[str], path: str, console: Console) -> None:
@@ -164,21 +190,23 @@ def _remembered(storage: Storage) -> list[str]:
         raise BadInput("is damaged", f"{storage}/{OVERRIDES}", "delete it, and give the options again") from None
 
 
-def _open(config: dict[str, Any], console: Console) -> Judging:
+def _open(config: dict[str, Any], console: Console, grow: bool = False) -> Judging:
     options = Options(**{key: config[key] for key in Options.__dataclass_fields__} | {"owners": _owners(config)})
     topics = None if config["topics"] is None else read_topics(config["topics"], config["encoding"])
     faults = Faults(config["strict"])
-    qrels = None if config["qrels"] is None else read_qrels(config["qrels"], faults=faults, encoding=config["encoding"])
-    gold = None if config["gold"] is None else read_qrels(config["gold"], faults=faults, encoding=config["encoding"])
+    read = partial(read_qrels, faults=faults, encoding=config["encoding"], repeated=config["qrels_repeated"])
+    qrels = None if config["qrels"] is None else read(config["qrels"])
+    gold = None if config["gold"] is None else read(config["gold"])
     folders = [config["runs"]] if isinstance(config["runs"], str) else config["runs"]
     if Path(config["out"]).resolve() in (Path(folder).resolve() for folder in folders):
         raise BadInput("is the folder of the runs", config["out"], "its files would be read as runs; give another out=")
     runs = read_runs(
-        config["runs"], config["order"], config["groups"], config["strict"], config["encoding"], config["depth"]
-    )
+        config["runs"], config["order"], config["groups"], config["strict"], config["encoding"], config["depth"],
+        config["order_precision"],
+    )  # fmt: skip
     pool = make_pool(runs, None, config["depth"], config["relevant_from"])
     if config["machine"] is not None:
-        pool = with_machine(pool, read_qrels(config["machine"], faults=faults, encoding=config["encoding"]))
+        pool = with_machine(pool, read(config["machine"]))
     reader = build(config["collection"])
     path = Path(config["out"]) / f"documents-{digest([config['collection'], fingerprint(pool)])}.arrow"
     texts = read_texts(path)
@@ -190,7 +218,8 @@ def _open(config: dict[str, Any], console: Console) -> Judging:
     ((named, node),) = config["method"].items()
     method = build(node)
     if "texts" in needs_of(method):
-        pool = with_terms(pool, Texts(texts, {name: " ".join(filter(None, fields)) for name, fields in topics.items()}))
+        topic_texts = {name: " ".join(filter(None, fields)) for name, fields in topics.items()}
+        pool = with_terms(pool, CollectionTexts(texts, topic_texts))
     judging = open_judging(
         config["out"], pool, method, texts, topics, options,
         of={"pool": fingerprint(pool), "method": f"{named} {json.dumps(node, sort_keys=True)}"},
@@ -198,10 +227,10 @@ def _open(config: dict[str, Any], console: Console) -> Judging:
         collection=(lambda: reader.read_documents(Faults(config["strict"]))) if config["search"] else None,
         stemming=config["stemming"], title=config["title"],
         hosts=[*config["hosts"], config["host"], *_host_of(config["url"])],
-        encrypted=str(config["url"]).startswith("https:"),
+        encrypted=str(config["url"]).startswith("https:"), grow=grow,
     )  # fmt: skip
     console.print(f"{len(pool.topics)} topics, {pool.size:,} documents of {len(pool.runs)} runs in the pool")
-    for what, count in (judging.notes | runs.notes | faults.skipped).items():
+    for what, count in (judging.notes | runs.notes | faults.skipped | faults.notes).items():
         if count:
             console.print(f"{what}: {count:,}", markup=False)
     done = len(judging.session.state.judgements)

@@ -150,9 +150,12 @@ VERBS: dict[str, Verb] = {
         "  'grades=[0,1,2]' budget=N double=N 'assessors=[ada,grace]' port=N   (all: `pyrite options --for judge`)\n\n"
         "examples:\n  pyrite judge runs=runs collection=beir collection.path=FOLDER topics=topics.txt out=judging\n"
         "  pyrite judge out=judging                        continue\n"
+        "  pyrite judge --resume judging runs=more_runs    continue with more runs\n"
         "  pyrite judge --export qrels.txt out=judging     the judgements so far",
         target="cluster.commands.judge:run_verb",
-        flags=(("--export", {"metavar": "FILE", "help": "write the judgements so far as qrels (.csv: as a table), "
+        flags=(("--resume", {"metavar": "FOLDER", "help": "continue, and let the pool grow: runs= adds runs, "
+                             "depth= may rise"}),
+               ("--export", {"metavar": "FILE", "help": "write the judgements so far as qrels (.csv: as a table), "
                              "and end"}),),
     ),
     "audit": Verb(

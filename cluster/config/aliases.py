@@ -25,6 +25,8 @@ from ranking.errors import BadInput
 
 NAMED = re.compile(r"^([A-Za-z_]\w*)@([A-Za-z_]\w*)$")
 GROUP = "function"
+FLAT = {"order.precision": "order_precision", "qrels.repeated": "qrels_repeated"}
+"""Options next to an option that holds no others, by the names with a point that users expect."""
 RANKER = "cluster.runs.ranker_teacher.RankerTeacher"
 """The class of a guard's ranker."""
 READS_CHECKPOINT = ("rank", "mine")
@@ -52,6 +54,8 @@ def named_parts(overrides: Sequence[str], options: Any, config: str = "config") 
     written: list[str] = []
     for index, text in enumerate(overrides):
         key, _, value = text.partition("=")
+        if key in FLAT:
+            key, text = FLAT[key], f"{FLAT[key]}={value}"
         if value == "null" and (key in groups_of(config) or _is_class_of_checkpoint(key, config)):
             later = [other.partition("=")[0] for other in overrides[index + 1 :]]
             written += [f"~{key}"] if key in groups_of(config) and key not in later else []

@@ -245,8 +245,10 @@ class PoolSourceConfig(Config):
 
     runs: str | list[str] | None
     qrels: str | None
+    qrels_repeated: Literal["max", "mean", "stop"] = "max"
     depth: Count
     order: Literal["score", "rank", "file"]
+    order_precision: Literal["single", "double"] = "single"
     groups: str | None
     relevant_from: Count
     topics: Literal["all", "even", "odd"]

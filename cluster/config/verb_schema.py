@@ -32,12 +32,14 @@ class JudgeConfig(Config):
     runs: str | list[str]
     topics: str | None
     qrels: str | None
+    qrels_repeated: Literal["max", "mean", "stop"]
     depth: Count
     order: Literal["score", "rank", "file"]
+    order_precision: Literal["single", "double"]
     groups: str | None
     encoding: str
     strict: bool
-    grades: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=2)]
+    grades: Annotated[list[int], Field(min_length=2)]
     names: list[str] | None
     relevant_from: Count
     budget: Count | None

@@ -103,9 +103,12 @@ def _named(name: str, source: dict[str, Any], texts: PoolTexts, reads_texts: boo
         raise BadInput(
             f"the pool {name} has no {missing}", remedy=f"give {missing}=…; only `pyrite judge` needs no qrels"
         )
-    runs = read_runs(source["runs"], source["order"], source["groups"], source["strict"], source["encoding"])
+    runs = read_runs(
+        source["runs"], source["order"], source["groups"], source["strict"], source["encoding"],
+        precision=source["order_precision"],
+    )  # fmt: skip
     faults = Faults(source["strict"])
-    qrels = read_qrels(source["qrels"], faults=faults, encoding=source["encoding"])
+    qrels = read_qrels(source["qrels"], faults=faults, encoding=source["encoding"], repeated=source["qrels_repeated"])
     chosen = HALVES[source["topics"]]
     if source["most_topics"] is not None:
         first, step = chosen.start or 0, chosen.step or 1
@@ -117,6 +120,7 @@ def _named(name: str, source: dict[str, Any], texts: PoolTexts, reads_texts: boo
     if reads_texts:
         pool = texts.add_terms(pool)
     pool.notes["broken lines of the judgements left out"] = sum(faults.skipped.values())
+    pool.notes.update(faults.notes)
     return NamedPool(name, pool, fingerprint(pool), tuple(_files(source)))
 
 

@@ -11,7 +11,7 @@ import polars as pl
 
 from cluster.config.build import build
 from pooling.pool import Pool
-from pooling.terms import Texts, with_terms
+from pooling.terms import CollectionTexts, with_terms
 from ranking.bm25 import Bm25, Bm25Options
 from ranking.collections.cache import open_collection
 from ranking.collections.collection import Collection
@@ -58,7 +58,7 @@ class PoolTexts:
         """Return the pool with its documents' vectors, for methods that learn from texts."""
         queries = self.collection.queries
         topics = dict(zip(queries["id"], queries["text"], strict=True))
-        return with_terms(pool, Texts(self.collection.documents, topics))
+        return with_terms(pool, CollectionTexts(self.collection.documents, topics))
 
     @cached_property
     def _index(self) -> Bm25:

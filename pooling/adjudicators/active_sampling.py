@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +13,9 @@ from pooling.adjudicators.adjudicator import mark
 from pooling.adjudicators.compiled import kernel
 from pooling.adjudicators.sampled import CERTAIN, Sample, Sampled, given_in, judged_in
 from pooling.pool import TopicPool
-from pooling.rewards import Reward
+from pooling.rewards import GradeReward
 from pooling.sentinels import NO_DOCUMENT, OPEN
-from ranking.errors import BadInput
+from ranking.bounds import Between, Positive, checked
 
 _SURE = 1.0 - 1e-12  # the most probable that a draw may be: its logarithm must be finite
 
@@ -82,18 +82,15 @@ class ActiveSampling(Sampled):
         BadInput: if an option is out of range.
     """
 
+    @checked
     def __init__(
         self,
-        doubt: float = 0.1,
-        uniform: float = 0.1,
+        doubt: Annotated[float, Positive] = 0.1,
+        uniform: Annotated[float, Between(0, 1, exclude="high")] = 0.1,
         estimator: Literal["lure", "horvitz_thompson"] = "lure",
-        reward: Reward | None = None,
+        reward: GradeReward | None = None,
     ) -> None:
         super().__init__(reward)
-        if not doubt > 0 or not 0 <= uniform < 1:
-            raise BadInput(
-                f"doubt is {doubt} and uniform {uniform}", remedy="give doubt above 0, uniform from 0 to below 1"
-            )
         self.doubt, self.uniform, self.estimator = doubt, uniform, estimator
         self.choose, self.take, self.learn = _choose, mark, _learn
 

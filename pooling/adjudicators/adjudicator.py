@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from pooling.adjudicators.compiled import compiled, kernel
 from pooling.pool import TopicPool
-from pooling.rewards import Binary, Reward
+from pooling.rewards import Binary, GradeReward
 from pooling.sentinels import OPEN, OUTSIDE
 
 
@@ -42,7 +42,7 @@ class Adjudicator(ABC):
     take: Any
     learn: Any
 
-    def __init__(self, reward: Reward | None = None) -> None:
+    def __init__(self, reward: GradeReward | None = None) -> None:
         self.reward = reward or Binary()
 
     @abstractmethod

@@ -4,12 +4,14 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
 from numpy.typing import NDArray
 
 from pooling.adjudicators.text_learning import TextLearning
-from pooling.rewards import Reward
-from ranking.errors import BadInput
+from pooling.rewards import GradeReward
+from ranking.bounds import NonNegative, Positive, checked
 
 
 class AutoTar(TextLearning):
@@ -29,10 +31,14 @@ class AutoTar(TextLearning):
         BadInput: if an option is out of range.
     """
 
-    def __init__(self, presumed: int = 100, regularization: float = 10.0, reward: Reward | None = None) -> None:
+    @checked
+    def __init__(
+        self,
+        presumed: Annotated[int, NonNegative] = 100,
+        regularization: Annotated[float, Positive] = 10.0,
+        reward: GradeReward | None = None,
+    ) -> None:
         super().__init__(regularization, reward)
-        if presumed < 0:
-            raise BadInput(f"presumed is {presumed}", remedy="give 0 or more documents")
         self.most_presumed = presumed
 
     def next_size(self, size: int) -> int:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from pooling.adjudicators.text_learning import TextLearning
-from pooling.rewards import Reward
-from ranking.errors import BadInput
+from pooling.rewards import GradeReward
+from ranking.bounds import Positive, checked
 
 
 class ContinuousLearning(TextLearning):
@@ -23,10 +25,14 @@ class ContinuousLearning(TextLearning):
         BadInput: if an option is out of range.
     """
 
-    def __init__(self, batch: int = 10, regularization: float = 10.0, reward: Reward | None = None) -> None:
+    @checked
+    def __init__(
+        self,
+        batch: Annotated[int, Positive] = 10,
+        regularization: Annotated[float, Positive] = 10.0,
+        reward: GradeReward | None = None,
+    ) -> None:
         super().__init__(regularization, reward)
-        if batch < 1:
-            raise BadInput(f"batch is {batch}", remedy="give 1 or more documents")
         self.batch = self.first = batch
 
     def next_size(self, size: int) -> int:

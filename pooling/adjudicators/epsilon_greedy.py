@@ -1,8 +1,10 @@
 """Chooses the best run so far, and sometimes any run."""
 
+from typing import Annotated
+
 from pooling.adjudicators.bandit.index import ArmIndex
 from pooling.adjudicators.compiled import kernel
-from ranking.errors import BadInput
+from ranking.bounds import Positive, checked
 
 
 @kernel
@@ -33,7 +35,6 @@ class EpsilonGreedy(ArmIndex):
     begin = _begin
     index = _index
 
-    def __init__(self, c: float = 0.01, d: float = 0.1) -> None:
-        if not (c > 0 and d > 0):
-            raise BadInput(f"c is {c} and d {d}", remedy="ε_n-greedy needs both above 0")
+    @checked
+    def __init__(self, c: Annotated[float, Positive] = 0.01, d: Annotated[float, Positive] = 0.1) -> None:
         self.c, self.d = c, d

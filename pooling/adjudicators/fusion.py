@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from pooling.adjudicators.adjudicator import Adjudicator, mark
 from pooling.adjudicators.compiled import compiled, kernel, options_of
 from pooling.pool import TopicPool
-from pooling.rewards import Reward
+from pooling.rewards import GradeReward
 from pooling.sentinels import NO_DOCUMENT, OPEN
-from ranking.errors import BadInput
 
 HEAPED, JUDGED = 0, 1
 
@@ -86,7 +85,7 @@ class Fusion(Adjudicator):
 
     weight: Any
 
-    def __init__(self, ties: Literal["random", "first"] = "random", reward: Reward | None = None) -> None:
+    def __init__(self, ties: Literal["random", "first"] = "random", reward: GradeReward | None = None) -> None:
         super().__init__(reward)
         self.random_ties = ties == "random"
         self.choose, self.take, self.learn = _choose, mark, _learn_of(self.weight)
@@ -249,14 +248,3 @@ def _remove_root(state):  # type: ignore[no-untyped-def]
     state.counts[HEAPED] -= 1
     last = state.counts[HEAPED]
     _sink(state, state.heap[last], state.scores[last], 0)
-
-
-def check_between(name: str, value: float, low: float, high: float) -> float:
-    """Check an option that must lie strictly between two numbers.
-
-    Raises:
-        BadInput: if it does not.
-    """
-    if not low < value < high:
-        raise BadInput(f"{name} is {value}", remedy=f"give a number above {low:g} and below {high:g}")
-    return float(value)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pooling.adjudicators.compiled import kernel
-from pooling.adjudicators.fusion import Fusion, check_between
-from pooling.rewards import Reward
+from pooling.adjudicators.fusion import Fusion
+from pooling.rewards import GradeReward
+from ranking.bounds import Between, checked
 
 MOST = 300.0
 """Powers of ten that a weight may rise to; double precision ends at 308."""
@@ -42,11 +43,15 @@ class Hedge(Fusion):
 
     weight = staticmethod(_weight)
 
+    @checked
     def __init__(
-        self, beta: float = 0.1, ties: Literal["random", "first"] = "random", reward: Reward | None = None
+        self,
+        beta: Annotated[float, Between(0, 1, exclude="both")] = 0.1,
+        ties: Literal["random", "first"] = "random",
+        reward: GradeReward | None = None,
     ) -> None:
         super().__init__(ties, reward)
-        self.beta = check_between("beta", beta, 0, 1)
+        self.beta = beta
         self.log_beta = float(np.log10(self.beta))
 
     def rank_weight(self, ranks: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -5,7 +5,7 @@ the machine.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from pooling.adjudicators.adjudicator import Adjudicator, mark
 from pooling.adjudicators.compiled import kernel
 from pooling.pool import TopicPool
-from pooling.rewards import Reward
+from pooling.rewards import GradeReward
 from pooling.sentinels import NO_DOCUMENT, NO_GRADE, OPEN
+from ranking.bounds import NonNegative, Positive, checked
 from ranking.errors import BadInput
 
 
@@ -64,10 +65,14 @@ class MachinePrior(Adjudicator):
 
     needs = ("machine",)
 
-    def __init__(self, doubt: float = 2.0, runs: float = 1.0, reward: Reward | None = None) -> None:
+    @checked
+    def __init__(
+        self,
+        doubt: Annotated[float, Positive] = 2.0,
+        runs: Annotated[float, NonNegative] = 1.0,
+        reward: GradeReward | None = None,
+    ) -> None:
         super().__init__(reward)
-        if not doubt > 0 or runs < 0:
-            raise BadInput(f"doubt is {doubt} and runs {runs}", remedy="give doubt above 0 and runs 0 or more")
         self.doubt, self.runs = float(doubt), float(runs)
         self.choose, self.take, self.learn = _choose, mark, _learn
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pooling.adjudicators.adjudicator import Adjudicator, mark
 from pooling.adjudicators.compiled import kernel
 from pooling.pool import TopicPool
-from pooling.rewards import Reward
+from pooling.rewards import GradeReward
 from pooling.sentinels import NO_DOCUMENT, OPEN
 
 
@@ -56,7 +56,7 @@ class MinimalTestCollection(Adjudicator):
         reward: how a grade becomes a reward; None is `pooling.rewards.Binary`.
     """
 
-    def __init__(self, reward: Reward | None = None) -> None:
+    def __init__(self, reward: GradeReward | None = None) -> None:
         super().__init__(reward)
         self.choose, self.take, self.learn = _choose, mark, _learn
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pooling.adjudicators.compiled import kernel
-from pooling.adjudicators.fusion import Fusion, check_between
-from pooling.rewards import Reward
+from pooling.adjudicators.fusion import Fusion
+from pooling.rewards import GradeReward
+from ranking.bounds import Between, checked
 
 
 @kernel
@@ -43,11 +44,15 @@ class MoffatA(Fusion):
 
     weight = staticmethod(_equal)
 
+    @checked
     def __init__(
-        self, p: float = 0.8, ties: Literal["random", "first"] = "random", reward: Reward | None = None
+        self,
+        p: Annotated[float, Between(0, 1, exclude="both")] = 0.8,
+        ties: Literal["random", "first"] = "random",
+        reward: GradeReward | None = None,
     ) -> None:
         super().__init__(ties, reward)
-        self.p = check_between("p", p, 0, 1)
+        self.p = p
 
     def rank_weight(self, ranks: NDArray[np.float64]) -> NDArray[np.float64]:
         return (1 - self.p) * self.p ** (ranks - 1)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pooling.adjudicators.compiled import kernel
 from pooling.adjudicators.fusion import Fusion
-from pooling.rewards import Reward
-from ranking.errors import BadInput
+from pooling.rewards import GradeReward
+from ranking.bounds import NonNegative, Positive, checked
 
 
 @kernel
@@ -39,21 +39,17 @@ class PosteriorFusion(Fusion):
 
     weight = staticmethod(_weight)
 
+    @checked
     def __init__(
         self,
-        power: float = 20.0,
-        constant: float = 30.0,
-        alpha: float = 0.5,
-        beta: float = 2.0,
+        power: Annotated[float, NonNegative] = 20.0,
+        constant: Annotated[float, NonNegative] = 30.0,
+        alpha: Annotated[float, Positive] = 0.5,
+        beta: Annotated[float, Positive] = 2.0,
         ties: Literal["random", "first"] = "random",
-        reward: Reward | None = None,
+        reward: GradeReward | None = None,
     ) -> None:
         super().__init__(ties, reward)
-        if power < 0 or constant < 0 or not (alpha > 0 and beta > 0):
-            raise BadInput(
-                f"power is {power}, constant {constant}, alpha {alpha} and beta {beta}",
-                remedy="give power and constant 0 or more, alpha and beta above 0",
-            )
         self.power, self.constant, self.alpha, self.beta = power, constant, alpha, beta
 
     def rank_weight(self, ranks: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pooling.adjudicators.static import Static
+from pooling.adjudicators.static import StaticOrder
 from pooling.pool import TopicPool
-from ranking.errors import BadInput
+from ranking.bounds import NonNegative, checked
 
 
-class Comb(Static):
+class Comb(StaticOrder):
     """The document with the highest holders^power · Σ_s similarity_s: CombSUM with power 0, CombMNZ with 1 (Fox and
     Shaw 1994, "Combination of multiple searches").
 
@@ -26,10 +26,9 @@ class Comb(Static):
         BadInput: if power is below 0.
     """
 
-    def __init__(self, power: float = 1.0) -> None:
+    @checked
+    def __init__(self, power: Annotated[float, NonNegative] = 1.0) -> None:
         super().__init__()
-        if power < 0:
-            raise BadInput(f"power is {power}", remedy="give 0 or more")
         self.power = power
 
     def order(self, pool: TopicPool) -> NDArray[Any]:
@@ -37,7 +36,7 @@ class Comb(Static):
         return _descending(np.add.reduceat(similarity, pool.offsets[:-1]) * np.diff(pool.offsets) ** self.power)
 
 
-class Borda(Static):
+class Borda(StaticOrder):
     """Borda's count: each run gives its first document as many points as the pool has documents, the next one point
     less, and shares the points that are left among the documents that it does not hold (Aslam and Montague 2001,
     "Models for metasearch").

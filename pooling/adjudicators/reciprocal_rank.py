@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pooling.adjudicators.compiled import kernel
 from pooling.adjudicators.fusion import Fusion
-from pooling.rewards import Reward
-from ranking.errors import BadInput
+from pooling.rewards import GradeReward
+from ranking.bounds import NonNegative, checked
 
 
 @kernel
@@ -35,12 +35,14 @@ class ReciprocalRank(Fusion):
 
     weight = staticmethod(_weight)
 
+    @checked
     def __init__(
-        self, constant: float = 60.0, ties: Literal["random", "first"] = "random", reward: Reward | None = None
+        self,
+        constant: Annotated[float, NonNegative] = 60.0,
+        ties: Literal["random", "first"] = "random",
+        reward: GradeReward | None = None,
     ) -> None:
         super().__init__(ties, reward)
-        if constant < 0:
-            raise BadInput(f"constant is {constant}", remedy="give 0 or more")
         self.constant = constant
 
     def rank_weight(self, ranks: NDArray[np.float64]) -> NDArray[np.float64]:

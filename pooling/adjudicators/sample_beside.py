@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +15,9 @@ from pooling.adjudicators.adjudicator import Adjudicator, judging_order
 from pooling.adjudicators.compiled import compiled
 from pooling.adjudicators.sampled import CERTAIN, Sample, Sampled, given_in, judged_in
 from pooling.pool import TopicPool
-from pooling.rewards import Reward
+from pooling.rewards import GradeReward
 from pooling.sentinels import NO_DOCUMENT, OPEN
-from ranking.errors import BadInput
+from ranking.bounds import Between, checked
 
 HANDED_OUT, SAMPLED, PLACE = 0, 1, 2
 
@@ -66,10 +66,14 @@ class SampleBeside(Sampled):
         BadInput: if share is out of range.
     """
 
-    def __init__(self, adjudicator: Adjudicator, share: float = 0.2, reward: Reward | None = None) -> None:
+    @checked
+    def __init__(
+        self,
+        adjudicator: Adjudicator,
+        share: Annotated[float, Between(0, 1, exclude="both")] = 0.2,
+        reward: GradeReward | None = None,
+    ) -> None:
         super().__init__(reward or adjudicator.reward)
-        if not 0 < share < 1:
-            raise BadInput(f"share is {share}", remedy="give a number above 0 and below 1")
         self.adjudicator, self.share = adjudicator, share
         self.choose, self.take, self.learn = _functions(adjudicator.choose, adjudicator.take, adjudicator.learn)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -9,8 +11,8 @@ from pooling.adjudicators.autotar import AutoTar
 from pooling.adjudicators.sampled import CERTAIN, Sample, Sampled, given_in, judged_in
 from pooling.adjudicators.text_learning import LearningState
 from pooling.pool import TopicPool
-from pooling.rewards import Reward
-from ranking.errors import BadInput
+from pooling.rewards import GradeReward
+from ranking.bounds import NonNegative, Positive, checked
 
 
 class ScalableLearning(AutoTar, Sampled):
@@ -34,12 +36,15 @@ class ScalableLearning(AutoTar, Sampled):
         BadInput: if an option is out of range.
     """
 
+    @checked
     def __init__(
-        self, most: int = 5, presumed: int = 100, regularization: float = 10.0, reward: Reward | None = None
+        self,
+        most: Annotated[int, Positive] = 5,
+        presumed: Annotated[int, NonNegative] = 100,
+        regularization: Annotated[float, Positive] = 10.0,
+        reward: GradeReward | None = None,
     ) -> None:
         super().__init__(presumed, regularization, reward)
-        if most < 1:
-            raise BadInput(f"most is {most}", remedy="give 1 or more documents")
         self.most = most
 
     def to_judge(self, batch: NDArray[np.int64], lot: NDArray[np.integer]) -> NDArray[np.int64]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from pooling.adjudicators.adjudicator import Adjudicator
 from pooling.adjudicators.compiled import compiled
 from pooling.pool import TopicPool
-from pooling.rewards import Reward
+from pooling.rewards import GradeReward
 from pooling.sentinels import OPEN
-from ranking.errors import BadInput
+from ranking.bounds import NonNegative, checked
 
 
 class ShallowOptions(NamedTuple):
@@ -56,10 +56,11 @@ class ShallowFirst(Adjudicator):
         BadInput: if depth is below 0.
     """
 
-    def __init__(self, adjudicator: Adjudicator, depth: int = 10, reward: Reward | None = None) -> None:
+    @checked
+    def __init__(
+        self, adjudicator: Adjudicator, depth: Annotated[int, NonNegative] = 10, reward: GradeReward | None = None
+    ) -> None:
         super().__init__(reward or adjudicator.reward)
-        if depth < 0:
-            raise BadInput(f"depth is {depth}", remedy="give 0 or more")
         self.adjudicator, self.depth = adjudicator, depth
         self.choose, self.take, self.learn = _functions(adjudicator.choose, adjudicator.take, adjudicator.learn)
 
@@ -92,8 +93,8 @@ class ShallowFirst(Adjudicator):
 def _by_rank(pool: TopicPool, depth: int) -> NDArray[np.int32]:
     """Return the documents of the runs' tops: all first ones, then all second ones."""
     by_rank = pool.ranking[:, :depth].T.ravel()
-    found, first = np.unique(by_rank[by_rank >= 0], return_index=True)
-    return found[np.argsort(first)].astype(np.int32)
+    documents, first = np.unique(by_rank[by_rank >= 0], return_index=True)
+    return documents[np.argsort(first)].astype(np.int32)
 
 
 @cache

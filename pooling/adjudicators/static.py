@@ -35,7 +35,7 @@ class StaticState(NamedTuple):
     rewards: NDArray[np.float64]
 
 
-class Static(Adjudicator):
+class StaticOrder(Adjudicator):
     """An order that is known before the first judgement."""
 
     def __init__(self) -> None:
@@ -76,17 +76,17 @@ def _learn(pool, state, options, document, reward):  # type: ignore[no-untyped-d
     state.rewards[document] = reward
 
 
-class DocID(Static):
+class DocID(StaticOrder):
     """Documents in the order of their ids, as TREC's assessors see them (Losada et al. 2016, section 3.1)."""
 
     def order(self, pool: TopicPool) -> NDArray[Any]:
         return np.arange(pool.size)
 
 
-class Rank(Static):
+class Rank(StaticOrder):
     """All first documents, then all second ones, …; within a rank in the order of the runs (section 3.1)."""
 
     def order(self, pool: TopicPool) -> NDArray[Any]:
         by_rank = pool.ranking.T.ravel()
-        found, first = np.unique(by_rank[by_rank >= 0], return_index=True)
-        return found[np.argsort(first)]
+        ranked, first = np.unique(by_rank[by_rank >= 0], return_index=True)
+        return ranked[np.argsort(first)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from pooling.adjudicators.compiled import kernel
 from pooling.adjudicators.sampled import CERTAIN, Sample, Sampled, given_in, judged_in
 from pooling.pool import TopicPool
-from pooling.rewards import Reward
+from pooling.rewards import GradeReward
 from pooling.sentinels import NO_DOCUMENT, OPEN
+from ranking.bounds import Positive, checked
 from ranking.errors import BadInput
 
 
@@ -63,17 +64,18 @@ class StratifiedSampling(Sampled):
         BadInput: if bounds do not rise, or rates are not one more, all above 0.
     """
 
+    @checked
     def __init__(
         self,
-        bounds: Sequence[int] = (5, 15, 40),
-        rates: Sequence[float] = (8.0, 4.0, 2.0, 1.0),
-        reward: Reward | None = None,
+        bounds: Sequence[Annotated[int, Positive]] = (5, 15, 40),
+        rates: Sequence[Annotated[float, Positive]] = (8.0, 4.0, 2.0, 1.0),
+        reward: GradeReward | None = None,
     ) -> None:
         super().__init__(reward)
-        if any(bound < 1 for bound in bounds) or sorted(set(bounds)) != list(bounds):
-            raise BadInput(f"bounds are {list(bounds)}", remedy="give ranks from 1 that rise")
-        if len(rates) != len(bounds) + 1 or not all(rate > 0 for rate in rates):
-            raise BadInput(f"rates are {list(rates)}", remedy=f"give {len(bounds) + 1} numbers above 0")
+        if sorted(set(bounds)) != list(bounds):
+            raise BadInput(f"bounds are {list(bounds)}", remedy="give ranks that rise")
+        if len(rates) != len(bounds) + 1:
+            raise BadInput(f"rates are {list(rates)}", remedy=f"give {len(bounds) + 1} numbers")
         self.bounds, self.rates = list(bounds), list(map(float, rates))
         self.choose, self.take, self.learn = _choose, _take, _learn
 
@@ -110,9 +112,9 @@ class StratifiedSampling(Sampled):
         waiting: list[list[int]] = [[] for _ in self.rates]
         for document in state.order.tolist():
             waiting[state.strata[document]].append(document)
-        sizes, order = [len(each) for each in waiting], []
+        sizes, order = [len(group) for group in waiting], []
         while any(waiting):
-            open_strata = [number for number, each in enumerate(waiting) if each]
+            open_strata = [number for number, group in enumerate(waiting) if group]
             due = max(
                 open_strata,
                 key=lambda number: (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +12,10 @@ from sklearn.linear_model import LogisticRegression
 
 from pooling.adjudicators.adjudicator import Adjudicator
 from pooling.pool import TopicPool
-from pooling.rewards import Reward
+from pooling.rewards import GradeReward
 from pooling.sentinels import NO_DOCUMENT, OPEN
 from pooling.terms import matrix_of
+from ranking.bounds import Positive, checked
 from ranking.errors import BadInput
 
 END, PLACE, BATCH, BATCHES = 0, 1, 2, 3
@@ -66,10 +67,9 @@ class TextLearning(Adjudicator):
 
     needs = ("texts",)
 
-    def __init__(self, regularization: float = 10.0, reward: Reward | None = None) -> None:
+    @checked
+    def __init__(self, regularization: Annotated[float, Positive] = 10.0, reward: GradeReward | None = None) -> None:
         super().__init__(reward)
-        if not regularization > 0:
-            raise BadInput(f"regularization is {regularization}", remedy="give a number above 0")
         self.regularization = regularization
         self.choose, self.take, self.learn = self._choose, _take, _learn
 

@@ -1,10 +1,11 @@
 """Chooses the run that may be best: upper confidence bounds."""
 
 import math
+from typing import Annotated
 
 from pooling.adjudicators.bandit.index import ArmIndex
 from pooling.adjudicators.compiled import kernel
-from ranking.errors import BadInput
+from ranking.bounds import NonNegative, checked
 
 
 @kernel
@@ -47,9 +48,8 @@ class UCB1(ArmIndex):
     begin = _begin
     index = _ucb1
 
-    def __init__(self, exploration: float = 2.0) -> None:
-        if exploration < 0:
-            raise BadInput(f"exploration is {exploration}", remedy="give 0 or more")
+    @checked
+    def __init__(self, exploration: Annotated[float, NonNegative] = 2.0) -> None:
         self.exploration = exploration
 
 

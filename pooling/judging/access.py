@@ -23,7 +23,7 @@ from pooling.judging.folder import make_private
 from ranking.errors import BadInput
 
 FILE = "secret"
-LONGEST_BODY = 1 << 16
+LONGEST_BODY = 1 << 20
 COOKIE_SECONDS = 90 * 86_400
 HEADERS = {
     # No script, style or image except the page's files, and nothing inline.
@@ -161,17 +161,17 @@ class AccessControl:
         """Return a refusal, or the exchange of a token for a cookie; None admits the request."""
         if not self._known_host(headers.get("host", "")):
             return PlainTextResponse("This server is not known by that name; see the option hosts.", 421)
-        given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [])
-        if scope["method"] == "GET" and scope["path"] == "/" and given:
-            found = [link for link in self._links if _equal(link.token, given[0])]
-            return self._exchange(found[0], scope) if found else PlainTextResponse(_OPEN_LINK, 403)
+        tokens = parse_qs(scope["query_string"].decode("latin-1")).get("token", [])
+        if scope["method"] == "GET" and scope["path"] == "/" and tokens:
+            links = [link for link in self._links if _equal(link.token, tokens[0])]
+            return self._exchange(links[0], scope) if links else PlainTextResponse(_OPEN_LINK, 403)
         cookie = _cookie(headers, self._name)
-        found = [link for link in self._links if _equal(link.cookie, cookie)]
-        if not found:
+        links = [link for link in self._links if _equal(link.cookie, cookie)]
+        if not links:
             return PlainTextResponse(_OPEN_LINK, 403)
         if scope["method"] not in ("GET", "HEAD") and not _from_page(headers):
             return PlainTextResponse("This was not sent by the page.", 403)
-        scope["visitor"] = found[0].visitor
+        scope["visitor"] = links[0].visitor
         return None
 
     def _exchange(self, link: Link, scope: Scope) -> Response:

@@ -66,9 +66,9 @@ class Assigning:
             return gold
         for soon in (False, True):
             for each in topics:
-                found = self._state.waiting_for(assessor, each, soon, self._is_anothers(each, assessor))
-                if found is not None:
-                    return found
+                place = self._state.waiting_for(assessor, each, soon, self._is_anothers(each, assessor))
+                if place is not None:
+                    return place
             if not soon and any(self.may_bring(each, assessor) for each in topics):
                 offered = self._state.orders[topics[0]].offer(topic)
                 if offered is not None:
@@ -91,9 +91,9 @@ class Assigning:
 
     def emptiest_topic(self, assessor: str) -> int:
         """Return the first of the topics with the fewest assessors that have anything to judge."""
-        there = Counter(self._state.assessors.values())
+        open_to = Counter(self._state.assessors.values())
         topics = range(len(self._state.limits))
-        return min(topics, key=lambda topic: (not self.may_bring(topic, assessor), there[topic]))
+        return min(topics, key=lambda topic: (not self.may_bring(topic, assessor), open_to[topic]))
 
     def _is_anothers(self, topic: int, assessor: str) -> bool:
         return self.owner_of(topic) not in (None, assessor)

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import os
-import uuid
+import io
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
 import polars as pl
 
 from pooling.judging.store import Snapshot
+from ranking import trec_files
 from ranking.errors import BadInput
+from ranking.whole_file import replace_file
 
 Rule = Literal["highest", "first", "last"]
 RULES: Mapping[Rule, Callable[[Sequence[int]], int]] = {
     "highest": max, "first": lambda grades: grades[0], "last": lambda grades: grades[-1],
 }  # fmt: skip
 """The grade that counts of several, given in the order in which they were made."""
+_QRELS = {"query": pl.String(), "document": pl.String(), "grade": pl.Int64()}
 
 
 def resolve(grades: Sequence[int], rule: Rule) -> int:
@@ -33,23 +34,26 @@ def qrels(snapshot: Snapshot, rule: Rule) -> str:
     resolved a disagreement, the owner's. Topics and documents are in order, numbers by value.
     """
     grades = {(topic, document): [grade] for topic, document, grade in snapshot.known.iter_rows()}
-    grades |= {place: [grade for _, grade in given] for place, given in _by_document(snapshot.judgements).items()}
+    grades |= {
+        place: [grade for _, grade in by_assessor] for place, by_assessor in _by_document(snapshot.judgements).items()
+    }
     grades |= {(topic, document): [grade] for topic, document, grade in snapshot.resolved.iter_rows()}
     ordered = sorted(grades, key=lambda place: (_by_value(place[0]), place[1].encode()))
-    return "".join(f"{topic} 0 {document} {resolve(grades[topic, document], rule)}\n" for topic, document in ordered)
+    rows = [(topic, document, resolve(grades[topic, document], rule)) for topic, document in ordered]
+    return _qrels(pl.DataFrame(rows, _QRELS, orient="row"))
 
 
 def disagreements(snapshot: Snapshot, rule: Rule) -> str:
     """Return the documents with two different grades as a table with tabs: by assessor, and which grade counts."""
     lines = ["topic\tdocument\tgrade\tfirst assessor\tfirst grade\tsecond assessor\tsecond grade\n"]
     places = _by_document(snapshot.judgements)
-    said = {(topic, document): grade for topic, document, grade in snapshot.resolved.iter_rows()}
+    resolved = {(topic, document): grade for topic, document, grade in snapshot.resolved.iter_rows()}
     for topic, document in sorted(places, key=lambda place: (_by_value(place[0]), place[1].encode())):
-        given = places[topic, document]
-        if len({grade for _, grade in given}) > 1:
-            whose = "\t".join(f"{assessor}\t{grade}" for assessor, grade in given)
-            counts = said.get((topic, document), resolve([grade for _, grade in given], rule))
-            lines.append(f"{topic}\t{document}\t{counts}\t{whose}\n")
+        by_assessor = places[topic, document]
+        if len({grade for _, grade in by_assessor}) > 1:
+            columns = "\t".join(f"{assessor}\t{grade}" for assessor, grade in by_assessor)
+            counts = resolved.get((topic, document), resolve([grade for _, grade in by_assessor], rule))
+            lines.append(f"{topic}\t{document}\t{counts}\t{columns}\n")
     return "".join(lines)
 
 
@@ -57,6 +61,7 @@ def table(snapshot: Snapshot) -> str:
     """Return each judgement that was not withdrawn, as CSV: topic, document, grade, assessor, time, note.
 
     The time is UTC, that of the last correction if there was one. The grade is empty if the assessor could not judge.
+    A text that a spreadsheet would take for a formula begins with an apostrophe.
     """
     return (
         snapshot.judgements.select(
@@ -68,6 +73,7 @@ def table(snapshot: Snapshot) -> str:
             .alias("time"),
             pl.col("note").fill_null(""),
         )
+        .with_columns(_no_formula(name) for name in ("topic", "document", "assessor", "note"))
         .write_csv()
     )  # fmt: skip
 
@@ -91,7 +97,7 @@ def write_qrels(snapshot: Snapshot, rule: Rule, path: Path) -> Path | None:
         BadInput: if a file can't be written.
     """
     _write(path, qrels(snapshot, rule))
-    if all(len(given) < 2 for given in _by_document(snapshot.judgements).values()):
+    if all(len(by_assessor) < 2 for by_assessor in _by_document(snapshot.judgements).values()):
         return None
     beside = path.with_name(f"{path.name}.disagreements.tsv")
     _write(beside, disagreements(snapshot, rule))
@@ -110,11 +116,15 @@ def write_machine(snapshot: Snapshot, grades: pl.DataFrame, path: Path) -> Path:
     judged = pl.concat([snapshot.known, snapshot.judgements.drop_nulls("grade").select(snapshot.known.columns)])
     pair = {"query": "topic", "document": "document"}
     left = grades.rename(pair).join(judged, on=["topic", "document"], how="anti", maintain_order="left")
-    lines = [f"{topic} 0 {document} {grade}\n" for topic, document, grade in
-             left.select("topic", "document", "grade").iter_rows()]  # fmt: skip
     beside = path.with_name(f"{path.name}.machine.txt")
-    _write(beside, "".join(lines))
+    _write(beside, _qrels(left.select(query="topic", document="document", grade="grade")))
     return beside
+
+
+def _no_formula(column: str) -> pl.Expr:
+    text = pl.col(column)
+    marked = pl.concat_str(pl.lit("'"), text)
+    return pl.when(text.str.contains(r"^[=+\-@\t\r]")).then(marked).otherwise(text).alias(column)
 
 
 def _by_document(judgements: pl.DataFrame) -> dict[tuple[str, str], list[tuple[str, int]]]:
@@ -130,17 +140,16 @@ def _by_value(topic: str) -> tuple[bool, int, str]:
     return not topic.isdecimal(), int(topic) if topic.isdecimal() else 0, topic
 
 
+def _qrels(rows: pl.DataFrame) -> str:
+    content = io.BytesIO()
+    trec_files.write_qrels(content, rows)
+    return content.getvalue().decode()
+
+
 def _write(path: Path, content: str) -> None:
-    temporary = path.with_name(f"{path.name}.{uuid.uuid4().hex[:8]}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with temporary.open("w", encoding="utf-8", newline="\n") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
+        with replace_file(path) as temporary:
+            Path(temporary).write_text(content, encoding="utf-8", newline="\n")
     except OSError as error:
         raise BadInput(f"can't be written ({error.strerror})", path) from None
-    finally:
-        with suppress(OSError):
-            temporary.unlink()

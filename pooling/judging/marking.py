@@ -56,5 +56,5 @@ class Marking:
 
 def _words(text: str) -> list[tuple[str, str]]:
     """Return the words, unchanged and in lowercase."""
-    found = pl.Series([text]).str.extract_all(WORD).explode().drop_nulls()
-    return list(zip(found.to_list(), found.str.to_lowercase().to_list(), strict=True))
+    words = pl.Series([text]).str.extract_all(WORD).explode().drop_nulls()
+    return list(zip(words.to_list(), words.str.to_lowercase().to_list(), strict=True))

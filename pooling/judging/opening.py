@@ -21,6 +21,11 @@ from pooling.judging.topics import TopicText
 from pooling.judging.view import View
 from pooling.pool import Pool
 from pooling.simulation import Method
+from ranking.errors import BadInput
+from ranking.trec_files import check_ids
+
+LONGEST_ID = 100_000
+"""Bytes of an id that a request of the page can hold, whatever its characters are."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +63,7 @@ def open_judging(
     title: str = "Relevance judgements",
     hosts: Iterable[str] = (),
     encrypted: bool = False,
+    grow: bool = False,
 ) -> Judging:
     """Start to judge a pool, or continue.
 
@@ -74,11 +80,14 @@ def open_judging(
         collection: returns all documents (id, text), for the search; None disables the search.
         stemming, title: see `pooling.judging.view.View`.
         hosts, encrypted: see `pooling.judging.access.AccessControl`.
+        grow: whether the pool may differ from the one that the folder was made with, as runs or depth were added. All
+            judgements, assessors, notes and skips are kept.
 
     Raises:
         BadInput: if the folder is in use or holds judgements of another pool.
     """
     options = options or Options()
+    _check_ids(pool)
     known = None if qrels is None else _of_topics(qrels, pool)
     settings = {
         **of,
@@ -90,19 +99,21 @@ def open_judging(
     if tried is not None:
         settings["gold"] = hashlib.sha256(tried.write_csv().encode()).hexdigest()[:16]
     folder = Path(out)
-    store = Store(folder, settings, known)
+    store = Store(folder, settings, known, grow=frozenset({"pool"} if grow else ()))
     try:
-        session = Session(pool, method, store, options, tried)
         texts = PooledDocuments(documents)
-        links = links_of(secret_of(folder), session.assessors)
         search = None if collection is None else CollectionSearch(collection, stemming)
+        session = Session(pool, method, store, options, tried, None if search is None else search.holds)
+        links = links_of(secret_of(folder), session.assessors)
         view = View(session, topics, texts, stemming, title, search)
         app = application(session, view, folder, links, hosts, encrypted)
     except BaseException:
         store.close()
         raise
+    unjudged = 0 if qrels is None else int((qrels["grade"] == -1).sum())
     notes = {
         "judgements taken over": len(session.known),
+        "judgements of -1 (pooled, not judged), which are not taken over": unjudged,
         "pooled documents that the collection lacks": texts.missing(pool),
         "topics without a text": sum(not any(topics.get(topic.name, ())) for topic in pool.topics),
     }
@@ -111,5 +122,20 @@ def open_judging(
 
 def _of_topics(qrels: pl.DataFrame, pool: Pool) -> pl.DataFrame:
     names = [topic.name for topic in pool.topics]
-    rows = qrels.filter(pl.col("query").is_in(names)).unique(["query", "document"], keep="last")
+    rows = qrels.filter(pl.col("query").is_in(names), pl.col("grade") != -1).unique(["query", "document"], keep="last")
     return rows.select(topic="query", document="document", grade="grade").sort("topic", "document")
+
+
+def _check_ids(pool: Pool) -> None:
+    """Refuse ids that can't be exported, or that a request of the page can't hold.
+
+    Raises:
+        BadInput: if an id has a blank in it or is too long.
+    """
+    check_ids(pl.Series([topic.name for topic in pool.topics], dtype=pl.String), "topic", "runs")
+    for topic in pool.topics:
+        documents = pl.Series(topic.documents)
+        check_ids(documents, "document", "runs")
+        longest = int(documents.str.len_bytes().max() or 0)  # type: ignore[arg-type]
+        if longest > LONGEST_ID:
+            raise BadInput(f"a document of topic {topic.name} has an id of {longest:,} bytes", "runs", "shorten it")

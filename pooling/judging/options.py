@@ -60,6 +60,8 @@ class Options:
         grades = list(self.grades)
         if len(grades) < 2 or grades != sorted(set(grades)):
             raise BadInput(f"grades are {grades}", remedy="give two or more whole numbers, ascending, e.g. [0,1,2]")
+        if -1 in grades:
+            raise BadInput(f"grades are {grades}", remedy="-1 means pooled and not judged: give another number")
         if self.names is not None and len(self.names) != len(grades):
             raise BadInput(f"{len(self.names)} names for {len(grades)} grades", remedy="give each grade a name")
         if self.budget is not None and self.budget < 1:
@@ -76,7 +78,7 @@ class Options:
         if self.resolve not in RULES:
             raise BadInput(f"there is no rule {self.resolve!r}", remedy=f"choose one of {', '.join(RULES)}")
         if self.assessors is not None and not self.assessors:
-            raise BadInput("assessors names nobody", remedy="give names, or null for anyone with the link")
+            raise BadInput("assessors is empty", remedy="give names, or null for anyone with the link")
         for name in self.assessors or ():
             assessor_name(name)
         _ = self.rule  # checks recall and confidence

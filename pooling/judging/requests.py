@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, field_validator
 
 Id = Annotated[str, StringConstraints(min_length=1)]
 RequestId = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
@@ -21,13 +21,13 @@ class PageRequest(BaseModel):
     model_config = ConfigDict(strict=True)
 
 
-class SignIn(PageRequest):
+class SignInRequest(PageRequest):
     """Sign in under a name."""
 
     name: Id
 
 
-class Graded(PageRequest):
+class GradedRequest(PageRequest):
     """The part that a judgement and its correction share.
 
     Args:
@@ -63,20 +63,20 @@ class Graded(PageRequest):
         return self.grade
 
 
-class Judge(Graded):
+class JudgeRequest(GradedRequest):
     """Judge the document on the screen."""
 
     topic: Id
     document: Id
 
 
-class Correct(Graded):
+class CorrectRequest(GradedRequest):
     """Give an earlier judgement another grade or note."""
 
     judgement: int
 
 
-class Skip(PageRequest):
+class SkipRequest(PageRequest):
     """Lay the document on the screen aside."""
 
     topic: Id
@@ -84,45 +84,59 @@ class Skip(PageRequest):
     request: RequestId
 
 
-class Undo(PageRequest):
+class UndoRequest(PageRequest):
     """Withdraw the assessor's last judgement."""
 
     request: RequestId
 
 
-class Turn(PageRequest):
-    """Turn to a topic; None lets the method choose it."""
+class TurnRequest(PageRequest):
+    """Turn to a topic; None lets the method choose it.
+
+    Args:
+        topic: its id.
+        step: instead, 1 or -1: the next or previous topic with documents left for the assessor.
+    """
 
     topic: Id | None = None
+    step: Literal[1, -1] | None = None
 
 
-class Take(PageRequest):
+class TakeRequest(PageRequest):
     """Judge a document that a search found."""
 
     topic: Id
     document: Id
 
 
-class Judged(PageRequest):
+class JudgedRequest(PageRequest):
     """List the assessor's judgements, of one topic if given, made before the judgement `before` if given."""
 
     topic: Id | None = None
     before: int | None = None
 
 
-class ShowDocument(PageRequest):
+class DocumentRequest(PageRequest):
     """Show the document of an earlier judgement."""
 
     judgement: int
 
 
-class Search(PageRequest):
+class RestRequest(PageRequest):
+    """Show more of a long document, from a character on."""
+
+    topic: Id
+    document: Id
+    start: int = Field(ge=0)
+
+
+class SearchRequest(PageRequest):
     """Search the collection."""
 
     query: Id
 
 
-class Resolve(PageRequest):
+class ResolveRequest(PageRequest):
     """Decide which grade counts if assessors differ."""
 
     topic: Id

@@ -45,6 +45,10 @@ class CollectionSearch:
             row = self._rows.get(document)
             return None if row is None else str(documents["text"][row])
 
+    def holds(self, document: str) -> bool:
+        """Return whether the collection has a document."""
+        return self.text(document) is not None
+
     def _opened(self) -> tuple[pl.DataFrame, Bm25]:
         if self._made is None:
             frames = [frame.select("id", "text") for frame in self._read()]

@@ -58,7 +58,7 @@ def application(
     posts: dict[str, Endpoint] = {"/sign-in": handlers.sign_in, "/leave": handlers.leave}
     posts |= {path: handlers.act(act, model) for path, (act, model) in _ACTS.items()}
     posts |= {path: handlers.look(look, model) for path, (look, model) in _LOOKS.items()}
-    posts |= {path: handlers.own(own, model) for path, (own, model) in _OWNERS.items()}
+    posts |= {path: handlers.own(owner_endpoint, model) for path, (owner_endpoint, model) in _OWNERS.items()}
     routes += [Route(path, endpoint, methods=["POST"]) for path, endpoint in posts.items()]
     routes += [Route(f"/{name}", handlers.download(name, content)) for name, content in _DOWNLOADS.items()]
     return Starlette(
@@ -143,7 +143,7 @@ class _Handlers:
 
     async def sign_in(self, request: Request) -> Response:
         """Sign in under a name, and remember it in a cookie."""
-        content, linked = await _content(request, requests.SignIn), _visitor(request).assessor
+        content, linked = await _content(request, requests.SignInRequest), _visitor(request).assessor
         if linked not in (None, content.name):
             raise Refused(f"This is the link of {linked}.")
         assessor, owner = await run_in_threadpool(self._session.sign_in, content.name), _visitor(request).owner
@@ -179,27 +179,30 @@ class _Handlers:
         return _json({"assessors": names, "owner": _visitor(request).owner}, 401)
 
 
-def _judge(session: Session, assessor: str, content: requests.Judge) -> None:
+def _judge(session: Session, assessor: str, content: requests.JudgeRequest) -> None:
     session.judge(assessor, content.topic, content.document, content.given, content.request, content.note)
 
 
-def _correct(session: Session, assessor: str, content: requests.Correct) -> None:
+def _correct(session: Session, assessor: str, content: requests.CorrectRequest) -> None:
     session.correct(assessor, content.judgement, content.given, content.request, content.note)
 
 
-def _skip(session: Session, assessor: str, content: requests.Skip) -> None:
+def _skip(session: Session, assessor: str, content: requests.SkipRequest) -> None:
     session.skip(assessor, content.topic, content.document, content.request)
 
 
-def _undo(session: Session, assessor: str, content: requests.Undo) -> None:
+def _undo(session: Session, assessor: str, content: requests.UndoRequest) -> None:
     session.undo(assessor, content.request)
 
 
-def _turn(session: Session, assessor: str, content: requests.Turn) -> None:
-    session.turn(assessor, content.topic)
+def _turn(session: Session, assessor: str, content: requests.TurnRequest) -> None:
+    if content.step is not None:
+        session.turn_by(assessor, content.step)
+    else:
+        session.turn(assessor, content.topic)
 
 
-def _take(session: Session, assessor: str, content: requests.Take) -> None:
+def _take(session: Session, assessor: str, content: requests.TakeRequest) -> None:
     session.take(assessor, content.topic, content.document)
 
 
@@ -207,33 +210,41 @@ def _nothing(session: Session, assessor: str, content: PageRequest) -> None:
     """Change nothing: the answer is all that is asked for."""
 
 
-def _judged(session: Session, view: View, assessor: str, content: requests.Judged) -> dict[str, Any]:
+def _judged(session: Session, view: View, assessor: str, content: requests.JudgedRequest) -> dict[str, Any]:
     return view.judgements(session.judged_by(assessor, content.topic, content.before))
 
 
-def _document(session: Session, view: View, assessor: str, content: requests.ShowDocument) -> dict[str, Any]:
+def _document(session: Session, view: View, assessor: str, content: requests.DocumentRequest) -> dict[str, Any]:
     return view.document_of(assessor, content.judgement)
 
 
-def _search(session: Session, view: View, assessor: str, content: requests.Search) -> dict[str, Any]:
+def _rest(session: Session, view: View, assessor: str, content: requests.RestRequest) -> dict[str, Any]:
+    return view.rest(content.topic, content.document, content.start)
+
+
+def _search(session: Session, view: View, assessor: str, content: requests.SearchRequest) -> dict[str, Any]:
     return view.found(assessor, content.query)
 
 
-def _resolve(session: Session, assessor: str, content: requests.Resolve) -> None:
+def _resolve(session: Session, assessor: str, content: requests.ResolveRequest) -> None:
     session.resolve(assessor, content.topic, content.document, content.grade, content.request)
 
 
 _ACTS: Mapping[str, tuple[Callable[[Session, str, Any], None], type[PageRequest]]] = {
-    "/next": (_nothing, PageRequest), "/judge": (_judge, requests.Judge), "/correct": (_correct, requests.Correct),
-    "/skip": (_skip, requests.Skip), "/undo": (_undo, requests.Undo), "/turn": (_turn, requests.Turn),
-    "/take": (_take, requests.Take),
-}  # fmt: skip
+    "/next": (_nothing, PageRequest),
+    "/judge": (_judge, requests.JudgeRequest),
+    "/correct": (_correct, requests.CorrectRequest),
+    "/skip": (_skip, requests.SkipRequest),
+    "/undo": (_undo, requests.UndoRequest),
+    "/turn": (_turn, requests.TurnRequest),
+    "/take": (_take, requests.TakeRequest),
+}
 _LOOKS: Mapping[str, tuple[Callable[[Session, View, str, Any], dict[str, Any]], type[PageRequest]]] = {
-    "/judged": (_judged, requests.Judged), "/document": (_document, requests.ShowDocument),
-    "/search": (_search, requests.Search),
+    "/judged": (_judged, requests.JudgedRequest), "/document": (_document, requests.DocumentRequest),
+    "/rest": (_rest, requests.RestRequest), "/search": (_search, requests.SearchRequest),
 }  # fmt: skip
 _OWNERS: Mapping[str, tuple[Callable[[Session, str, Any], None], type[PageRequest]]] = {
-    "/overview": (_nothing, PageRequest), "/resolve": (_resolve, requests.Resolve),
+    "/overview": (_nothing, PageRequest), "/resolve": (_resolve, requests.ResolveRequest),
 }  # fmt: skip
 _DOWNLOADS: Mapping[str, Callable[[store.Snapshot, export.Rule], str]] = {
     "qrels.txt": export.qrels,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import islice
+from typing import Literal
 
 import polars as pl
 
@@ -20,6 +22,7 @@ from pooling.judging.store import Event, Kind, Store
 from pooling.pool import Pool
 from pooling.simulation import Method
 from ranking.errors import BadInput
+from ranking.trec_files import BLANK
 
 MADE_BEFORE = "This request was made before, with another content."
 PAGE = 50
@@ -39,6 +42,7 @@ class Session:
         store: holds earlier events and the judgements made before; the session continues from there.
         options: options of judging.
         gold: topic, document, grade: pooled documents with known grades, to test assessors; None for none.
+        holds: returns whether the collection has a document; None accepts every id.
 
     Raises:
         BadInput: if no grade, or every grade, would be relevant, or owners name a topic or assessor that does not
@@ -46,8 +50,15 @@ class Session:
     """
 
     def __init__(
-        self, pool: Pool, method: Method, store: Store, options: Options, gold: pl.DataFrame | None = None
+        self,
+        pool: Pool,
+        method: Method,
+        store: Store,
+        options: Options,
+        gold: pl.DataFrame | None = None,
+        holds: Callable[[str], bool] | None = None,
     ) -> None:
+        self._holds = holds
         if not options.grades[0] < pool.relevant_from <= options.grades[-1]:
             what = f"grades are {list(options.grades)} and relevant_from is {pool.relevant_from}"
             raise BadInput(what, remedy="some grades must be relevant and some not")
@@ -138,10 +149,10 @@ class Session:
                 return place
             topic = state.assessors[assessor]
             topics = range(len(self.pool.topics)) if topic is None else [topic]
-            found = self._assigning.choose(assessor, topics, topic)
-            if found is not None:
-                self._record(replace(self._event("hand out", assessor, found), by_method=topic is None))
-            return found
+            chosen = self._assigning.choose(assessor, topics, topic)
+            if chosen is not None:
+                self._record(replace(self._event("hand out", assessor, chosen), by_method=topic is None))
+            return chosen
 
     def judge(self, assessor: str, topic: str, document: str, grade: int | None, request: str, note: str = "") -> None:
         """Record a judgement of the document on the screen.
@@ -184,18 +195,23 @@ class Session:
             self._check_signed_in(assessor)
             before = self._store.request(request)
             if before is not None:
-                said = before.kind, before.assessor, before.original, before.grade, before.note or ""
-                if said != ("correct", assessor, judgement, grade, note):
+                earlier = before.kind, before.assessor, before.original, before.grade, before.note or ""
+                if earlier != ("correct", assessor, judgement, grade, note):
                     raise Refused(MADE_BEFORE)
                 return
-            made = state.of_assessor.get(assessor, {}).get(judgement)
-            if made is None:
+            judged = state.of_assessor.get(assessor, {}).get(judgement)
+            if judged is None:
                 raise Refused("This judgement was taken back.")
-            if (made.grade, made.note or "") != (grade, note):
-                event = self._event("correct", assessor, made.place)
+            if (judged.grade, judged.note or "") != (grade, note):
+                event = self._event("correct", assessor, judged.place)
                 self._record(
                     replace(
-                        event, grade=grade, note=note or None, withdraws=made.event, original=made.id, request=request
+                        event,
+                        grade=grade,
+                        note=note or None,
+                        withdraws=judged.event,
+                        original=judged.id,
+                        request=request,
                     )
                 )
 
@@ -209,11 +225,11 @@ class Session:
         """
         with self.up_to_date() as state:
             self._check_signed_in(assessor)
-            made: Iterator[Judgement] = reversed(state.of_assessor.get(assessor, {}).values())
+            judgements: Iterator[Judgement] = reversed(state.of_assessor.get(assessor, {}).values())
             number = None if topic is None else self._topics.get(topic, -1)
             wanted = (
-                each for each in made
-                if (before is None or each.id < before) and (number is None or each.place[0] == number)
+                judgement for judgement in judgements
+                if (before is None or judgement.id < before) and (number is None or judgement.place[0] == number)
             )  # fmt: skip
             return list(islice(wanted, PAGE))
 
@@ -275,6 +291,24 @@ class Session:
             if state.assessors[assessor] != (None if topic is None else self._topics[topic]):
                 self._record(Event("turn", assessor, topic))
 
+    def turn_by(self, assessor: str, step: Literal[1, -1]) -> None:
+        """Turn to the next or the previous topic that has documents left for the assessor, round the list.
+
+        Raises:
+            Refused: if no other topic has any.
+        """
+        with self.up_to_date() as state:
+            self._check_signed_in(assessor)
+            shown = self.on_screen(assessor)
+            turned = state.assessors[assessor]
+            current = shown[0] if shown is not None else -1 if turned is None and step > 0 else turned or 0
+            count = len(self.pool.topics)
+            topics = ((current + step * away) % count for away in range(1, count + (current < 0)))
+            topic = next((topic for topic in topics if self._assigning.has_for(assessor, topic)), None)
+            if topic is None:
+                raise Refused("No other topic has documents left for you.")
+            self.turn(assessor, self.pool.topics[topic].name)
+
     def leave(self, assessor: str) -> None:
         """Return all documents that this assessor holds, so that others may get them."""
         with self.up_to_date():
@@ -293,6 +327,10 @@ class Session:
             held = [place for place in state.open[assessor] if topic is None or place[0] == topic]
             return held[-1] if held else None
 
+    def number_of_topic(self, topic: str) -> int | None:
+        """Return the number of a topic in the pool; None if there is no such topic."""
+        return self._topics.get(topic)
+
     def owner_of(self, topic: int) -> str | None:
         """Return the owner of a topic: others get its documents only as second assessors. None if it has none."""
         return self._assigning.owner_of(topic)
@@ -306,8 +344,8 @@ class Session:
         """Put a document that the assessor found on the screen, of the pool or not: "judge this too".
 
         Raises:
-            Refused: if this assessor has judged it, it is on another's screen, was judged before, or the topic is
-                another's.
+            Refused: if the collection does not have it, its id can't be exported, this assessor has judged it, it is on
+            another's screen, was judged before, or the topic is another's.
         """
         with self.up_to_date() as state:
             self._check_signed_in(assessor)
@@ -318,6 +356,8 @@ class Session:
             if place[1] in self.known_grades[number]:
                 raise Refused("This document was judged before.")
             assignment = state.assignments[number].get(place[1])
+            if assignment is None and place[1] >= len(self.pool.topics[number].documents):
+                self._check_new(document)
             if assignment is not None and assessor in assignment.judgements:
                 raise Refused("You have judged this document: it is in the list of your judgements.")
             if assignment is not None and assignment.holders - {assessor}:
@@ -397,6 +437,13 @@ class Session:
             raise Refused("Please sign in first.")
         if not self.is_listed(assessor):
             raise Refused(f"{assessor} is no longer among the assessors of this pool.")
+
+    def _check_new(self, document: str) -> None:
+        """Check a document that no run has."""
+        if re.search(BLANK, document):
+            raise Refused("This document can't be judged: its id has a blank in it, and no qrels could hold it.")
+        if self._holds is not None and not self._holds(document):
+            raise Refused("The collection has no such document.")
 
     def _check_grade(self, grade: int | None, note: str) -> None:
         if grade is not None and grade not in self.options.grades:

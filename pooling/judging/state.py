@@ -187,7 +187,9 @@ class JudgingState:
             for (judges, _), documents in self.waiting[topic].items()
             if assessor not in judges and (judges or not as_second)
         ]
-        able = [(made.since or 0, document) for document, made in firsts if soon or made.due <= judged]
+        able = [
+            (assignment.since or 0, document) for document, assignment in firsts if soon or assignment.due <= judged
+        ]
         return (topic, min(able)[1]) if able else None
 
     def waiting_count(self, topic: int) -> int:
@@ -255,21 +257,21 @@ class JudgingState:
         number = int(event.original or 0)
         self._enter(Judgement(number, event.id, event.assessor, place, event.grade, event.at, event.note))
 
-    def _enter(self, made: Judgement) -> None:
+    def _enter(self, judgement: Judgement) -> None:
         """Add a judgement, or replace the first by its correction."""
-        topic, document = made.place
+        topic, document = judgement.place
         assignment = self.assignments[topic][document]
         self._count_agreement(assignment, -1)
-        before = assignment.judgements.get(made.assessor)
+        before = assignment.judgements.get(judgement.assessor)
         if before is not None and before.grade is None:
-            del assignment.judgements[made.assessor]  # this is its first grade, and follows the existing ones
-        assignment.judgements[made.assessor] = self.judgements[made.id] = made
-        self.of_assessor[made.assessor][made.id] = made
-        if made.grade is None:
-            self.orders[topic].forget(made.id)
+            del assignment.judgements[judgement.assessor]  # this is its first grade, and follows the existing ones
+        assignment.judgements[judgement.assessor] = self.judgements[judgement.id] = judgement
+        self.of_assessor[judgement.assessor][judgement.id] = judgement
+        if judgement.grade is None:
+            self.orders[topic].forget(judgement.id)
         elif document < self._sizes[topic]:
-            self.orders[topic].add(made.id, Step(made.place, made.grade))
-        self._count(assignment, made.assessor, made.place)
+            self.orders[topic].add(judgement.id, Step(judgement.place, judgement.grade))
+        self._count(assignment, judgement.assessor, judgement.place)
 
     def _skip(self, event: Event, place: Place) -> None:
         self._lay_down(event.assessor, place).due = len(self.progress[place[0]]) + SKIPPED_FOR
@@ -285,23 +287,25 @@ class JudgingState:
             self.orders[topic].forget(assignment.event)
 
     def _withdraw(self, event: Event, place: Place) -> None:
-        made = self.judgements.pop(int(event.original or event.withdraws or 0))
+        judgement = self.judgements.pop(int(event.original or event.withdraws or 0))
         topic, document = place
         assignment = self.assignments[topic][document]
         self._count_agreement(assignment, -1)
-        del assignment.judgements[made.assessor], self.of_assessor[made.assessor][made.id]
-        self.orders[topic].forget(made.id)
+        del assignment.judgements[judgement.assessor], self.of_assessor[judgement.assessor][judgement.id]
+        self.orders[topic].forget(judgement.id)
         assignment.holders.add(event.assessor)
         self.open[event.assessor][place] = None
-        self._count(assignment, made.assessor, place)
+        self._count(assignment, judgement.assessor, place)
 
     def _count(self, assignment: Assignment, assessor: str, place: Place) -> None:
         """Update the totals after an assessor's judgement of a document was added, changed or removed."""
         topic, document = place
         grades = assignment.grades
-        own = dict(grades).get(assessor)
+        new_grade = dict(grades).get(assessor)
         self.progress[topic].set(document, grades[0][1] >= self._relevant_from if grades else None)
-        self.own_progress[assessor, topic].set(document, None if own is None else own >= self._relevant_from)
+        self.own_progress[assessor, topic].set(
+            document, None if new_grade is None else new_grade >= self._relevant_from
+        )
         if assignment.judgements and not grades:
             self.unjudgeable[topic][document] = None
         else:

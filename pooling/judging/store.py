@@ -94,6 +94,7 @@ class Store:
         settings: identify the pool and the method. A folder with events under other settings is refused.
         known: topic, document, grade: judgements made before, stored with a new folder.
         clock: returns seconds since 1970.
+        grow: names of settings that may differ from those of the folder, and replace them.
 
     Raises:
         BadInput: if another process has the folder, it was made with other settings, is on a network file system, or
@@ -106,8 +107,9 @@ class Store:
         settings: Mapping[str, Any],
         known: pl.DataFrame | None = None,
         clock: Callable[[], float] = time.time,
+        grow: frozenset[str] = frozenset(),
     ) -> None:
-        self._clock = clock
+        self._clock, self._grow = clock, grow
         with ExitStack() as failed:  # release the folder unless everything succeeds
             try:
                 make_private(folder)
@@ -155,13 +157,13 @@ class Store:
 
     def events(self, after: int = 0) -> list[Event]:
         """Return the events with a higher id, in order."""
-        asked = f"SELECT {', '.join(_COLUMNS)} FROM events WHERE id > ? ORDER BY id"
-        return [_event(row) for row in self._connection.execute(asked, (after,)).fetchall()]
+        query = f"SELECT {', '.join(_COLUMNS)} FROM events WHERE id > ? ORDER BY id"
+        return [_event(row) for row in self._connection.execute(query, (after,)).fetchall()]
 
     def request(self, request: str) -> Event | None:
         """Return the event that a request led to, None if it is new."""
-        asked = f"SELECT {', '.join(_COLUMNS)} FROM events WHERE request = ?"
-        row = self._connection.execute(asked, (request,)).fetchone()
+        query = f"SELECT {', '.join(_COLUMNS)} FROM events WHERE request = ?"
+        row = self._connection.execute(query, (request,)).fetchone()
         return _event(row) if row else None
 
     def known(self) -> pl.DataFrame:
@@ -174,17 +176,21 @@ class Store:
         self._lock.close()
 
     def _set_up(self, folder: Path, settings: Mapping[str, Any], known: pl.DataFrame | None) -> None:
-        here = dict(self._connection.execute("SELECT name, value FROM settings").fetchall())
-        given = {name: json.dumps(value, sort_keys=True) for name, value in settings.items()}
-        if here:
-            other = sorted(name for name in here.keys() | given.keys() if here.get(name) != given.get(name))
-            if other:
-                what = f"holds judgements made with another {' and another '.join(other)}"
-                raise BadInput(what, folder, "give the same as then, or choose another out=")
+        stored = dict(self._connection.execute("SELECT name, value FROM settings").fetchall())
+        encoded = {name: json.dumps(value, sort_keys=True) for name, value in settings.items()}
+        other = {name for name in stored.keys() | encoded.keys() if stored and stored.get(name) != encoded.get(name)}
+        if other - self._grow:
+            what = f"holds judgements made with another {' and another '.join(sorted(other))}"
+            remedy = "give the same as then, or choose another out="
+            if other <= {"pool"}:
+                remedy += "; --resume FOLDER adds runs or depth to it"
+            raise BadInput(what, folder, remedy)
+        if stored and not other:
             return
         self._connection.execute("BEGIN IMMEDIATE")
-        self._connection.executemany("INSERT INTO settings VALUES (?, ?)", given.items())
-        if known is not None:
+        changed = [(name, value) for name, value in encoded.items() if not stored or name in other]
+        self._connection.executemany("INSERT OR REPLACE INTO settings VALUES (?, ?)", changed)
+        if known is not None and not stored:
             self._connection.executemany("INSERT INTO known VALUES (?, ?, ?)", known.select(list(KNOWN)).iter_rows())
         self._connection.execute("COMMIT")
 
@@ -246,8 +252,8 @@ def _make_tables(connection: sqlite3.Connection) -> None:
     for statement in _TABLES.split(";\n"):
         connection.execute(statement)
     if not _has_columns(connection):
-        here = {row[1] for row in connection.execute("PRAGMA table_info(events)")}
-        for name in _ADDED.keys() - here:
+        existing = {row[1] for row in connection.execute("PRAGMA table_info(events)")}
+        for name in _ADDED.keys() - existing:
             connection.execute(f"ALTER TABLE events ADD COLUMN {name} {_ADDED[name]}")
         for statement in _VIEW.split(";\n"):
             connection.execute(statement)

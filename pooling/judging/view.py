@@ -10,10 +10,9 @@ from typing import Any
 
 from pooling.judging.agreement import agreement_of, krippendorff_alpha
 from pooling.judging.documents import PooledDocuments
-from pooling.judging.expectation import RECENT, expected_yield
 from pooling.judging.marking import Marking
+from pooling.judging.outlook import RECENT, estimate_recall, expected_yield
 from pooling.judging.progress import TopicProgress
-from pooling.judging.recall import estimate_recall
 from pooling.judging.requests import Refused
 from pooling.judging.revocable_order import Place
 from pooling.judging.search import CollectionSearch
@@ -24,6 +23,10 @@ from pooling.sentinels import NO_GRADE
 
 PACE = 20
 """Number of judgements that an assessor's pace is computed from."""
+TOPICS = 100
+"""Topics that an answer lists: those around the assessor's topic if there are more."""
+SHOWN = 100_000
+"""Characters of a document that an answer holds; the rest is requested when the assessor wants it."""
 SNIPPET = 160
 """Characters of a document's text that a list shows."""
 
@@ -87,7 +90,9 @@ class View:
                     }
                     for number, grade in enumerate(options.grades)
                 ],
-                "topics": [self._progress(assessor, number) for number in range(len(session.pool.topics))],
+                "topics": [self._progress(assessor, number) for number in self._window(topic)],
+                "topic_count": len(session.pool.topics),
+                "elsewhere": self._elsewhere(assessor, topic),
                 "total": {
                     "judged": sum(map(len, state.progress)),
                     "limit": min(session.limit, sum(state.limits)) + sum(map(state.beyond, range(len(state.limits)))),
@@ -111,10 +116,22 @@ class View:
             Refused: if this assessor has no such judgement.
         """
         with self._session.up_to_date() as state:
-            made = state.of_assessor.get(assessor, {}).get(judgement)
-        if made is None:
+            entry = state.of_assessor.get(assessor, {}).get(judgement)
+        if entry is None:
             raise Refused("This judgement was taken back.")
-        return self._judgement(made) | {"pieces": self._document(made.place)["pieces"]}
+        document = self._document(entry.place)
+        return self._judgement(entry) | {"pieces": document["pieces"], "more": document["more"]}
+
+    def rest(self, topic: str, document: str, start: int) -> dict[str, Any]:
+        """Return more of a long document, from a character on.
+
+        Raises:
+            Refused: if there is no such topic, or no text.
+        """
+        text, number = self._text(document), self._session.number_of_topic(topic)
+        if text is None or number is None:
+            raise Refused("There is no text of this document.")
+        return {"pieces": self._marking[number].pieces(text[start : start + SHOWN]), "more": len(text) - start - SHOWN}
 
     def found(self, assessor: str, query: str) -> dict[str, Any]:
         """Return the collection's documents for a query: document, snippet, and whether the assessor judged it for the
@@ -133,10 +150,10 @@ class View:
                 assignment = None
                 if turned is not None:
                     assignment = state.assignments[turned].get(state.number_of(turned, name))
-                made = None if assignment is None else assignment.judgements.get(assessor)
+                judgement = None if assignment is None else assignment.judgements.get(assessor)
                 shown.append({
                     "document": name, "snippet": " ".join(text[: 2 * SNIPPET].split())[:SNIPPET],
-                    "judged": made is not None, "grade": None if made is None else made.grade,
+                    "judged": judgement is not None, "grade": None if judgement is None else judgement.grade,
                 })  # fmt: skip
         return {"found": shown, "topic": None if turned is None else self._session.pool.topics[turned].name}
 
@@ -170,23 +187,26 @@ class View:
                         "owner": session.owner_of(number),
                         "recall": self._recall(number),
                     }
-                    for number, (topic, progress) in enumerate(zip(session.pool.topics, state.progress, strict=True))
+                    for number, (topic, progress) in islice(
+                        enumerate(zip(session.pool.topics, state.progress, strict=True)), TOPICS
+                    )
                 ],
+                "topic_count": len(session.pool.topics),
             }
 
     def _topic(self, assessor: str, topic: int, blind: bool) -> dict[str, Any]:
         session, state, (title, description, narrative) = self._session, self._session.state, self._texts[topic]
-        whose = state.own_progress.get((assessor, topic), TopicProgress()) if blind else state.progress[topic]
+        progress = state.own_progress.get((assessor, topic), TopicProgress()) if blind else state.progress[topic]
         recall = self._recall(topic)
         if blind and recall is not None:  # the numbers would reveal what others found
             recall = {key: recall[key] for key in ("may_stop", "target", "sure")}
-        ahead = expected_yield(whose.recent(RECENT), state.limits[topic] - len(state.progress[topic]))
+        ahead = expected_yield(progress.recent(RECENT), state.limits[topic] - len(state.progress[topic]))
         return {
             "name": session.pool.topics[topic].name,
             "title": title,
             "description": description,
             "narrative": narrative,
-            "figures": {"judged": len(whose), "found": whose.found, "curve": whose.curve()},
+            "figures": {"judged": len(progress), "found": progress.found, "curve": progress.curve()},
             "known": {"judged": len(session.known_grades[topic]), "relevant": session.known_relevant[topic]},
             "ahead": None if ahead is None else ahead._asdict(),
             "recall": recall,
@@ -198,23 +218,37 @@ class View:
     def _document(self, place: Place) -> dict[str, Any]:
         name = self._session.state.name_of(place)
         text = self._text(name)
-        pieces = None if text is None else self._marking[place[0]].pieces(text)
-        return {"name": name, "pieces": pieces, "fields": self._documents.fields(name)}
+        return {
+            "name": name,
+            "pieces": None if text is None else self._marking[place[0]].pieces(text[:SHOWN]),
+            "more": 0 if text is None else max(len(text) - SHOWN, 0),
+            "fields": self._documents.fields(name),
+        }
 
-    def _judgement(self, made: Judgement) -> dict[str, Any]:
-        topic = self._session.pool.topics[made.place[0]]
-        name = self._session.state.name_of(made.place)
+    def _judgement(self, judgement: Judgement) -> dict[str, Any]:
+        topic = self._session.pool.topics[judgement.place[0]]
+        name = self._session.state.name_of(judgement.place)
         text = " ".join((self._text(name) or "")[: 2 * SNIPPET].split())
         return {
-            "id": made.id,
-            "at": made.at,
+            "id": judgement.id,
+            "at": judgement.at,
             "topic": topic.name,
-            "title": self._texts[made.place[0]].title,
+            "title": self._texts[judgement.place[0]].title,
             "document": name,
             "snippet": text[:SNIPPET],
-            "grade": made.grade,
-            "note": made.note or "",
+            "grade": judgement.grade,
+            "note": judgement.note or "",
         }
+
+    def _window(self, topic: int | None) -> range:
+        count = len(self._session.pool.topics)
+        first = min(max((topic or 0) - TOPICS // 2, 0), max(count - TOPICS, 0))
+        return range(first, min(first + TOPICS, count))
+
+    def _elsewhere(self, assessor: str, topic: int | None) -> bool:
+        """Return whether another topic has documents left for the assessor."""
+        others = (number for number in range(len(self._session.pool.topics)) if number != topic)
+        return any(self._session.has_for(assessor, number) for number in others)
 
     def _progress(self, assessor: str, topic: int) -> dict[str, Any]:
         session, state = self._session, self._session.state
@@ -243,32 +277,32 @@ class View:
 
     def _pace(self, assessor: str) -> float | None:
         """Return the median of the seconds between two judgements, so that a break does not count."""
-        made = self._session.state.of_assessor.get(assessor, {})
-        times = [each.at for each in islice(reversed(made.values()), PACE + 1)]
+        judgements = self._session.state.of_assessor.get(assessor, {})
+        times = [judgement.at for judgement in islice(reversed(judgements.values()), PACE + 1)]
         gaps = [later - earlier for later, earlier in pairwise(times)]
         return median(gaps) if gaps else None
 
     def _tried(self, assessor: str) -> dict[str, Any] | None:
         """Return the last gold document while an assessor burns in: the grade given, and the known one."""
         session = self._session
-        given = session.state.gold_given.get(assessor, {})
-        if not given or len(given) > session.options.burn_in or session.state.of_assessor.get(assessor):
+        grades = session.state.gold_given.get(assessor, {})
+        if not grades or len(grades) > session.options.burn_in or session.state.of_assessor.get(assessor):
             return None
-        place, grade = next(reversed(given.items()))
+        place, grade = next(reversed(grades.items()))
         return {
             "document": session.state.name_of(place),
             "given": grade,
             "known": session.gold[place[0]][place[1]],
-            "number": len(given),
+            "number": len(grades),
         }
 
     def _work(self, name: str) -> dict[str, Any]:
         tried = self._session.state.gold_given.get(name, {})
-        made = self._session.state.of_assessor.get(name, {})
-        last = next(reversed(made.values()), None)
+        judgements = self._session.state.of_assessor.get(name, {})
+        last = next(reversed(judgements.values()), None)
         return {
             "name": name,
-            "judged": len(made),
+            "judged": len(judgements),
             "pace": self._pace(name),
             "last": None if last is None else last.at,
             "open": len(self._session.state.open.get(name, {})),
@@ -301,14 +335,18 @@ class View:
     def _dispute(self, place: Place) -> dict[str, Any]:
         """Return a document on which assessors differ: their grades, and the owner's decision."""
         state = self._session.state
-        said = state.assignments[place[0]][place[1]].judgements.values()
+        judgements = state.assignments[place[0]][place[1]].judgements.values()
         text = " ".join((self._text(state.name_of(place)) or "")[: 2 * SNIPPET].split())
         return {
             "topic": self._session.pool.topics[place[0]].name,
             "title": self._texts[place[0]].title,
             "document": state.name_of(place),
             "snippet": text[:SNIPPET],
-            "said": [[made.assessor, made.grade, made.note or ""] for made in said if made.grade is not None],
+            "grades": [
+                [judgement.assessor, judgement.grade, judgement.note or ""]
+                for judgement in judgements
+                if judgement.grade is not None
+            ],
             "resolved": state.resolved.get(place),
         }
 

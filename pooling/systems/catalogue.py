@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from pooling.systems import models
-from pooling.systems.index import Index, Scores
 from pooling.systems.inputs import SystemInputs
+from pooling.systems.term_index import Scores, TermIndex
 
 System = Callable[[SystemInputs], Scores]
 """Ranks for every topic; raises BadInput if this machine or this collection lacks a prerequisite."""
@@ -19,7 +19,7 @@ def _over(part: str, model: Callable[..., Scores], **parameters: Any) -> System:
     """Apply a model to one form of the texts; documents that share no term with a topic are not retrieved."""
 
     def system(inputs: SystemInputs) -> Scores:
-        index: Index = getattr(inputs, part)
+        index: TermIndex = getattr(inputs, part)
         return np.where(index.matches, model(index, **parameters), -np.inf)
 
     return system

@@ -9,8 +9,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from pooling.systems.index import Index, Scores, character_grams, counts_of, pair_counts
 from pooling.systems.models import latent_semantics, relevance_model
+from pooling.systems.term_index import Scores, TermIndex, character_grams, counts_of, pair_counts
 from ranking.bm25 import Bm25, Bm25Options
 from ranking.collections.collection import Collection
 from ranking.encoding import EncodedCollection
@@ -61,33 +61,33 @@ class SystemInputs:
         return len(self.split.test), len(self.collection.documents)
 
     @cached_property
-    def stems(self) -> Index:
+    def stems(self) -> TermIndex:
         """Stemmed terms without stop words."""
         return _index(*self._stemmed)
 
     @cached_property
-    def lead(self) -> Index:
+    def lead(self) -> TermIndex:
         """The stems that a document begins with."""
         documents, topics, terms = self._stemmed
         return _index([text[:_LEAD] for text in documents], topics, terms)
 
     @cached_property
-    def words(self) -> Index:
+    def words(self) -> TermIndex:
         """Words without any change, all of them."""
         return _index(*self._unstemmed)
 
-    def grams(self, n: int) -> Index:
+    def grams(self, n: int) -> TermIndex:
         """The sequences of n characters within words."""
         return character_grams(self.words, self._unstemmed[2], n)
 
     @cached_property
-    def pairs(self) -> Index:
+    def pairs(self) -> TermIndex:
         """Pairs of adjacent stems."""
         documents, topics, _ = self._stemmed
-        return Index(*pair_counts(documents, topics), self.stems.lengths)
+        return TermIndex(*pair_counts(documents, topics), self.stems.lengths)
 
     @cached_property
-    def expanded(self) -> Index:
+    def expanded(self) -> TermIndex:
         """Stems, with topics expanded from their best documents."""
         return relevance_model(self.stems, _MU)
 
@@ -178,6 +178,6 @@ class SystemInputs:
         return [place[text] for text in texts], [place[topic] for topic in topics], [learned[term] for term in order]
 
 
-def _index(documents: Terms, topics: Terms, terms: list[str]) -> Index:
+def _index(documents: Terms, topics: Terms, terms: list[str]) -> TermIndex:
     lengths = np.array([len(text) for text in documents], np.float64)
-    return Index(counts_of(documents, len(terms)), counts_of(topics, len(terms)), lengths)
+    return TermIndex(counts_of(documents, len(terms)), counts_of(topics, len(terms)), lengths)

@@ -12,33 +12,33 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from pooling.systems.index import Index, Scores
+from pooling.systems.term_index import Scores, TermIndex
 
 
-def bm25(index: Index, k1: float, b: float) -> Scores:
+def bm25(index: TermIndex, k1: float, b: float) -> Scores:
     """BM25 in Lucene's form (Kamphuis et al. 2020, table 1)."""
     idf = np.log(1 + (index.size - index.df + 0.5) / (index.df + 0.5))
     return index.sums(idf * index.tf / (index.tf + k1 * _longer(index, b)))
 
 
-def bm25_plus(index: Index, k1: float, b: float, delta: float = 1.0) -> Scores:
+def bm25_plus(index: TermIndex, k1: float, b: float, delta: float = 1.0) -> Scores:
     """BM25+, in which a term that occurs at all adds at least delta (Lv and Zhai 2011a)."""
     idf = np.log((index.size + 1) / index.df)
     return index.sums(idf * ((k1 + 1) * index.tf / (index.tf + k1 * _longer(index, b)) + delta))
 
 
-def bm25_l(index: Index, k1: float, b: float, delta: float = 0.5) -> Scores:
+def bm25_l(index: TermIndex, k1: float, b: float, delta: float = 0.5) -> Scores:
     """BM25L, which penalises long documents less (Lv and Zhai 2011b)."""
     idf = np.log((index.size + 1) / (index.df + 0.5))
     shifted = index.tf / _longer(index, b) + delta
     return index.sums(idf * (k1 + 1) * shifted / (k1 + shifted))
 
 
-def _longer(index: Index, b: float) -> NDArray[np.float64]:
+def _longer(index: TermIndex, b: float) -> NDArray[np.float64]:
     return 1 - b + b * index.length / index.mean_length
 
 
-def dirichlet(index: Index, mu: float) -> Scores:
+def dirichlet(index: TermIndex, mu: float) -> Scores:
     """Query likelihood with Dirichlet smoothing, ln P(q|d) minus a constant that is the same for all documents (Zhai
     and Lafferty 2004).
     """
@@ -47,13 +47,13 @@ def dirichlet(index: Index, mu: float) -> Scores:
     return scores + index.topics.sum(1)[:, None] * np.log(mu / (mu + index.lengths))
 
 
-def jelinek_mercer(index: Index, share: float) -> Scores:
+def jelinek_mercer(index: TermIndex, share: float) -> Scores:
     """Query likelihood with a `share` of the collection's language in each document's (Zhai and Lafferty 2004)."""
     background = index.cf / index.lengths.sum()
     return index.sums(np.log1p((1 - share) * index.tf / (share * index.length * background)))
 
 
-def dph(index: Index) -> Scores:
+def dph(index: TermIndex) -> Scores:
     """Divergence from randomness, hypergeometric, without parameters (Amati 2006)."""
     share = np.minimum(index.tf / index.length, 0.99999)  # for a document of only one term the logarithm is infinite
     expected = index.tf * index.mean_length / index.length * index.size / index.cf
@@ -61,36 +61,36 @@ def dph(index: Index) -> Scores:
     return index.sums((1 - share) ** 2 / (index.tf + 1) * information)
 
 
-def inl2(index: Index, c: float = 1.0) -> Scores:
+def inl2(index: TermIndex, c: float = 1.0) -> Scores:
     """Divergence from randomness, inverse document frequency and Laplace (Amati and van Rijsbergen 2002)."""
     tf = index.tf * np.log2(1 + c * index.mean_length / index.length)
     return index.sums(tf / (tf + 1) * np.log2((index.size + 1) / (index.df + 0.5)))
 
 
-def coordination(index: Index) -> Scores:
+def coordination(index: TermIndex) -> Scores:
     """Count how many of the topic's terms the document holds."""
     return replace(index, topics=(index.topics > 0).astype(np.float64)).sums(np.ones(len(index.tf)))
 
 
-def shared_idf(index: Index) -> Scores:
+def shared_idf(index: TermIndex) -> Scores:
     """Sum the idf of the topic's terms that the document holds, no matter how often."""
     return index.sums(np.log((index.size + 1) / index.df))
 
 
-def pivoted(index: Index, slope: float = 0.2) -> Scores:
+def pivoted(index: TermIndex, slope: float = 0.2) -> Scores:
     """tf·idf with pivoted length normalisation (Singhal et al. 1996)."""
     return index.sums(
         (1 + np.log1p(np.log(index.tf))) / _longer(index, slope) * np.log((index.size + 1) / index.df)
     )  # fmt: skip
 
 
-def cosine(index: Index, idf: bool = True) -> Scores:
+def cosine(index: TermIndex, idf: bool = True) -> Scores:
     """Cosine of tf·idf vectors, SMART's ltc.ltc; lnc.ltc without the documents' idf (Salton and Buckley 1988)."""
     documents = _unit(index.weighted((1 + np.log(index.tf)) * (_idf(index)[index.documents.indices] if idf else 1)))
     return replace(index, topics=_topic_vectors(index)).sums(documents.data)
 
 
-def rocchio(index: Index, feedback: int = 10, terms: int = 30) -> Scores:
+def rocchio(index: TermIndex, feedback: int = 10, terms: int = 30) -> Scores:
     """Cosine with the topic moved to the mean of its best documents (Rocchio 1971), which are presumed relevant."""
     documents = _unit(index.weighted((1 + np.log(index.tf)) * _idf(index)[index.documents.indices]))
     first = _best(cosine(index), feedback)
@@ -99,7 +99,7 @@ def rocchio(index: Index, feedback: int = 10, terms: int = 30) -> Scores:
     return replace(index, topics=moved).sums(documents.data)
 
 
-def relevance_model(index: Index, mu: float, feedback: int = 10, terms: int = 20, share: float = 0.5) -> Index:
+def relevance_model(index: TermIndex, mu: float, feedback: int = 10, terms: int = 20, share: float = 0.5) -> TermIndex:
     """RM3 (Abdul-Jaleel et al. 2004): the index with topics expanded from the best documents by query likelihood.
 
     Args:
@@ -116,7 +116,7 @@ def relevance_model(index: Index, mu: float, feedback: int = 10, terms: int = 20
     return replace(index, topics=csr_array(share * _shares(index.topics) + (1 - share) * _shares(expansion)))
 
 
-def latent_semantics(index: Index, dimensions: int, rng: np.random.Generator) -> tuple[Scores, Scores]:
+def latent_semantics(index: TermIndex, dimensions: int, rng: np.random.Generator) -> tuple[Scores, Scores]:
     """Compute documents and topics by their loadings on the first singular vectors of tf·idf (Deerwester et al. 1990).
 
     The vectors are found by two rounds of random subspace iteration (Halko et al. 2011, algorithm 4.4).
@@ -154,13 +154,13 @@ def reciprocal_ranks(rankings: Sequence[NDArray[np.int32]], documents: int, k: i
     return np.where(scores > 0, scores, -np.inf)
 
 
-def _idf(index: Index) -> NDArray[np.float64]:
+def _idf(index: TermIndex) -> NDArray[np.float64]:
     """Return the idf [terms]; 0 for those that no document holds."""
     df = np.bincount(index.documents.indices, minlength=index.documents.shape[1])
     return np.where(df > 0, np.log((index.size + 1) / np.maximum(df, 1)), 0.0)
 
 
-def _topic_vectors(index: Index) -> csr_array:
+def _topic_vectors(index: TermIndex) -> csr_array:
     topics = index.topics.copy()
     topics.data = (1 + np.log(topics.data)) * _idf(index)[topics.indices]
     return _unit(topics)

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from pooling.runs import Runs
 from pooling.systems.catalogue import SYSTEMS
-from pooling.systems.index import Scores
 from pooling.systems.inputs import Rerank, SystemInputs
+from pooling.systems.term_index import Scores
 from ranking.collections.cache import default_cache, open_collection
 from ranking.collections.collection import Collection
 from ranking.collections.pydocs import Pydocs
@@ -30,6 +30,7 @@ from ranking.encoding import Encoder
 from ranking.errors import BadInput
 from ranking.ranked_lists import RankedLists, stack_lists
 from ranking.splits import Split, split_queries
+from ranking.trec_files import check_ids, write_qrels, write_run
 
 FORMAT = 1
 """Increased whenever a system's ranking changes."""
@@ -156,8 +157,8 @@ def ranked_by_all(
     for name in {name for lists in ranked for name in lists}:
         whole.lists[name] = _joined([lists.get(name, none) for lists, none in zip(ranked, nothing, strict=True)])
     for name, overrides in (feeders or {}).items():
-        told = whole.rescored("bm25_k12_b75", overrides)
-        of_part = ((block(part), RankedLists(told.documents[part], told.scores[part])) for part in rows)
+        progress = whole.rescored("bm25_k12_b75", overrides)
+        of_part = ((block(part), RankedLists(progress.documents[part], progress.scores[part])) for part in rows)
         whole.lists[name] = _joined([_ranked(inputs.spread(lists), inputs) for inputs, lists in of_part])
     names = sorted(whole.lists)
     topics, documents = collection.queries["id"], collection.documents["id"]
@@ -201,10 +202,8 @@ def pydocs_systems(
 
 
 def _inputs(collection: Collection, topics: int, fewest: int, depth: int, rerank: Rerank | None) -> SystemInputs:
-    for ids in (collection.documents["id"], collection.queries["id"]):
-        blank = ids.filter(ids.str.contains(r"\s"))
-        if len(blank):
-            raise BadInput(f"the id {blank[0]!r} has a blank in it, which a run file can't hold", collection.name)
+    check_ids(collection.documents["id"], "document", collection.name)
+    check_ids(collection.queries["id"], "query", collection.name)
     encoded, vocabulary = Encoder().encode(collection)
     split = split_queries(collection, encoded, 5, {"train": 500, "dev": 100, "test": None})[0]
     able = np.diff(encoded.judgements.relevant().offsets) >= fewest
@@ -220,13 +219,12 @@ def _write(inputs: SystemInputs, folder: Path, on_system: Told) -> None:
     (folder / "runs").mkdir(parents=True)
     ids = inputs.collection.queries["id"][inputs.split.test]
     judged = inputs.collection.judgements.filter(pl.col("query").is_in(ids.implode())).sort("query", "document")
-    lines = (f"{query} 0 {document} {grade}\n" for query, document, grade in judged.iter_rows())
-    (folder / "qrels.txt").write_text("".join(lines), "utf-8")
+    write_qrels(folder / "qrels.txt", judged)
     left_out = {}
     for done, (name, system) in enumerate(SYSTEMS.items(), 1):
         try:
             lists = inputs.lists[name] = _ranked(system(inputs), inputs)
-            _write_run(folder / "runs" / f"{name}.run", name, lists, ids, inputs.collection.documents["id"])
+            write_run(folder / "runs" / f"{name}.run", _run_of(name, lists, ids, inputs.collection.documents["id"]))
         except BadInput as error:
             left_out[name] = str(error)
         on_system(name, done, len(SYSTEMS))
@@ -244,38 +242,39 @@ def _ranked(scores: Scores, inputs: SystemInputs) -> RankedLists:
         raise BadInput("it retrieves nothing")
     lists: list[tuple[NDArray[np.integer], NDArray[np.floating]]] = []
     for row in scores.astype(np.float32):
-        found = np.flatnonzero(row > -np.inf)
-        if len(found) > inputs.depth:
-            found = found[row[found] >= np.partition(row[found], -inputs.depth)[-inputs.depth]]
-        best = found[np.lexsort((-inputs.encoded.document_key[found], -row[found]))]
+        retrieved = np.flatnonzero(row > -np.inf)
+        if len(retrieved) > inputs.depth:
+            retrieved = retrieved[row[retrieved] >= np.partition(row[retrieved], -inputs.depth)[-inputs.depth]]
+        best = retrieved[np.lexsort((-inputs.encoded.document_key[retrieved], -row[retrieved]))]
         lists.append((best, row[best]))
     return stack_lists(lists, inputs.depth)
 
 
 def _joined(parts: Sequence[RankedLists]) -> RankedLists:
     return RankedLists(
-        np.concatenate([each.documents for each in parts]), np.concatenate([each.scores for each in parts])
+        np.concatenate([part.documents for part in parts]), np.concatenate([part.scores for part in parts])
     )
 
 
-def _write_run(path: Path, name: str, lists: RankedLists, topics: pl.Series, documents: pl.Series) -> None:
-    with path.open("w", encoding="utf-8") as file:
-        for topic, ranked, scores in zip(topics, lists.documents, lists.scores, strict=True):
-            ids = documents[ranked[ranked >= 0]]
-            for rank, (document, score) in enumerate(zip(ids, scores, strict=False), 1):
-                # Nine digits tell any two float32 apart.
-                file.write(f"{topic} Q0 {document} {rank} {score:.9g} {name}\n")
+def _run_of(name: str, lists: RankedLists, topics: pl.Series, documents: pl.Series) -> pl.DataFrame:
+    row, place = np.nonzero(lists.documents >= 0)
+    return pl.DataFrame({
+        "query": topics.gather(row),
+        "document": documents.gather(lists.documents[row, place]),
+        "rank": place + 1,
+        "score": lists.scores[row, place].astype(np.float32),
+    }).with_columns(tag=pl.lit(name))  # fmt: skip
 
 
 def _load(entry: Path) -> Systems | None:
     """Load the files of an earlier call; None if they do not exist or are damaged."""
     try:
         about = json.loads((entry / _ABOUT).read_text("utf-8"))
-        found = Systems(entry / "runs", entry / "qrels.txt", about["names"], about["left_out"])
+        systems = Systems(entry / "runs", entry / "qrels.txt", about["names"], about["left_out"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    whole = found.qrels.is_file() and {file.stem for file in found.runs.glob("*.run")} == set(found.names)
-    return found if whole else None
+    whole = systems.qrels.is_file() and {file.stem for file in systems.runs.glob("*.run")} == set(systems.names)
+    return systems if whole else None
 
 
 def _version(package: str) -> str | None:

@@ -17,11 +17,13 @@ class Faults:
 
     Attributes:
         skipped: the number of faults of each kind, e.g. `{"broken line": 3}`; always empty if strict.
+        notes: counts of what was read by a rule that the user should know of, by description.
     """
 
     def __init__(self, strict: bool = True) -> None:
         self.strict = strict
         self.skipped: dict[str, int] = {}
+        self.notes: dict[str, int] = {}
 
     def report(
         self,
@@ -49,3 +51,8 @@ class Faults:
         if self.strict:
             raise BadInput(f"{kind}: {what}", file if line is None else f"{file}:{line}", remedy)
         self.skipped[kind] = self.skipped.get(kind, 0) + times
+
+    def note(self, kind: str, times: int) -> None:
+        """Count what was read by a rule that the user should know of. It is no fault."""
+        if times:
+            self.notes[kind] = self.notes.get(kind, 0) + times

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import math
 import re
@@ -12,7 +13,7 @@ from typing import Any
 import polars as pl
 
 from ranking.collections.faults import Faults
-from ranking.collections.lines import BLANK, lines, tables
+from ranking.collections.lines import BLANK, lines, tables, typed_column
 from ranking.collections.opened import encoding_of, open_bytes, plain_name
 from ranking.errors import BadInput
 
@@ -81,7 +82,12 @@ def qrels_rows(path: str | Path, faults: Faults, encoding: str = "utf-8") -> Ite
     columns, separator = _columns(first, {3: "query document grade", 4: "query _iteration document grade",
                                           5: "query document grade _algorithm _probability"})  # fmt: skip
     typed = {name: TYPES.get(name, pl.String()) for name in columns}
-    for frame in tables(path, typed, faults, separator=separator, encoding=encoding, header=True, comments=True):
+    frames = (
+        _quoted_rows(path, typed, separator, faults, encoding)
+        if separator == ","
+        else tables(path, typed, faults, separator=separator, encoding=encoding, header=True, comments=True)
+    )
+    for frame in frames:
         yield frame.select([*READ_QRELS, "line"])
 
 
@@ -106,11 +112,15 @@ def run_rows(path: str | Path, faults: Faults, encoding: str = "utf-8") -> Itera
         rows: Iterator[pl.DataFrame] = _json_rows(path, first, "score", faults, encoding)
     else:
         columns, separator = _columns(first, {3: "query document rank", 6: " ".join(RUN)})
-        typed = {column: TYPES[column] for column in columns}
+        typed = {column: TYPES.get(column, pl.String()) for column in columns}
         if "score" not in typed:
             typed["rank"] = pl.Int32()
-        rows = tables(
-            path, typed, faults, separator=separator, encoding=encoding, header=True, comments=True, more=True
+        rows = (
+            _quoted_rows(path, typed, separator, faults, encoding)
+            if separator == ","
+            else tables(
+                path, typed, faults, separator=separator, encoding=encoding, header=True, comments=True, more=True
+            )
         )
     for frame in rows:
         ranks = pl.col("rank").cast(pl.String).str.replace(r"\.0*$", "").cast(pl.Int32, strict=False)
@@ -135,6 +145,7 @@ def _columns(first: str, forms: Mapping[int, str]) -> tuple[list[str], str | Non
         value = "score" if any("rank" in form for form in forms.values()) else "grade"
         if value == "grade":
             named = ["grade" if name == "score" and "grade" not in named else name for name in named]
+        named = _once(named, fields)
         if len(fields) > 2 and {"query", "document"} <= set(named) and value in named:
             return [f"_{number}" if name == "_other" else name for number, name in enumerate(named)], separator
     tabs = first.split("\t")
@@ -144,6 +155,43 @@ def _columns(first: str, forms: Mapping[int, str]) -> tuple[list[str], str | Non
     most = max(forms)
     default = 4 if 4 in forms else 6
     return forms.get(min(count, most) if count > most and most == 6 else count, forms[default]).split(), None
+
+
+def _quoted_rows(
+    path: str | Path, columns: Mapping[str, pl.DataType], separator: str, faults: Faults, encoding: str
+) -> Iterator[pl.DataFrame]:
+    """Yield the rows of a table with a header, whose fields may be in quotes; see `tables`."""
+    rows: list[list[str | int]] = []
+    for number, line in lines(path, faults, encoding):
+        if line.startswith("#"):
+            continue
+        fields = next(csv.reader([line.rstrip("\r")], delimiter=separator))
+        if len(fields) == len(columns):
+            rows.append([*fields, number])
+        else:
+            faults.report("broken line", f"{len(fields)} columns instead of {len(columns)}", path, number)
+    schema = {**dict.fromkeys(columns, pl.String), "line": pl.Int64}
+    table = pl.DataFrame(rows[1:], schema, orient="row")
+    typed = table.select(*(typed_column(name, dtype) for name, dtype in columns.items()), "line")
+    numbers = [name for name, dtype in columns.items() if dtype.is_numeric()]
+    good = typed.select(pl.all_horizontal(pl.col(numbers).is_not_null())).to_series()
+    if not good.all():
+        worst = table.row(int(good.arg_min() or 0), named=True)
+        name = next(name for name in numbers if typed.filter(pl.col("line") == worst["line"])[name][0] is None)
+        what = f"{name} {worst[name][:40]!r} is not a number"
+        faults.report("broken line", what, path, worst["line"], times=int((~good).sum()))
+    yield typed.filter(good)
+
+
+def _once(named: list[str], fields: list[str]) -> list[str]:
+    """Return the columns with one of each name: PyTerrier writes docid (a number) and docno, qid and query (a text)."""
+    best = {"query": ("qid", "query_id", "query-id"), "document": ("docno", "doc_id", "doc-id", "corpus-id")}
+    lowered = [field.strip(' "').lower() for field in fields]
+    for name, telling in best.items():
+        places = [place for place, column in enumerate(named) if column == name]
+        kept = next((place for one in telling for place in places if lowered[place] == one), *places[:1] or [None])
+        named = ["_other" if place in places and place != kept else column for place, column in enumerate(named)]
+    return named
 
 
 def _parquet(path: str | Path, value: str, faults: Faults) -> Iterator[pl.DataFrame]:

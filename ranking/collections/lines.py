@@ -98,7 +98,7 @@ def tables(
         rows = rows.with_row_index("line", offset=first).with_columns(pl.col("line").cast(pl.Int64))
         rows = rows.filter(pl.col("text").str.contains(r"^\s*[^#\s]" if comments else r"\S"))
         fields = rows["text"].str.strip_suffix("\r").str.extract_groups(pattern).struct.unnest()
-        typed = fields.select(_typed(name, dtype) for name, dtype in columns.items())
+        typed = fields.select(typed_column(name, dtype) for name, dtype in columns.items())
         good = typed.select(pl.all_horizontal(pl.all().is_not_null())).to_series()
         if more:  # `1 Q0 an id 1 0.5 mine`: the tag would be a number, and the rest what it is not
             good &= fields["_more"].is_null() | fields[list(columns)[-1]].cast(pl.Float64, strict=False).is_null()
@@ -192,7 +192,8 @@ def _is_header(
     if any(fields[name] is None for name in columns):
         return False
     wrong = [fields[name] or "" for name in columns if typed[name] is None]
-    return bool(wrong) and all(re.fullmatch(r"[^\d.]*[A-Za-z][^\d.]*", word) for word in wrong)
+    name = re.compile(r"(?![+-]?(?:nan|inf|infinity)$)[^\d.]*[A-Za-z][^\d.]*", re.IGNORECASE)
+    return bool(wrong) and all(name.fullmatch(word) for word in wrong)
 
 
 def _pattern(names: list[str], separator: str | None, more: bool) -> str:
@@ -205,7 +206,8 @@ def _pattern(names: list[str], separator: str | None, more: bool) -> str:
     return "^" + between.join(rf"(?s:(?P<{name}>[^{between}]*))" for name in names) + end
 
 
-def _typed(name: str, dtype: pl.DataType) -> pl.Expr:
+def typed_column(name: str, dtype: pl.DataType) -> pl.Expr:
+    """Return a column of text as its type, null if it can't be; a whole number may be written as 2.0."""
     text = pl.col(name)
     if dtype.is_integer():
         text = text.str.replace(r"^([+-]?\d+)\.0*$", "${1}")  # pandas writes grades beside missing ones as 1.0

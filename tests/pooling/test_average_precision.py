@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import pytrec_eval
 
-from pooling.average_precision import Evaluation
+from pooling.average_precision import PoolEvaluation
 from pooling.judging_order import JudgingOrder
 from pooling.pool import Pool, make_pool
 from pooling.runs import read_runs
@@ -48,7 +48,7 @@ def by_trec_eval(pool: Pool, order: JudgingOrder, spent: np.ndarray, rankings=No
 
 def test_by_hand(pool_of) -> None:
     pool = pool_of([[[0, 1, 2, 3], [3, 4, 0, -1]]], [[1, 0, 1, 0, 1]], outside=1)
-    evaluation = Evaluation(pool)
+    evaluation = PoolEvaluation(pool)
     order = JudgingOrder([np.array([1, 2, 0, 3, 4], np.int32)])
 
     nothing = evaluation(evaluation.states(order, np.array([1])))
@@ -73,14 +73,14 @@ def test_by_hand(pool_of) -> None:
 
 
 def test_a_topic_with_one_relevant_document_and_one_with_none(pool_of) -> None:
-    full = Evaluation(pool_of([[[0, 1]], [[0, 1]]], [[0, 1], [0, 0]])).full()
+    full = PoolEvaluation(pool_of([[[0, 1]], [[0, 1]]], [[0, 1], [0, 0]])).full()
     assert full.tolist() == [[0.5], [0.0]]
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_agrees_with_trec_eval(random_pool, seed: int) -> None:
     pool = random_pool(np.random.default_rng(seed))
-    order, evaluation = random_order(pool, seed), Evaluation(pool)
+    order, evaluation = random_order(pool, seed), PoolEvaluation(pool)
     for budget in (1, 3, 10, 20, 100):
         values = evaluation(evaluation.states(order, order.spent(budget)))
         expected = by_trec_eval(pool, order, order.spent(budget))
@@ -99,18 +99,18 @@ def test_other_rankings_than_the_pools(random_pool) -> None:
         for ranked in lists:
             ranked[np.sort(rng.choice(40, 15, replace=False))] = rng.permutation(topic.pool.size)[:15]
         rankings.append(lists)
-    order, evaluation = random_order(pool, 1), Evaluation(pool, rankings)
+    order, evaluation = random_order(pool, 1), PoolEvaluation(pool, rankings)
     values = evaluation(evaluation.states(order, order.spent(9)))
     expected = by_trec_eval(pool, order, order.spent(9), rankings)
     np.testing.assert_allclose(values.ap, expected["map"], rtol=0, atol=1e-12)
     np.testing.assert_allclose(values.inf_ap, expected["infAP"], rtol=0, atol=1e-12)
     with pytest.raises(ValueError, match="3 topics"):
-        Evaluation(pool, rankings[1:])
+        PoolEvaluation(pool, rankings[1:])
 
 
 def test_infap_of_uniform_samples_is_nearly_unbiased_and_of_relevant_first_is_not(random_pool) -> None:
     pool = random_pool(np.random.default_rng(8), topics=20, documents=60, depth=30)
-    evaluation = Evaluation(pool)
+    evaluation = PoolEvaluation(pool)
     full = evaluation.full().mean()
     samples = [random_order(pool, seed) for seed in range(100)]
     states = [evaluation.states(order, order.spent(30)) for order in samples]
@@ -124,8 +124,8 @@ def test_infap_of_uniform_samples_is_nearly_unbiased_and_of_relevant_first_is_no
 
 def test_grades_below_relevant_are_judged_and_not_relevant(pool_of) -> None:
     rankings, order = [[[0, 1, 2]]], JudgingOrder([np.array([0, 1, 2], np.int32)])
-    graded = Evaluation(pool_of(rankings, [[1, 3, 2]], relevant_from=2))
-    binary = Evaluation(pool_of(rankings, [[0, 1, 1]]))
+    graded = PoolEvaluation(pool_of(rankings, [[1, 3, 2]], relevant_from=2))
+    binary = PoolEvaluation(pool_of(rankings, [[0, 1, 1]]))
     for spent in range(4):
         one, other = (e(e.states(order, np.array([spent]))) for e in (graded, binary))
         assert (one.ap == other.ap).all()
@@ -133,7 +133,7 @@ def test_grades_below_relevant_are_judged_and_not_relevant(pool_of) -> None:
 
 
 def test_unpooled_documents_count_for_the_rank_alone(pool_of) -> None:
-    evaluation = Evaluation(pool_of([[[0, 1, 2]]], [[1, 0, 1]]))
+    evaluation = PoolEvaluation(pool_of([[[0, 1, 2]]], [[1, 0, 1]]))
     states = np.array([UNPOOLED, -1, 1, UNPOOLED], np.int8)
     values = evaluation(states)
     assert values.ap[0, 0] == pytest.approx(1 / 3)
@@ -145,7 +145,7 @@ def test_trec8_full_map_is_trec_evals(shared_data: Path) -> None:
     folder = shared_data / "trec8" / "runs"
     files = [str(folder / f"input.{name}.gz") for name in ("att99atdc", "READWARE", "UniNET8St")]
     runs = read_runs(files, "file")
-    full = Evaluation(make_pool(runs, qrels)).full()
+    full = PoolEvaluation(make_pool(runs, qrels)).full()
     official: dict[str, dict[str, int]] = {}
     for query, document, grade in qrels.select("query", "document", "grade").iter_rows():
         official.setdefault(query, {})[document] = grade

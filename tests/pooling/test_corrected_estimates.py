@@ -8,9 +8,8 @@ import pytest
 
 from pooling.adjudicators.sampled import CERTAIN, Sample
 from pooling.adjudicators.stratified_sampling import StratifiedSampling
-from pooling.corrected_estimates import corrected, trust_in, verdicts
+from pooling.corrected_estimates import corrected, sampled_kappa, trust_in, verdicts
 from pooling.estimation import estimation
-from pooling.machine_agreement import sampled_kappa
 from pooling.pool import Pool, with_machine
 
 

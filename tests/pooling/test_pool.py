@@ -58,7 +58,7 @@ def test_a_pool() -> None:
     assert pool.is_relevant(first).tolist() == [True, False, False, False, True]
     assert pool.notes == {
         "read": 7,
-        "judgements given again (the last counts)": 0,
+        "judgements of -1 (pooled, not judged)": 0,
         "pooled documents without a judgement (taken as not relevant)": 3,
         "relevant documents outside the pool": 1,
         "topics of the runs that the judgements lack": 1,

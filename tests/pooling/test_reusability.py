@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from pooling.average_precision import Evaluation
+from pooling.average_precision import PoolEvaluation
 from pooling.judging_order import JudgingOrder
 from pooling.pool import Pool, make_pool
 from pooling.reusability import leave_out_teams, without_team
@@ -108,7 +108,7 @@ def test_the_judge_sees_the_reduced_pool_and_the_team_is_unpooled(random_pool) -
     ]  # fmt: skip
     assert len(table) == 2 * 6
     # With everything judged, the AP of a run that was left out is that of its documents which others hold.
-    evaluation = Evaluation(pool)
+    evaluation = PoolEvaluation(pool)
     states = np.concatenate([pool.is_relevant(topic) for topic in pool.topics]).astype(np.int8)
     for first, topic in zip(evaluation.offsets[:-1], pool.topics, strict=True):
         for document in range(topic.pool.size):

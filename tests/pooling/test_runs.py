@@ -134,7 +134,7 @@ def test_gzip(folder) -> None:
         read_runs(str(place))
 
 
-@pytest.mark.parametrize("line", ["1 Q0 d2 2 1", "1 Q0 d2 two 1 a", "1 Q0 d2 2 high a", "1 Q0 d2 2 nan a"])
+@pytest.mark.parametrize("line", ["1 Q0 d2 2 1", "1 Q0 d 2 2 1 a", "1 Q0 d2 2 high a", "1 Q0 d2 2 nan a"])
 def test_broken_lines(folder, line: str) -> None:
     place = folder(a="1 d1 1 1")
     with (place / "a").open("a") as file:
@@ -165,12 +165,14 @@ def test_nothing_to_read(folder, tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="no such file"):
         read_runs(str(tmp_path / "absent"))
     place = folder(a="1 d1 1 1")
-    (place / "b").write_text("\n \n")
-    with pytest.raises(BadInput, match=r"runs/b: no lines in it"):
+    (place / "a").write_text("\n \n")
+    with pytest.raises(BadInput, match=r"runs: no lines in any of the runs"):
         read_runs(str(place))
-    (place / "b").write_text("broken\n")
-    with pytest.raises(BadInput, match=r"runs/b: no readable lines in it"):
+    (place / "a").write_text("broken\n")
+    with pytest.raises(BadInput, match=r"runs: no readable lines in any of the runs"):
         read_runs(str(place), strict=False)
+    with pytest.raises(BadInput, match=r"runs/a: no readable lines in it"):
+        read_runs([str(place / "a")], strict=False)
 
 
 def test_files_by_name_are_as_their_folder(folder) -> None:

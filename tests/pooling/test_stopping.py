@@ -132,7 +132,7 @@ def test_savings(random_pool) -> None:
         (lambda: TargetRecall(0.9, 0.9, "line"), "'line'"),
         (lambda: StableRanking(1.1), "tau is 1.1"),
         (lambda: StableRanking(over=0), "over is 0"),
-        (lambda: StableRanking(every=0), "every 0"),
+        (lambda: StableRanking(every=0), "every is 0"),
     ],
 )
 def test_options_out_of_range(make, message: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +12,9 @@ from pooling.adjudicators.bandit.index import ArmIndex, Arms
 from pooling.adjudicators.bandit.play import STAYS, TIES, BanditOptions, BanditState, Ties, choose_of, learn, take
 from pooling.adjudicators.compiled import options_of
 from pooling.pool import TopicPool
-from pooling.rewards import Reward
+from pooling.rewards import GradeReward
 from pooling.sentinels import NO_ARM, OPEN
+from ranking.bounds import Between, NonNegative, checked
 from ranking.errors import BadInput
 
 
@@ -49,27 +50,23 @@ class Bandit(Adjudicator):
         BadInput: if an option is out of range, or two exclude each other.
     """
 
+    @checked
     def __init__(
         self,
         arm: ArmIndex,
         evidence: Literal["holders", "played"] = "holders",
         judged: Literal["skip", "replay"] = "skip",
         ties: Ties = "random",
-        rate: float = 1.0,
-        discount: float = 1.0,
-        window: int = 0,
+        rate: Annotated[float, NonNegative] = 1.0,
+        discount: Annotated[float, Between(0, 1, exclude="low")] = 1.0,
+        window: Annotated[int, NonNegative] = 0,
         forget: bool = False,
         teams: bool = False,
-        reward: Reward | None = None,
+        reward: GradeReward | None = None,
     ) -> None:
         super().__init__(reward)
-        if rate < 0 or not 0 < discount <= 1 or window < 0:
-            raise BadInput(
-                f"rate is {rate}, discount {discount} and window {window}",
-                remedy="give rate ≥ 0, 0 < discount ≤ 1 and window ≥ 0",
-            )
         if ties == "r_sample" and teams:
-            raise BadInput("ties=r_sample is given beside teams=true", remedy="leave out one of them")
+            raise BadInput("ties=r_sample is given with teams=true", remedy="leave out one of them")
         if window and (rate != 1 or discount != 1 or forget or judged == "replay"):
             raise BadInput(
                 "a window is given beside another way to forget, or to replays",

@@ -1,9 +1,10 @@
 "use strict";
-// Texts reach the page through textContent alone; nothing here makes markup of a string.
+// Texts reach the page only through textContent: no string becomes markup.
 
 const SETTLE = 200;      // ms after a document appears in which no key judges it: a second tap was meant for the last one
 const RETRY = 2000;      // ms between attempts to reach the server
-const LOOK_AGAIN = 5000; // ms between looks for a document while there is none
+const ATTEMPTS = 10;     // attempts of a request that the server fails to save
+const LOOK_AGAIN = 5000; // ms between requests for a document while there is none
 
 const $ = (id) => document.getElementById(id);
 const narrow = matchMedia("(max-width: 52rem)");
@@ -12,19 +13,26 @@ let ready = false;
 let lookAgain = 0;
 
 function element(name, content, attributes = {}) {
-  const made = document.createElement(name);
-  made.append(...[content].flat());
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-  return made;
+  const created = document.createElement(name);
+  fill(created, [content].flat());
+  for (const [key, value] of Object.entries(attributes)) created.setAttribute(key, value);
+  return created;
 }
 
-function drawn(name, attributes) {
-  const made = document.createElementNS("http://www.w3.org/2000/svg", name);
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-  return made;
+// Replace the children of an element. A call with very many arguments would fail, so they are added one by one.
+function fill(parent, children) {
+  const fragment = document.createDocumentFragment();
+  for (const child of children) fragment.append(child);
+  parent.replaceChildren(fragment);
 }
 
-// An id by which the server knows a request that it gets twice. (randomUUID is missing where a page comes by plain HTTP.)
+function svgElement(name, attributes) {
+  const created = document.createElementNS("http://www.w3.org/2000/svg", name);
+  for (const [key, value] of Object.entries(attributes)) created.setAttribute(key, value);
+  return created;
+}
+
+// An id by which the server recognises a request that arrives twice. (randomUUID does not exist on pages without TLS.)
 function requestId() {
   return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
@@ -36,9 +44,10 @@ function problem(text) {
 
 const wait = (ms) => new Promise((done) => setTimeout(done, ms));
 
-// Send until there is an answer. A judgement whose answer was lost is sent again under the same id.
+// Send until there is an answer. A judgement whose answer was lost is sent again with the same id. An error of the
+// server that another attempt would repeat (500), or that stays, is returned.
 async function post(path, content) {
-  for (;;) {
+  for (let attempt = 1; ; attempt++) {
     try {
       const answer = await fetch(path, {
         method: "POST", headers: {"Content-Type": "application/json"}, body: JSON.stringify(content),
@@ -46,7 +55,11 @@ async function post(path, content) {
       const json = (answer.headers.get("Content-Type") || "").startsWith("application/json");
       const body = json ? await answer.json() : {message: (await answer.text()).slice(0, 200)};
       if (answer.status < 500) return {status: answer.status, body};
-      problem(`${body.message || "The server failed."} Not saved yet; trying again …`);
+      const message = body.message || `The server failed (${answer.status}).`;
+      if (answer.status < 502 || attempt >= ATTEMPTS) {
+        return {status: answer.status, body: {message: `${message} This was not saved. Try again, or tell the owner of this page.`}};
+      }
+      problem(`${message} Not saved yet; trying again …`);
     } catch {
       problem("The server can't be reached. Not saved yet; trying again …");
     }
@@ -54,7 +67,7 @@ async function post(path, content) {
   }
 }
 
-async function ask(path, content = {}, says = "") {
+async function ask(path, content = {}, announcement = "") {
   if (!ready && path !== "next") return 0;
   ready = false;
   clearTimeout(lookAgain);
@@ -69,16 +82,22 @@ async function ask(path, content = {}, says = "") {
   if (status === 200) state = body;
   else if (body.state) state = body.state;
   if (status !== 200) problem(body.message);
-  if (state) show(before, status === 200 ? says : "");
+  if (state) {
+    try {
+      show(before, status === 200 ? announcement : "");
+    } catch (error) {
+      problem(`The page could not show this document completely (${error.message}). You can judge it, or skip it.`);
+    }
+  }
   await wait(state && state.document ? SETTLE : 0);
   ready = true;
   $("main").setAttribute("aria-busy", "false");
   return status;
 }
 
-function onDocument(path, more, says) {
+function onDocument(path, more, announcement) {
   if (!state || !state.document) return;
-  ask(path, {topic: state.topic.name, document: state.document.name, request: requestId(), ...more}, says);
+  ask(path, {topic: state.topic.name, document: state.document.name, request: requestId(), ...more}, announcement);
 }
 
 function judge(grade) {
@@ -92,16 +111,11 @@ function cannotJudge() {
 
 // The next topic that has documents left for this assessor, in either direction.
 function turn(step) {
-  const topics = state.topics;
-  const here = topics.findIndex((each) => state.topic && each.name === state.topic.name);
-  for (let away = 1; away < topics.length; away++) {
-    const there = topics[(here + step * away + topics.length * away) % topics.length];
-    if (there.left) return ask("turn", {topic: there.name});
-  }
-  $("said").textContent = "No other topic has documents left for you.";
+  if (state.elsewhere) return ask("turn", {step});
+  $("announcement").textContent = "No other topic has documents left for you.";
 }
 
-function show(before, says) {
+function show(before, announcement) {
   const {topic, document: doc} = state;
   document.title = topic ? `${topic.name} · ${state.title}` : state.title;
   $("sign-in").hidden = true;
@@ -128,7 +142,7 @@ function show(before, says) {
     showNote(false);
     $("note").value = "";
     (doc ? $("document") : $("nothing")).focus({preventScroll: true});
-    $("said").textContent = `${says} ${doc ? `Topic ${topic.name}, document ${doc.name}.` : $("nothing-title").textContent}`;
+    $("announcement").textContent = `${announcement} ${doc ? `Topic ${topic.name}, document ${doc.name}.` : $("nothing-title").textContent}`;
   }
 }
 
@@ -138,12 +152,13 @@ function showTopics() {
     {value: `=${each.name}`, dir: "auto"},
   ));
   if (state.by_method) options.unshift(element("option", "as the method chooses", {value: ""}));
-  $("topics").replaceChildren(...options);
+  fill($("topics"), options);
+  $("topic-search").hidden = state.topic_count <= state.topics.length;
   $("topics").value = state.turned === null ? "" : `=${state.turned}`;
 }
 
 function showGrades(disabled) {
-  $("grades").replaceChildren(...state.grades.map((each) => {
+  fill($("grades"), state.grades.map((each) => {
     const key = each.grade >= 0 && each.grade <= 9 ? [" ", element("kbd", String(each.grade))] : [` (${each.grade})`];
     const button = element("button", [each.name, ...key], {type: "button"});
     if (each.grade >= 0 && each.grade <= 9) button.dataset.key = each.grade;
@@ -153,26 +168,26 @@ function showGrades(disabled) {
     button.addEventListener("click", () => judge(each.grade));
     return button;
   }));
-  tellKeys();
+  labelKeys();
 }
 
 function showGuidelines() {
-  const told = state.grades.filter((each) => each.guideline);
-  $("guidelines").hidden = !told.length;
-  $("guideline-list").replaceChildren(...told.map((each) => element("div", [
+  const explained = state.grades.filter((each) => each.guideline);
+  $("guidelines").hidden = !explained.length;
+  fill($("guideline-list"), explained.map((each) => element("div", [
     element("dt", `${each.grade} · ${each.name}`), element("dd", each.guideline, {dir: "auto"}),
   ])));
 }
 
-// While an assessor burns in: what is known of the gold document that they have just judged.
+// While an assessor burns in: the known grade of the gold document that they have just judged.
 function showTried() {
   const tried = state.tried;
   $("tried").hidden = !tried;
   if (!tried) return;
   const name = (grade) => (state.grades.find((each) => each.grade === grade) || {name: grade === null ? "can’t judge" : String(grade)}).name;
   $("tried").textContent = tried.given === tried.known
-    ? `To begin with: ${tried.document} is ${name(tried.known)}, as you said.`
-    : `To begin with: ${tried.document} is ${name(tried.known)}; you said ${name(tried.given)}.`;
+    ? `To begin with: ${tried.document} is ${name(tried.known)}, as you judged.`
+    : `To begin with: ${tried.document} is ${name(tried.known)}; you judged it ${name(tried.given)}.`;
 }
 
 function showTopic(topic) {
@@ -199,7 +214,7 @@ function showFigures(topic) {
   $("ahead-label").textContent = ahead ? `Expected in the next ${ahead.documents}` : "Expected ahead";
   $("ahead").textContent = ahead ? `${ahead.mean.toFixed(1)} (${ahead.low}–${ahead.high})` : "–";
   $("total").textContent = `${state.total.judged} of ${state.total.limit}`;
-  $("pace").textContent = state.pace === null ? "–" : `${state.pace < 10 ? state.pace.toFixed(1) : Math.round(state.pace)} s a document`;
+  $("pace").textContent = state.pace === null ? "–" : `${state.pace < 10 ? state.pace.toFixed(1) : Math.round(state.pace)} s per document`;
   showRecall(topic.recall);
   showCurve(curve, judged, found);
   $("curve-label").textContent = judged
@@ -208,9 +223,9 @@ function showFigures(topic) {
 }
 
 function showRecall(recall) {
-  const told = recall && recall.recall !== undefined;
-  $("recall-row").hidden = $("most-row").hidden = !told;
-  if (told) {
+  const known = recall && recall.recall !== undefined;
+  $("recall-row").hidden = $("most-row").hidden = !known;
+  if (known) {
     $("recall").textContent = `at least ${percent(recall.recall)}`;
     $("most").textContent = `at most ${recall.most} (${percent(recall.sure)} sure)`;
   }
@@ -231,34 +246,56 @@ function showCurve(curve, judged, found) {
   const y = (count) => (height - edge - (height - 2 * edge) * count / Math.max(found, 1)).toFixed(1);
   const steps = curve.map(([at, count]) => `H${x(at)}V${y(count)}`).join("");
   $("curve").replaceChildren(
-    drawn("line", {class: "even", x1: x(0), y1: y(0), x2: x(judged), y2: y(found)}),
-    drawn("path", {class: "steps", d: `M${x(0)} ${y(0)}${steps}H${x(judged)}`}),
+    svgElement("line", {class: "even", x1: x(0), y1: y(0), x2: x(judged), y2: y(found)}),
+    svgElement("path", {class: "steps", d: `M${x(0)} ${y(0)}${steps}H${x(judged)}`}),
   );
 }
 
 function showDocument(doc, topic) {
   $("document-name").textContent = doc.name;
   $("missing").hidden = doc.pieces !== null;
-  $("text").replaceChildren(...pieces(doc.pieces || []));
+  fill($("text"), pieces(doc.pieces || []));
+  showMore($("text"), topic.name, doc.name, doc.more);
   const fields = Object.entries(doc.fields || {});
   $("fields").hidden = !fields.length;
-  $("fields").replaceChildren(...fields.map(([name, value]) => element("div", [
+  fill($("fields"), fields.map(([name, value]) => element("div", [
     element("dt", name), element("dd", value, {dir: "auto"}),
   ])));
 }
 
 const pieces = (all) => all.map(([text, marked]) => (marked ? element("mark", text) : document.createTextNode(text)));
 
+// A button after a part of a long document, which brings the next part.
+function showMore(parent, topic, name, more) {
+  if (!(more > 0)) return;
+  const button = element("button", `Show more (${more.toLocaleString()} characters left)`, {type: "button", class: "more"});
+  button.addEventListener("click", async () => {
+    button.disabled = true;
+    const {status, body} = await post("rest", {topic, document: name, start: characters(parent, button)});
+    problem(status === 200 ? "" : body.message);
+    if (status !== 200) { button.disabled = false; return; }
+    button.remove();
+    for (const piece of pieces(body.pieces)) parent.append(piece);
+    showMore(parent, topic, name, body.more);
+  });
+  parent.append(button);
+}
+
+// The characters of a text as the server counts them, without its button.
+function characters(parent, button) {
+  return [...parent.textContent].length - [...button.textContent].length;
+}
+
 function showNothing(topic) {
   const own = topic && state.topics.find((each) => each.name === topic.name);
-  const elsewhere = state.topics.some((each) => each.left);
+  const {elsewhere} = state;
   const [judged, limit] = own ? [own.judged, own.limit] : [state.total.judged, state.total.limit];
   const whose = own ? `Topic ${own.name}` : "This pool";
   if (own && topic.owner && topic.owner !== state.assessor && judged < limit) {
     $("nothing-title").textContent = `The topic of ${topic.owner}`;
-    $("nothing-text").textContent = "Nothing here waits for a second assessor.";
+    $("nothing-text").textContent = "No document of it waits for a second assessor.";
   } else if (judged + (own ? topic.unjudgeable : 0) < limit) {
-    $("nothing-title").textContent = "Nothing for you just now";
+    $("nothing-title").textContent = "No document for you at the moment";
     $("nothing-text").textContent = `The last documents of ${own ? "this topic" : "this pool"} are with other assessors. `
       + "If one comes back, it appears here.";
   } else {
@@ -266,7 +303,7 @@ function showNothing(topic) {
     $("nothing-text").textContent = own
       ? `${own.judged} documents judged, ${topic.figures.found} of them relevant${state.blind ? " by you" : ""}.`
       : `${judged} documents judged.`;
-    if (own && topic.unjudgeable) $("nothing-text").textContent += ` ${topic.unjudgeable} nobody could judge.`;
+    if (own && topic.unjudgeable) $("nothing-text").textContent += ` ${topic.unjudgeable} could not be judged.`;
     else if (topic && topic.waiting) $("nothing-text").textContent += ` ${topic.waiting} wait for a second assessor.`;
   }
   if (own) $("nothing-text").textContent += elsewhere ? " Press n for the next topic." : " No other topic has any left for you.";
@@ -282,7 +319,7 @@ function showSignIn({assessors, owner}) {
   $("name").hidden = !!assessors;
   $("name").required = !assessors;
   $("names").hidden = !assessors;
-  $("names").replaceChildren(...(assessors || []).map((name) => element("option", name, {value: name})));
+  fill($("names"), (assessors || []).map((name) => element("option", name, {value: name})));
   (assessors ? $("names") : $("name")).focus();
 }
 
@@ -296,6 +333,10 @@ $("sign-in").addEventListener("submit", async (event) => {
 $("topics").addEventListener("change", (event) => {
   ask("turn", {topic: event.target.value ? event.target.value.slice(1) : null});
   event.target.blur();
+});
+$("topic-search").addEventListener("submit", async (event) => {
+  event.preventDefault();
+  if (await ask("turn", {topic: $("topic-id").value}) === 200) $("topic-id").value = "";
 });
 $("previous").addEventListener("click", () => turn(-1));
 $("following").addEventListener("click", () => turn(1));
@@ -322,22 +363,22 @@ function showNote(open) {
   if (open) $("note").focus();
 }
 
-// The whole collection: what no run found can be judged too.
+// Search the whole collection: documents that no run found can be judged too.
 function openSearch() {
   if (!state.searches) return;
-  $("search-said").textContent = "";
+  $("search-status").textContent = "";
   showDialog("search");
   $("query").select();
 }
 
 async function search(event) {
   event.preventDefault();
-  $("search-said").textContent = "Searching …";
+  $("search-status").textContent = "Searching …";
   const {status, body} = await post("search", {query: $("query").value});
   problem("");
-  $("found-items").replaceChildren(...(status === 200 ? body.found.map((each) => foundItem(each, body.topic)) : []));
-  if (status !== 200) $("search-said").textContent = body.message || "Please sign in again.";
-  else $("search-said").textContent = body.found.length ? `${body.found.length} found, the best first.` : "Nothing found.";
+  fill($("found-items"), status === 200 ? body.found.map((each) => foundItem(each, body.topic)) : []);
+  if (status !== 200) $("search-status").textContent = body.message || "Please sign in again.";
+  else $("search-status").textContent = body.found.length ? `${body.found.length} found, the best first.` : "Nothing found.";
 }
 
 function foundItem(each, topic) {
@@ -350,7 +391,7 @@ function foundItem(each, topic) {
     if (status === 200) {
       $("search").close();
       $("document").focus({preventScroll: true});
-    } else $("search-said").textContent = $("problem").textContent || "Please try again.";
+    } else $("search-status").textContent = $("problem").textContent || "Please try again.";
   });
   return element("li", [
     element("p", each.document, {class: "label", dir: "auto"}), element("p", each.snippet, {dir: "auto"}),
@@ -361,12 +402,12 @@ function foundItem(each, topic) {
 $("search-form").addEventListener("submit", search);
 $("search-button").addEventListener("click", openSearch);
 
-// What an assessor judged, latest first, each with its grade and note to be corrected in place.
+// List the assessor's judgements, latest first, each with its grade and note to correct.
 async function listJudged() {
-  $("judged-topic").replaceChildren(
+  fill($("judged-topic"), [
     element("option", "all", {value: ""}),
     ...state.topics.map((each) => element("option", `${each.name} ${each.title}`, {value: `=${each.name}`, dir: "auto"})),
-  );
+  ]);
   $("judged-items").replaceChildren();
   showDialog("judged-list");
   await addJudged();
@@ -375,60 +416,61 @@ async function listJudged() {
 async function addJudged() {
   const chosen = $("judged-topic").value;
   const last = $("judged-items").lastElementChild;
-  const asked = {topic: chosen ? chosen.slice(1) : null, before: last ? Number(last.dataset.id) : null};
-  const {status, body} = await post("judged", asked);
+  const content = {topic: chosen ? chosen.slice(1) : null, before: last ? Number(last.dataset.id) : null};
+  const {status, body} = await post("judged", content);
   problem("");
   if (status !== 200) {
-    $("judged-said").textContent = body.message || "Please sign in again.";
+    $("judged-status").textContent = body.message || "Please sign in again.";
     return;
   }
   $("judged-items").append(...body.judgements.map(judgedItem));
   $("judged-more").hidden = !body.more;
   const listed = $("judged-items").childElementCount;
-  $("judged-said").textContent = listed ? `${listed} listed, the latest first.` : "Nothing judged yet.";
+  $("judged-status").textContent = listed ? `${listed} listed, the latest first.` : "Nothing judged yet.";
 }
 
-function judgedItem(made) {
+function judgedItem(judgement) {
   const grade = element("select", [
     ...state.grades.map((each) => element("option", `${each.name} (${each.grade})`, {value: each.grade})),
     element("option", "can’t judge", {value: "cannot"}),
-  ], {"aria-label": `Grade of ${made.document}`});
-  grade.value = made.grade === null ? "cannot" : made.grade;
+  ], {"aria-label": `Grade of ${judgement.document}`});
+  grade.value = judgement.grade === null ? "cannot" : judgement.grade;
   const note = element("input", [], {
-    "aria-label": `Note to ${made.document}`, placeholder: "note", maxlength: 2000, dir: "auto", value: made.note,
+    "aria-label": `Note to ${judgement.document}`, placeholder: "note", maxlength: 2000, dir: "auto", value: judgement.note,
   });
   const save = element("button", "Save", {type: "button", disabled: ""});
-  const said = element("span", "", {role: "status"});
-  for (const each of [grade, note]) each.addEventListener("input", () => { save.disabled = false; said.textContent = ""; });
+  const result = element("span", "", {role: "status"});
+  for (const each of [grade, note]) each.addEventListener("input", () => { save.disabled = false; result.textContent = ""; });
   save.addEventListener("click", async () => {
     const given = grade.value === "cannot" ? {cannot_judge: true} : {grade: Number(grade.value)};
-    const status = await ask("correct", {judgement: made.id, note: note.value, request: requestId(), ...given});
-    said.textContent = status === 200 ? "Saved." : status ? $("problem").textContent : "Not saved; please try again.";
+    const status = await ask("correct", {judgement: judgement.id, note: note.value, request: requestId(), ...given});
+    result.textContent = status === 200 ? "Saved." : status ? $("problem").textContent : "Not saved; please try again.";
     save.disabled = status === 200;
   });
   const whole = element("p", [], {class: "whole", dir: "auto"});
   const text = element("details", [element("summary", "Whole text"), whole]);
   text.addEventListener("toggle", async () => {
     if (!text.open || whole.childNodes.length) return;
-    const {body} = await post("document", {judgement: made.id});
-    whole.replaceChildren(...(body.pieces ? pieces(body.pieces) : [body.message || "The collection has no text for it."]));
+    const {body} = await post("document", {judgement: judgement.id});
+    fill(whole, body.pieces ? pieces(body.pieces) : [body.message || "The collection has no text for it."]);
+    showMore(whole, judgement.topic, judgement.document, body.more);
   });
-  const when = new Date(made.at * 1000).toLocaleString();
+  const when = new Date(judgement.at * 1000).toLocaleString();
   return element("li", [
-    element("p", `Topic ${made.topic}${made.title ? ` · ${made.title}` : ""} · ${made.document} · ${when}`, {class: "label", dir: "auto"}),
-    element("p", made.snippet, {dir: "auto"}),
-    element("div", [grade, note, save, said], {class: "row"}),
+    element("p", `Topic ${judgement.topic}${judgement.title ? ` · ${judgement.title}` : ""} · ${judgement.document} · ${when}`, {class: "label", dir: "auto"}),
+    element("p", judgement.snippet, {dir: "auto"}),
+    element("div", [grade, note, save, result], {class: "row"}),
     text,
-  ], {"data-id": made.id});
+  ], {"data-id": judgement.id});
 }
 
-// What the owner alone may see.
+// Show what only the owner may see.
 async function overview() {
   const {status, body} = await post("overview", {});
   problem(status === 200 ? "" : body.message);
   if (status !== 200) return;
   const row = (cells) => element("tr", cells.map((cell) => element("td", String(cell), {dir: "auto"})));
-  $("overview-assessors").replaceChildren(...body.assessors.map((each) => row([
+  fill($("overview-assessors"), body.assessors.map((each) => row([
     each.listed ? each.name : `${each.name} (no longer listed)`, each.judged,
     each.pace === null ? "–" : each.pace.toFixed(1), each.last === null ? "–" : new Date(each.last * 1000).toLocaleString(),
     each.open, each.gold[1] ? `${each.gold[0]} of ${each.gold[1]}` : "–",
@@ -436,7 +478,7 @@ async function overview() {
   const kappa = (value) => (value === null ? "not defined" : value.toFixed(2));
   $("alpha").textContent = body.alpha === null ? "" : `Krippendorff’s α of all assessors: ${body.alpha.toFixed(2)}`;
   showDisputes(body);
-  $("pairs").replaceChildren(...body.agreement.map((pair) => element("li",
+  fill($("pairs"), body.agreement.map((pair) => element("li",
     `${pair.assessors.join(" and ")}: κ ${kappa(pair.kappa)}`
     + `${body.graded ? `, of relevance ${kappa(pair.kappa_relevance)}` : ""}; ${pair.equal} of ${pair.documents} equal`)));
   if (!body.agreement.length) $("pairs").append(element("li", "No document has two judgements."));
@@ -445,21 +487,23 @@ async function overview() {
       + `${body.graded ? `, of relevance ${kappa(body.machine.kappa_relevance)}` : ""}; `
       + `${body.machine.equal} of ${body.machine.documents} equal, among those judged`));
   }
-  $("overview-topics").replaceChildren(...body.topics.map((each) => row([
+  $("overview-more").textContent = body.topic_count > body.topics.length
+    ? `The first ${body.topics.length} of ${body.topic_count} topics.` : "";
+  fill($("overview-topics"), body.topics.map((each) => row([
     each.name, `${each.judged} of ${each.limit}`, each.relevant,
     each.recall ? `at least ${percent(each.recall.recall)}${each.recall.may_stop ? ", may stop" : ""}` : "–", each.owner || "–",
   ])));
   $("overview-unjudgeable").hidden = !body.unjudgeable.length;
-  $("unjudgeable").replaceChildren(...body.unjudgeable.map((each) => element("li", `${each.topic} · ${each.document}`)));
+  fill($("unjudgeable"), body.unjudgeable.map((each) => element("li", `${each.topic} · ${each.document}`)));
   if (!$("overview").open) showDialog("overview");
 }
 
-// Documents with grades that differ; the owner says which one counts.
+// Documents with different grades; the owner decides which one counts.
 function showDisputes(body) {
   $("disputes").hidden = !body.disputes;
-  $("disputes-said").textContent = body.disputes > body.disputed.length ? `${body.disputed.length} of ${body.disputes}` : "";
-  $("disputed").replaceChildren(...body.disputed.map((each) => {
-    const said = each.said.map(([name, grade, note]) => `${name}: ${grade}${note ? ` (${note})` : ""}`).join(", ");
+  $("disputes-status").textContent = body.disputes > body.disputed.length ? `${body.disputed.length} of ${body.disputes}` : "";
+  fill($("disputed"), body.disputed.map((each) => {
+    const grades = each.grades.map(([name, grade, note]) => `${name}: ${grade}${note ? ` (${note})` : ""}`).join(", ");
     const buttons = body.grades.map(([grade, name]) => {
       const button = element("button", `${name} (${grade})`, {
         type: "button", "aria-label": `${name}: ${each.document}`, "aria-pressed": String(each.resolved === grade),
@@ -469,44 +513,44 @@ function showDisputes(body) {
         const {status, body: after} = await post("resolve", {
           topic: each.topic, document: each.document, grade, request: requestId(),
         });
-        if (status !== 200) $("disputes-said").textContent = after.message;
+        if (status !== 200) $("disputes-status").textContent = after.message;
         else showDisputes(after);
       });
       return button;
     });
     return element("li", [
       element("p", `Topic ${each.topic}${each.title ? ` · ${each.title}` : ""} · ${each.document}`, {class: "label", dir: "auto"}),
-      element("p", each.snippet, {dir: "auto"}), element("p", said, {dir: "auto"}),
+      element("p", each.snippet, {dir: "auto"}), element("p", grades, {dir: "auto"}),
       element("div", buttons, {class: "row"}),
     ]);
   }));
 }
 
-// Keys: of a letter or sign as it is typed; where the keyboard has no Latin letters, of where it lies.
+// Keys by the letter or sign that is typed, or by its position if the keyboard has no Latin letters.
 const KEYS = {
   u: () => $("undo").click(), s: () => $("skip").click(), x: () => $("cannot").click(), c: () => showNote(true),
   n: () => turn(1), p: () => turn(-1), l: listJudged, "/": openSearch, "?": () => showDialog("help"),
 };
 
-// The digit of a key, also where it is typed with shift (French keyboards) or as another script's sign.
+// The digit of a key, also if it is typed with shift (French keyboards) or as another script's sign.
 function digitOf(event) {
   if (/^[0-9]$/.test(event.key)) return Number(event.key);
-  const there = /^Digit([0-9])$/.exec(event.code);
-  return there && !event.shiftKey ? Number(there[1]) : null;
+  const position = /^Digit([0-9])$/.exec(event.code);
+  return position && !event.shiftKey ? Number(position[1]) : null;
 }
 
 function letterOf(event) {
   if (/^[\x20-\x7e]$/.test(event.key)) return event.key.toLowerCase();
-  const there = /^Key([A-Z])$/.exec(event.code);
-  return there ? there[1].toLowerCase() : event.key;
+  const position = /^Key([A-Z])$/.exec(event.code);
+  return position ? position[1].toLowerCase() : event.key;
 }
 
 let keysOn = true;
 try {
   keysOn = localStorage.getItem("keys") !== "off";
-} catch { /* a browser that keeps nothing */ }
+} catch { /* the browser stores nothing */ }
 
-function tellKeys() {
+function labelKeys() {
   document.body.classList.toggle("no-keys", !keysOn);
   for (const each of document.querySelectorAll("[data-key]")) {
     if (keysOn) each.setAttribute("aria-keyshortcuts", each.dataset.key);
@@ -519,8 +563,8 @@ $("keys-on").addEventListener("change", (event) => {
   keysOn = event.target.checked;
   try {
     localStorage.setItem("keys", keysOn ? "on" : "off");
-  } catch { /* then it holds until the page is left */ }
-  tellKeys();
+  } catch { /* the choice lasts until the page is left */ }
+  labelKeys();
 });
 
 document.addEventListener("keydown", (event) => {
@@ -538,5 +582,5 @@ document.addEventListener("keydown", (event) => {
   event.preventDefault();
 });
 
-tellKeys();
+labelKeys();
 ask("next");

@@ -15,7 +15,7 @@ from pooling.adjudicators.text_learning import TextLearning
 from pooling.estimates import estimate
 from pooling.estimation import topic_samples
 from pooling.pool import Pool, TopicPool
-from pooling.terms import NO_TEXT_NOTE, Texts, matrix_of, with_terms
+from pooling.terms import NO_TEXT_NOTE, CollectionTexts, matrix_of, with_terms
 from ranking.errors import BadInput
 
 WORDS = ["wing flutter", "boundary layer", "shock wave", "heat transfer"]
@@ -27,7 +27,7 @@ def pool(pool_of: Callable[..., Pool]) -> Pool:
     pool = pool_of([[list(range(24))]], [[int(number % 4 == 0) for number in range(24)]])
     texts = [f"{WORDS[number % 4]} in report {'abcdef'[number // 4]}" for number in range(24)]
     documents = pl.DataFrame({"id": pool.topics[0].documents, "text": texts})
-    return with_terms(pool, Texts(documents, {"1": "wings that flutter"}))
+    return with_terms(pool, CollectionTexts(documents, {"1": "wings that flutter"}))
 
 
 def order_of(method: TextLearning, pool: Pool, seed: int = 0) -> list[int]:
@@ -47,7 +47,7 @@ def test_words_are_stemmed_and_rows_have_unit_length(pool: Pool) -> None:
 
 def test_a_document_without_a_text_has_no_terms_and_is_counted(pool: Pool) -> None:
     texts = pl.DataFrame({"id": ["d000"], "text": ["wings"]})
-    bare = with_terms(pool, Texts(texts, {}))
+    bare = with_terms(pool, CollectionTexts(texts, {}))
     assert bare.notes[NO_TEXT_NOTE] == 23
     assert matrix_of(bare.topics[0].pool.terms)[[5]].nnz == 0
 

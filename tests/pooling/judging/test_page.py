@@ -97,9 +97,11 @@ class Assessor:
 
     def press(self, key: str) -> Assessor:
         """Press a key that brings another document, and wait for it."""
-        before = self.text("#said")
+        before = self.text("#announcement")
         self.page.keyboard.press(key)
-        self.page.wait_for_function("before => document.querySelector('#said').textContent !== before", arg=before)
+        self.page.wait_for_function(
+            "before => document.querySelector('#announcement').textContent !== before", arg=before
+        )
         return self.ready()
 
 
@@ -179,7 +181,7 @@ def test_judge_undo_skip_and_export(served: Callable[..., Served], enter: Enter,
         documents.append(ada.press(grade).document)
     assert len(set(documents)) == 4
     assert (ada.text("#judged"), ada.text("#limit"), ada.text("#found")) == ("3", "12", "2")
-    assert ada.text("#said").startswith("Saved: partly. Topic 1, document ")
+    assert ada.text("#announcement").startswith("Saved: partly. Topic 1, document ")
     assert "2 relevant in 3 judged" in ada.text("#curve-label")
     assert ada.page.get_attribute("#curve .steps", "d").count("H") == 3
     assert ada.press("u").document == documents[2]
@@ -233,7 +235,7 @@ def test_two_assessors_never_get_the_same_document(served: Callable[..., Served]
             assessor.press(str(turn % 2))
     assert len(set(seen)) == 6
     assert both[1].text("#nothing-title") == "Topic 1 is done"
-    assert both[0].text("#nothing-title") == "Nothing for you just now"  # when Ada had judged her last one
+    assert both[0].text("#nothing-title") == "No document for you at the moment"  # when Ada had judged her last one
     assert len(room.qrels(tmp_path)) == 6
     both[0].press("n")
     assert both[0].text("#topic-name") == "2"
@@ -323,7 +325,7 @@ def test_notes_and_documents_that_cannot_be_judged(served: Callable[..., Served]
     left = ada.press("1").document
     assert not ada.page.is_visible("#note")
     ada.press("x")
-    assert ada.text("#said").startswith("Saved: can’t judge.")
+    assert ada.text("#announcement").startswith("Saved: can’t judge.")
     assert ada.text("#judged") == "1"
     rows = store.read(tmp_path).judgements.select("document", "grade", "note").rows()
     assert rows == [(noted, 1, "1 mole, nuts"), (left, None, None)]
@@ -575,7 +577,7 @@ def test_a_screen_reader_is_told_what_everything_is(served: Callable[..., Served
         ".map((each) => each.outerHTML)"
     )
     assert unnamed == []
-    assert ada.page.get_attribute("#said", "aria-live") == "polite"
+    assert ada.page.get_attribute("#announcement", "aria-live") == "polite"
 
 
 def test_search_gold_and_guidelines_by_keyboard_alone_and_on_a_phone(
@@ -588,7 +590,7 @@ def test_search_gold_and_guidelines_by_keyboard_alone_and_on_a_phone(
     assert ada.document == "1-7"
     assert ada.text("#fields") == "categorysubject 1-7"
     ada.press("0")
-    assert ada.text("#tried") == "To begin with: 1-7 is relevant; you said not relevant."
+    assert ada.text("#tried") == "To begin with: 1-7 is relevant; you judged it not relevant."
     ada.press("1")
     assert not ada.page.is_visible("#tried")
     ada.page.keyboard.press("?")

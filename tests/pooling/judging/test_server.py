@@ -342,7 +342,7 @@ def test_downloads_and_overview_are_the_owners(serve: Serve) -> None:
     assert owner.send("GET", "/disagreements.tsv")[2].splitlines()[1:] == [f"1\t{name}\t1\tada\t0\tgrace\t1"]
     rows = list(csv.DictReader(io.StringIO(owner.send("GET", "/judgements.csv")[2])))
     assert [(row["document"], row["grade"], row["assessor"], row["note"]) for row in rows] == [
-        (name, "0", "ada", "=no; moles"), (name, "1", "grace", ""),
+        (name, "0", "ada", "'=no; moles"), (name, "1", "grace", ""),
     ]  # fmt: skip
     shown = owner.post("/overview")[1]
     assert shown["agreement"] == [

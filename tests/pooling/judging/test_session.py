@@ -522,7 +522,7 @@ def test_options_out_of_range(wrong: dict[str, object], says: str) -> None:
         Options(**wrong)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("grades", [(1, 2), (-1, 0)])
+@pytest.mark.parametrize("grades", [(1, 2), (-2, 0)])
 def test_some_grades_are_relevant_and_some_not(tmp_path: Path, pool: Pool, grades: tuple[int, int]) -> None:
     with pytest.raises(BadInput, match="some grades must be relevant"):
         Room(tmp_path, pool, options=Options(grades=grades))
@@ -587,22 +587,22 @@ def test_a_document_that_was_searched_for_is_judged_too(room: Room, pool: Pool) 
     assert room.judge("ada") == (0, wanted)
     assert session.next("ada") == shown  # it has waited
     # One that no run has takes a number behind the pool's; the method never hears of it.
-    session.take("ada", "1", "from elsewhere")
+    session.take("ada", "1", "from-elsewhere")
     beyond = (0, topic.pool.size)
     assert session.next("ada") == beyond
-    assert session.state.name_of(beyond) == "from elsewhere"
-    session.judge("ada", "1", "from elsewhere", 1, room.request())
+    assert session.state.name_of(beyond) == "from-elsewhere"
+    session.judge("ada", "1", "from-elsewhere", 1, room.request())
     limit = session.state.limits[0]
     assert session.state.new_left(0) == limit - 2
     with pytest.raises(Refused, match="have judged this"):
-        session.take("ada", "1", "from elsewhere")
+        session.take("ada", "1", "from-elsewhere")
     again = room.restart()
-    assert again.state.name_of(beyond) == "from elsewhere"
+    assert again.state.name_of(beyond) == "from-elsewhere"
     assert again.state.new_left(0) == limit - 2
     judged = room.judge_all("ada")
     assert (0, wanted) not in judged
     assert len(judged) == pool.size - 1
-    assert ("1", "from elsewhere", 1) in read(room.folder).judgements.select("topic", "document", "grade").rows()
+    assert ("1", "from-elsewhere", 1) in read(room.folder).judgements.select("topic", "document", "grade").rows()
 
 
 def test_the_owner_resolves_what_assessors_differ_on(tmp_path: Path, pool: Pool) -> None:

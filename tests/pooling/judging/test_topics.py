@@ -53,8 +53,8 @@ def test_other_forms_of_topics(tmp_path: Path) -> None:
     [
         ("", "no topics"), ("no tab in it", ":1: broken line: not an id"), ("\tx", "broken line"),
         ("1\tmoles\n1\tbats", ":2: another topic is called '1'"), ("1\ta\tb\tc\td", "broken line"),
-        ('{"_id": "1", "text": "x"}\n{', ":2: broken line"), ('{"text": "x"}', "no `_id`"),
-        ('{"_id": true, "text": "x"}', "no `_id`"), ('{"_id": "1", "text": 5}', "not a string"),
+        ('{"_id": "1", "text": "x"}\n{', ":2: broken line"), ('{"text": "x"}', "no id"),
+        ('{"_id": true, "text": "x"}', "no id"), ('{"_id": "1", "text": 5}', "not a string"),
         ("<top>\n<title> x\n</top>", "without <num>"),
     ],
 )  # fmt: skip

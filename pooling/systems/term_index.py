@@ -34,19 +34,19 @@ def pair_counts(
         within = text[:-1] == text[1:]
         return text[:-1][within], ((flat[:-1] << 32) | flat[1:])[within]
 
-    asked = np.unique(pairs(topics)[1])
+    of_topics = np.unique(pairs(topics)[1])
 
     def counts(texts: Sequence[NDArray[np.integer]]) -> csr_array:
         text, pair = pairs(texts)
-        known = np.isin(pair, asked)
-        cells = text[known], np.searchsorted(asked, pair[known])
-        return csr_array((np.ones(len(cells[0])), cells), (len(texts), len(asked)))
+        known = np.isin(pair, of_topics)
+        cells = text[known], np.searchsorted(of_topics, pair[known])
+        return csr_array((np.ones(len(cells[0])), cells), (len(texts), len(of_topics)))
 
     return counts(documents), counts(topics)
 
 
 @dataclass(frozen=True)
-class Index:
+class TermIndex:
     """Documents and topics as term counts.
 
     Args:
@@ -108,7 +108,7 @@ class Index:
         return ones.sums(np.ones(len(self.tf))) > 0
 
 
-def character_grams(index: Index, words: Sequence[str], n: int) -> Index:
+def character_grams(index: TermIndex, words: Sequence[str], n: int) -> TermIndex:
     """Build the index of sequences of n characters instead of words, with a mark at the beginning and end of a word.
 
     Args:
@@ -117,9 +117,9 @@ def character_grams(index: Index, words: Sequence[str], n: int) -> Index:
         n: number of characters.
     """
     spelt = [[f"_{word}_"[start : start + n] for start in range(max(len(word) + 3 - n, 1))] for word in words]
-    asked = {gram for term in np.unique(index.topics.indices) for gram in spelt[term]}
-    number = {gram: place for place, gram in enumerate(sorted(asked))}
+    of_topics = {gram for term in np.unique(index.topics.indices) for gram in spelt[term]}
+    number = {gram: place for place, gram in enumerate(sorted(of_topics))}
     known = [np.array([number[gram] for gram in grams if gram in number], np.int64) for grams in spelt]
     of_word = counts_of(known, len(number))
     lengths = index.documents @ np.array([len(grams) for grams in spelt], np.float64)
-    return Index(index.documents @ of_word, index.topics @ of_word, lengths)
+    return TermIndex(index.documents @ of_word, index.topics @ of_word, lengths)

@@ -1,0 +1,107 @@
+"""Judgements in the forms that collections have, given twice, and of -1."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from pooling.pool import make_pool
+from pooling.runs import Runs
+from ranking.collections.faults import Faults
+from ranking.errors import BadInput
+from ranking.trec_files import read_qrels
+
+GRADES = [("7", "d1", 2), ("7", "d2", 0), ("8", "d1", 1)]
+TREC = "".join(f"{query} 0 {document} {grade}\n" for query, document, grade in GRADES)
+NESTED = {query: {d: g for q, d, g in GRADES if q == query} for query in ("7", "8")}
+FORMS = {
+    "TREC": TREC,
+    "tabs and CRLF": TREC.replace(" ", "\t").replace("\n", "\r\n"),
+    "comments": f"# pooled in May\n{TREC}",
+    "a header": f"topic iter docno rel\n{TREC}",
+    "grades as floats": TREC.replace("2\n", "2.0\n").replace(" 0\n", " 0.0\n"),
+    "BEIR": "query-id\tcorpus-id\tscore\n" + "".join(f"{q}\t{d}\t{g}\n" for q, d, g in GRADES),
+    "BEIR without a header": "".join(f"{q}\t{d}\t{g}\n" for q, d, g in GRADES),
+    "a table with commas": "qid,docno,label\n" + "".join(f"{q},{d},{g}\n" for q, d, g in GRADES),
+    "Million Query": "".join(f"{q} {d} {g} 1 0.25\n" for q, d, g in GRADES),
+    "JSON": json.dumps(NESTED),
+}
+
+
+def runs_of(lists: dict[str, str]) -> Runs:
+    rows = [(0, topic, document, place) for topic, text in lists.items() for place, document in enumerate(text.split())]
+    schema = {"run": pl.UInt32, "topic": pl.String, "document": pl.String, "place": pl.UInt32}
+    return Runs(["a"], ["a"], list(lists), pl.DataFrame(rows, schema, orient="row"))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_is_read_as_the_same_judgements(tmp_path: Path, form: str) -> None:
+    (tmp_path / "qrels").write_text(FORMS[form])
+    assert read_qrels(tmp_path / "qrels").rows() == GRADES
+
+
+@pytest.mark.parametrize(
+    ("repeated", "grades"), [("max", [2, 1, 1]), ("mean", [1, 1, 1])]
+)  # of 0, 2 and 1 the mean is 1; of 0 and 1 it is rounded up
+def test_judgements_given_again_are_merged_and_counted(tmp_path: Path, repeated: str, grades: list[int]) -> None:
+    (tmp_path / "qrels").write_text("7 1 a 0\n7 1 b 0\n7 2 a 2\n7 3 a 1\n7 2 b 1\n8 1 a 1\n")
+    faults = Faults()
+    read = read_qrels(tmp_path / "qrels", faults=faults, repeated=repeated)  # type: ignore[arg-type]
+    assert read.rows() == [("7", "a", grades[0]), ("7", "b", grades[1]), ("8", "a", grades[2])]
+    assert list(faults.notes.values()) == [3]
+    assert "counts" in next(iter(faults.notes))
+
+
+def test_judgements_given_again_may_stop(tmp_path: Path) -> None:
+    (tmp_path / "qrels").write_text("7 1 a 0\n7 2 a 2\n")
+    with pytest.raises(BadInput, match=r"qrels:2: document 'a' is judged again for query '7'.*qrels_repeated=max"):
+        read_qrels(tmp_path / "qrels", repeated="stop")
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("7 0 a 0.5\n", "qrels:1: broken line: grade '0.5' is not a whole number"),
+        ("7 0 a 3000000000\n", "qrels:1: broken line: grade '3000000000' is not a whole number"),
+        ("7 0 a nan\n", "qrels:1: broken line: grade 'nan' is not a whole number"),
+        ('{"7": {"a": "x"}}', r"grade 'x' is not a whole number"),
+        ("# only a comment\n", "no lines in it"),
+    ],
+)
+def test_what_can_not_be_read_is_refused(tmp_path: Path, content: str, says: str) -> None:
+    (tmp_path / "qrels").write_text(content)
+    with pytest.raises(BadInput, match=says):
+        read_qrels(tmp_path / "qrels")
+
+
+def test_minus_one_is_pooled_and_not_judged() -> None:
+    qrels = pl.DataFrame({"query": ["7"] * 3, "document": ["a", "b", "c"], "grade": [-1, -2, 1]})
+    pool = make_pool(runs_of({"7": "a b c d"}), qrels)
+    assert pool.topics[0].judged.tolist() == [False, True, True, False]
+    assert pool.topics[0].grades.tolist() == [0, -2, 1, 0]
+    assert pool.notes["judgements of -1 (pooled, not judged)"] == 1
+    assert pool.is_relevant(pool.topics[0]).tolist() == [False, False, True, False]
+
+
+@pytest.mark.parametrize(
+    ("of_runs", "judged", "says"),
+    [
+        ("0301", "301", r"the runs have '0301', the judgements '301'; they differ in leading zeros"),
+        ("301.1", "301", r"the runs have '301.1', the judgements '301'; they differ in what follows the first point"),
+        ("q301", "301", r"the runs have 'q301', the judgements '301'; they differ in letters before the number"),
+        ("x", "y", "are they of the same collection"),
+    ],
+)
+def test_topics_that_differ_in_form_are_named(of_runs: str, judged: str, says: str) -> None:
+    qrels = pl.DataFrame({"query": [judged], "document": ["a"], "grade": [1]})
+    with pytest.raises(BadInput, match=says):
+        make_pool(runs_of({of_runs: "a b"}), qrels)
+
+
+def test_ids_in_another_unicode_form_are_named() -> None:
+    qrels = pl.DataFrame({"query": ["7"], "document": ["cafe\u0301"], "grade": [1]})
+    with pytest.raises(BadInput, match=r"document 'caf\\xe9' of topic 7 is 'cafe\\u0301' in the judgements"):
+        make_pool(runs_of({"7": "caf\u00e9 b"}), qrels)

@@ -1,0 +1,166 @@
+"""Runs in the forms that users have: each is read as it is meant, or refused in one line."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import json
+import lzma
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from pooling.pool import make_pool
+from pooling.runs import Runs, read_runs
+from ranking.errors import BadInput
+
+RANKING = [("7", "d3", 2.5), ("7", "d1", 1.25), ("7", "d2", 0.5), ("8", "d2", 9.0), ("8", "d4", 3.0)]
+TREC = "".join(f"{query} Q0 {document} {rank} {score} sys\n" for rank, (query, document, score) in enumerate(RANKING))
+Written = Callable[..., str]
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Written:
+    def write(content: str | bytes, name: str = "sys", encoding: str = "utf-8") -> str:
+        (tmp_path / "runs").mkdir(exist_ok=True)
+        raw = content.encode(encoding) if isinstance(content, str) else content
+        (tmp_path / "runs" / name).write_bytes(raw)
+        return str(tmp_path / "runs")
+
+    return write
+
+
+def lists(runs: Runs) -> dict[str, list[str]]:
+    table = runs.table.sort("run", "topic", "place")
+    return {topic: table.filter(pl.col("topic") == topic)["document"].to_list() for topic in runs.topics}
+
+
+def zstd(content: bytes) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(sink, "zstd") as stream:
+        stream.write(content)
+    return bytes(sink.getvalue())
+
+
+MS_MARCO = "".join(f"{query}\t{document}\t{rank}\n" for rank, (query, document, _) in enumerate(RANKING, 1))
+FRAME = "qid,docid,docno,rank,score,query\n" + "".join(
+    f'{query},{number},{document},{number},{score},"one, two"\n'
+    for number, (query, document, score) in enumerate(RANKING)
+)
+NESTED = {query: {d: s for q, d, s in reversed(RANKING) if q == query} for query in ("7", "8")}
+FORMS = {
+    "TREC": TREC,
+    "tabs": TREC.replace(" ", "\t"),
+    "form feeds": TREC.replace(" ", "\f \v"),
+    "comments": f"# made by hand\n{TREC}# the end",
+    "text after the tag": TREC.replace(" sys", " sys and more"),
+    "ranks as floats": TREC.replace(" 1 1.25", " 1.0 1.25"),
+    "ranks as words": "".join(f"{q} Q0 {d} NA {s} sys\n" for q, d, s in RANKING),
+    "ranks all 0": "".join(f"{q} Q0 {d} 0 {s} sys\n" for q, d, s in reversed(RANKING)),
+    "MS MARCO": MS_MARCO,
+    "a table with commas": FRAME,
+    "a table with tabs": "topic\tdocno\tscore\n" + "".join(f"{q}\t{d}\t{s}\n" for q, d, s in RANKING),
+    "JSON": json.dumps(NESTED),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_is_read_as_the_same_ranking(written: Written, form: str) -> None:
+    runs = read_runs(written(FORMS[form]))
+    assert lists(runs) == {"7": ["d3", "d1", "d2"], "8": ["d2", "d4"]}
+    assert runs.names == ["sys"]
+    assert runs.notes["broken lines left out"] == 0
+    assert runs.notes["runs without scores (ordered by their ranks)"] == (form == "MS MARCO")
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-8-sig"])
+def test_wide_encodings_are_read_by_their_mark(written: Written, encoding: str) -> None:
+    text = TREC.replace("d1", "döc")
+    marked = text if encoding in ("utf-16", "utf-32", "utf-8-sig") else f"\ufeff{text}"
+    assert lists(read_runs(written(marked, encoding=encoding)))["7"] == ["d3", "döc", "d2"]
+
+
+@pytest.mark.parametrize(
+    ("suffix", "pack"), [("gz", gzip.compress), ("bz2", bz2.compress), ("xz", lzma.compress), ("zst", zstd)]
+)
+def test_compressed_runs_are_known_by_their_bytes(
+    written: Written, suffix: str, pack: Callable[[bytes], bytes]
+) -> None:
+    packed = pack(TREC.replace(" sys", "").replace("\n", " x\n").encode())
+    assert lists(read_runs(written(packed, "no suffix")))["8"] == ["d2", "d4"]
+    path = Path(written(packed[:-9], f"cut.{suffix}")) / f"cut.{suffix}"
+    with pytest.raises(BadInput, match=rf"cut\.{suffix}:?\d*: truncated or damaged"):
+        read_runs(str(path))
+    path.write_text(TREC)
+    with pytest.raises(BadInput, match=r"not a \w+ file"):
+        read_runs(str(path))
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        (
+            "7 Q0 doc 9 4 1.0 sys",
+            "sys:1: .* the last column is the number '1.0', and text follows: has an id a blank",
+        ),
+        ("7 Q0 d9 4 1,5 sys", r"sys:1: broken line: score '1,5' is not a number: write a point, not a comma"),
+        ("7 Q0 d9 4 nan sys", r"sys:1: broken line: score 'nan' is not a number"),
+        ("7 Q0 d9 4 1.0", r"sys:1: broken line: not 6 columns \(query, q0, document, rank, score, tag\)"),
+        ("7 Q0 d\x009 4 1.0 sys", "sys:1: broken line: a NUL character in an id"),
+    ],
+)
+def test_what_can_not_be_read_is_refused_with_its_line_or_counted(written: Written, line: str, says: str) -> None:
+    folder = written(f"{line}\n{TREC}")
+    with pytest.raises(BadInput, match=says):
+        read_runs(folder)
+    runs = read_runs(folder, strict=False)
+    assert lists(runs)["7"] == ["d3", "d1", "d2"]
+    assert runs.notes["broken lines left out"] == 1
+
+
+@pytest.mark.parametrize("content", ["{", '{"7": 5}', '{"7": {"d1": "high"}}'])
+def test_json_of_another_shape_is_refused(written: Written, content: str) -> None:
+    with pytest.raises(BadInput, match="sys"):
+        read_runs(written(content))
+
+
+def test_ranks_must_be_numbers_only_if_they_order_the_run(written: Written) -> None:
+    folder = written(FORMS["ranks as words"])
+    assert lists(read_runs(folder, order="file"))["8"] == ["d2", "d4"]
+    with pytest.raises(BadInput, match="sys:1: broken line: the rank is not a whole number"):
+        read_runs(folder, order="rank")
+    assert lists(read_runs(written("7 Q0 b 2.0 9 s\n7 Q0 a 1.0 1 s\n"), order="rank")) == {"7": ["a", "b"]}
+
+
+def test_ties_are_those_of_the_precision(written: Written) -> None:
+    folder = written("7 Q0 a 1 0.50000002 s\n7 Q0 b 2 0.50000001 s\n7 Q0 c 3 0.5 s\n")
+    assert lists(read_runs(folder)) == {"7": ["c", "b", "a"]}  # equal as float32: by document, descending
+    assert lists(read_runs(folder, precision="double")) == {"7": ["a", "b", "c"]}
+
+
+def test_an_empty_file_is_a_run_that_found_nothing(written: Written) -> None:
+    written(TREC)
+    for content, name in (("", "nothing"), ("\n \n", "blanks"), ("# no results\n", "comment")):
+        folder = written(content, name)
+    runs = read_runs(folder)
+    assert runs.names == ["blanks", "comment", "nothing", "sys"]
+    assert runs.notes["empty runs"] == 3
+    pool = make_pool(runs, None)
+    assert pool.topics[0].pool.lengths.tolist() == [0, 0, 0, 3]
+
+
+def test_files_that_are_no_runs_are_refused_or_left_out_and_counted(written: Written) -> None:
+    for name in ("README.md", "Thumbs.db", "LICENSE"):
+        folder = written(b"\xd0\xcf\x11\xe0 no run", name)
+    written(b"\x89PNG\r\n\x1a\n\xff\xfe", "figure.png")
+    written("# hidden", ".DS_Store")
+    written(TREC)
+    with pytest.raises(BadInput, match=r"LICENSE: is no run, by its name; .*strict=false"):
+        read_runs(folder)
+    runs = read_runs(folder, strict=False)
+    assert runs.names == ["sys"]
+    assert runs.notes["files left out that are no runs"] == 4
+    assert lists(read_runs([written("7 Q0 d 1 2 x\n", "README")][0] + "/README")) == {"7": ["d"]}  # named by the user
