@@ -31,7 +31,7 @@ PINS := $(if $(CONSTRAINTS),-c $(CONSTRAINTS))
 # uv where there is one, told of pip's further indexes; where it fails (it reads no pip.conf), pip.
 define install
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@echo "Installing pyrite[$(1)] into .venv: $(2)"
+	@echo "Installing pyrite-ir[$(1)] into .venv: $(2)"
 	@{ command -v uv >/dev/null && UV_EXTRA_INDEX_URL="$${UV_EXTRA_INDEX_URL:-$$PIP_EXTRA_INDEX_URL}" \
 	    uv pip install --quiet --python $(BIN)/python --index-strategy unsafe-best-match $(PINS) -e ".[$(1)]"; } \
 	|| $(BIN)/pip install --quiet $(PINS) -e ".[$(1)]"

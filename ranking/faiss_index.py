@@ -25,7 +25,7 @@ def import_faiss() -> Any:
     try:
         import faiss
     except ImportError:
-        raise BadInput("faiss is not installed", "index", "pip install 'pyrite[cpu]' or 'pyrite[gpu]'") from None
+        raise BadInput("faiss is not installed", "index", "pip install 'pyrite-ir[cpu]' or 'pyrite-ir[gpu]'") from None
     faiss.omp_set_num_threads(torch.get_num_threads())  # for the calling thread only, so each time
     return faiss
 

@@ -56,7 +56,7 @@ class Lora:
         try:
             from peft import LoraConfig, inject_adapter_in_model
         except ImportError:
-            raise BadInput("peft is not installed", "peft=lora", "pip install 'pyrite[peft]'") from None
+            raise BadInput("peft is not installed", "peft=lora", "pip install 'pyrite-ir[peft]'") from None
         towers = [module for module in ranker.modules() if isinstance(module, Pretrained)]
         learning = [tower for tower in towers if any(weight.requires_grad for weight in tower.parameters())]
         if not learning:

@@ -13,4 +13,4 @@ def missing_extra(error: ModuleNotFoundError) -> BadInput | None:
     module = (error.name or "").partition(".")[0]
     if module not in EXTRAS:
         return None
-    return BadInput(f"{module} is not installed", remedy=f"pip install 'pyrite[{EXTRAS[module]}]'")
+    return BadInput(f"{module} is not installed", remedy=f"pip install 'pyrite-ir[{EXTRAS[module]}]'")

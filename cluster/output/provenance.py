@@ -45,7 +45,7 @@ def _release() -> dict[str, str]:
     """Return what is known: an installed package has no commit."""
     found = {}
     with suppress(importlib.metadata.PackageNotFoundError):
-        found["version"] = importlib.metadata.version("pyrite")
+        found["version"] = importlib.metadata.version("pyrite-ir")
     if (ROOT / ".git").exists():
         with suppress(OSError, subprocess.SubprocessError):
             asked = ["git", "-C", str(ROOT), "rev-parse", "HEAD"]

@@ -85,7 +85,7 @@ def _package() -> Any:
     try:
         package = importlib.import_module("ir_datasets")
     except ImportError:
-        remedy = "install the extra: pip install 'pyrite[hub]'"
+        remedy = "install the extra: pip install 'pyrite-ir[hub]'"
         raise BadInput("the package ir_datasets is not installed", remedy=remedy) from None
     package.log.easy().logger().setLevel(logging.ERROR)  # errors are reported once, by us
     return package

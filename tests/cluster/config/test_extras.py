@@ -32,7 +32,7 @@ def test_what_to_install(verb: str, extra: str, tmp_path: Path) -> None:
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert ended.returncode == 2, ended.stdout + ended.stderr
-    assert f"pip install 'pyrite[{extra}]'" in ended.stderr.splitlines()[-1]
+    assert f"pip install 'pyrite-ir[{extra}]'" in ended.stderr.splitlines()[-1]
 
 
 def test_a_module_of_no_extra_is_an_error_like_any_other() -> None:
@@ -44,7 +44,7 @@ def test_the_extras_are_those_of_the_package() -> None:
         extras = tomllib.load(file)["project"]["optional-dependencies"]
     assert set(EXTRAS.values()) <= set(extras)
     assert {line.partition(">")[0] for line in extras["judge"]} == {m for m, of in EXTRAS.items() if of == "judge"}
-    assert f"pyrite[{','.join(sorted({*EXTRAS.values(), 'hub', 'peft', 'track'}))}]" in extras["dev"]
+    assert f"pyrite-ir[{','.join(sorted({*EXTRAS.values(), 'hub', 'peft', 'track'}))}]" in extras["dev"]
 
 
 def test_a_study_without_agents_needs_no_rllib_and_a_trial_nothing_that_makes_reports() -> None:

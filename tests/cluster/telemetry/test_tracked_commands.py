@@ -161,5 +161,5 @@ def test_a_package_that_is_missing_stops_a_command_before_it_starts(
     assert command(verb, *options, "track=wandb", f"out={tmp_path / 'out'}") == 2
     error = capsys.readouterr().err
     assert error.count("\n") == 1
-    assert "pip install 'pyrite[track]'" in error
+    assert "pip install 'pyrite-ir[track]'" in error
     assert not (tmp_path / "out").exists() or not list((tmp_path / "out").iterdir())

@@ -214,7 +214,7 @@ def test_tensorboard_is_among_them_in_any_case() -> None:
 def test_a_package_that_is_missing_is_said_with_its_remedy(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     (tracker,) = (each for each in (MLflow(), WandB()) if each.package == package)
-    with pytest.raises(BadInput, match=rf"{package} is not installed.*pip install 'pyrite\[track\]'"):
+    with pytest.raises(BadInput, match=rf"{package} is not installed.*pip install 'pyrite-ir\[track\]'"):
         tracker.check()
 
 

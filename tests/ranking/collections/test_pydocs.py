@@ -268,11 +268,11 @@ def install(tmp_path: Path) -> Install:
 
 def test_dependencies_are_followed_through_extras(install: Install) -> None:
     install(
-        "pyrite", "0.1", ["Alpha.One>=2", 'beta[fast]; extra == "hub"', "not-installed", 'pyrite[hub]; extra == "dev"']
+        "pyrite-ir", "0.1", ["Alpha.One>=2", 'beta[fast]; extra == "hub"', "not-installed", 'pyrite-ir[hub]; extra == "dev"']
     )
     install("alpha_one", "2.0", ["gamma (>=1)"])
     install("beta", "1.0", ['delta!=3; extra == "fast"', "alpha-one"])
-    install("gamma", "1.0", ["pyrite"])
+    install("gamma", "1.0", ["pyrite-ir"])
     install("delta", "1.0", [])
     site = install("unrelated", "1.0", ["gamma"])
     found = packages.dependencies(distributions(path=[str(site)]))
@@ -294,7 +294,7 @@ def test_the_project_file_is_asked_where_pyrite_is_not_installed(
     monkeypatch.setattr(packages, "PROJECT", tmp_path)
     assert packages.dependencies(distributions(path=[str(site)])) == {}
     (tmp_path / "pyproject.toml").write_text(
-        '[project]\nname = "pyrite"\ndependencies = ["alpha>=1"]\n[project.optional-dependencies]\nhub = ["beta"]\n'
+        '[project]\nname = "pyrite-ir"\ndependencies = ["alpha>=1"]\n[project.optional-dependencies]\nhub = ["beta"]\n'
     )
     assert list(packages.dependencies(distributions(path=[str(site)]))) == ["alpha", "beta"]
 
@@ -302,7 +302,7 @@ def test_the_project_file_is_asked_where_pyrite_is_not_installed(
 def test_pyrite_itself_knows_its_dependencies() -> None:
     found = packages.dependencies()
     assert {"torch", "numpy", "polars", "ray"} <= set(found)
-    assert "pyrite" not in found
+    assert "pyrite-ir" not in found
 
 
 def environment(monkeypatch: pytest.MonkeyPatch, site: Path) -> None:
@@ -315,7 +315,7 @@ def test_the_fingerprint_tells_environments_apart(
     install: Install, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fingerprint(where: str, alpha: str, requires: list[str], names: list[str]) -> str:
-        install("pyrite", "0.1", requires, where)
+        install("pyrite-ir", "0.1", requires, where)
         for name in names:
             site = install(name, alpha if name == "alpha" else "1.0", [], where)
         with monkeypatch.context() as patch:
