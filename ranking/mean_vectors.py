@@ -45,7 +45,8 @@ class MeanVectorIndex:
         try:
             import faiss
         except ImportError:
-            raise BadInput("faiss is not installed", place, "pip install 'pyrite-ir[cpu]' or 'pyrite-ir[gpu]'") from None
+            remedy = "pip install 'pyrite-ir[cpu]' or 'pyrite-ir[gpu]'"
+            raise BadInput("faiss is not installed", place, remedy) from None
         self.sources, self.place = sources, place
         self._index: Any = faiss.IndexFlatIP(sources.vectors.table.shape[1])
         self._index.add(mean_vectors(sources, sources.encoded.documents, place))

@@ -52,7 +52,9 @@ def tree(folder: Path) -> list[Source]:
     return modules
 
 
-def dependencies(installed: Iterable[Distribution] | None = None, project: str = "pyrite-ir") -> dict[str, Distribution]:
+def dependencies(
+    installed: Iterable[Distribution] | None = None, project: str = "pyrite-ir"
+) -> dict[str, Distribution]:
     """Return the installed distributions that a project needs, that those need, and so on.
 
     The requirements of an extra count if they are installed, for whatever reason.

@@ -267,9 +267,8 @@ def install(tmp_path: Path) -> Install:
 
 
 def test_dependencies_are_followed_through_extras(install: Install) -> None:
-    install(
-        "pyrite-ir", "0.1", ["Alpha.One>=2", 'beta[fast]; extra == "hub"', "not-installed", 'pyrite-ir[hub]; extra == "dev"']
-    )
+    requires = ["Alpha.One>=2", 'beta[fast]; extra == "hub"', "not-installed", 'pyrite-ir[hub]; extra == "dev"']
+    install("pyrite-ir", "0.1", requires)
     install("alpha_one", "2.0", ["gamma (>=1)"])
     install("beta", "1.0", ['delta!=3; extra == "fast"', "alpha-one"])
     install("gamma", "1.0", ["pyrite-ir"])
