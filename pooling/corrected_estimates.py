@@ -49,7 +49,7 @@ def corrected(
         sample: the documents that people judged.
         relevant: bool [documents]; values of documents not judged are ignored.
         relevant_from: lowest grade that counts as relevant.
-        trust: λ (`trust_in`).
+        trust: λ (`trusts_in`).
     """
     machine = verdicts(pool, relevant_from)
     judged = sample.weights > 0
@@ -63,25 +63,27 @@ def corrected(
     )
 
 
-def trust_in(
+def trusts_in(
     pools: Sequence[TopicPool], samples: Sequence[Sample], relevant: Sequence[NDArray[np.bool_]], relevant_from: int
-) -> float:
-    """Return the λ with which the estimates over all topics vary least, from 0 to 1.
+) -> list[float]:
+    """Return for each topic the λ with which the estimates over all other topics vary least, from 0 to 1.
 
     That is the covariance of verdicts and judgements divided by the variance of verdicts, under the design
-    (Angelopoulos, Duchi and Zrnic 2023, "PPI++: efficient prediction-powered inference"). One λ for all topics:
-    estimated from a topic's few judgements it would follow their chance.
+    (Angelopoulos, Duchi and Zrnic 2023, "PPI++: efficient prediction-powered inference"). A topic's λ is estimated
+    without its judgements (cross-fitting): estimated with them, it would follow their chance, and bias the estimate.
 
     Args:
         pools, samples, relevant, relevant_from: one per topic, see `corrected`.
     """
-    shared = topic = 0.0
-    for pool, sample, known in zip(pools, samples, relevant, strict=True):
+    shared, of_verdicts = np.zeros(len(pools)), np.zeros(len(pools))
+    for number, (pool, sample, known) in enumerate(zip(pools, samples, relevant, strict=True)):
         design, judged = design_of(pool, sample), sample.weights > 0
         machine = np.where(judged, verdicts(pool, relevant_from), 0.0)
-        shared += sampling_covariance(design, np.where(judged, known, False).astype(np.float64), machine)
-        topic += sampling_covariance(design, machine, machine)
-    return float(np.clip(shared / topic, 0.0, 1.0)) if topic > 0 else 0.0
+        shared[number] = sampling_covariance(design, np.where(judged, known, False).astype(np.float64), machine)
+        of_verdicts[number] = sampling_covariance(design, machine, machine)
+    others, of_others = shared.sum() - shared, of_verdicts.sum() - of_verdicts
+    usable = of_others > 1e-9 * max(float(np.abs(of_verdicts).max(initial=0.0)), 1e-300)
+    return np.where(usable, np.clip(others / np.where(usable, of_others, 1.0), 0.0, 1.0), 0.0).tolist()  # type: ignore[no-any-return]
 
 
 def verdicts(pool: TopicPool, relevant_from: int) -> NDArray[np.float64]:

@@ -96,7 +96,8 @@ def relevant_interval(
 
     That of Korn and Graubard (1998, "Confidence intervals for proportions with small expected number of positive
     counts"): Clopper and Pearson's for as many draws as would have this variance, fewer if strata are many. So it does
-    not vanish if the sample found nothing, and is never below what was found nor above what is left.
+    not vanish if the sample found nothing, and is never below what was found nor above what is left. For a single topic
+    with draws that depended on the former ones there are at most as many as the weights are worth (Kish).
 
     Args:
         samples: the topics' samples.
@@ -122,10 +123,11 @@ def relevant_interval(
     share = float(np.clip((estimate - certain) / rest, 0.0, 1.0))
     kish = every.sum() ** 2 / (every**2).sum() / max(1.0 - len(every) / rest, 1e-9)
     draws = share * (1 - share) * rest**2 / variance if variance > 0 and 0 < share < 1 else kish
+    if len(samples) == 1 and len(samples[0].drawn):  # a topic's few draws tell little of their own variance
+        draws = min(draws, kish)
     free = max(len(every) - strata, 1)
-    tail = (
-        1 - CONFIDENCE
-    ) / 2  # quantiles as in scipy.stats' t and beta, which spend far more time on checks and broadcasting
+    tail = (1 - CONFIDENCE) / 2
+    # Quantiles as in scipy.stats' t and beta, which spend far more time on checks and broadcasting.
     draws *= float(stdtrit(max(len(every) - 1, 1), 1 - tail) / stdtrit(free, 1 - tail)) ** 2
     hits = share * draws
     low = float(betaincinv(hits, draws - hits + 1, tail)) if hits > 0 else 0.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -14,6 +15,9 @@ from pooling.correlation import kendall_tau
 from pooling.estimates import CUTOFF, TopicEstimates, estimate, relevant_interval
 from pooling.mean_estimates import mean_average_precision, mean_precision
 from pooling.pool import Pool, Topic
+
+if TYPE_CHECKING:
+    from pooling.corrected_estimates import Corrected
 
 
 def estimation(adjudicator: Sampled, pool: Pool, seed: int, budgets: Sequence[int]) -> pl.DataFrame:
@@ -69,29 +73,38 @@ def _truth(topic: Topic, relevant: NDArray[np.bool_]) -> TopicEstimates:
 
 
 def _by_machine(pool: Pool, samples: Sequence[Sample]) -> dict[str, float | None]:
-    """Estimate from the machine's grades, corrected by the sample."""
-    from pooling.corrected_estimates import corrected, sampled_kappa, trust_in
+    """Estimate from the machine's grades, corrected by the sample; without them where they would widen an interval."""
+    from pooling.corrected_estimates import corrected, sampled_kappa, trusts_in
 
     count, least = len(pool.topics), pool.relevant_from
     pools, relevant = [topic.pool for topic in pool.topics], [pool.is_relevant(topic) for topic in pool.topics]
-    trust = trust_in(pools, samples, relevant, least)
-    corrections = [
-        corrected(topic_pool, sample, known, least, trust)
-        for topic_pool, sample, known in zip(pools, samples, relevant, strict=True)
-    ]
+    trusts = trusts_in(pools, samples, relevant, least)
+
+    def estimates(trusts: Sequence[float]) -> list[Corrected]:
+        return [
+            corrected(topic_pool, sample, known, least, trust)
+            for topic_pool, sample, known, trust in zip(pools, samples, relevant, trusts, strict=True)
+        ]
+
+    def interval(estimated: Sequence[Corrected], of: slice = slice(None)) -> tuple[float, float]:
+        total, variance = (sum(getattr(each, key) for each in estimated[of]) for key in ("relevant", "variance"))
+        return relevant_interval(samples[of], relevant[of], total, variance)
+
+    with_machine, without = estimates(trusts), estimates([0.0] * count)
     covered = []
-    for correction, sample, known in zip(corrections, samples, relevant, strict=True):
-        low, high = relevant_interval([sample], [known], correction.relevant, correction.variance)
+    for number, known in enumerate(relevant):
+        of = slice(number, number + 1)
+        low, high = min(interval(with_machine, of), interval(without, of), key=lambda ends: ends[1] - ends[0])
         covered.append(low - 1e-9 <= known.sum() <= high + 1e-9)
-    total = sum(correction.relevant for correction in corrections)
-    low, high = relevant_interval(samples, relevant, total, sum(correction.variance for correction in corrections))
+    chosen = min(with_machine, without, key=lambda estimated: np.subtract(*interval(estimated)[::-1]))
+    low, high = interval(chosen)
     return {
-        "machine": sum(correction.machine for correction in corrections) / count,
-        "corrected": total / count,
+        "machine": sum(estimated.machine for estimated in chosen) / count,
+        "corrected": sum(estimated.relevant for estimated in chosen) / count,
         "corrected_low": low / count,
         "corrected_high": high / count,
         "corrected_topics_covered": float(np.mean(covered)),
-        "trust": trust,
+        "trust": float(np.mean([estimated.trust for estimated in chosen])),
         "kappa": sampled_kappa(pools, samples, relevant, least),
     }
 

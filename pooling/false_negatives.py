@@ -69,7 +69,8 @@ def rate(exposures: NDArray[np.float64], inclusion: NDArray[np.float64], relevan
     """Estimate the share of relevant documents among those that one policy was shown, by Horvitz and Thompson.
 
     The interval is Clopper and Pearson's for as many draws as would have the estimate's variance (Korn and Graubard
-    1998); if nothing relevant was found, for as many as the weights are worth (Kish).
+    1998), but at most as many as the weights are worth (Kish): the few relevant documents found may have small weights
+    by chance.
 
     Args:
         exposures: float64 [negatives], how often it showed each.
@@ -87,7 +88,7 @@ def rate(exposures: NDArray[np.float64], inclusion: NDArray[np.float64], relevan
     if not missing.any() and len(weights) == int((exposures > 0).sum()):
         return Rate(share, share, share, len(weights))
     kish = weights.sum() ** 2 / (weights**2).sum()
-    draws = share * (1 - share) / variance if variance > 0 and 0 < share < 1 else kish
+    draws = min(share * (1 - share) / variance, kish) if variance > 0 and 0 < share < 1 else kish
     tail, hits = (1 - CONFIDENCE) / 2, share * draws
     low = float(beta.ppf(tail, hits, draws - hits + 1)) if hits > 0 else 0.0
     high = float(beta.ppf(1 - tail, hits + 1, draws - hits)) if hits < draws else 1.0

@@ -21,7 +21,7 @@ def cohen_kappa(counts: Mapping[tuple[int, int], int]) -> float | None:
 
     Returns:
         1 for full agreement, 0 for chance; None without documents, or if both gave the same grade to all: chance
-            explains that completely.
+        explains that completely.
     """
     if len({grade for pair in counts for grade in pair}) < 2:
         return None

@@ -8,7 +8,7 @@ import pytest
 
 from pooling.adjudicators.sampled import CERTAIN, Sample
 from pooling.adjudicators.stratified_sampling import StratifiedSampling
-from pooling.corrected_estimates import corrected, sampled_kappa, trust_in, verdicts
+from pooling.corrected_estimates import corrected, sampled_kappa, trusts_in, verdicts
 from pooling.estimation import estimation
 from pooling.pool import Pool, with_machine
 
@@ -22,6 +22,14 @@ def with_noise(pool: Pool, wrong: float, seed: int = 0) -> Pool:
         for document, grade in zip(topic.documents, topic.grades, strict=True)
     ]
     return with_machine(pool, pl.DataFrame(rows, ["query", "document", "grade"], orient="row"))
+
+
+def sample_of(size: int, rng: np.random.Generator) -> Sample:
+    """A third of a pool, drawn uniformly."""
+    drawn = rng.permutation(size)[: size // 3]
+    weights, strata = np.zeros(size), np.full(size, CERTAIN, np.int32)
+    weights[drawn], strata[drawn] = size / len(drawn), 0
+    return Sample(weights, strata)
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +77,27 @@ def test_a_machine_that_says_nothing_is_not_trusted(pool: Pool) -> None:
     pools = [topic.pool for topic in with_noise(pool, 0.5).topics]
     every = [Sample(np.ones(each.size), np.full(each.size, CERTAIN, np.int32)) for each in pools]
     relevant = [pool.is_relevant(topic) for topic in pool.topics]
-    assert trust_in(pools, every, relevant, 1) == 0  # nothing was drawn, so nothing is to be gained
+    assert trusts_in(pools, every, relevant, 1) == [0] * len(pools)  # nothing was drawn, so there is nothing to gain
+
+
+def test_a_topic_does_not_decide_how_far_its_machine_is_trusted(pool: Pool) -> None:
+    topics = with_noise(pool, 0.1).topics
+    pools, relevant = [topic.pool for topic in topics], [pool.is_relevant(topic) for topic in topics]
+    rng = np.random.default_rng(3)
+    samples = [sample_of(topic.pool.size, rng) for topic in topics]
+    before = trusts_in(pools, samples, relevant, 1)
+    after = trusts_in(pools, samples, [~relevant[0], *relevant[1:]], 1)
+    assert before[0] == after[0] > 0
+    assert all(one != other for one, other in zip(before[1:], after[1:], strict=True))
+    assert trusts_in(pools[:1], samples[:1], relevant[:1], 1) == [0]  # no other topic to learn from
+
+
+def test_the_machine_never_widens_an_interval(pool: Pool) -> None:
+    method = StratifiedSampling(bounds=[2, 5], rates=[4, 2, 1])
+    rows = pl.concat(estimation(method, with_noise(pool, 0.4, seed), seed, [8, 20]) for seed in range(20))
+    width, plain = (rows[f"{name}_high"] - rows[f"{name}_low"] for name in ("corrected", "relevant"))
+    assert (width <= plain + 1e-9).all()
+    assert (width < plain).any()
 
 
 def test_kappa_weighs_by_what_a_document_stands_for(pool: Pool) -> None:
