@@ -1,0 +1,159 @@
+"""Describes a study with objects: data, rankers, ways of choosing negatives, seeds.
+
+>>> import pyrite
+>>> from pyrite import BM25, InBatch, Static
+>>> study = pyrite.Study(
+...     pyrite.Collection.pydocs(),
+...     rankers=[Static()],
+...     negatives={"in-batch": InBatch(), "+1 BM25": InBatch() + BM25(1)},
+...     seeds=3, baseline="in-batch", scale="tiny",
+... )
+>>> print(study.command)  # doctest: +ELLIPSIS
+pyrite study collection=pydocs scale=tiny seeds=3 'methods={...}' baseline=in-batch
+
+`study.run()` runs it, here or on a Ray cluster, and returns the same result as the command.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from rich.console import Console
+
+from pyrite.data import Collection
+from pyrite.negatives import as_negatives
+from pyrite.parts import Part, override, written
+from pyrite.results import StudyResult
+from pyrite.running import run
+from ranking.errors import BadInput
+
+
+@dataclass(frozen=True)
+class Ray:
+    """Runs a study on a Ray cluster.
+
+    Args:
+        address: the address of the cluster, as `head:6379` or `auto`. None starts a local Ray.
+    """
+
+    address: str | None = None
+
+
+class Study:
+    """A comparison of ways of choosing negatives over rankers and seeds.
+
+    Arguments that are left out keep the defaults of `pyrite study`. The same study from the command line is
+    `study.command`, and has the same runs with the same numbers.
+
+    Args:
+        data: the collection.
+        negatives: what is compared, by the label that tables show: a function (`BM25(1)`), a sum of functions
+            (`InBatch() + BM25(1)`), a policy (`Schedule(Random(), BM25())`), or a class of your own.
+        rankers: the rankers, each with all of the negatives; a ranker class of your own is one too. None trains
+            `Static()`.
+        objective: the training objective.
+        seeds: the number of seeds, or the seeds themselves.
+        baseline: the label of the method that the others are compared with.
+        measure: the measure that validates, stops and leads the tables, as `nDCG@10`.
+        search: what rankers rank in evaluation: `all` passages, BM25's candidates, or random ones; several as a list.
+        scale: `tiny`, `small`, `medium` or `full`.
+        out: the folder or URI of the results. None makes a new folder under `outputs/`.
+        options: further overrides of runs or of the study, by key, as `{"training.max_epochs": 3}`.
+
+    Raises:
+        BadInput: if an argument is not one that the command line would take.
+    """
+
+    def __init__(
+        self,
+        data: Collection,
+        negatives: Mapping[str, object],
+        rankers: Sequence[object] = (),
+        *,
+        objective: object = None,
+        seeds: int | Sequence[int] | None = None,
+        baseline: str | None = None,
+        measure: str | None = None,
+        search: str | Sequence[str] | None = None,
+        scale: Literal["tiny", "small", "medium", "full"] | None = None,
+        out: str | os.PathLike[str] | None = None,
+        options: Mapping[str, object] | None = None,
+    ) -> None:
+        if not negatives:
+            raise BadInput("a study needs negatives to compare", remedy="give negatives={'in-batch': InBatch(), …}")
+        if baseline is not None and baseline not in negatives:
+            raise BadInput(f"no negatives are called {baseline!r}", "baseline", f"choose one of {', '.join(negatives)}")
+        self.out = None if out is None else os.fspath(out)
+        self._overrides = [*data.overrides()]
+        if scale is not None:
+            self._overrides += override("scale", scale)
+        if objective is not None:
+            self._overrides += Part.of("objective", objective).overrides()
+        if isinstance(seeds, int):
+            self._overrides += override("seeds", seeds)
+        elif seeds is not None:
+            self._overrides.append(f"seed={','.join(map(str, seeds))}")
+        if measure is not None:
+            self._overrides += [*override("measures", [measure]), *override("validation.measure", measure)]
+        if search is not None:
+            named = [search] if isinstance(search, str) else list(search)
+            self._overrides += override("origin", ["full" if name == "all" else name for name in named])
+        for key, value in (options or {}).items():
+            self._overrides += override(key, value)
+        self._overrides.append(f"methods={written(self._methods(negatives, rankers))}")
+        if baseline is not None:
+            self._overrides.append(f"baseline={written(baseline)}")
+
+    @staticmethod
+    def _methods(negatives: Mapping[str, object], rankers: Sequence[object]) -> dict[str, object]:
+        """Return the overrides of each method by its label; of several rankers, one line per ranker."""
+        lines = {label: as_negatives(chosen).overrides() for label, chosen in negatives.items()}
+        chosen = [Part.of("ranker", ranker).overrides() for ranker in rankers]
+        if len(chosen) < 2:
+            return {repr(label): [*(chosen[0] if chosen else []), *line] for label, line in lines.items()}
+        return {repr(label): [[*ranker, *line] for ranker in chosen] for label, line in lines.items()}
+
+    def overrides(self) -> list[str]:
+        """Return the overrides of the command line."""
+        return [*self._overrides, *([] if self.out is None else override("out", self.out))]
+
+    @property
+    def command(self) -> str:
+        """The command that runs the same study."""
+        return shlex.join(["pyrite", "study", *self.overrides()])
+
+    def run(self, on: Ray | None = None, *, console: Console | None = None) -> StudyResult:
+        """Run the study, or what is left of it if it was run before, and return its result.
+
+        Args:
+            on: the cluster to run on. None runs here, with a local Ray if that is quicker.
+            console: receives progress and the table. None prints to the terminal or notebook.
+        """
+        chosen = [] if on is None else [f"address={written(on.address or 'auto')}", "local=false"]
+        shown = console or Console(highlight=False)
+        folder, failed = run("study", [*self.overrides(), *chosen], None, shown)
+        self.out = folder
+        return StudyResult(folder, failed)
+
+    def more_seeds(self, count: int, *, console: Console | None = None) -> StudyResult:
+        """Add seeds to a study that was run, and run them.
+
+        Args:
+            count: the number of seeds to add.
+            console: receives progress and the table. None prints to the terminal or notebook.
+
+        Raises:
+            BadInput: if the study was not run yet.
+        """
+        if self.out is None:
+            raise BadInput("the study was not run yet", remedy="call run() first")
+        seeds = StudyResult(self.out).trials["seed"].n_unique() + count
+        shown = console or Console(highlight=False)
+        return StudyResult(*run("study", [f"seeds={seeds}"], self.out, shown))
+
+    def __repr__(self) -> str:
+        return f"Study({self.command})"

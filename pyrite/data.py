@@ -1,0 +1,114 @@
+"""Describes a collection for a study, a mining or a training, and counts what is in it.
+
+>>> from pyrite import Collection
+>>> Collection.from_beir("data/scifact").overrides()
+['collection=beir', 'collection.path=data/scifact']
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from pyrite.parts import Part
+
+
+class Collection(Part):
+    """Documents, queries and judgements, read when they are needed.
+
+    Use one of the constructors `from_pairs`, `from_beir`, `from_trec`, `from_msmarco`, `from_ir_datasets` and `pydocs`.
+    Their options are those of the reader (`pyrite options collection=NAME`).
+    """
+
+    group: ClassVar[str] = "collection"
+
+    @classmethod
+    def from_pairs(cls, path: str | os.PathLike[str], **options: Any) -> Collection:
+        """Return pairs, triplets or tuples of a query, its positive and its negatives (CSV, JSON lines, Parquet).
+
+        Args:
+            path: a file or a folder.
+            options: options of the reader, as `query="question"`.
+        """
+        return Pairs(path=os.fspath(path), **options)
+
+    @classmethod
+    def from_beir(cls, path: str | os.PathLike[str], **options: Any) -> Collection:
+        """Return a folder in BEIR's format."""
+        return Beir(path=os.fspath(path), **options)
+
+    @classmethod
+    def from_trec(cls, path: str | os.PathLike[str], **options: Any) -> Collection:
+        """Return TREC documents, topics and qrels."""
+        return Trec(path=os.fspath(path), **options)
+
+    @classmethod
+    def from_msmarco(cls, path: str | os.PathLike[str], **options: Any) -> Collection:
+        """Return MS MARCO's files."""
+        return MsMarco(path=os.fspath(path), **options)
+
+    @classmethod
+    def from_ir_datasets(cls, ids: str | Mapping[str, str], **options: Any) -> Collection:
+        """Return a dataset of ir_datasets.
+
+        Args:
+            ids: its id, or one id per split.
+            options: options of the reader.
+        """
+        return IrDatasets(ids=ids if isinstance(ids, str) else dict(ids), **options)
+
+    @classmethod
+    def pydocs(cls, **options: Any) -> Collection:
+        """Return the documentation of the installed packages."""
+        return Pydocs(**options)
+
+    def counts(self) -> dict[str, int]:
+        """Read the collection and return its numbers of documents, queries, judgements, and queries per split.
+
+        Raises:
+            BadInput: if it can't be read.
+        """
+        from cluster.config.compose import compose
+        from cluster.runs.artifacts import Artifacts
+
+        collection = Artifacts().collection(compose(self.overrides()))
+        splits = collection.queries["split"].drop_nulls().value_counts(sort=True).rows()
+        numbers = {"documents": len(collection.documents), "queries": len(collection.queries)}
+        return numbers | {"judgements": len(collection.judgements)} | {str(split): count for split, count in splits}
+
+
+class Pairs(Collection):
+    """See `Collection.from_pairs`."""
+
+    name = "pairs"
+
+
+class Beir(Collection):
+    """See `Collection.from_beir`."""
+
+    name = "beir"
+
+
+class Trec(Collection):
+    """See `Collection.from_trec`."""
+
+    name = "trec"
+
+
+class MsMarco(Collection):
+    """See `Collection.from_msmarco`."""
+
+    name = "msmarco"
+
+
+class IrDatasets(Collection):
+    """See `Collection.from_ir_datasets`."""
+
+    name = "ir_datasets"
+
+
+class Pydocs(Collection):
+    """See `Collection.pydocs`."""
+
+    name = "pydocs"

@@ -1,0 +1,345 @@
+"""Describes where negatives come from: retrieval functions with their numbers, selectors and policies.
+
+>>> from pyrite import BM25, InBatch, Random, Schedule
+>>> InBatch() + BM25(1)
+InBatch() + BM25(1)
+>>> Schedule(Random(), BM25(depth=50), epochs=3).overrides()[:3]
+['policy=schedule', 'function=[random,bm25]', 'function.bm25.depth=50']
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyrite.parts import Part, written
+from ranking.errors import BadInput
+from sampling.retrieval.function import RetrievalFunction
+
+
+class Negatives:
+    """Retrieval functions that supply a query's negatives together.
+
+    Args:
+        functions: the functions; a `RetrievalFunction` of your own is one too.
+        policy: the policy that chooses among them. None takes the number of each function from every query.
+    """
+
+    def __init__(self, *functions: object, policy: Part | None = None) -> None:
+        self.functions = [Function.wrap(function) for function in functions]
+        self.policy = policy
+        if not self.functions:
+            raise BadInput("negatives need a retrieval function", remedy="give one, as InBatch() or BM25(1)")
+        names = [function.label for function in self.functions]
+        for name in names:
+            if names.count(name) > 1:
+                raise BadInput(f"two functions are called {name}", remedy="give one of them a name, as BM25(1, name='deep')")
+
+    def __add__(self, other: object) -> Negatives:
+        more = other.functions if isinstance(other, Negatives) else [Function.wrap(other)]
+        return Negatives(*self.functions, *more, policy=self.policy)
+
+    def overrides(self) -> list[str]:
+        """Return the overrides of one method of a study."""
+        named = [function for function in self.functions if function.target is None]
+        texts = self.policy.overrides() if self.policy else ["policy=fixed"]
+        texts.insert(1, f"function=[{','.join(function.choice for function in named)}]")
+        settings = [text for function in self.functions for text in function.own_settings()]
+        counts = [f"negatives.{each.label}={each.count}" for each in self.functions if each.count is not None]
+        picks: list[str] = []
+        if len(self.functions) == 1 and self.functions[0].pick is not None:
+            picks = self.functions[0].pick.overrides()
+        else:
+            picks = ["selector=uniform"]
+            for function in self.functions:
+                if function.pick is not None:
+                    picks += function.pick.overrides(f"selector.{function.label}")
+        return [*texts[:2], *settings, *texts[2:], *counts, *picks]
+
+    def __repr__(self) -> str:
+        functions = " + ".join(map(repr, self.functions))
+        return f"{self.policy!r} over {functions}" if self.policy else functions
+
+
+class Function(Part):
+    """A retrieval function.
+
+    Args:
+        count: how many negatives it supplies to each query. None takes `sampling.negatives`, or all that the batch has
+            for `InBatch`.
+        pick: what picks the negatives from its candidates: a selector, or a `Selector` of your own. None picks at
+            random.
+        name: the name of the function in tables, if it is used twice.
+        options: options of the function (`pyrite options function=NAME`).
+    """
+
+    group = "function"
+
+    def __init__(self, count: int | None = None, *, pick: object = None, name: str | None = None, **options: Any) -> None:
+        super().__init__(**options)
+        if count is not None and (isinstance(count, bool) or not isinstance(count, int) or count < 0):
+            raise BadInput(f"{type(self).__name__}: count is {count!r}", remedy="choose a whole number from 0 up")
+        self.count, self.label = count, name or self.name
+        self.pick = None if pick is None else Part.of("selector", pick)
+
+    @classmethod
+    def wrap(cls, thing: object) -> Function:
+        """Return a function as it is, or one for a `RetrievalFunction` of the user's own."""
+        if isinstance(thing, Function):
+            return thing
+        own = thing if isinstance(thing, type) else type(thing)
+        if not issubclass(own, RetrievalFunction):
+            raise BadInput(f"{thing!r} is no retrieval function", remedy="give one, as BM25(1), or a RetrievalFunction")
+        custom = Part.of("function", thing)
+        function = Function.__new__(Function)
+        function.options, function.target = custom.options, custom.target
+        function.count, function.pick, function.label = None, None, own.__name__.lower()
+        return function
+
+    @property
+    def choice(self) -> str:
+        """The function as an entry of `function=[…]`."""
+        return self.name if self.label == self.name else f"{self.name}@{self.label}"
+
+    def own_settings(self) -> list[str]:
+        """Return the overrides of the function's options."""
+        if self.target is None:
+            return self.settings(f"function.{self.label}")
+        options = [f"+function.{self.label}.{key}={written(value)}" for key, value in self.options.items()]
+        return [f"+function.{self.label}._target_={self.target}", *options]
+
+    def overrides(self, at: str | None = None) -> list[str]:
+        return Negatives(self).overrides()
+
+    def __add__(self, other: object) -> Negatives:
+        return Negatives(self) + other
+
+    def __repr__(self) -> str:
+        own = [] if self.count is None else [str(self.count)]
+        own += [f"{key}={value!r}" for key, value in self.options.items()]
+        own += [] if self.pick is None else [f"pick={self.pick!r}"]
+        return f"{type(self).__name__ if self.target is None else self.target.rpartition('.')[2]}({', '.join(own)})"
+
+
+class Policy(Part):
+    """A policy over retrieval functions.
+
+    Args:
+        functions: the functions it chooses among, easy to hard for a schedule.
+        options: options of the policy (`pyrite options policy=NAME`).
+    """
+
+    group = "policy"
+
+    def __init__(self, *functions: object, **options: Any) -> None:
+        super().__init__(**options)
+        self.negatives = Negatives(*functions, policy=_Chosen(self))
+
+    def overrides(self, at: str | None = None) -> list[str]:
+        return self.negatives.overrides()
+
+    def __repr__(self) -> str:
+        given = [repr(function) for function in self.negatives.functions]
+        given += [f"{key}={value!r}" for key, value in self.options.items()]
+        return f"{type(self).__name__}({', '.join(given)})"
+
+
+class _Chosen(Part):
+    """The choice of a policy and its options, without its functions."""
+
+    group = "policy"
+
+    def __init__(self, policy: Policy) -> None:
+        self.policy = policy
+        self.options = policy.options
+
+    def overrides(self, at: str | None = None) -> list[str]:
+        return [f"policy={self.policy.name}", *self.settings("policy")]
+
+
+def as_negatives(thing: object) -> Negatives:
+    """Return negatives of anything that can stand for them: a function, a sum, a policy, a class of the user's own."""
+    if isinstance(thing, Negatives):
+        return thing
+    if isinstance(thing, Policy):
+        return thing.negatives
+    return Negatives(thing)
+
+
+class Random(Function):
+    """Documents from the whole collection, at random.
+
+    >>> Random(2)
+    Random(2)
+    """
+
+    name = "random"
+
+
+class BM25(Function):
+    """The documents that BM25 ranks first.
+
+    >>> BM25(1, k1=1.2)
+    BM25(1, k1=1.2)
+    """
+
+    name = "bm25"
+
+
+class InBatch(Function):
+    """The positives of the other queries of the batch.
+
+    >>> InBatch(hard=True)
+    InBatch(hard=True)
+    """
+
+    name = "in_batch"
+
+
+class Dense(Function):
+    """The nearest documents by the vectors of the ranker in training.
+
+    >>> Dense(1, refresh={'mode': 'lagged', 'every': 100})
+    Dense(1, refresh={'mode': 'lagged', 'every': 100})
+    """
+
+    name = "dense"
+
+
+class Embedding(Function):
+    """The nearest documents by the vectors of a fixed bi-encoder.
+
+    >>> Embedding(1, checkpoint='models/minilm')
+    Embedding(1, checkpoint='models/minilm')
+    """
+
+    name = "embedding"
+
+
+class TfIdf(Function):
+    """The nearest documents by tf-idf-weighted mean word vectors.
+
+    >>> TfIdf(1)
+    TfIdf(1)
+    """
+
+    name = "tfidf"
+
+
+class Memory(Function):
+    """Documents of the previous batches.
+
+    >>> Memory(512)
+    Memory(512)
+    """
+
+    name = "memory"
+
+
+class Judged(Function):
+    """Documents judged not relevant.
+
+    >>> Judged(1)
+    Judged(1)
+    """
+
+    name = "judged"
+
+
+class Given(Function):
+    """The negatives that came with the pairs.
+
+    >>> Given(1)
+    Given(1)
+    """
+
+    name = "given"
+
+
+class RunFile(Function):
+    """The documents of a TREC run.
+
+    >>> RunFile(1, path='hdct.run')
+    RunFile(1, path='hdct.run')
+    """
+
+    name = "run_file"
+
+
+class SameSubcategory(Function):
+    """Documents of the query's subcategory.
+
+    >>> SameSubcategory(1)
+    SameSubcategory(1)
+    """
+
+    name = "subcategory"
+
+
+class SameCategory(Function):
+    """Documents of the query's category, outside its subcategory.
+
+    >>> SameCategory(1)
+    SameCategory(1)
+    """
+
+    name = "category"
+
+
+class OtherCategory(Function):
+    """Documents outside the query's category.
+
+    >>> OtherCategory(1)
+    OtherCategory(1)
+    """
+
+    name = "outside"
+
+
+class RandomPolicy(Policy):
+    """Chooses a function at random for each batch.
+
+    >>> RandomPolicy(BM25(), Random())
+    RandomPolicy(BM25(), Random())
+    """
+
+    name = "random"
+
+
+class Mixture(Policy):
+    """Chooses functions with weights, per batch, query or negative.
+
+    >>> Mixture(Random(), BM25(), weights=[0.2, 0.8])
+    Mixture(Random(), BM25(), weights=[0.2, 0.8])
+    """
+
+    name = "mixture"
+
+
+class Schedule(Policy):
+    """Chooses the last function more and more often.
+
+    >>> Schedule(Random(), BM25(), epochs=2)
+    Schedule(Random(), BM25(), epochs=2)
+    """
+
+    name = "schedule"
+
+
+class Curriculum(Policy):
+    """Chooses the function from which the ranker learns most (Graves et al. 2017).
+
+    >>> Curriculum(Random(), BM25())
+    Curriculum(Random(), BM25())
+    """
+
+    name = "curriculum"
+
+
+class Refined(Policy):
+    """Divides the negatives among categories (Saeidi et al. 2017).
+
+    >>> Refined(SameSubcategory(), SameCategory(), OtherCategory())
+    Refined(SameSubcategory(), SameCategory(), OtherCategory())
+    """
+
+    name = "refined"

@@ -1,0 +1,91 @@
+"""Names the training objectives. `pyrite options objective=NAME` lists the options of each."""
+
+from __future__ import annotations
+
+from pyrite.parts import Part
+
+
+class Objective(Part):
+    """Base of the training objectives."""
+
+    group = "objective"
+
+
+class Softmax(Objective):
+    """The likelihood of the positive in a softmax.
+
+    >>> Softmax()
+    Softmax()
+    """
+
+    name = "softmax"
+
+
+class Contrastive(Objective):
+    """InfoNCE; several relevant documents each against the negatives.
+
+    >>> Contrastive(temperature=0.05)
+    Contrastive(temperature=0.05)
+    """
+
+    name = "contrastive"
+
+
+class Hinge(Objective):
+    """A margin between the positive and each negative.
+
+    >>> Hinge(margin=1.0)
+    Hinge(margin=1.0)
+    """
+
+    name = "hinge"
+
+
+class RankNet(Objective):
+    """Pairwise logistic loss (Burges et al. 2005).
+
+    >>> RankNet()
+    RankNet()
+    """
+
+    name = "ranknet"
+
+
+class LambdaRank(Objective):
+    """Pairs weighted by their effect on nDCG (Wang et al. 2018).
+
+    >>> LambdaRank(cutoff=10)
+    LambdaRank(cutoff=10)
+    """
+
+    name = "lambdarank"
+
+
+class ListNet(Objective):
+    """Cross-entropy between distributions of grades and scores (Cao et al. 2007).
+
+    >>> ListNet()
+    ListNet()
+    """
+
+    name = "listnet"
+
+
+class MarginMSE(Objective):
+    """The teacher's margins (Hofstätter et al. 2020).
+
+    >>> MarginMSE()
+    MarginMSE()
+    """
+
+    name = "margin_mse"
+
+
+class SIR(Objective):
+    """SIR V4: all levels of compressed candidates (Pu et al. 2021).
+
+    >>> SIR(levels=[48, 16])
+    SIR(levels=[48, 16])
+    """
+
+    name = "sir_v4"

@@ -1,0 +1,101 @@
+"""Names the selectors, which pick negatives from a function's candidates. `pyrite options selector=NAME` lists the options of each."""
+
+from __future__ import annotations
+
+from pyrite.parts import Part
+
+
+class Selector(Part):
+    """Base of the selectors."""
+
+    group = "selector"
+
+
+class Uniform(Selector):
+    """Any candidates, at random.
+
+    >>> Uniform()
+    Uniform()
+    """
+
+    name = "uniform"
+
+
+class Top(Selector):
+    """The first candidates of the list.
+
+    >>> Top()
+    Top()
+    """
+
+    name = "top"
+
+
+class Window(Selector):
+    """Candidates between two ranks of the list.
+
+    >>> Window(first=5, last=50)
+    Window(first=5, last=50)
+    """
+
+    name = "window"
+
+
+class Dynamic(Selector):
+    """Candidates by the ranker's score, with probability falling as λ^rank (Zhang et al. 2013).
+
+    >>> Dynamic(lam=0.0, candidates=64)
+    Dynamic(lam=0.0, candidates=64)
+    """
+
+    name = "dynamic"
+
+
+class SimANS(Selector):
+    """Candidates that score about as high as the positive (Zhou et al. 2022).
+
+    >>> SimANS(a=2.0)
+    SimANS(a=2.0)
+    """
+
+    name = "simans"
+
+
+class ErrorReduction(Selector):
+    """Candidates by expected error reduction (Roy and McCallum 2001).
+
+    >>> ErrorReduction(candidates=8)
+    ErrorReduction(candidates=8)
+    """
+
+    name = "error_reduction"
+
+
+class MarginBalanced(Selector):
+    """Candidates with balanced margins of a teacher (Hofstätter et al. 2021).
+
+    >>> MarginBalanced(bins=5)
+    MarginBalanced(bins=5)
+    """
+
+    name = "margin_balanced"
+
+
+class Adversarial(Selector):
+    """Candidates that a generator expects to deceive the ranker (Wang et al. 2017).
+
+    >>> Adversarial(candidates=8)
+    Adversarial(candidates=8)
+    """
+
+    name = "adversarial"
+
+
+class Shared(Selector):
+    """The same documents for all queries of a batch.
+
+    >>> Shared()
+    Shared()
+    """
+
+    name = "shared"
