@@ -27,7 +27,7 @@ from rich.console import Console
 from pyrite.data import Collection
 from pyrite.negatives import as_negatives
 from pyrite.parts import Part, override, written
-from pyrite.results import StudyResult
+from pyrite.results import Study as StudyResult
 from pyrite.running import run
 from ranking.errors import BadInput
 
@@ -114,8 +114,8 @@ class Study:
         lines = {label: as_negatives(chosen).overrides() for label, chosen in negatives.items()}
         chosen = [Part.of("ranker", ranker).overrides() for ranker in rankers]
         if len(chosen) < 2:
-            return {repr(label): [*(chosen[0] if chosen else []), *line] for label, line in lines.items()}
-        return {repr(label): [[*ranker, *line] for ranker in chosen] for label, line in lines.items()}
+            return {label: [*(chosen[0] if chosen else []), *line] for label, line in lines.items()}
+        return {label: [[*ranker, *line] for ranker in chosen] for label, line in lines.items()}
 
     def overrides(self) -> list[str]:
         """Return the overrides of the command line."""

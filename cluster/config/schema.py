@@ -207,6 +207,7 @@ class StudyConfig(Config):
 
     experiment: ExperimentConfig
     data: str = "data"
+    methods: dict[str | int | float | bool, list[str] | list[list[str]]] | None = None
     seeds: Count | None
     samples: Count
     search: Literal["random", "optuna"]

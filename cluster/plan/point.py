@@ -47,11 +47,13 @@ class Point:
         overrides: Hydra overrides, no two with the same key.
         intervals: the intervals by key.
         swept: the keys that the study varies, at this point or another.
+        label: what the user calls the method; None without a label.
     """
 
     overrides: tuple[str, ...]
     intervals: tuple[tuple[str, Interval], ...]
     swept: tuple[str, ...] = ()
+    label: str | None = None
 
     def at(self, shares: Sequence[float]) -> tuple[str, ...]:
         """Return the values of the intervals at these shares, as overrides."""

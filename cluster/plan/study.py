@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cluster.output.storage import Storage
-from cluster.plan.sweep import Planned, Point, draws, given_seeds, identity, key_of, plan, points
+from cluster.plan.sweep import Planned, Point, draws, given_seeds, identity, key_of, labelled_points, plan, points
 from ranking.errors import BadInput
 
 
@@ -49,11 +49,11 @@ class StudyPlan:
 
     def points(self) -> list[Point]:
         """Return the points; each runs with every seed."""
-        return points(
-            self.scaled.get("methods") or self.design["methods"],
-            [*self.design.get("overrides", []), *self.scaled.get("overrides", [])],
-            [text for text in self.arguments if key_of(text) != "seed"],
-        )
+        common = [*self.design.get("overrides", []), *self.scaled.get("overrides", [])]
+        given = [text for text in self.arguments if key_of(text) != "seed"]
+        if self.options.get("methods"):
+            return labelled_points(self.options["methods"], common, given)
+        return points(self.scaled.get("methods") or self.design["methods"], common, given)
 
     @property
     def scaled(self) -> dict[str, Any]:

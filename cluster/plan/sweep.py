@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -103,6 +103,34 @@ def _refuse_lost_sweeps(given: Sequence[str]) -> None:
             first = named.split(",")[0]
             remedy = f"to compare all, give {group}={first} {key}={','.join([*parts, override.value()])}"
             raise BadInput(f"replaces the class of each of {group}={named}", f"{key}={override.value()}", remedy)
+
+
+def labelled_points(
+    methods: Mapping[Any, Sequence[str] | Sequence[Sequence[str]]], common: Sequence[str], given: Sequence[str]
+) -> list[Point]:
+    """Return the points of methods that the user labels.
+
+    Args:
+        methods: by label, the overrides of one method, or several lines of them.
+        common: overrides of all methods.
+        given: the user's other overrides.
+
+    Raises:
+        BadInput: if an override is malformed, a method sweeps over several values, or two methods are the same.
+    """
+    lines = {str(label): [line] if line and isinstance(line[0], str) else line for label, line in methods.items()}
+    labels: dict[Any, str] = {}
+    for label, alternatives in lines.items():
+        for line in alternatives:
+            for text in line:  # type: ignore[union-attr]
+                if _parse(str(text)).is_sweep_override():
+                    raise BadInput(f"{text!r} sweeps", f"methods.{label}", "give each value a method with its own label")
+            for point in points([list(map(str, line))], common, given):  # type: ignore[arg-type]
+                key = (frozenset(point.overrides), point.intervals)
+                if labels.setdefault(key, label) != label:
+                    raise BadInput(f"{label!r} is the same as {labels[key]!r}", "methods", "leave one of them out")
+    every = points([list(map(str, line)) for each in lines.values() for line in each], common, given)  # type: ignore[arg-type]
+    return [replace(point, label=labels[frozenset(point.overrides), point.intervals]) for point in every]
 
 
 def _compares_functions(given: Sequence[str]) -> bool:
@@ -329,6 +357,8 @@ def _planned(overrides: tuple[str, ...], point: Point, config: dict[str, Any]) -
     choices = config[CHOICES]
     values = {key_of(text): text.split("=", 1)[1] for text in overrides if "=" in text}
     swept = tuple((key, values[key]) for key in point.swept if key in values and key not in (*METHOD, "seed"))
+    if point.label is not None:
+        swept = (*swept, ("label", point.label))
     parts = [choices["ranker"], choices["policy"], function_name(config), choices["selector"], f"s{config['seed']}"]
     # The name of a file, whatever the options are.
     method = re.sub(r"[^\w+.-]", "_", "-".join(map(str, parts)))[:100]
