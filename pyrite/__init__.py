@@ -1,21 +1,69 @@
 """Runs studies, trainings, learnings, minings and pooling studies from Python, and reads their results.
 
->>> import pyrite
->>> study = pyrite.study(["scale=tiny", "seeds=2", "function=random,bm25"])
->>> study.summary, study.trials, study.report
+Describe a study with objects (`Study`), or run a verb with the overrides of its command line (`study`, `train`,
+`learn`, `mine`, `pool`, `rank`):
 
-Overrides are those of the command line. `StudyResult(FOLDER)` reads the results in a folder again.
+>>> import pyrite
+>>> from pyrite import BM25, InBatch, Static
+>>> study = pyrite.Study(
+...     pyrite.Collection.pydocs(), {"in-batch": InBatch(), "+1 BM25": InBatch() + BM25(1)}, [Static()], scale="tiny"
+... )
+>>> same = "pyrite study collection=pydocs scale=tiny"
+>>> study.command.startswith(same)
+True
+
+`StudyResult(FOLDER)` reads the results in a folder again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rich.console import Console
 
 from cluster.config.aliases import named_checkpoint
 from cluster.plan.sweep import key_of
+from pyrite.comparison import Ray, Study
+from pyrite.data import Collection
+from pyrite.guard import Guard
+from pyrite.negatives import (
+    BM25,
+    Curriculum,
+    Dense,
+    Embedding,
+    Function,
+    Given,
+    InBatch,
+    Judged,
+    Memory,
+    Mixture,
+    Negatives,
+    OtherCategory,
+    Policy,
+    Random,
+    RandomPolicy,
+    Refined,
+    RunFile,
+    SameCategory,
+    SameSubcategory,
+    Schedule,
+    TfIdf,
+    as_negatives,
+)
+from pyrite.objectives import SIR, Contrastive, Hinge, LambdaRank, ListNet, MarginMSE, Objective, RankNet, Softmax
+from pyrite.parts import Part, override, written
+from pyrite.rankers import (
+    DSSM,
+    BiEncoder,
+    CrossEncoder,
+    Decoder,
+    FeedForward,
+    LateInteraction,
+    MatchPyramid,
+    Ranker,
+    Static,
+)
 from pyrite.results import (
     LearningResult,
     MiningResult,
@@ -26,17 +74,83 @@ from pyrite.results import (
     TrainingResult,
 )
 from pyrite.running import run
+from pyrite.selectors import (
+    Adversarial,
+    Dynamic,
+    ErrorReduction,
+    MarginBalanced,
+    Selector,
+    Shared,
+    SimANS,
+    Top,
+    Uniform,
+    Window,
+)
 from ranking.errors import BadInput
 
 __all__ = [
+    "BM25",
+    "DSSM",
+    "SIR",
+    "Adversarial",
     "BadInput",
+    "BiEncoder",
+    "Collection",
+    "Contrastive",
+    "CrossEncoder",
+    "Curriculum",
+    "Decoder",
+    "Dense",
+    "Dynamic",
+    "Embedding",
+    "ErrorReduction",
+    "FeedForward",
+    "Function",
+    "Given",
+    "Guard",
+    "Hinge",
+    "InBatch",
+    "Judged",
+    "LambdaRank",
+    "LateInteraction",
     "LearningResult",
+    "ListNet",
+    "MarginBalanced",
+    "MarginMSE",
+    "MatchPyramid",
+    "Memory",
     "MiningResult",
+    "Mixture",
+    "Negatives",
+    "Objective",
+    "OtherCategory",
+    "Part",
+    "Policy",
     "PoolResult",
+    "Random",
+    "RandomPolicy",
+    "RankNet",
+    "Ranker",
+    "Ray",
+    "Refined",
     "ReportedResult",
     "Result",
+    "RunFile",
+    "SameCategory",
+    "SameSubcategory",
+    "Schedule",
+    "Selector",
+    "Shared",
+    "SimANS",
+    "Softmax",
+    "Static",
+    "Study",
     "StudyResult",
+    "TfIdf",
+    "Top",
     "TrainingResult",
+    "Uniform",
+    "Window",
     "learn",
     "mine",
     "pool",
@@ -46,7 +160,6 @@ __all__ = [
 ]
 
 _RENAMED = {
-    "Study": "StudyResult",
     "Training": "TrainingResult",
     "Learning": "LearningResult",
     "Mining": "MiningResult",
@@ -102,8 +215,40 @@ def learn(
     return LearningResult(*run("learn", overrides, resume, console))
 
 
-def mine(overrides: Iterable[str] = (), *, resume: str | None = None, console: Console | None = None) -> MiningResult:
-    """Mine negatives into a data set, as `pyrite mine` does. For the arguments see `pyrite.study`."""
+def mine(
+    data: Collection | Iterable[str] = (),
+    negatives: object = None,
+    *,
+    guard: Guard | None = None,
+    ranker: str | None = None,
+    options: Mapping[str, object] | None = None,
+    resume: str | None = None,
+    console: Console | None = None,
+) -> MiningResult:
+    """Mine negatives into a data set, as `pyrite mine` does.
+
+    Args:
+        data: the collection, or the overrides of the command line instead of all other arguments.
+        negatives: the functions that supply them, as `BM25(5)`.
+        guard: what is left out as probably relevant.
+        ranker: a trained run or a checkpoint that scores; required by `Dense` and by selectors that use scores.
+        options: further overrides by key, as `{"rows": "triplets"}`.
+        resume: the folder of a mining to resume; None starts a new one.
+        console: receives progress and the table. None shows nothing.
+
+    Raises:
+        BadInput: if an option or an input is wrong.
+    """
+    if not isinstance(data, Collection):
+        return MiningResult(*run("mine", data, resume, console))
+    chosen = as_negatives(negatives if negatives is not None else BM25())
+    counts = [function.count for function in chosen.functions]
+    overrides = [*data.overrides(), *chosen.overrides(), *(guard.overrides() if guard else [])]
+    if len(counts) == 1 and counts[0] is not None:  # `count` is the number of negatives of a single function
+        overrides = [text for text in overrides if not text.startswith("negatives.")] + [f"count={counts[0]}"]
+    if ranker is not None:
+        overrides.append(f"checkpoint={written(ranker)}")
+    overrides += [text for key, value in (options or {}).items() for text in override(key, value)]
     return MiningResult(*run("mine", overrides, resume, console))
 
 

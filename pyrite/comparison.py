@@ -9,7 +9,7 @@
 ...     seeds=3, baseline="in-batch", scale="tiny",
 ... )
 >>> print(study.command)  # doctest: +ELLIPSIS
-pyrite study collection=pydocs scale=tiny seeds=3 'methods={...}' baseline=in-batch
+pyrite study collection=pydocs scale=tiny seeds=3 'methods=[{label:in-batch,...}]' baseline=in-batch
 
 `study.run()` runs it, here or on a Ray cluster, and returns the same result as the command.
 """
@@ -27,7 +27,7 @@ from rich.console import Console
 from pyrite.data import Collection
 from pyrite.negatives import as_negatives
 from pyrite.parts import Part, override, written
-from pyrite.results import Study as StudyResult
+from pyrite.results import StudyResult
 from pyrite.running import run
 from ranking.errors import BadInput
 
@@ -109,13 +109,14 @@ class Study:
             self._overrides.append(f"baseline={written(baseline)}")
 
     @staticmethod
-    def _methods(negatives: Mapping[str, object], rankers: Sequence[object]) -> dict[str, object]:
-        """Return the overrides of each method by its label; of several rankers, one line per ranker."""
+    def _methods(negatives: Mapping[str, object], rankers: Sequence[object]) -> list[dict[str, object]]:
+        """Return the label and the overrides of each method; with several rankers, one line per ranker."""
         lines = {label: as_negatives(chosen).overrides() for label, chosen in negatives.items()}
         chosen = [Part.of("ranker", ranker).overrides() for ranker in rankers]
         if len(chosen) < 2:
-            return {label: [*(chosen[0] if chosen else []), *line] for label, line in lines.items()}
-        return {label: [[*ranker, *line] for ranker in chosen] for label, line in lines.items()}
+            alone = chosen[0] if chosen else []
+            return [{"label": label, "overrides": [*alone, *line]} for label, line in lines.items()]
+        return [{"label": label, "overrides": [[*ranker, *line] for ranker in chosen]} for label, line in lines.items()]
 
     def overrides(self) -> list[str]:
         """Return the overrides of the command line."""

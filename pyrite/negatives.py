@@ -13,7 +13,6 @@ from typing import Any
 
 from pyrite.parts import Part, written
 from ranking.errors import BadInput
-from sampling.retrieval.function import RetrievalFunction
 
 
 class Negatives:
@@ -32,7 +31,9 @@ class Negatives:
         names = [function.label for function in self.functions]
         for name in names:
             if names.count(name) > 1:
-                raise BadInput(f"two functions are called {name}", remedy="give one of them a name, as BM25(1, name='deep')")
+                raise BadInput(
+                    f"two functions are called {name}", remedy="give one of them a name, as BM25(1, name='deep')"
+                )
 
     def __add__(self, other: object) -> Negatives:
         more = other.functions if isinstance(other, Negatives) else [Function.wrap(other)]
@@ -74,7 +75,9 @@ class Function(Part):
 
     group = "function"
 
-    def __init__(self, count: int | None = None, *, pick: object = None, name: str | None = None, **options: Any) -> None:
+    def __init__(
+        self, count: int | None = None, *, pick: object = None, name: str | None = None, **options: Any
+    ) -> None:
         super().__init__(**options)
         if count is not None and (isinstance(count, bool) or not isinstance(count, int) or count < 0):
             raise BadInput(f"{type(self).__name__}: count is {count!r}", remedy="choose a whole number from 0 up")
@@ -86,6 +89,8 @@ class Function(Part):
         """Return a function as it is, or one for a `RetrievalFunction` of the user's own."""
         if isinstance(thing, Function):
             return thing
+        from sampling.retrieval.function import RetrievalFunction
+
         own = thing if isinstance(thing, type) else type(thing)
         if not issubclass(own, RetrievalFunction):
             raise BadInput(f"{thing!r} is no retrieval function", remedy="give one, as BM25(1), or a RetrievalFunction")

@@ -158,7 +158,7 @@ def written(value: Any) -> str:
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, Mapping):
-        return "{" + ",".join(f"{written_key(str(key))}:{written(inner)}" for key, inner in value.items()) + "}"
+        return "{" + ",".join(f"{key}:{written(inner)}" for key, inner in value.items()) + "}"
     if isinstance(value, Sequence) and not isinstance(value, str):
         return "[" + ",".join(map(written, value)) + "]"
     if isinstance(value, int | float):
@@ -167,14 +167,3 @@ def written(value: Any) -> str:
     if PLAIN.fullmatch(text) and text.lower() not in WORDS:
         return text
     return '"' + re.sub(r'(\\*)"', r'\1\1\\"', text) + ("\\" if text.endswith("\\") else "") + '"'
-
-
-def written_key(key: str) -> str:
-    """Return the key of a mapping as Hydra's grammar writes it.
-
-    Raises:
-        BadInput: if it has quotes, which Hydra's keys can't have.
-    """
-    if "'" in key or '"' in key or key != key.strip() or not key:
-        raise BadInput(f"{key!r} can't be a label", remedy="choose one without quotes or blanks around it")
-    return re.sub(r"([\\()\[\]{}:=,])", r"\\\1", key)

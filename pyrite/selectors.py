@@ -1,4 +1,4 @@
-"""Names the selectors, which pick negatives from a function's candidates. `pyrite options selector=NAME` lists the options of each."""
+"""Names the selectors, which pick negatives from candidates. `pyrite options selector=NAME` lists their options."""
 
 from __future__ import annotations
 

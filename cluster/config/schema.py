@@ -202,12 +202,19 @@ class ExperimentConfig(Config):
     published: PublishedConfig | None = None
 
 
+class MethodConfig(Config):
+    """A method of a study that the user labels."""
+
+    label: Annotated[str, Field(min_length=1)]
+    overrides: list[str] | list[list[str]]
+
+
 class StudyConfig(Config):
     """conf/study.yaml."""
 
     experiment: ExperimentConfig
     data: str = "data"
-    methods: dict[str | int | float | bool, list[str] | list[list[str]]] | None = None
+    methods: list[MethodConfig] | None = None
     seeds: Count | None
     samples: Count
     search: Literal["random", "optuna"]

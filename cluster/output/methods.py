@@ -27,6 +27,8 @@ EMBEDDINGS = "embeddings"
 """Value of the candidates column for figures of the embeddings."""
 AGENTS = ("policy.agent", "selector.agent")
 """Keys whose values are the seeds with which agents were learned."""
+LABEL = "label"
+"""The swept key of methods that the user labels; the label is then the method's name."""
 MOST_VALUES = 8
 """A number that was swept over more values is no factor, unless the user names it."""
 RESERVED = {
@@ -78,7 +80,12 @@ def factors(trials: pl.DataFrame) -> list[str]:
     objectives = trials.group_by("ranker").agg(pl.col("objective").drop_nulls().n_unique())["objective"]
     if (objectives > 1).any():
         names.add("objective")
-    return sorted(key for key in names if key.split(".")[0] != "collection")
+    names = {key for key in names if key.split(".")[0] != "collection"}
+    if LABEL in names:
+        labels = pairs.filter(key=LABEL).select("run", label="value")
+        values = pairs.join(labels, on="run").group_by("key", "label").agg(pl.col("value").n_unique())
+        return [LABEL, *sorted(names & set(values.filter(pl.col("value") > 1)["key"]))]
+    return sorted(names)
 
 
 def with_factors(trials: pl.DataFrame, requested: Sequence[str] | None) -> pl.DataFrame:
@@ -158,10 +165,16 @@ def with_methods(trials: pl.DataFrame) -> pl.DataFrame:
         frame = frame.join(values, on="run", how="left", maintain_order="left")
     policy, function = pl.col("policy"), pl.col("function")
     source = pl.when(policy == "fixed").then(function).otherwise(pl.format("{}({})", policy, function))
-    parts = [source, pl.col("selector")]
+    parts = [pl.col(LABEL)] if LABEL in keys else [source, pl.col("selector")]
     last = ""
     for key in keys:
+<<<<<<< HEAD
         value = pl.col(column_of(key))  # null if the run has no such key
+=======
+        if key == LABEL:
+            continue
+        value = pl.col(column_of(key))  # null where the run has no such key
+>>>>>>> d586485 (Describe studies and minings with objects; label the methods of a study)
         labels = _labels(key, frame[column_of(key)].drop_nulls().unique().sort().to_list())
         label = value.replace_strict(labels, return_dtype=pl.String)
         if last and key.startswith(f"{last}."):  # an option of the previous part

@@ -105,32 +105,34 @@ def _refuse_lost_sweeps(given: Sequence[str]) -> None:
             raise BadInput(f"replaces the class of each of {group}={named}", f"{key}={override.value()}", remedy)
 
 
-def labelled_points(
-    methods: Mapping[Any, Sequence[str] | Sequence[Sequence[str]]], common: Sequence[str], given: Sequence[str]
-) -> list[Point]:
+def labelled_points(methods: Sequence[Mapping[str, Any]], common: Sequence[str], given: Sequence[str]) -> list[Point]:
     """Return the points of methods that the user labels.
 
     Args:
-        methods: by label, the overrides of one method, or several lines of them.
+        methods: `label` and `overrides` of each method; `overrides` are one line, or a list of lines.
         common: overrides of all methods.
         given: the user's other overrides.
 
     Raises:
         BadInput: if an override is malformed, a method sweeps over several values, or two methods are the same.
     """
-    lines = {str(label): [line] if line and isinstance(line[0], str) else line for label, line in methods.items()}
     labels: dict[Any, str] = {}
-    for label, alternatives in lines.items():
-        for line in alternatives:
-            for text in line:  # type: ignore[union-attr]
-                if _parse(str(text)).is_sweep_override():
-                    raise BadInput(f"{text!r} sweeps", f"methods.{label}", "give each value a method with its own label")
-            for point in points([list(map(str, line))], common, given):  # type: ignore[arg-type]
-                key = (frozenset(point.overrides), point.intervals)
-                if labels.setdefault(key, label) != label:
-                    raise BadInput(f"{label!r} is the same as {labels[key]!r}", "methods", "leave one of them out")
-    every = points([list(map(str, line)) for each in lines.values() for line in each], common, given)  # type: ignore[arg-type]
-    return [replace(point, label=labels[frozenset(point.overrides), point.intervals]) for point in every]
+    every: list[list[str]] = []
+    for method in methods:
+        label, line = method["label"], method["overrides"]
+        lines = line if line and isinstance(line[0], list | tuple) else [line]
+        for text in itertools.chain(*lines):
+            if _parse(text).is_sweep_override():
+                raise BadInput(f"{text!r} sweeps", f"methods: {label}", "give each value a method with its own label")
+        for point in points(lines, common, given):
+            known = labels.setdefault((frozenset(point.overrides), point.intervals), label)
+            if known != label:
+                raise BadInput(f"{label!r} is the same as {known!r}", "methods", "leave one of them out")
+        every += lines
+    return [
+        replace(point, label=labels[frozenset(point.overrides), point.intervals])
+        for point in points(every, common, given)
+    ]
 
 
 def _compares_functions(given: Sequence[str]) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from cluster.output.methods import column_of, is_learned
+from cluster.output.methods import LABEL, column_of, is_learned
 from cluster.statistics.paired import MeasuredRun, are_means, differences, units
 from ranking.errors import BadInput
 from ranking.evaluation.significance import effect_size, holm, kolmogorov_smirnov, paired_t_test, sign_test, t_test
@@ -147,7 +147,7 @@ def named_baseline(methods: pl.DataFrame, baseline: str) -> tuple[str, set[str]]
 
     Args:
         methods: one row per ranker and method: method, ranker, policy, function, selector and swept names.
-        baseline: key=value pairs that only one method has, as "policy=fixed function=bm25 selector=uniform".
+        baseline: the label of a method, or key=value pairs that only one method has, as "policy=fixed function=bm25".
 
     Returns:
         The method, and the rankers to compare with it: all that have it, unless `ranker=…` names one.
@@ -160,7 +160,10 @@ def named_baseline(methods: pl.DataFrame, baseline: str) -> tuple[str, set[str]]
     lines = [" ".join(f"{key}={value}" for key, value in row.items() if value != "-") for row in known]
     remedy = "choose from: " + "; ".join(lines)
     matching = methods
-    for part in baseline.split():
+    labelled = LABEL in columns and baseline in set(methods[LABEL])
+    if labelled:
+        matching = methods.filter(pl.col(LABEL) == baseline)
+    for part in [] if labelled else baseline.split():
         key, _, value = part.partition("=")
         column = column_of(key) if column_of(key) in columns else key
         if column not in columns:

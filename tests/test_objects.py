@@ -1,0 +1,162 @@
+"""Studies and minings described with objects compose the configuration of the command line."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+import pyrite
+from cluster.config.compose import compose
+from cluster.plan.sweep import identity
+from pyrite import BM25, Guard, InBatch, Random, RandomPolicy, Schedule, SimANS, Static
+from pyrite.parts import Part, constructor_arguments, written
+from ranking.errors import BadInput
+from sampling.retrieval.function import CandidateBatch, RetrievalFunction
+from sampling.selection.selector import Selector
+
+MODULES = ["", "comparison", "data", "guard", "negatives", "objectives", "parts", "rankers", "selectors"]
+
+
+class Bottom(Selector):
+    """A selector of the user's own."""
+
+    def __init__(self, candidates: int = 8) -> None:
+        self.candidates = candidates
+
+    def select(self, batch, function, count, training, rng):  # type: ignore[no-untyped-def]
+        return function.sample(batch, count, rng)
+
+
+class Forgetful(Selector):
+    """A selector that does not keep its argument."""
+
+    def __init__(self, candidates: int = 8) -> None:
+        self.kept = candidates
+
+    def select(self, batch, function, count, training, rng):  # type: ignore[no-untyped-def]
+        return function.sample(batch, count, rng)
+
+
+class Nearby(RetrievalFunction):
+    """A retrieval function of the user's own: the next documents of the collection."""
+
+    def __init__(self, reach: int = 5) -> None:
+        self.reach = reach
+
+    def prepare(self, encoded, lists):  # type: ignore[no-untyped-def]
+        self.size = len(encoded.documents)
+
+    def sample(self, batch, count, rng):  # type: ignore[no-untyped-def]
+        documents = (batch.positives[:, None] + 1 + np.arange(count)) % self.size
+        return CandidateBatch(documents, np.full(documents.shape, np.nan, np.float32))
+
+    top = sample
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_examples_in_docstrings_run(module: str) -> None:
+    loaded = importlib.import_module(f"pyrite.{module}".rstrip("."))
+    names = vars(pyrite) | vars(loaded)
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
+    for test in doctest.DocTestFinder().find(loaded, globs=dict(names)):
+        runner.run(test)
+    assert runner.summarize(verbose=False).failed == 0
+
+
+@pytest.mark.parametrize(
+    ("negatives", "line"),
+    [
+        (InBatch(), "policy=fixed function=in_batch selector=uniform"),
+        (
+            BM25(k1=1.2, pick=SimANS(a=2.0)),
+            "policy=fixed function=bm25 function.bm25.k1=1.2 selector=simans selector.a=2.0",
+        ),
+        (
+            InBatch(hard=True) + BM25(2, pick=pyrite.Window(last=20)),
+            "policy=fixed function=[in_batch,bm25] function.in_batch.hard=true negatives.bm25=2 selector=uniform "
+            "selector.bm25=window selector.bm25.last=20",
+        ),
+        (
+            Schedule(Random(), BM25(depth=50), epochs=3),
+            "policy=schedule policy.epochs=3 function=[random,bm25] function.bm25.depth=50 selector=uniform",
+        ),
+        (RandomPolicy(BM25(), Random()), "policy=random function=[bm25,random] selector=uniform"),
+        (
+            BM25(name="plain") + BM25(stemming=None, name="unstemmed"),
+            "policy=fixed function=[bm25@plain,bm25@unstemmed] function.unstemmed.stemming=null selector=uniform",
+        ),
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_negatives_are_the_same_run_as_on_the_command_line(negatives: pyrite.Negatives | Part, line: str) -> None:
+    from_objects = compose(["ranker=static", *negatives.overrides()])
+    assert identity(from_objects) == identity(compose(["ranker=static", *line.split()]))
+
+
+def test_an_object_of_the_users_own_brings_its_arguments() -> None:
+    line = (InBatch() + BM25(1, pick=Bottom(candidates=3))).overrides()
+    node = compose(["ranker=static", *line])["selectors"]["bm25"]
+    assert node == {"_target_": f"{__name__}.Bottom", "candidates": 3}
+    function = compose(["ranker=static", *pyrite.Negatives(InBatch(), Nearby(reach=7)).overrides()])["function"]
+    assert function["nearby"] == {"_target_": f"{__name__}.Nearby", "reach": 7}
+    assert constructor_arguments(Bottom(candidates=4)) == {"candidates": 4}
+    with pytest.raises(BadInput, match=r"does not keep its argument candidates; set self.candidates = candidates"):
+        BM25(1, pick=Forgetful())
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: SimANS(a=-1), "a is -1"),
+        (lambda: BM25(depht=5), "BM25 has no option depht; choose one of depth"),
+        (lambda: BM25(-1), "count is -1"),
+        (lambda: BM25() + BM25(), "two functions are called bm25"),
+        (lambda: BM25(pick=Static()), "is a ranker, not a selector"),
+        (lambda: InBatch() + 3, "3 is no retrieval function"),
+        (lambda: Guard(relativ=0.1), "Guard has no option relativ"),
+        (lambda: Static("paper", preset="small"), "was given preset twice"),
+        (lambda: pyrite.Study(pyrite.Collection.pydocs(), {}), "needs negatives"),
+        (lambda: pyrite.Study(pyrite.Collection.pydocs(), {"a": BM25()}, baseline="b"), "no negatives are called 'b'"),
+    ],
+)
+def test_a_wrong_argument_is_refused_at_construction(build, message: str) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(BadInput) as error:
+        build()
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "text", ["a b", "it's", 'say "x"', "back\\slash", "ends\\", 'q\\"', "a=b,c", "[x]", "1", "null", "é", ""]
+)
+def test_a_text_is_written_as_hydra_reads_it(text: str) -> None:
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+
+    value = OverridesParser.create().parse_override(f"key={written(text)}").value()
+    assert getattr(value, "text", value) == text
+
+
+def test_a_study_of_objects_leaves_what_its_command_leaves(base: list[str], tmp_path: Path) -> None:
+    data = pyrite.Collection.from_beir(base[1].partition("=")[2])
+    others = {key: yaml.safe_load(value) for key, _, value in (text.partition("=") for text in base[2:])}
+    study = pyrite.Study(
+        data,
+        {"in-batch": InBatch(), "+1 BM25": InBatch() + BM25(1)},
+        [Static()],
+        seeds=2,
+        baseline="in-batch",
+        out=tmp_path / "objects",
+        options={**others, "local": True, "dashboard": False, "track": []},
+    )
+    result = study.run()
+    assert result.failed == 0
+    assert set(result.summary["method"]) >= {"in-batch", "+1 BM25"}
+    command = [*shlex.split(study.command)[2:]]
+    again = pyrite.study([text for text in command if not text.startswith("out=")] + [f"out={tmp_path / 'command'}"])
+    assert (tmp_path / "objects" / "summary.csv").read_text() == (tmp_path / "command" / "summary.csv").read_text()
+    assert sorted(again.trials["run"]) == sorted(result.trials["run"])
