@@ -168,13 +168,9 @@ def with_methods(trials: pl.DataFrame) -> pl.DataFrame:
     parts = [pl.col(LABEL)] if LABEL in keys else [source, pl.col("selector")]
     last = ""
     for key in keys:
-<<<<<<< HEAD
-        value = pl.col(column_of(key))  # null if the run has no such key
-=======
         if key == LABEL:
             continue
-        value = pl.col(column_of(key))  # null where the run has no such key
->>>>>>> d586485 (Describe studies and minings with objects; label the methods of a study)
+        value = pl.col(column_of(key))  # null if the run has no such key
         labels = _labels(key, frame[column_of(key)].drop_nulls().unique().sort().to_list())
         label = value.replace_strict(labels, return_dtype=pl.String)
         if last and key.startswith(f"{last}."):  # an option of the previous part
