@@ -83,7 +83,7 @@ def trusts_in(
         of_verdicts[number] = sampling_covariance(design, machine, machine)
     others, of_others = shared.sum() - shared, of_verdicts.sum() - of_verdicts
     usable = of_others > 1e-9 * max(float(np.abs(of_verdicts).max(initial=0.0)), 1e-300)
-    return np.where(usable, np.clip(others / np.where(usable, of_others, 1.0), 0.0, 1.0), 0.0).tolist()  # type: ignore[no-any-return]
+    return np.where(usable, np.clip(others / np.where(usable, of_others, 1.0), 0.0, 1.0), 0.0).tolist()
 
 
 def verdicts(pool: TopicPool, relevant_from: int) -> NDArray[np.float64]:

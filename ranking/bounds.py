@@ -64,8 +64,8 @@ def checked(target: T) -> T:
         bounds or none of its choices.
     """
     if isinstance(target, type):
-        target.__init__ = checked(target.__init__)
-        return target  # type: ignore[return-value]
+        target.__init__ = checked(target.__init__)  # type: ignore[misc]
+        return target
     owner = target.__qualname__.removesuffix(".__init__").rpartition(".")[2]
     signature = inspect.signature(target)
 

@@ -43,9 +43,13 @@ class NegativeSource(Protocol):
     A subclass has to define `negatives` and `observe`; the rest has defaults.
     """
 
-    source_scores: NDArray[np.float32] | None = None
-    """Scores [b, n] that the retrieval functions gave the last negatives, nan if a function has none. None if no
-    function of the source has scores."""
+    @property
+    def source_scores(self) -> NDArray[np.float32] | None:
+        """Scores [b, n] that the retrieval functions gave the last negatives, nan if a function has none.
+
+        None if no function of the source has scores.
+        """
+        return None
 
     @abstractmethod
     def negatives(self, batch: Batch, training: RankerTraining) -> NDArray[np.int32]:

@@ -26,7 +26,7 @@ BLANK = r"[ \t\n\x0B\f\r]"
 """A character that separates columns, for us and for trec_eval. A no-break space does not."""
 
 
-def check_ids(ids: pl.Series, what: str, where: object = None) -> None:
+def check_ids(ids: pl.Series, what: str, where: str | os.PathLike[str] | None = None) -> None:
     """Refuse ids that a TREC file can't hold, before any work is done.
 
     Args:
@@ -44,7 +44,9 @@ def check_ids(ids: pl.Series, what: str, where: object = None) -> None:
         raise BadInput(f"{fault}{more}", where, "a TREC file can't hold it: rename it (a_b for a b)")
 
 
-def write_run(file: str | os.PathLike[str] | IO[bytes], run: pl.DataFrame, where: object = None) -> None:
+def write_run(
+    file: str | os.PathLike[str] | IO[bytes], run: pl.DataFrame, where: str | os.PathLike[str] | None = None
+) -> None:
     """Write a run, one line per document: query, Q0, document, rank, score, tag.
 
     Args:
@@ -61,7 +63,9 @@ def write_run(file: str | os.PathLike[str] | IO[bytes], run: pl.DataFrame, where
     _write(file, run.select("query", pl.lit("Q0").alias("q0"), "document", "rank", "score", "tag"))
 
 
-def write_qrels(file: str | os.PathLike[str] | IO[bytes], qrels: pl.DataFrame, where: object = None) -> None:
+def write_qrels(
+    file: str | os.PathLike[str] | IO[bytes], qrels: pl.DataFrame, where: str | os.PathLike[str] | None = None
+) -> None:
     """Write judgements, one line per document: query, 0, document, grade.
 
     Args:

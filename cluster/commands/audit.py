@@ -60,7 +60,7 @@ def audit(overrides: Sequence[str], console: Console) -> None:
         rank = pl.int_range(1, pl.len() + 1)
         run = chosen.with_columns(rank=rank, score=pl.len() - rank, tag=pl.lit("audit"))
         with storage.writing("runs/audit.run") as stream:
-            write_run(stream, run, storage)
+            write_run(stream, run, storage.place)
     if config["judgements"] is None:
         print_sample(sample, storage, studies, console)
         return
@@ -83,7 +83,7 @@ def _by_bandit(
             rank=pl.int_range(1, pl.len() + 1).over("query"), score=pl.col("margin").round(6), tag=pl.lit(arm)
         )
         with storage.writing(f"arms/{arm}.run") as stream:
-            write_run(stream, run, storage)
+            write_run(stream, run, storage.place)
     if judgements is not None:
         from cluster.reports.audit_report import write_judgements
 

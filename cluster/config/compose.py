@@ -120,7 +120,7 @@ def _of_files(
         raise TypeError(f"{config} is not a mapping")
     content = OmegaConf.to_container(composed, resolve=False)
     fill_defaults(content)
-    filled = OmegaConf.create(content)
+    filled: Any = OmegaConf.create(content)
     OmegaConf.set_struct(filled, True)
     return filled, choices
 

@@ -65,8 +65,8 @@ def reason(error: Exception, overrides: Sequence[str], config: str, compose: Com
     if taken:  # a group of another verb
         return f"there is no option {taken[1]} here" + suggest_all(overrides, taken[1])
     absent = re.match(r"In '.*': Could not find '([^/']+)/([^']+)'", lines[0]) if lines else None
-    if absent and (instead := REMOVED_PARTS.get(f"{absent[1]}={absent[2]}")):
-        return f"there is no {absent[1]}={absent[2]} any more: {instead}"
+    if absent and (removed := REMOVED_PARTS.get(f"{absent[1]}={absent[2]}")):
+        return f"there is no {absent[1]}={absent[2]} any more: {removed}"
     if absent and absent[1] in group_options():
         return f"there is no {absent[1]} {absent[2]!r}; there is {', '.join(group_options()[absent[1]])}"
     if lines and lines[0].startswith("Missing mandatory value"):

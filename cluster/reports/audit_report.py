@@ -39,7 +39,7 @@ def write_judgements(storage: Storage, judged: pl.DataFrame, console: Console) -
     """Write the judgements of negatives, for `pyrite study --relabel`: query, document, grade."""
     pairs = judged.select(*PAIR, "grade").unique(PAIR, keep="last").sort(PAIR)
     with storage.writing("qrels.txt") as stream:
-        trec_files.write_qrels(stream, pairs, storage)
+        trec_files.write_qrels(stream, pairs, storage.place)
     path, relevant = storage.path("qrels.txt"), int((pairs["grade"] > 0).sum())
     console.print(f"{relevant:,} of {len(pairs):,} judged are relevant: {path}", soft_wrap=True, markup=False)
     console.print(f"to run a study with them: pyrite study --relabel {path} …", soft_wrap=True, markup=False)

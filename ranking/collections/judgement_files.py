@@ -189,7 +189,8 @@ def _once(named: list[str], fields: list[str]) -> list[str]:
     lowered = [field.strip(' "').lower() for field in fields]
     for name, telling in best.items():
         places = [place for place, column in enumerate(named) if column == name]
-        kept = next((place for one in telling for place in places if lowered[place] == one), *places[:1] or [None])
+        first = places[0] if places else None
+        kept = next((place for one in telling for place in places if lowered[place] == one), first)
         named = ["_other" if place in places and place != kept else column for place, column in enumerate(named)]
     return named
 
@@ -265,8 +266,8 @@ def _checked(
             faults.report("broken line", f"{value} {str(number)[:40]!r} is not {kind}", path, line)
         else:
             good.append((str(query), str(document), read, line))
-    kind = pl.Int32 if value == "grade" else pl.Float64
-    yield pl.DataFrame(good, {"query": pl.String, "document": pl.String, value: kind, **LINE}, orient="row")
+    number_type = pl.Int32 if value == "grade" else pl.Float64
+    yield pl.DataFrame(good, {"query": pl.String, "document": pl.String, value: number_type, **LINE}, orient="row")
 
 
 def _number(value: Any, whole: bool) -> int | float | None:

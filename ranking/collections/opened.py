@@ -71,7 +71,7 @@ def _decompressed(file: BinaryIO, form: str | None) -> Any:
         case "xz":
             return lzma.LZMAFile(file)
         case "zst":
-            return io.BufferedReader(pa.CompressedInputStream(pa.PythonFile(file), "zstd"))  # type: ignore[arg-type]
+            return io.BufferedReader(pa.CompressedInputStream(pa.PythonFile(file), "zstd"))
     return file
 
 
