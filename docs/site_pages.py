@@ -14,7 +14,8 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
-from cluster.config.groups import CONF, group_options
+from cluster.config.groups import CONF, group_options, option
+from cluster.config.signatures import first_line
 
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT_PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "benchmarks/README.md", "deploy/README.md")
@@ -103,9 +104,15 @@ def modules(package: str) -> list[str]:
 
 
 def part_summary(group: str, name: str) -> str:
-    """Return one line on a part: the first comment of its file."""
-    first = (CONF / group / f"{name}.yaml").read_text("utf-8").splitlines()
-    return next((line.lstrip("# ") for line in first if line.startswith("# ") and not line.startswith("# @")), "")
+    """Return one line on a part: the first line of its class's docstring, or the first comment of its file."""
+    path = CONF / group / f"{name}.yaml"
+    if path.is_file():
+        for line in path.read_text("utf-8").splitlines():
+            if line.startswith("# ") and not line.startswith("# @"):
+                return line.removeprefix("# ")
+    node = option(group, name)
+    target = node.get("_target_") or next((part["_target_"] for part in node.values() if "_target_" in part), None)
+    return first_line(target) if isinstance(target, str) else ""
 
 
 def parts_page() -> str:

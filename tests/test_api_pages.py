@@ -1,19 +1,26 @@
-"""Pages of the Python API are built from docstrings, and their links lead somewhere."""
+"""The documentation site lists every part and module, and points its links at pages that exist."""
 
 from __future__ import annotations
 
 import importlib.util
+import re
+import subprocess
+import sys
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
+from cluster.config.groups import group_options
+
+ROOT = Path(__file__).resolve().parents[1]
+
 
 @pytest.fixture(scope="module")
-def api() -> ModuleType:
-    """docs/api.py."""
-    pytest.importorskip("pdoc", reason="needs pdoc, of the extra dev")
-    spec = importlib.util.spec_from_file_location("api", Path(__file__).resolve().parents[1] / "docs" / "api.py")
+def site() -> ModuleType:
+    """docs/site_pages.py."""
+    pytest.importorskip("mkdocs", reason="needs mkdocs-material, of the extra dev")
+    spec = importlib.util.spec_from_file_location("site_pages", ROOT / "docs" / "site_pages.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -21,15 +28,28 @@ def api() -> ModuleType:
     return module
 
 
-def test_pages_have_what_docstrings_say(api: ModuleType, tmp_path: Path) -> None:
-    assert api.build(tmp_path, ["pyrite"]) == []
-    text = (tmp_path / "pyrite.html").read_text()
-    assert "Compare ways of choosing negatives" in text
-    assert 'id="StudyResult.queries"' in text
-    assert (tmp_path / "index.html").exists()
+def test_the_page_of_parts_has_one_line_for_each_part(site: ModuleType) -> None:
+    page = site.parts_page()
+    for group in ("selector", "function", "policy", "ranker", "objective", "method"):
+        for name in group_options()[group]:
+            assert re.search(rf"^\| `{name}` \| \S.{{10,}} \|$", page, re.MULTILINE), f"{group}={name}"
 
 
-def test_a_link_that_leads_nowhere_is_found(api: ModuleType, tmp_path: Path) -> None:
-    (tmp_path / "a.html").write_text('<a href="b.html#here">1</a> <a href="b.html#gone">2</a> <a href="c.html">3</a>')
-    (tmp_path / "b.html").write_text('<p id="here"></p> <a href="https://ray.io">4</a> <a href="#here">5</a>')
-    assert api.broken(tmp_path) == ["a.html: b.html#gone", "a.html: c.html"]
+def test_each_module_has_a_page(site: ModuleType) -> None:
+    pages = dict(site.generated_pages())
+    assert "reference/api/sampling.selection.simans.md" in pages
+    assert "::: pyrite.comparison" in pages["reference/api/pyrite.comparison.md"]
+    assert "project/README.md" in pages
+
+
+def test_links_between_docs_and_project_files_are_rewritten(site: ModuleType) -> None:
+    assert site.site_path("docs/guide/studies.md") == "guide/studies.md"
+    assert site.site_path("benchmarks/README.md") == "project/benchmarks/README.md"
+
+
+@pytest.mark.nightly
+def test_the_site_builds_without_a_broken_link(site: ModuleType, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert (tmp_path / "search" / "search_index.json").is_file()
