@@ -20,14 +20,29 @@ if TYPE_CHECKING:
     from cluster.commands.experiment import Experiment
 
 INTERRUPTED = 130
+FIRST_STEPS = """\
+Where should a neural ranker's negatives come from? Compare ways of choosing them:
+
+  pyrite study scale=tiny
+      on Python's docstrings, in a minute
+  pyrite init data=pairs.csv && pyrite study study.yaml
+      on your pairs of queries and passages
+  pyrite mine collection=pairs collection.path=pairs.csv function=bm25
+      mine negatives for another trainer
+
+`pyrite --help` lists all verbs, `pyrite VERB --help` explains one, `pyrite options` lists all options."""
 WARM_UP = "cluster.training.study_runs:warm_up"
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run a command; exit code 0 for success, 1 for runs that failed, 2 for bad input, 130 for Ctrl-C."""
     listen()
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    if not given:
+        print(FIRST_STEPS)
+        sys.exit(0)
     with exit_codes():
-        chosen = parse(sys.argv[1:] if arguments is None else arguments)
+        chosen = parse(given)
         from rich.console import Console
 
         console = Console(highlight=False)

@@ -31,6 +31,7 @@ class Verb:
             and returns the exit code. None: an experiment, which `experiment` names.
         experiment: the `Experiment` class, as `package.module:Class`.
         positional: arguments before the overrides.
+        words: how the help names further words that are no overrides; empty if there are none.
         flags: other arguments, with what argparse needs to know of them.
         overrides: whether it takes `key=value`.
     """
@@ -42,6 +43,7 @@ class Verb:
     positional: tuple[tuple[str, Mapping[str, Any]], ...] = ()
     flags: tuple[tuple[str, Mapping[str, Any]], ...] = ()
     overrides: bool = True
+    words: str = ""
 
     def load(self) -> Any:
         """Import and return the function or the experiment's class."""
@@ -69,6 +71,7 @@ VERBS: dict[str, Verb] = {
         "examples:\n  pyrite study ranker=feed_forward,match_pyramid selector=uniform,dynamic seeds=5 scale=small\n"
         "  pyrite study study.yaml   (a file of overrides, as `pyrite init` writes it)",
         experiment="cluster.commands.study:StudyExperiment",
+        words="study.yaml",
         flags=(
             RESUME,
             ("--relabel", {"metavar": "QRELS", "help": "correct the collection's judgements by these: relabel=QRELS"}),
@@ -167,6 +170,7 @@ VERBS: dict[str, Verb] = {
         "  pyrite audit outputs/m judgements=judged.txt       evaluate its judgements\n"
         "  pyrite study --relabel outputs/audit/qrels.txt …   run the study again with corrected judgements",
         target="cluster.commands.audit:run_verb",
+        words="FOLDER",
     ),
     "watch": Verb(
         "Show the live table of a command that runs elsewhere, also of a submitted job.",
@@ -181,6 +185,43 @@ VERBS: dict[str, Verb] = {
         "example:\n  pyrite report outputs/m",
         target="cluster.commands.report:run_verb",
         positional=(("out", {"metavar": "OUT", "help": "the study's folder or URI"}),),
+    ),
+    "compare": Verb(
+        "Compare studies: what differs between them, and whether their methods differ, paired by seed.",
+        "Runs that several studies have in common are counted once.\n"
+        "options: baseline='policy=… function=…' out=FOLDER\n\n"
+        "example:\n  pyrite compare outputs/monday outputs/tuesday",
+        target="cluster.commands.compare:run_verb",
+        words="FOLDER",
+    ),
+    "list": Verb(
+        "List the studies and other results in a folder (default: outputs), with their state.",
+        "example:\n  pyrite list outputs",
+        target="cluster.commands.list_studies:run_verb",
+        words="FOLDER",
+    ),
+    "init": Verb(
+        "Write a file with a first study over your data, and print the command that runs it.",
+        "Without options it asks three questions.\n\n"
+        "examples:\n  pyrite init\n  pyrite init data=pairs.csv model=models/minilm scale=small out=study.yaml",
+        target="cluster.commands.init:run_verb",
+        words="DATA",
+    ),
+    "doctor": Verb(
+        "Check what this machine offers, and what is missing for which verb.",
+        "Exit code 1 if something keeps `pyrite study` from running.",
+        target="cluster.commands.doctor:run_verb",
+        overrides=False,
+    ),
+    "completion": Verb(
+        "Print what a shell needs to complete commands and options.",
+        "examples:\n  bash:  eval \"$(pyrite completion bash)\"     in ~/.bashrc\n"
+        "  zsh:   eval \"$(pyrite completion zsh)\"      in ~/.zshrc, after compinit\n"
+        "  fish:  pyrite completion fish | source      in ~/.config/fish/config.fish",
+        target="cluster.commands.completion:run_verb",
+        positional=(("shell", {"choices": ("bash", "zsh", "fish", "words")}),),
+        flags=(("--line", {"help": argparse.SUPPRESS}),),
+        overrides=False,
     ),
     "options": Verb(
         "Show the whole configuration that overrides give, with an explanation of each option.",
@@ -255,8 +296,12 @@ def parser() -> argparse.ArgumentParser:
         for argument, details in (*verb.positional, *verb.flags):
             added.add_argument(argument, **details)
         if verb.overrides:
-            added.add_argument("overrides", nargs="*", metavar="key=value", help="changes to the defaults")
+            added.add_argument("overrides", nargs="*", metavar=f"{verb.words} key=value".strip(), help=_help(verb))
     return made
+
+
+def _help(verb: Verb) -> str:
+    return f"changes to the defaults{f', and {verb.words}' if verb.words else ''}"
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
@@ -278,8 +323,8 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     if any(text.startswith("-") for text in more) or (more and not VERBS[chosen.verb].overrides):
         known.error(f"unrecognized arguments: {' '.join(more)}")
     chosen.overrides = [*getattr(chosen, "overrides", []), *more]  # overrides behind an option
-    chosen.overrides = with_named(chosen)
-    for override in chosen.overrides:
-        if "=" not in override and not override.startswith("~"):
-            raise BadInput(f"{override!r} is not an override", remedy="write key=value")
+    chosen.words = [text for text in chosen.overrides if "=" not in text and not text.startswith("~")]
+    if chosen.words and not VERBS[chosen.verb].words:
+        raise BadInput(f"{chosen.words[0]!r} is not an override", remedy="write key=value")
+    chosen.overrides = with_named(chosen, [text for text in chosen.overrides if text not in chosen.words])
     return chosen

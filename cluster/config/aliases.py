@@ -17,7 +17,10 @@ import argparse
 import os
 import re
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
+
+import yaml
 
 from cluster.config.groups import groups_of
 from cluster.config.renamed import refuse_renamed
@@ -81,18 +84,24 @@ def named_parts(overrides: Sequence[str], options: Any, config: str = "config") 
 QUOTES = "'\""
 
 
-def with_named(chosen: argparse.Namespace) -> list[str]:
+def with_named(chosen: argparse.Namespace, overrides: Sequence[str]) -> list[str]:
     """Return the overrides of a command line, with its other words as overrides.
 
-    These are the run of `fork`, the ranker of `rank`, the folders of `audit`, and `--relabel`. A study's baseline is a
-    line of key=value pairs, which Hydra reads as one text only in quotes.
+    These are the run of `fork`, the ranker of `rank`, the folders of `audit`, the file of `study`, and `--relabel`. A
+    study's baseline is a line of key=value pairs, which Hydra reads as one text only in quotes.
 
     Args:
         chosen: the parsed command line.
+        overrides: its overrides.
+
+    Raises:
+        BadInput: if a file of overrides can't be read.
     """
-    overrides = list(chosen.overrides)
-    if chosen.verb == "audit" and (folders := [text for text in overrides if "=" not in text]):
-        overrides = [text for text in overrides if "=" in text] + [f"studies=[{','.join(folders)}]"]
+    overrides = list(overrides)
+    if chosen.verb == "audit" and chosen.words:
+        overrides.append(f"studies=[{','.join(chosen.words)}]")
+    if chosen.verb == "study":
+        overrides = [*(text for path in chosen.words for text in read_overrides(path)), *overrides]
     if getattr(chosen, "relabel", None):
         overrides.append(f"relabel={chosen.relabel}")
     if getattr(chosen, "run", None):
@@ -100,6 +109,25 @@ def with_named(chosen: argparse.Namespace) -> list[str]:
     if getattr(chosen, "trained", None):
         overrides.append(named_checkpoint(chosen.trained))
     return list(map(quoted_baseline, overrides))
+
+
+def read_overrides(path: str) -> list[str]:
+    """Return the overrides in a file: a YAML list of `key=value`, as `pyrite init` writes it.
+
+    Raises:
+        BadInput: if it is no such file.
+    """
+    if not path.endswith((".yaml", ".yml")):
+        raise BadInput(f"{path!r} is not an override", remedy="write key=value, or name a file of overrides (.yaml)")
+    try:
+        content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise BadInput("there is no such file", path, "`pyrite init` writes one") from None
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise BadInput(f"can't be read ({' '.join(str(error).split())})", path) from None
+    if not isinstance(content, list) or not all(isinstance(text, str) and "=" in text for text in content):
+        raise BadInput("is not a list of overrides", path, "write a line `- key=value` for each option")
+    return content
 
 
 def quoted_baseline(override: str) -> str:

@@ -1,0 +1,276 @@
+"""Runs `pyrite compare`: says what differs between studies, and whether their methods differ, paired by seed."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import polars as pl
+from rich.console import Console
+
+from cluster.config.compose import compose
+from cluster.config.trust import from_folder
+from cluster.output.manifest import read_config
+from cluster.output.methods import METHOD, evaluations, with_methods
+from cluster.output.result_store import BUILT_FROM, ResultStore
+from cluster.output.storage import Storage, new_place
+from cluster.output.tables import required_table
+from cluster.plan.point import key_of
+from cluster.reports.labels import p_value
+from cluster.reports.report import Items, Report, Section, Table, Verbatim
+from cluster.reports.result_sections import origin_name, results
+from cluster.statistics.paired import mean_difference
+from cluster.statistics.summary import summarise
+from ranking.errors import BadInput
+
+OPTIONS = ("out", "baseline")
+NOT_COMPARED = {*METHOD, "seed"}
+"""Keys that name a method or a repetition of it, not a difference between studies."""
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A study that is compared.
+
+    Args:
+        name: its name in tables.
+        trials: the frame of its `trials.parquet`.
+        config: its configuration.
+        versions: the versions of Pyrite that made its results.
+    """
+
+    name: str
+    trials: pl.DataFrame
+    config: Mapping[str, Any]
+    versions: str
+
+
+def run_verb(chosen: argparse.Namespace, console: Console) -> int:
+    """Print the comparison, and write it as a page."""
+    given = {key_of(text): text.partition("=")[2].strip("'") for text in chosen.overrides}
+    if unknown := set(given) - set(OPTIONS):
+        raise BadInput(f"there is no option {unknown.pop()}", remedy="compare takes folders, baseline= and out=")
+    if len(chosen.words) < 2:
+        raise BadInput("two folders are needed", remedy="write pyrite compare FOLDER FOLDER")
+    report = compare([Storage(folder) for folder in dict.fromkeys(chosen.words)], given.get("baseline"))
+    storage = Storage(given.get("out") or new_place("compare"))
+    report.write(storage)
+    report.to_terminal(console)
+    console.print(f"report: {storage.shown('report.html')}", soft_wrap=True, markup=False)
+    return 0
+
+
+def compare(folders: Sequence[Storage], baseline: str | None = None) -> Report:
+    """Compare studies.
+
+    Args:
+        folders: their output folders.
+        baseline: see `cluster.statistics.summary.summarise`.
+
+    Returns:
+        A report of what differs, of equal runs, of all methods, and of each method that several studies ran with
+        different options.
+
+    Raises:
+        BadInput: if they have no collection in common, or a folder holds no results.
+    """
+    studies = read_studies(folders)
+    common = shared_collections(studies)
+    options = differing_options(studies)
+    trials, repeated = pool(studies, options, common)
+    rows = [[key, *values] for key, values in [*facts(studies), *options.items()]]
+    names = ", ".join(study.name for study in studies)
+    differences = Table(
+        ["option", *(study.name for study in studies)],
+        rows,
+        words=1 + len(studies),
+        caption="What differs",
+    )
+    lines = [] if rows else ["The studies have the same options, methods and seeds."]
+    lines += [f"{repeated} runs are the same in several studies and counted once."] if repeated else []
+    if others := other_results(studies):
+        lines.append(
+            f"{others} of them have other results in another study, made by another version: the first counts."
+        )
+    ignored = sorted({name for study in studies for name in study.trials["fingerprint"].drop_nulls()} - common)
+    lines += [f"{len(ignored)} collections are not in all studies and left out."] if ignored else []
+    shown = [differences] if rows else []
+    sections = [Section("", [*shown, Items(lines)], [*shown, *lines])]
+    if options:
+        paired = paired_table(trials, list(options))
+        if paired.rows:
+            sections.append(Section("The same methods under both options", [paired], [paired]))
+    sections += results(summarise(trials, baseline))
+    commands = "\n".join(str(study.config.get("command", "")) for study in studies)
+    return Report(f"Comparison of {names}", [*sections, Section("Commands", [Verbatim(commands)])])
+
+
+def read_studies(folders: Sequence[Storage]) -> list[Compared]:
+    """Read the studies, named by as much of their paths as distinguishes them."""
+    paths = [folder.place.rstrip("/").split("/") for folder in folders]
+    longest = max(map(len, paths))
+    named = (["/".join(path[-parts:]) for path in paths] for parts in range(1, longest + 1))
+    names = next((found for found in named if len(set(found)) == len(found)), [folder.place for folder in folders])
+    return [
+        Compared(name, _named_runs(required_table(folder, "trials")), read_config(folder), versions_of(folder))
+        for name, folder in zip(names, folders, strict=True)
+    ]
+
+
+def _named_runs(trials: pl.DataFrame) -> pl.DataFrame:
+    """Name each run by its overrides: two studies may have the same run under names of different versions."""
+    names = [shlex.join(sorted(shlex.split(text))) for text in trials["overrides"]]
+    return trials.with_columns(run=pl.Series(names, dtype=pl.String))
+
+
+def versions_of(folder: Storage) -> str:
+    """Return the versions of Pyrite that made the first and the last result of a study."""
+    store = ResultStore(folder, "runs")
+    keys = store.keys()
+    versions = []
+    for key in dict.fromkeys(keys[:1] + keys[-1:]):
+        made = (store.read(key) or {}).get(BUILT_FROM, {})
+        versions.append(" ".join(filter(None, [made.get("version", ""), made.get("commit", "")[:10]])))
+    return ", ".join(dict.fromkeys(filter(None, versions))) or "unknown"
+
+
+def shared_collections(studies: Sequence[Compared]) -> set[str]:
+    """Return the fingerprints of the collections that all studies have.
+
+    Raises:
+        BadInput: if there is none: measures on different collections can't be compared.
+    """
+    found = [set(study.trials["fingerprint"].drop_nulls()) for study in studies]
+    common = set.intersection(*found)
+    if not common:
+        named = [
+            f"{study.name}: {', '.join(f'{name} {digest}' for name, digest in _collections(study))}"
+            for study in studies
+        ]
+        raise BadInput(f"the studies have no collection in common ({'; '.join(named)})")
+    return common
+
+
+def _collections(study: Compared) -> list[tuple[str, str]]:
+    return list(study.trials.select("collection", "fingerprint").drop_nulls().unique().sort(pl.all()).iter_rows())
+
+
+def facts(studies: Sequence[Compared]) -> list[tuple[str, list[str]]]:
+    """Return the facts of the studies that differ: seeds, methods, runs, versions."""
+    rows = {
+        "seeds": [str(study.trials["seed"].n_unique()) for study in studies],
+        "methods": [str(study.trials.select(METHOD).unique().height) for study in studies],
+        "finished runs": [str((study.trials["status"] == "done").sum()) for study in studies],
+        "version": [study.versions for study in studies],
+    }
+    return [(name, values) for name, values in rows.items() if len(set(values)) > 1]
+
+
+def differing_options(studies: Sequence[Compared]) -> dict[str, list[str]]:
+    """Return the options of runs that differ between studies, with their values in each.
+
+    An option that one study does not give has its default there. What names a method or a seed is left out.
+    """
+    keys = {key_of(text) for study in studies for line in study.trials["overrides"] for text in shlex.split(line)}
+    differing: dict[str, list[str]] = {}
+    for key in sorted(keys - NOT_COMPARED):
+        if key.split(".")[0] == "collection":
+            continue
+        values = [sorted({value_of(line, key) for line in study.trials["overrides"]}) for study in studies]
+        if any(each != values[0] for each in values):
+            differing[key] = [", ".join(each) for each in values]
+    return differing
+
+
+def value_of(overrides: str, key: str) -> str:
+    """Return the value of an option in a run: the one that its overrides give, or the default."""
+    given = dict(text.partition("=")[::2] for text in shlex.split(overrides))
+    return given[key] if key in given else _default(_without_seed(overrides), key)
+
+
+def _without_seed(overrides: str) -> str:
+    return shlex.join(text for text in shlex.split(overrides) if key_of(text) != "seed")
+
+
+@cache
+def _default(overrides: str, key: str) -> str:
+    try:
+        with from_folder():
+            node: Any = _composed(overrides)
+        for name in key.split("."):
+            node = node[name]
+    except (BadInput, KeyError, TypeError):
+        return "–"
+    return "null" if node is None else str(node)
+
+
+@cache
+def _composed(overrides: str) -> dict[str, Any]:
+    return compose(shlex.split(overrides))
+
+
+def pool(
+    studies: Sequence[Compared], options: Mapping[str, Sequence[str]], collections: set[str]
+) -> tuple[pl.DataFrame, int]:
+    """Join the runs of all studies; differing options become part of the methods.
+
+    Returns:
+        The runs, equal ones once, and the number of runs left out because another study has them.
+    """
+    frames = []
+    for study in studies:
+        swept = [
+            [*(pair for pair in pairs or [] if pair["key"] not in options),
+             *({"key": key, "value": value_of(overrides, key)} for key in options)]
+            for pairs, overrides in study.trials.select("swept", "overrides").iter_rows()
+        ]  # fmt: skip
+        column = pl.Series("swept", swept, dtype=pl.List(pl.Struct({"key": pl.String, "value": pl.String})))
+        frames.append(study.trials.with_columns(column, _study=pl.lit(study.name)))
+    every = pl.concat(frames, how="diagonal_relaxed").filter(pl.col("fingerprint").is_in(sorted(collections)))
+    done_first = every.sort(pl.col("status") == "done", descending=True, maintain_order=True)
+    pooled = done_first.unique("run", keep="first", maintain_order=True)
+    return pooled.drop("_study"), len(every) - len(pooled)
+
+
+def other_results(studies: Sequence[Compared]) -> int:
+    """Return the number of runs that have different measures in different studies, though their options are equal."""
+    every = pl.concat([study.trials.filter(status="done") for study in studies], how="diagonal_relaxed")
+    measures = [f"{origin}:{measure}" for origin, measure in evaluations(every)]
+    values = every.group_by("run").agg(pl.col(measures).drop_nulls().n_unique())
+    return int(values.select(pl.max_horizontal(measures) > 1).to_series().sum())
+
+
+def paired_table(trials: pl.DataFrame, options: Sequence[str]) -> Table:
+    """Compare each method under the options of the first study with the same method under those of the others.
+
+    Args:
+        trials: the runs of all studies, those of the first one first.
+        options: the differing options.
+    """
+    origin, measure = evaluations(trials)[0]
+    rest = [
+        " ".join(sorted(f"{pair['key']}={pair['value']}" for pair in pairs or [] if pair["key"] not in options))
+        for pairs in trials["swept"].to_list()
+    ]
+    values = trials.select("run", "collection", "seed", value=pl.col(f"{origin}:{measure}")).with_columns(
+        rest=pl.Series(rest, dtype=pl.String)
+    )
+    methods = with_methods(trials).select("run", *METHOD, "method")
+    values = values.join(methods, on="run", how="left", maintain_order="left").drop_nulls("value")
+    keys = ["collection", *METHOD, "rest", "method", "seed"]
+    values = values.group_by(keys, maintain_order=True).agg(pl.col("value").mean())
+    rows = []
+    for runs in values.partition_by("collection", *METHOD, "rest", maintain_order=True):
+        first, *others = runs["method"].unique(maintain_order=True)
+        for other in others:
+            pairs = runs.filter(method=other).join(runs.filter(method=first), on="seed", suffix="_first")
+            found = mean_difference((pairs["value"] - pairs["value_first"]).to_numpy())
+            interval = f"{found.low:+.4f} to {found.high:+.4f}" if found.pairs > 1 else "–"
+            difference = f"{found.mean:+.4f}" if found.pairs else "–"
+            rows.append([runs["ranker"][0], other, first, difference, interval, p_value(found.p), found.pairs])
+    head = ["ranker", "method", "against", "difference", "95% interval", "p", "seeds"]
+    return Table(head, rows, words=3, caption=f"{measure}, {origin_name(origin)}: differences paired by seed")

@@ -1,0 +1,111 @@
+"""Runs `pyrite list`: shows the studies and other results in a folder."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from cluster.output.event_log import EventLog
+from cluster.output.lock import is_held
+from cluster.output.manifest import CONFIG, read_config, verb_of
+from cluster.output.storage import Storage
+from ranking.errors import BadInput
+
+DEPTH = 3
+"""Levels of folders that are searched."""
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A folder of results.
+
+    Args:
+        path: the folder.
+        verb: the verb that wrote it.
+        state: running, finished, failed, interrupted, or "stopped" if its process ended without an event.
+        done, runs: the number of finished runs, and of all; 0 of 0 if the verb has none.
+        failed: the number of failed runs.
+        started: when it began.
+        collection: the names of its collections.
+        command: the command that wrote it.
+    """
+
+    path: str
+    verb: str
+    state: str
+    done: int
+    runs: int
+    failed: int
+    started: datetime | None
+    collection: str
+    command: str
+
+
+def run_verb(chosen: argparse.Namespace, console: Console) -> int:
+    """Print a table of the folders, the newest first."""
+    root = Path(chosen.words[0] if chosen.words else "outputs")
+    if not root.is_dir():
+        raise BadInput("is no folder", root, "name the folder of your results: pyrite list FOLDER")
+    listed = sorted(results_in(root), key=lambda row: row.started.timestamp() if row.started else 0.0, reverse=True)
+    if not listed:
+        console.print(f"{root} holds no results", markup=False)
+        return 0
+    table = Table(box=box.SIMPLE_HEAD)
+    for column in ("folder", "verb", "state", "runs", "started", "collection"):
+        table.add_column(column, overflow="fold")
+    for row in listed:
+        runs = f"{row.done}/{row.runs}" if row.verb in ("study", "pool", "train") else ""
+        runs += f", {row.failed} failed" if row.failed else ""
+        started = row.started.astimezone().strftime("%Y-%m-%d %H:%M") if row.started else ""
+        table.add_row(os.path.relpath(row.path, root), row.verb, row.state, runs, started, row.collection)
+    console.print(table)
+    return 0
+
+
+def results_in(root: Path) -> Iterator[Listed]:
+    """Yield the folders of results below a folder; one that can't be read is listed as damaged."""
+    folders = [root]
+    for _ in range(DEPTH):
+        inner: list[Path] = []
+        for folder in folders:
+            if (folder / CONFIG).is_file():
+                yield read_folder(folder)
+            else:
+                inner += sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
+        folders = inner
+
+
+def read_folder(folder: Path) -> Listed:
+    """Read the state of a folder of results."""
+    storage = Storage(str(folder))
+    try:
+        config = read_config(storage)
+    except BadInput:
+        return Listed(str(folder), "", "damaged", 0, 0, 0, None, "", "")
+    events = EventLog.read(storage)
+    state, done, runs, failed, started = "stopped", 0, 0, 0, None
+    for event in events:
+        what = event["event"]
+        if what in ("began", "resumed"):
+            started = started or datetime.fromisoformat(event["time"])
+            runs, done, failed, state = int(event.get("runs", 0)), int(event.get("done", 0)), 0, "stopped"
+        done += what == "run ended"
+        failed += what == "run failed"
+        state = what if what in ("finished", "failed", "interrupted") else state
+    if is_held(storage):
+        state = "running"
+    runs = max(runs, done)
+    names = config.get("collections") or config.get("facts") or {}
+    collections = names.values() if "collections" in config else [names.get("collection", "")]
+    command = str(config.get("command", ""))
+    return Listed(
+        str(folder), verb_of(config), state, done, runs, failed, started, ", ".join(map(str, collections)), command
+    )

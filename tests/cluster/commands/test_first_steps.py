@@ -1,0 +1,207 @@
+"""Tests of the verbs that begin or survey: none, init, list, compare, doctor and completion."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import polars as pl
+import pytest
+import yaml
+
+from cluster.commands import doctor
+from cluster.commands.compare import compare, differing_options, read_studies
+from cluster.commands.completion import SCRIPTS, completions
+from cluster.commands.init import answer, study_file
+from cluster.commands.list_studies import read_folder
+from cluster.commands.verbs import parse
+from cluster.output.event_log import EventLog
+from cluster.output.manifest import write_config
+from cluster.output.storage import Storage
+from cluster.output.tables import write_table
+from cluster.plan.sweep import points
+from ranking.errors import BadInput
+from tests.cluster.command_line import command
+
+
+def study(
+    folder: Path,
+    values: dict[str, Sequence[float]],
+    overrides: str = "",
+    first_seed: int = 0,
+    fingerprint: str = "f",
+) -> Storage:
+    """Write a finished study: a run per function and seed."""
+    storage = Storage(str(folder))
+    rows = []
+    for function, numbers in values.items():
+        for seed, number in enumerate(numbers, first_seed):
+            text = f"ranker=static policy=fixed function={function} selector=uniform {overrides} seed={seed}"
+            rows.append({
+                "run": f"{folder.name}-{function}-{seed}", "overrides": text, "ranker": "static", "policy": "fixed",
+                "function": function, "selector": "uniform", "objective": "softmax", "seed": seed, "status": "done",
+                "error": None, "collection": "made_up", "fingerprint": fingerprint, "swept": [], "drawn": [],
+                "diverged": False, "bm25:AP@100": number, "bm25:AP@100:bm25": 0.3,
+            })  # fmt: skip
+    schema = {"swept": pl.List(pl.Struct({"key": pl.String, "value": pl.String})), "drawn": pl.List(pl.String)}
+    write_table(storage, "trials", pl.DataFrame(rows, schema_overrides={**schema, "error": pl.String}))
+    write_config(
+        storage, {"command": f"pyrite study out={folder}", "study": {}, "collections": {fingerprint: "made_up"}}
+    )
+    return storage
+
+
+def terminal(folders: Sequence[Storage]) -> str:
+    """Return what a comparison prints."""
+    from rich.console import Console
+
+    console = Console(width=200, no_color=True)
+    with console.capture() as shown:
+        compare(folders).to_terminal(console)
+    return shown.get()
+
+
+def test_no_verb_prints_examples(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command() == 0
+    shown = capsys.readouterr().out
+    assert len([line for line in shown.splitlines() if line.startswith("  pyrite ")]) == 3
+
+
+def test_equal_runs_are_counted_once_and_seeds_are_pooled(tmp_path: Path) -> None:
+    one = study(tmp_path / "one", {"bm25": [0.4, 0.5], "random": [0.1, 0.2]})
+    two = study(tmp_path / "two", {"bm25": [0.5, 0.6]}, first_seed=1)
+    shown = terminal([one, two])
+    assert "1 runs are the same in several studies and counted once." in shown
+    row = next(line for line in shown.splitlines() if "bm25 · uniform" in line)
+    assert ".5000" in row  # of seeds 0, 1 and 2
+    assert row.split()[-1] == "3"
+
+
+def test_options_that_differ_are_listed_and_compared_by_seed(tmp_path: Path) -> None:
+    one = study(tmp_path / "one", {"bm25": [0.4, 0.5, 0.3]})
+    two = study(tmp_path / "two", {"bm25": [0.5, 0.7, 0.6]}, "training.max_epochs=3")
+    assert differing_options(read_studies([one, two])) == {"training.max_epochs": ["5", "3"]}
+    shown = terminal([one, two])
+    assert next(line for line in shown.splitlines() if "training.max_epochs " in line).split() == [
+        "training.max_epochs", "5", "3",
+    ]  # fmt: skip
+    row = next(line for line in shown.splitlines() if "+0.2000" in line)  # .1, .2 and .3: a deviation of .1
+    assert "-0.0484 to +0.4484" in row
+    assert row.split()[-2:] == [".074", "3"]
+
+
+def test_other_results_of_the_same_run_are_reported(tmp_path: Path) -> None:
+    folders = [study(tmp_path / name, {"bm25": [value]}) for name, value in (("one", 0.4), ("two", 0.5))]
+    assert "1 of them have other results in another study" in terminal(folders)
+
+
+def test_studies_of_other_collections_are_refused(tmp_path: Path) -> None:
+    one, two = (study(tmp_path / name, {"bm25": [0.4]}, fingerprint=name) for name in ("one", "two"))
+    with pytest.raises(BadInput, match=r"no collection in common \(one: made_up one; two: made_up two\)"):
+        compare([one, two])
+
+
+def test_compare_writes_a_page_and_needs_two_folders(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    study(tmp_path / "one", {"bm25": [0.4, 0.5]})
+    study(tmp_path / "two", {"random": [0.5, 0.6]})
+    assert command("compare", str(tmp_path / "one"), str(tmp_path / "two"), f"out={tmp_path / 'out'}") == 0
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "Comparison of one, two" in page
+    assert "random · uniform" in page
+    assert command("compare", str(tmp_path / "one")) == 2
+    assert "two folders are needed" in capsys.readouterr().err
+
+
+def test_list_shows_the_state_of_each_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    storage = study(tmp_path / "studies" / "one", {"bm25": [0.4]})
+    with EventLog(storage).session("study", False, runs=2, done=0):
+        EventLog(storage).emit("run ended", run="a", best=0.4)
+    listed = read_folder(tmp_path / "studies" / "one")
+    assert (listed.verb, listed.state, listed.done, listed.runs) == ("study", "finished", 1, 2)
+    (tmp_path / "studies" / "two").mkdir()
+    (tmp_path / "studies" / "two" / "config.yaml").write_text("- broken")
+    assert command("list", str(tmp_path)) == 0
+    shown = capsys.readouterr().out
+    assert "studies/one" in shown
+    assert "damaged" in shown
+    assert command("list", str(tmp_path / "nowhere")) == 2
+
+
+def test_the_file_of_init_is_a_study(tmp_path: Path) -> None:
+    data, path = tmp_path / "my pairs.csv", tmp_path / "study.yaml"
+    data.write_text("query,positive\na,b\n")
+    path.write_text(study_file(str(data), "models/mini", "small"))
+    overrides = parse(["study", str(path), "seeds=2"]).overrides
+    assert overrides[-1] == "seeds=2"
+    assert {f"collection.path={data}", "ranker.checkpoint=models/mini", "scale=small"} <= set(overrides)
+    runs = [text for text in overrides if not text.startswith(("baseline=", "seeds=", "collection.path="))]
+    assert len(points([], [], runs)) == 3
+
+
+def test_init_asks_writes_once_and_refuses_what_is_not_there(tmp_path: Path) -> None:
+    answers = iter(["", "models/mini", "small"])
+    assert answer({}, lambda question: next(answers)) == {"data": "", "model": "models/mini", "scale": "small"}
+    for given, message in (({"data": "nowhere.csv"}, "does not exist"), ({"scale": "huge"}, "no scale 'huge'")):
+        with pytest.raises(BadInput, match=message):
+            answer(given, None)
+    target = tmp_path / "study.yaml"
+    assert command("init", "scale=tiny", f"out={target}") == 0
+    assert "collection=pydocs" in yaml.safe_load(target.read_text())
+    assert command("init", "scale=tiny", f"out={target}") == 2
+
+
+@pytest.mark.parametrize("content", ["a: 1", "- 3", "- nothing"])
+def test_a_file_that_is_no_list_of_overrides_is_refused(content: str, tmp_path: Path) -> None:
+    path = tmp_path / "study.yaml"
+    path.write_text(content)
+    with pytest.raises(BadInput, match="is not a list of overrides"):
+        parse(["study", str(path)])
+    with pytest.raises(BadInput, match="there is no such file"):
+        parse(["study", str(tmp_path / "other.yaml")])
+
+
+def test_completions() -> None:
+    assert completions("pyrite st") == ["study"]
+    assert completions("pyrite study selector=un") == ["selector=uniform"]
+    assert "function.bm25.k1=" in completions("pyrite train function.bm25.")
+    assert "training.patience=" in completions("pyrite submit study training.pa")
+    assert "method=mtf" in completions("pyrite pool method=mt")
+    assert completions("pyrite nothing x") == []
+
+
+def test_completion_prints_a_script_or_words(capsys: pytest.CaptureFixture[str]) -> None:
+    for shell, script in SCRIPTS.items():
+        assert command("completion", shell) == 0
+        assert capsys.readouterr().out.strip() == script
+    assert command("completion", "words", "--line=pyrite study selector=un") == 0
+    assert capsys.readouterr().out == "uniform\n"  # behind "=", which ends a word in bash
+
+
+def test_doctor_finds_what_keeps_a_study_from_running(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYRITE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(doctor, "gpus", lambda: ["a card"])
+    assert command("doctor") == 0
+    shown = capsys.readouterr().out
+    for name in ("python", "ray", "memory", "cores", "a card", str(tmp_path / "cache")):
+        assert name in shown
+
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", refuse)
+    monkeypatch.setattr(doctor.shutil, "disk_usage", lambda path: type("Usage", (), {"free": 64 << 20, "total": 1}))
+    assert command("doctor") == 1
+    shown = capsys.readouterr().out
+    assert "can't be written (Permission denied): set PYRITE_CACHE" in shown
+    assert "--shm-size=2g" in shown
+
+
+def test_doctor_names_the_verb_that_lacks_a_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(doctor.OPTIONAL, "no_such_module", ("pyrite judge", "judge"))
+    (finding,) = [each for each in doctor.missing() if each.name == "no_such_module"]
+    assert "needed by pyrite judge" in finding.text
+    assert "pyrite-ir[judge]" in finding.remedy
