@@ -1,4 +1,4 @@
-"""Trains and evaluates one ranker in this process, with the numbers that a study would give it."""
+"""Runs `pyrite train`: trains and evaluates one ranker in this process, with the numbers of a study."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ from ranking.errors import BadInput
 
 
 class TrainExperiment(Experiment):
-    """One run, in this process or by workers of its own. A folder that holds the state of the same run is continued.
+    """One run, in this process or on workers. If the folder holds a state of the same run, the run continues.
 
     Args:
         planned: the run.
-        storage: keeps result, state and weights; None keeps nothing.
+        storage: the output folder for result, state and weights; None writes nothing.
         track: trackers of the run.
-        push_to: the hub's repository that its ranker goes to.
+        push_to: repository of the hub to which the ranker is pushed.
     """
 
     verb = "train"
@@ -66,18 +66,18 @@ class TrainExperiment(Experiment):
 
     @classmethod
     def read(cls, arguments: Sequence[str], resume: str | None = None) -> TrainExperiment:
-        """A run from its overrides, without sweeps; `out=FOLDER` besides, to keep its result, and `track=…`.
+        """Return a run from its overrides, without sweeps, and from `out=FOLDER`, `track=…` and `push=…`.
 
         Raises:
-            BadInput: where an option is wrong, or sweeps.
+            BadInput: if an option is wrong or has several values.
         """
         pushed = [text.partition("=")[2] for text in arguments if root_of(text) == "push"]
         arguments = [text for text in arguments if root_of(text) != "push"]
-        mine = [text for text in arguments if root_of(text) in ("out", "track")]
-        options = compose(mine, "study")
+        output = [text for text in arguments if root_of(text) in ("out", "track")]
+        options = compose(output, "study")
         if options["out"] is None and len(trackers(options["track"])) > 1:
-            raise BadInput("a run that is tracked is kept", "track", "give out=FOLDER besides")
-        planned = _single([text for text in arguments if text not in mine])
+            raise BadInput("a tracked run needs an output folder", "track", "give out=FOLDER too")
+        planned = _single([text for text in arguments if text not in output])
         check_run(planned.config, agent_of(planned.config))
         if learner_of(planned.config):
             remedy = "learn one with `pyrite learn`, and name its folder"
@@ -131,7 +131,7 @@ class TrainExperiment(Experiment):
     def execute(self, console: Console, tracking: Tracking | None) -> None:
         planned, started = self.planned, time.perf_counter()
 
-        def tell(progress: Progress) -> None:
+        def print_epoch(progress: Progress) -> None:
             fold = f"fold {progress.fold + 1}/{progress.folds} " if progress.folds > 1 else ""
             measure = planned.config["validation"]["measure"]
             console.print(
@@ -142,13 +142,13 @@ class TrainExperiment(Experiment):
         def note(line: str) -> None:
             console.print(f"[dim]{line}[/]")
 
-        told: list[float] = []
+        printed: list[float] = []
 
-        def tell_batch(progress: Progress) -> None:
+        def print_batch(progress: Progress) -> None:
             now = time.perf_counter()
-            if told and now - told[-1] < (5 if console.is_terminal else 60):
+            if printed and now - printed[-1] < (5 if console.is_terminal else 60):
                 return
-            told.append(now)
+            printed.append(now)
             left = "" if progress.left is None else f"  at most {duration(progress.left)} left"
             console.print(
                 f"[dim]epoch {progress.epoch + 1:2d}  batch {progress.batch:,} of {progress.batches:,}"
@@ -159,27 +159,27 @@ class TrainExperiment(Experiment):
         if self.storage is None or tracking is None:
             watch = run_tags("train", planned.config)
             self.outcome = launch(
-                planned.config, self.parts, tell, name=planned.name, note=note, watch=watch, on_batch=tell_batch
+                planned.config, self.parts, print_epoch, name=planned.name, note=note, watch=watch, on_batch=print_batch
             )
             return
         run, log = TrackedRun(planned.name, planned.parameters, shlex.join(planned.overrides)), RunLog(tracking.events)
         log.started(run.name)
         tracking.begin(run)
 
-        def tell_all(progress: Progress) -> None:
-            tell(progress)
+        def log_epoch(progress: Progress) -> None:
+            print_epoch(progress)
             step = progress.fold * progress.max_epochs + progress.epoch
             numbers = {"loss": progress.loss, "validation": progress.validation}
             log.reached(run.name, step, numbers)
             tracking.log(run.name, step, numbers)
 
-        def note_all(line: str) -> None:
+        def log_note(line: str) -> None:
             note(line)
             log.says(run.name, [line])
 
-        start = partial(launch, name=planned.name, note=note_all, on_batch=tell_batch)
+        start = partial(launch, name=planned.name, note=log_note, on_batch=print_batch)
         self.outcome = outcome = execute_run(
-            planned.name, planned.config, self.made_of, self.parts, self.storage, tell_all, start=start
+            planned.name, planned.config, self.made_of, self.parts, self.storage, log_epoch, start=start
         )
         log.ended(run.name, mean_best(outcome))
         tracking.end(run.name, "done", outcome.means() | {"best": mean_best(outcome)})
@@ -208,7 +208,7 @@ def _needs_ray(config: dict[str, Any]) -> bool:
 
 @contextmanager
 def _workers(config: dict[str, Any], work: Work, console: Console) -> Iterator[None]:
-    """The Ray session of a run that asks for several workers or for a live index; else this process needs none."""
+    """Start the Ray session of a run with several workers or a live index; other runs need none."""
     if not _needs_ray(config):
         yield
         return
@@ -225,7 +225,7 @@ def _workers(config: dict[str, Any], work: Work, console: Console) -> Iterator[N
 
 
 def _refuse_others(storage: Storage, planned: Planned) -> None:
-    """A folder is of one run: what it says of another, or of a study, is not written over."""
+    """Raise if the folder holds results of another run or command, so that they are not overwritten."""
     if storage.read(CONFIG) is None:
         return
     config = read_config(storage)
@@ -236,14 +236,14 @@ def _refuse_others(storage: Storage, planned: Planned) -> None:
 
 
 def _single(overrides: Sequence[str]) -> Planned:
-    found = points([], [], overrides)
-    if len(found) != 1 or found[0].intervals:
-        raise BadInput("train takes one value an option", remedy="sweep with `pyrite study`")
-    return plan(found[0], [], [0])[0]
+    planned = points([], [], overrides)
+    if len(planned) != 1 or planned[0].intervals:
+        raise BadInput("train takes one value per option", remedy="sweep with `pyrite study`")
+    return plan(planned[0], [], [0])[0]
 
 
 def _figures(planned: Planned, outcome: Outcome) -> Table:
-    """The measures, origins side by side, BM25's own beside the ranker's."""
+    """Return the table of measures: for each origin the ranker's and those of BM25's order."""
     table = Table(title=f"{planned.config[CHOICES]['ranker']} after {outcome.best_epoch} epochs", title_justify="left")
     table.add_column("measure")
     for origin in outcome.values:
@@ -258,9 +258,9 @@ def _figures(planned: Planned, outcome: Outcome) -> Table:
 
 
 def _zero_shot(rows: pl.DataFrame) -> Table:
-    """What the ranker reaches on other collections, BM25's own order of the same candidates on a line beneath it.
+    """Return the table of the ranker's measures on other collections, each with BM25's on the line below.
 
-    So four measures stand whole in a terminal of 80 columns.
+    Four measures fit into a terminal of 80 columns.
     """
     table = Table(title="zero-shot", title_justify="left")
     for column in ("collection", "over", "queries"):
@@ -275,7 +275,7 @@ def _zero_shot(rows: pl.DataFrame) -> Table:
 
 
 def _sampling(outcome: Outcome) -> Table:
-    """What each function supplied, and how the ranker scored it when it was shown."""
+    """Return the table of the negatives that each function supplied, with their scores by the ranker when shown."""
     several = len({row["stage"] for row in outcome.sampler}) > 1
     table = Table(title="negatives", title_justify="left")
     if several:

@@ -35,7 +35,7 @@ class ResultStore:
         folder: the subfolder.
         built_from: what results are built from: the same for all of them, or a function of their key. None accepts
             every whole result, for commands that only read.
-        ending: of the files: `.safetensors`, or `.json` for results without arrays.
+        ending: suffix of the files: `.safetensors`, or `.json` for results without arrays.
 
     Example:
         >>> import tempfile
@@ -105,7 +105,7 @@ class ResultStore:
         self.storage.write(self.file(key), json.dumps(whole).encode() if self.ending == ".json" else to_bytes(whole))
 
     def state(self, key: str) -> SavedState:
-        """Return the place of the state of an unfinished result."""
+        """Return the saved state of an unfinished result."""
         return SavedState(self.storage, key, self._built_from(key) or {})
 
     def _built_from(self, key: str) -> Provenance | None:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import polars as pl
 
@@ -22,6 +20,7 @@ from ranking.backing import at_hand, publish
 from ranking.collections.collection import Collection
 from ranking.digest import digest
 from ranking.errors import BadInput
+from ranking.whole_file import replace_file
 
 PAIR = ["query", "document"]
 FORMAT = 1
@@ -52,11 +51,14 @@ def partially_judged(
         BadInput: if there is no such order, or `of` names a split and the collection has none.
     """
     key = digest([FORMAT, collection.fingerprint, options])
-    place = cache / "judging" / f"{key}.parquet"
-    if not at_hand(place):
+    file = cache / "judging" / f"{key}.parquet"
+    if not at_hand(file):
         note(f"judging {options['budget']} documents a query of {collection.name} by {options['order']}")
-        _write(_judged(collection, options, rerank), place)
-    left = pl.read_parquet(place)
+        judged = _judged(collection, options, rerank)
+        with replace_file(file) as temporary:
+            judged.write_parquet(temporary)
+        publish(file)
+    left = pl.read_parquet(file)
     fingerprint = hashlib.sha256(f"{collection.fingerprint} {key}".encode()).hexdigest()[:16]
     facts = collection.facts | {"judgements left": f"{len(left):,} of {len(collection.judgements):,}"}
     return collection.changed(judgements=left, fingerprint=fingerprint, facts=facts)
@@ -96,11 +98,3 @@ def _reached(pool: Pool, judged: Callable[[int, int], Any], budget: int) -> pl.D
         for number, topic in enumerate(pool.topics)
     ]
     return pl.concat(tables)
-
-
-def _write(table: pl.DataFrame, place: Path) -> None:
-    place.parent.mkdir(parents=True, exist_ok=True)
-    part = place.with_suffix(f".{uuid4().hex[:8]}.part")
-    table.write_parquet(part)
-    os.replace(part, place)
-    publish(place)

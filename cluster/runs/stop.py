@@ -1,4 +1,4 @@
-"""Holds where the scheduler of a search has stopped a run."""
+"""Holds the end of a run that the scheduler of a search has stopped."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ class Stop:
     """A run that was behind the others of its search: it has no result, and is neither failed nor done.
 
     Args:
-        at: epochs that it had come to.
-        curve: its validation by epoch until then.
-        made_of: a digest of what it was made of; none of a run of this very command.
+        at: epochs before the stop.
+        curve: validation by epoch until then.
+        made_of: digest of the data and code of the run; empty for a run of this command.
     """
 
     at: int
@@ -21,5 +21,5 @@ class Stop:
 
     @property
     def best(self) -> float:
-        """What a search takes for its result."""
+        """The value that a search takes for its result."""
         return max(self.curve)

@@ -51,7 +51,7 @@ class AllReduce:
     def last_backward(self, parameters: Sequence[nn.Parameter]) -> Iterator[None]:
         """Exchange gradients as they are completed (see `ranking.training.GradientSync`)."""
         self._exchange = exchange = _Exchange(parameters)
-        hooks = [each.register_post_accumulate_grad_hook(exchange.complete) for each in parameters]
+        hooks = [parameter.register_post_accumulate_grad_hook(exchange.complete) for parameter in parameters]
         try:
             yield
         finally:
@@ -60,16 +60,16 @@ class AllReduce:
 
     def join(self, parameters: Sequence[nn.Parameter], loss: Tensor, scores: Tensor) -> tuple[Tensor, Tensor]:
         """Add up gradients and loss over all workers and gather the scores (see `ranking.training.GradientSync`)."""
-        mine = [each.grad is not None for each in parameters]
+        mine = [parameter.grad is not None for parameter in parameters]
         exchange, self._exchange = self._exchange or _Exchange(parameters), None
         exchange.finish()  # a worker without rows has begun none, and one with rows none that lacks a gradient
         loss, whole, touched = share_scores(self._size, loss, scores, mine)
-        for each, anywhere in zip(parameters, touched, strict=True):
+        for parameter, anywhere in zip(parameters, touched, strict=True):
             if not anywhere:
-                each.grad = None
-            elif wants_rows(each):
-                assert each.grad is not None
-                each.grad = each.grad.to_sparse(1)  # the rows that any worker has read
+                parameter.grad = None
+            elif wants_rows(parameter):
+                assert parameter.grad is not None
+                parameter.grad = parameter.grad.to_sparse(1)  # the rows that any worker has read
         return loss, whole
 
 
@@ -115,12 +115,12 @@ def share_scores(
     columns, rows = scores.shape[1], share_of(dist.get_rank(), dist.get_world_size(), size)
     # float64 holds float32 scores exactly.
     small = scores.new_zeros(1 + len(marks) + size * columns, dtype=torch.float64)
-    found, whole = small[1 : 1 + len(marks)], small[1 + len(marks) :].view(size, columns)
+    marked, whole = small[1 : 1 + len(marks)], small[1 + len(marks) :].view(size, columns)
     small[0] = loss
-    found += torch.tensor(marks, dtype=small.dtype, device=small.device)
+    marked += torch.tensor(marks, dtype=small.dtype, device=small.device)
     whole[rows] = scores.to(small.dtype)
     dist.all_reduce(small)
-    return small[0], whole.to(scores.dtype), (found > 0).tolist()
+    return small[0], whole.to(scores.dtype), (marked > 0).tolist()
 
 
 class _Exchange:
@@ -132,7 +132,7 @@ class _Exchange:
 
     def __init__(self, parameters: Sequence[nn.Parameter]) -> None:
         self._buckets = list(_buckets(parameters[::-1]))
-        self._place = {id(each): place for place, bucket in enumerate(self._buckets) for each in bucket}
+        self._bucket_of = {id(parameter): index for index, bucket in enumerate(self._buckets) for parameter in bucket}
         self._missing = [len(bucket) for bucket in self._buckets]
         self._complete: set[int] = set()
         self._started: list[dist.Work] = []
@@ -143,7 +143,7 @@ class _Exchange:
             # Its gradient may be in transit: the other workers would miss what is added now.
             raise RuntimeError("a gradient came in two parts; checkpoint with use_reentrant=False")
         self._complete.add(id(parameter))
-        self._missing[self._place[id(parameter)]] -= 1
+        self._missing[self._bucket_of[id(parameter)]] -= 1
         while len(self._started) < len(self._buckets) and not self._missing[len(self._started)]:
             self._start()
 
@@ -157,9 +157,9 @@ class _Exchange:
     def _start(self) -> None:
         """Start adding up the next bucket. Its gradients become views of the exchanged tensor, which saves memory."""
         bucket = self._buckets[len(self._started)]
-        flat = torch.cat([_dense(each).reshape(-1) for each in bucket])
-        for each, gradient in zip(bucket, flat.split([each.numel() for each in bucket]), strict=True):
-            each.grad = gradient.view_as(each)
+        flat = torch.cat([_dense(parameter).reshape(-1) for parameter in bucket])
+        for parameter, gradient in zip(bucket, flat.split([parameter.numel() for parameter in bucket]), strict=True):
+            parameter.grad = gradient.view_as(parameter)
         work = dist.all_reduce(flat, async_op=True)
         assert work is not None
         self._started.append(work)
@@ -175,11 +175,11 @@ def _buckets(parameters: Sequence[nn.Parameter]) -> Iterator[list[nn.Parameter]]
     """Yield neighbouring parameters of one type, as many as fit into a bucket."""
     bucket: list[nn.Parameter] = []
     held = 0
-    for each in parameters:
-        if bucket and (held + each.numel() > BUCKET or each.dtype != bucket[0].dtype):
+    for parameter in parameters:
+        if bucket and (held + parameter.numel() > BUCKET or parameter.dtype != bucket[0].dtype):
             yield bucket
             bucket, held = [], 0
-        bucket.append(each)
-        held += each.numel()
+        bucket.append(parameter)
+        held += parameter.numel()
     if bucket:
         yield bucket

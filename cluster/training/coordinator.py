@@ -1,4 +1,4 @@
-"""Starts the workers of a run with Ray Train, and passes on what they report."""
+"""Starts the workers of a run with Ray Train, and forwards their reports."""
 
 from __future__ import annotations
 
@@ -11,55 +11,54 @@ from typing import Any
 from cluster.executors.resources import bundle, strategy
 from ranking.errors import BadInput
 
-# Nothing of ours that is slow to import stands here: every run waits for this process and for Ray Train's own.
+# Only fast imports at module level: every run waits for this process and for that of Ray Train.
 
 RESTARTS = 3
-"""Times that the workers start again after one was lost; nodes that are taken away on notice do not count."""
+"""Number of restarts after a worker was lost. Nodes that are taken away on notice do not count."""
 TIMEOUT = 6 * 3600
-"""Seconds that a worker waits for the others: one may be waiting for an index. Lost ones are noticed much sooner."""
+"""Seconds that a worker waits for the others, one of which may wait for an index. Losses are noticed much sooner."""
 
 
 class WorkerCoordinator:
-    """Starts a run's workers with Ray Train; they live as long as it does. Holds their progress, state and outcome.
+    """The actor that starts a run's workers with Ray Train, and holds their progress, state and outcome.
 
-    An actor whose methods are called side by side. States and outcomes pass through it as bytes of
-    `ranking.checkpoint`.
+    The workers end with it. Its methods are called concurrently. States and outcomes are bytes of `ranking.checkpoint`.
     """
 
     def __init__(self) -> None:
-        self._told: list[dict[str, Any] | str] = []
+        self._reports: list[dict[str, Any] | str] = []
         self._state: bytes | None = None
         self._shards: dict[str, bytes] = {}
         self._outcome: bytes | None = None
-        self._places: list[Any] = []
+        self._placement_groups: list[Any] = []
 
-    def run_workers(self, work: Callable[[], None], asked: dict[str, Any]) -> bytes:
-        """Let every worker do its work, and again from the last state where one of them is lost.
+    def run_workers(self, work: Callable[[], None], resources: dict[str, Any]) -> bytes:
+        """Call `work` in every worker, and again from the last state if one of them is lost.
 
         Args:
-            work: what each does; the first of them calls `finish`.
-            asked: `resources` of the run.
+            work: the work of each worker; the first one calls `finish`.
+            resources: `resources` of the run.
 
         Returns:
             The outcome.
 
         Raises:
-            BadInput: where a worker has met bad input.
-            ray.train.TrainingFailedError: where workers failed too often.
+            BadInput: if a worker raised it.
+            ray.train.TrainingFailedError: if workers failed too often.
         """
         from ray.train import ControllerError, FailureConfig, RunConfig
         from ray.train.torch import TorchConfig, TorchTrainer
 
-        os.environ["RAY_CHDIR_TO_TRIAL_DIR"] = "0"  # relative paths of the configuration stay good
-        # At such a notice the first worker ends by itself (`training.workers`). Ray Train would wait for the others,
-        # and they for it, until the machine is gone.
+        os.environ["RAY_CHDIR_TO_TRIAL_DIR"] = "0"  # relative paths of the configuration stay valid
+        # The first worker ends by itself if its node will be taken away (`training.workers`). Ray Train would wait for
+        # the others, and they for it, until the node is gone.
         os.environ["RAY_TRAIN_ENABLE_PREEMPTION_WATCHER"] = "0"
-        with tempfile.TemporaryDirectory() as folder:  # Ray Train wants one; our states are kept elsewhere
+        with tempfile.TemporaryDirectory() as folder:  # Ray Train needs one; states are saved elsewhere
             trainer = TorchTrainer(
                 work,
-                # Two workers on one GPU are more than nccl can join.
-                torch_config=TorchConfig(backend="nccl" if asked["gpu"] >= 1 else "gloo", timeout_s=TIMEOUT),
-                scaling_config=_scaling(asked),
+                # nccl can't join two workers on one GPU.
+                torch_config=TorchConfig(backend="nccl" if resources["gpu"] >= 1 else "gloo", timeout_s=TIMEOUT),
+                scaling_config=_scaling(resources),
                 run_config=RunConfig(
                     name=f"pyrite-{uuid.uuid4().hex[:8]}",
                     storage_path=folder,
@@ -76,58 +75,58 @@ class WorkerCoordinator:
         assert self._outcome is not None
         return self._outcome
 
-    def report(self, told: dict[str, Any] | str) -> None:
+    def report(self, report: dict[str, Any] | str) -> None:
         """Add progress of the run, or a line for the user."""
-        self._told.append(told)
+        self._reports.append(report)
 
     def drain(self) -> list[dict[str, Any] | str]:
-        """Progress and lines since this was last asked."""
-        told, self._told = self._told, []
-        return told
+        """Return the reports since the last call."""
+        reports, self._reports = self._reports, []
+        return reports
 
-    def add_placement_group(self, place: Any) -> None:
-        """Note a placement group of the workers."""
-        self._places.append(place)
+    def add_placement_group(self, group: Any) -> None:
+        """Add a placement group of the workers."""
+        self._placement_groups.append(group)
 
     def placement_groups(self) -> list[Any]:
-        """The placement groups that the workers have had."""
-        return self._places
+        """Return all placement groups that the workers have had."""
+        return self._placement_groups
 
     def finish(self, outcome: bytes) -> None:
-        """Keep the outcome of the run."""
+        """Store the outcome of the run."""
         self._outcome = outcome
 
     def load(self) -> bytes | None:
-        """The last state that was kept here."""
+        """Return the last state that was saved here."""
         return self._state
 
     def save(self, state: bytes) -> None:
-        """Keep a state in memory."""
+        """Save a state in memory."""
         self._state = state
 
     def load_shard(self, name: str) -> bytes | None:
-        """What one worker has kept of a state."""
+        """Return the rows of one worker."""
         return self._shards.get(name)
 
     def save_shard(self, name: str, rows: bytes) -> None:
-        """Keep what is one worker's of a state."""
+        """Save the rows of one worker."""
         self._shards[name] = rows
 
     def drop_shards(self, but: list[str]) -> None:
-        """Forget what workers have kept, but for some names."""
+        """Delete the rows of workers, except those of the given names."""
         self._shards = {name: rows for name, rows in self._shards.items() if name in but}
 
 
-def _scaling(asked: dict[str, Any]) -> Any:
+def _scaling(resources: dict[str, Any]) -> Any:
     from ray.train import ScalingConfig
 
-    most, least = asked["workers"], asked["least"] or asked["workers"]
+    most, least = resources["workers"], resources["least"] or resources["workers"]
     number: Any = most if least >= most else (least, most)
     return ScalingConfig(
         num_workers=number,
-        use_gpu=asked["gpu"] > 0,
-        resources_per_worker=bundle(asked),
-        placement_strategy=strategy(asked),
+        use_gpu=resources["gpu"] > 0,
+        resources_per_worker=bundle(resources),
+        placement_strategy=strategy(resources),
     )
 
 
@@ -135,7 +134,7 @@ def _refusal() -> Any:
     from ray.train import UserCallback
 
     class Refusal(UserCallback):
-        """Bad input is as bad the next time: it ends the run instead of starting the workers again."""
+        """Ends the run at bad input, which would fail again, instead of restarting the workers."""
 
         def after_exception(self, run_context: Any, worker_exceptions: dict[int, Exception]) -> None:
             for error in worker_exceptions.values():

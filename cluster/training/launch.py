@@ -1,4 +1,4 @@
-"""Runs a run where its configuration says: in this process, or on workers of Ray Train."""
+"""Executes a run in this process, or on workers of Ray Train if its configuration requests several."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def launch(
     on_batch: Callable[[Progress], None] = lambda progress: None,
     leave: Leave = stay,
 ) -> Outcome:
-    """Execute a run with all that it asks of a cluster: index actors, and workers with `resources.workers` above 1.
+    """Execute a run with the index actors and workers that it needs.
 
     Args:
-        config, parts, on_epoch, store, save_every, watch, on_batch: of `cluster.runs.execute.run`.
-        leave: likewise, of a run in this process; workers leave their machines whoever asks.
-        name: of the run, for what it starts on the cluster.
-        note: told what it starts there, and loses.
+        config, parts, on_epoch, store, save_every, watch, on_batch: see `cluster.runs.execute.run`.
+        leave: see `cluster.runs.execute.run`. Workers always leave nodes that will be taken away.
+        name: name of the run, for the names of its actors.
+        note: called with lines about actors that start or are lost.
     """
     if config["resources"]["workers"] > 1:
         from cluster.training.workers import run_on_workers

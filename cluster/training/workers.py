@@ -1,4 +1,4 @@
-"""Executes one run on several workers, from the configuration to the outcome."""
+"""Executes one run on several workers of Ray Train, from the configuration to the outcome."""
 
 from __future__ import annotations
 
@@ -35,92 +35,92 @@ def run_on_workers(
     watch: Mapping[str, str] | None = None,
     on_batch: Callable[[Progress], None] = lambda progress: None,
 ) -> Outcome:
-    """Run by the workers that `resources` asks for; without dropout, the result differs from one process by rounding.
+    """Execute a run on `resources.workers` workers. Without dropout, its numbers are those of one process, to rounding.
 
-    The workers' CPUs and GPUs are a placement group of their own. A state that so many workers have kept is good for
-    any other number of them. Where a worker is lost, all start again from the last state: as many as before, or, with
-    `resources.least`, as many as the cluster has left. Where a worker's machine is to be taken away, the first
-    keeps the state at once and ends, and Ray Train starts all of them elsewhere.
+    The workers' CPUs and GPUs form a placement group. A state that one number of workers has saved can be loaded by any
+    other number. If a worker is lost, all start again from the last state: as many as before or, with
+    `resources.least`, as many as the cluster has left. If a worker's node will be taken away, the first worker saves
+    the state and ends, and Ray Train starts all of them elsewhere.
 
     Args:
-        config: a composed configuration.
+        config: configuration of the run, composed.
         parts: its parts, or references to them in the object store.
-        on_epoch: told the progress; epochs are told again where workers had to go back. What it raises ends them.
-        store: keeps the state between interrupts, written by the first worker and read by all, so that it must be
-            reachable from all nodes. Without one the state lasts as long as this call.
-        save_every: seconds between two states that are kept.
-        name: of the run, for what it starts on the cluster.
-        note: told what it starts there, and loses.
-        watch: tags of its metrics, which the first worker tells; None: it tells none.
-        on_batch: told the progress between two validations.
+        on_epoch: called with the progress. Epochs are reported again after a loss. What it raises ends the workers.
+        store: keeps the state between interrupts. The first worker writes it and all read it, so all nodes must reach
+            it. Without a store the state lasts as long as this call.
+        save_every: seconds between two saved states.
+        name: name of the run, for the names of its actors.
+        note: called with lines about actors that start or are lost.
+        watch: tags of its metrics, which the first worker records; None records no metrics.
+        on_batch: called with the progress between two validations.
 
     Raises:
-        BadInput: where a worker has met bad input.
-        ray.train.TrainingFailedError: where the workers failed too often.
+        BadInput: if a worker raised it.
+        ray.train.TrainingFailedError: if the workers failed too often.
     """
     shared = {name: part if isinstance(part, ray.ObjectRef) else ray.put(part) for name, part in parts.items()}
 
     def work(coordinator: Any) -> Callable[[], None]:
         return partial(_work, config, shared, coordinator, store, save_every, name, watch)
 
-    def hear(told: dict[str, Any] | str) -> None:
-        if isinstance(told, str):
-            note(told)
+    def on_report(report: dict[str, Any] | str) -> None:
+        if isinstance(report, str):
+            note(report)
         else:
-            (on_batch if told["batches"] else on_epoch)(Progress(**told))
+            (on_batch if report["batches"] else on_epoch)(Progress(**report))
 
-    return Outcome(**from_bytes(on_workers(work, config["resources"], name, hear)))
+    return Outcome(**from_bytes(on_workers(work, config["resources"], name, on_report)))
 
 
 def on_workers(
     work: Callable[[Any], Callable[[], None]],
-    asked: dict[str, Any],
+    resources: dict[str, Any],
     name: str,
-    hear: Callable[[dict[str, Any] | str], None] = lambda told: None,
+    on_report: Callable[[dict[str, Any] | str], None] = lambda report: None,
 ) -> bytes:
-    """Let every worker do the same work, all of them in one process group.
+    """Do the same work in every worker, all of them in one process group.
 
     Args:
-        work: given the coordinator, to which the first worker says what comes of it (`WorkerCoordinator.finish`), what
-            each of them does.
-        asked: `resources` of what they do.
-        name: for what is started on the cluster.
-        hear: told what the first worker reports.
+        work: returns the work of a worker, given the coordinator. The first worker passes its outcome to
+            `WorkerCoordinator.finish`.
+        resources: `resources` of the work.
+        name: name of the work, for the names of its actors.
+        on_report: called with the reports of the first worker.
 
     Returns:
-        What comes of it.
+        The outcome.
 
     Raises:
-        BadInput: where a worker has met bad input.
-        ray.train.TrainingFailedError: where the workers failed too often.
+        BadInput: if a worker raised it.
+        ray.train.TrainingFailedError: if the workers failed too often.
     """
     # On this node, which the caller needs anyway, and outside a trial's placement group, which has no room for it.
-    here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
+    affinity = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
     called = unique(f"coordinator:{name}")
-    options = {"name": called, "num_cpus": 0, "max_concurrency": 16, "scheduling_strategy": here}
+    options = {"name": called, "num_cpus": 0, "max_concurrency": 16, "scheduling_strategy": affinity}
     coordinator: Any = ray.remote(WorkerCoordinator).options(**options).remote()
-    # Inside an object of its own, so that only the workers unpack what they alone need.
+    # In a separate object, so that only the workers unpack what only they need.
     job = ray.put(work(coordinator))
-    ending = coordinator.run_workers.remote(partial(_perform, [job]), asked)
+    ending = coordinator.run_workers.remote(partial(_perform, [job]), resources)
     try:
         outcome: bytes | None = None
         while outcome is None:
             with contextlib.suppress(GetTimeoutError):
                 outcome = ray.get(ending, timeout=0.5)
-            for told in ray.get(coordinator.drain.remote()):
-                hear(told)
+            for report in ray.get(coordinator.drain.remote()):
+                on_report(report)
         return outcome
     except RayTaskError as error:
         raise error.cause from None
     finally:
-        places = []
+        groups = []
         with contextlib.suppress(RayError):
-            places = ray.get(coordinator.placement_groups.remote())
-        ray.kill(coordinator)  # and with it all that it has started
-        # But for their placement groups: where they were not ended in order, Ray Train's cleaner looks for the dead
-        # with the dashboard's help, and without a dashboard never finds them.
-        for place in places:
-            remove_placement_group(place)
+            groups = ray.get(coordinator.placement_groups.remote())
+        ray.kill(coordinator)  # and with it everything that it has started
+        # Except the placement groups: if workers did not end in order, Ray Train's cleaner needs the dashboard to find
+        # them.
+        for group in groups:
+            remove_placement_group(group)
 
 
 def _perform(job: list[ray.ObjectRef]) -> None:
@@ -136,7 +136,7 @@ def _work(
     name: str,
     watch: Mapping[str, str] | None,
 ) -> None:
-    """What each worker does: the run, of which its rows are its own."""
+    """Execute one worker's share of a run."""
     from cluster.training.attach import attached
 
     first = ray.train.get_context().get_world_rank() == 0
@@ -149,35 +149,35 @@ def _work(
             run(config, parts, store=_ReadOnly(store), save_every=math.inf, attach=attached(config, name))
         return
 
-    def tell(progress: Progress) -> None:
+    def report(progress: Progress) -> None:
         ray.get(coordinator.report.remote(asdict(progress)))
 
     def note(line: str) -> None:
         ray.get(coordinator.report.remote(line))
 
-    place = get_current_placement_group()
-    ray.get(coordinator.add_placement_group.remote(place))
+    group = get_current_placement_group()
+    ray.get(coordinator.add_placement_group.remote(group))
 
-    def machines() -> set[str]:
-        return set(placement_group_table(place)["bundles_to_node_id"].values())
+    def nodes() -> set[str]:
+        return set(placement_group_table(group)["bundles_to_node_id"].values())
 
-    def leave_together(keep: Callable[[], None]) -> None:
-        def keep_and_tell() -> None:
-            if config["resources"]["shard"]:  # which all would have to keep together, and some may be a step ahead
-                note(f"a worker's machine {NOTICE}; all workers go on from the last state elsewhere")
+    def leave_together(save: Callable[[], None]) -> None:
+        def save_and_note() -> None:
+            if config["resources"]["shard"]:  # all workers would have to save together, and some may be a step ahead
+                note(f"a worker's machine {NOTICE}; all workers continue from the last state elsewhere")
                 return
-            keep()
-            note(f"a worker's machine {NOTICE}; the state is kept, and all workers go on from it elsewhere")
+            save()
+            note(f"a worker's machine {NOTICE}; the state is saved, and all workers continue from it elsewhere")
 
-        leave(keep_and_tell, machines)
+        leave(save_and_note, nodes)
 
-    start = partial(run, watch=watch, on_batch=tell, leave=leave_together)
-    outcome = start(config, parts, tell, store, save_every, attached(config, name, note))
+    start = partial(run, watch=watch, on_batch=report, leave=leave_together)
+    outcome = start(config, parts, report, store, save_every, attached(config, name, note))
     ray.get(coordinator.finish.remote(to_bytes(vars(outcome))))
 
 
 class _InCoordinator:
-    """A `StateStore` in the coordinator's memory."""
+    """A state store in the memory of the coordinator."""
 
     def __init__(self, coordinator: Any) -> None:
         self._coordinator = coordinator
@@ -199,7 +199,7 @@ class _InCoordinator:
 
 
 class _ReadOnly:
-    """What all workers but the first see of the state."""
+    """A state store that does not write, for all workers but the first."""
 
     def __init__(self, store: StateStore) -> None:
         self.load, self._store = store.load, store
