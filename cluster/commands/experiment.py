@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from rich.console import Console
 from rich.markup import escape
 
+from cluster.config.quoting import quoted_path
 from cluster.config.trust import from_folder
 from cluster.executors.session import connected
 from cluster.output.lock import output_lock
@@ -93,19 +94,35 @@ class Experiment(ABC):
         Raises:
             BadInput: if an override is wrong, or the folder holds another experiment or none.
         """
+        arguments = list(map(quoted_path, arguments))
         if resume is None:
-            experiment = cls.new(list(arguments))
+            experiment = cls.new(arguments)
             if experiment.storage is not None:
                 refuse_taken(experiment.storage)
             return experiment
         for text in arguments:
             if root_of(text) not in cls.may_change:
-                raise BadInput(f"{text} can't change on resume", resume, "leave it out, or start another")
+                cls.check_change(text, resume)
         storage = Storage(resume)
         with from_folder():
-            experiment = cls.continued(list(arguments), read_config_of(cls.verb, storage), storage)
+            experiment = cls.continued(arguments, read_config_of(cls.verb, storage), storage)
         experiment.resumed = True
         return experiment
+
+    @classmethod
+    def check_change(cls, text: str, folder: str) -> None:
+        """Check an override that is given on resume and not in `may_change`.
+
+        Raises:
+            BadInput: if the experiment can't change in this way.
+        """
+        changeable = ", ".join(sorted(cls.may_change)) or "nothing"
+        remedy = f"leave it out, or start another; --resume may change {changeable}"
+        raise BadInput(f"{text} can't change on resume", folder, remedy)
+
+    def extended_manifest(self, before: dict[str, Any]) -> dict[str, Any] | None:
+        """Return the new content of `config.yaml` if this command extends the experiment; None if it does not."""
+        return None
 
     @classmethod
     @abstractmethod
@@ -248,7 +265,10 @@ def _recorded(
         return
     resumed = storage.read(CONFIG) is not None
     if resumed:
-        experiment.check_unchanged(read_config(storage))
+        before = read_config(storage)
+        experiment.check_unchanged(before)
+        if (manifest := experiment.extended_manifest(before)) is not None:
+            write_config(storage, manifest)
     else:
         write_config(storage, experiment.manifest())
     with tracked(built, storage, console, experiment.verb, resumed, **work.facts) as tracking:

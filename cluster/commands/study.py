@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
@@ -15,6 +16,7 @@ from cluster.commands.study_end import StudyEnd
 from cluster.config.agents import checkpoint_of, learner_of
 from cluster.config.build import as_node, build
 from cluster.config.compose import compose
+from cluster.config.durations import seconds_of
 from cluster.config.groups import CHOICES
 from cluster.config.renamed import refuse_renamed
 from cluster.config.schema import SHAPES
@@ -28,13 +30,14 @@ from cluster.output.manifest import CONFIG
 from cluster.output.provenance import content_digest
 from cluster.output.result_store import outdated_lines
 from cluster.output.storage import Storage, new_place
+from cluster.plan.extension import GROWING, extended, refused_change
 from cluster.plan.point import root_of
 from cluster.plan.size import run_seconds, saved
 from cluster.plan.study import StudyPlan
 from cluster.plan.sweep import Planned, Point, given_seeds, identity, key_of
 from cluster.runs.rerank import rerank
 from cluster.runs.results import run_store
-from cluster.search.time_budget import TimeBudget, seconds_of
+from cluster.search.time_budget import TimeBudget
 from cluster.telemetry.live_table import LiveTable
 from cluster.telemetry.run_watch import RunWatch, raise_unwritable
 from cluster.telemetry.tracking.tracking import Tracking, as_override_of, as_overrides
@@ -82,6 +85,7 @@ class StudyExperiment(Experiment):
         self._errors: dict[str, str] = {}
         self._shown, self._apart = 0, False
         self._budget: TimeBudget | None = None
+        self.additions: list[str] = []
 
     @classmethod
     def new(cls, arguments: list[str]) -> StudyExperiment:
@@ -91,23 +95,40 @@ class StudyExperiment(Experiment):
         if options["seeds"] is not None and given_seeds(arguments):
             raise BadInput("seed= and seeds= say two things", remedy="give one of them")
         if options["time_budget"] is not None:
-            seconds_of(options["time_budget"])
+            seconds_of(options["time_budget"], "time_budget")
         options["out"] = options["out"] or new_place("study")
         runs = [text for text in arguments if text not in mine]
         return cls(StudyPlan(options, runs, design, Storage(options["out"])))
 
     @classmethod
+    def check_change(cls, text: str, folder: str) -> None:
+        root = root_of(text)
+        if root not in GROWING and (root in SHAPES["study"].model_fields or text.startswith("~")):
+            raise refused_change(text, folder)
+
+    @classmethod
     def continued(cls, arguments: list[str], saved: dict[str, Any], storage: Storage) -> StudyExperiment:
-        changed, _ = _options(arguments)
+        refuse_renamed(arguments, "study")
+        of_study = [text for text in arguments if root_of(text) in SHAPES["study"].model_fields]
+        changed, _ = _options(of_study)
+        changed = {root_of(text): changed[root_of(text)] for text in of_study}
         try:
             kept, runs, design = saved["study"], list(map(str, saved["overrides"])), saved["design"]
-            options = kept | {root_of(text): changed[root_of(text)] for text in arguments}
+            batches = tuple(map(int, saved.get("sample_batches", ())))
+            options = kept | {key: value for key, value in changed.items() if key not in GROWING}
             check_shape(options | {"experiment": design}, "study")
         except (KeyError, TypeError, BadInput):
             where = f"{storage}/{CONFIG}"
             raise BadInput("is not what a study writes down", where, "name the folder of a study") from None
         check_classes([options.get(key) for key in ("trial_scheduler", "stoppers", "callbacks")])
-        return cls(StudyPlan(options, runs, design, storage))
+        plan = StudyPlan(options, runs, design, storage, batches)
+        additions = [text for text in arguments if text not in of_study or root_of(text) in GROWING]
+        if not additions:
+            return cls(plan)
+        growing = {key: changed[key] for key in GROWING if key in changed}
+        study = cls(extended(plan, growing, [text for text in arguments if text not in of_study]))
+        study.additions = additions
+        return study
 
     def prepare(self, console: Console) -> Work:
         from cluster.executors.object_store import largest_and_all
@@ -253,7 +274,19 @@ class StudyExperiment(Experiment):
         }
 
     def check_unchanged(self, before: dict[str, Any]) -> None:
-        _check_collections(self.collections.values(), before["collections"], self.plan.storage.place)
+        added = [each for each in self.collections.values() if each.name not in before["collections"].values()]
+        known = before["collections"] | {each.fingerprint: each.name for each in added if self.additions}
+        _check_collections(self.collections.values(), known, self.plan.storage.place)
+
+    def extended_manifest(self, before: dict[str, Any]) -> dict[str, Any] | None:
+        if not self.additions:
+            return None
+        now, plan = self.manifest(), self.plan
+        command = shlex.join(["pyrite", "study", "--resume", plan.storage.place, *self.additions])
+        options = before["study"] | {key: plan.options[key] for key in GROWING}
+        manifest = before | {"study": options, "overrides": plan.arguments, "sample_batches": list(plan.sample_batches)}
+        manifest |= {key: before.get(key, {}) | now[key] for key in ("collections", "facts", "skipped")}
+        return manifest | {"extended": [*before.get("extended", []), command]}
 
     def execute(self, console: Console, tracking: Tracking | None) -> None:
         from cluster.search.decided_runs import DecidedRuns

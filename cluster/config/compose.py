@@ -14,6 +14,7 @@ from cluster.config.aliases import named_parts
 from cluster.config.build import locate
 from cluster.config.groups import CHOICES, CONF, SINGLE_GROUPS, fill_defaults, group_options, option, part_node
 from cluster.config.parts import PARTS
+from cluster.config.quoting import quoted_path
 from ranking.errors import BadInput
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def compose(overrides: Sequence[str], config: str = "config", complete: bool = T
     from cluster.config.refusals import reason, see
     from cluster.config.validate import check_parts, check_shape
 
-    overrides = _set_or_add(named_parts(overrides, option, config))
+    overrides = _set_or_add(named_parts(list(map(quoted_path, overrides)), option, config))
     read = tuple(sorted(item for item in os.environ.items() if item[0].startswith("PYRITE_")))
     try:
         resolved, choices = copy.deepcopy(_by_hydra(tuple(overrides), config, str(CONF), read, complete))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from cluster.config.agents import actions_of, checkpoint_of, learner_of
 from cluster.config.build import build
 from cluster.config.counts import counts_of
+from cluster.config.durations import seconds_of
 from cluster.config.groups import CHOICES, NAMED_GROUPS, SINGLE_GROUPS, group_options
 from cluster.config.trust import check_classes
 from ranking.errors import BadInput
@@ -90,6 +91,8 @@ def check_run(config: dict[str, Any], agent: TrainedAgent | MixtureAgent | None)
     from ranking.evaluation.measures import parse
     from ranking.rankers.cascade import Cascade
 
+    if config["run_time"] is not None:
+        seconds_of(config["run_time"], "run_time")
     for key in ("objective", "policy", "selector", "vectors", "encoding", "ranker", "training", "scheduler", "batches"):
         part = build(config[key], key)
         if key == "objective":

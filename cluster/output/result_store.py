@@ -195,6 +195,17 @@ class SavedState:
             if f"states/{name}".startswith(prefix) and f"states/{name}" not in kept:
                 self.storage.delete(f"states/{name}")
 
+    def mark_hung(self) -> None:
+        """Record that the work did not react at the end of its time, for the next attempt."""
+        self.storage.write(self._beside("hung", ""), b"")
+
+    def hung(self) -> bool:
+        """Return whether the last attempt recorded that it hung, and delete the record."""
+        hung = self.storage.read(self._beside("hung", "")) is not None
+        if hung:
+            self.storage.delete(self._beside("hung", ""))
+        return hung
+
     def keep_at(self, step: int, state: bytes) -> None:
         """Write the state before a training step, from which `pyrite fork` continues."""
         self.storage.write(self._beside("at", step), state)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from cluster.config.quoting import override_of
 from cluster.output.storage import Storage
 from cluster.plan.sweep import Planned, Point, draws, given_seeds, identity, key_of, labelled_points, plan, points
 from ranking.errors import BadInput
@@ -21,12 +22,19 @@ class StudyPlan:
         arguments: the overrides of runs, with sweeps.
         design: the experiment's file, as it was when the study began.
         storage: the output folder.
+        sample_batches: numbers of samples that were drawn one after another, if the study was extended; each batch is a
+            Latin hypercube.
     """
 
     options: dict[str, Any]
     arguments: list[str]
     design: dict[str, Any]
     storage: Storage
+    sample_batches: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.sample_batches:
+            object.__setattr__(self, "sample_batches", (self.options["samples"],))
 
     @property
     def seeds(self) -> list[int]:
@@ -73,7 +81,7 @@ class StudyPlan:
             if point.intervals and self.options["search"] == "optuna":
                 adaptive.append(point)
                 continue
-            for shares in draws(len(point.intervals), self.options["samples"] if point.intervals else 1):
+            for shares in draws(len(point.intervals), self.sample_batches if point.intervals else (1,)):
                 for planned in plan(point, point.at(shares), self.seeds):
                     runs.setdefault(identity(planned.config), planned)
         return list(runs.values()), adaptive
@@ -101,14 +109,13 @@ class StudyPlan:
         return compared
 
     def command(self, defaults: Mapping[str, Any], trackers: list[str]) -> str:
-        """Return the command that starts it, for users to copy.
+        """Return the command that starts the study, to be copied.
 
         Args:
-            defaults: the defaults of the options.
-            trackers: the overrides that choose trackers and a trial scheduler.
+            defaults: defaults of the options.
+            trackers: overrides that choose trackers and a scheduler.
         """
-        parts = ("track", "trial_scheduler")
-        changed = [
-            f"{key}={value}" for key, value in self.options.items() if value != defaults.get(key) and key not in parts
-        ]
+        chosen = ("track", "trial_scheduler")
+        options = {key: value for key, value in self.options.items() if key not in chosen}
+        changed = [override_of(key, value) for key, value in options.items() if value != defaults.get(key)]
         return shlex.join(["pyrite", "study", *self.arguments, *changed, *trackers])

@@ -304,13 +304,19 @@ def _whole(point: Point) -> Point:
     return replace(point, intervals=intervals)
 
 
-def draws(count: int, samples: int) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Return shares of `count` intervals for `samples` draws, the same for every method (Latin hypercube, seed 0)."""
+def draws(count: int, batches: Sequence[int]) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Return shares of `count` intervals, equal for all methods: one Latin hypercube per batch, seeded by its number.
+
+    Args:
+        count: number of intervals.
+        batches: numbers of draws.
+    """
     if not count:
-        return np.zeros((samples, 0))
+        return np.zeros((sum(batches), 0))
     from scipy.stats import qmc
 
-    return qmc.LatinHypercube(count, rng=np.random.default_rng(0)).random(samples)
+    cubes = [qmc.LatinHypercube(count, rng=np.random.default_rng(seed)) for seed in range(len(batches))]
+    return np.concatenate([cube.random(size) for cube, size in zip(cubes, batches, strict=True)])
 
 
 def plan(point: Point, drawn: Sequence[str], seeds: Sequence[int]) -> list[Planned]:
@@ -376,7 +382,7 @@ def function_name(config: dict[str, Any]) -> str:
 
 def identity(config: dict[str, Any]) -> str:
     """Return the digest of all that a run's result depends on. Runs with the same digest are the same run."""
-    excluded = (CHOICES, "cache", "weights", "index", "save_every", "save_every_batches", "keep_at")
+    excluded = (CHOICES, "cache", "weights", "index", "save_every", "save_every_batches", "keep_at", "run_time")
     digested = {key: value for key, value in config.items() if key not in excluded}
     # The number of workers changes only the rounding, and a run may resume with another number.
     digested["resources"] = {key: config["resources"][key] for key in ("cpu", "gpu")}

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from cluster.config.durations import seconds_of
 from cluster.output.result_store import ResultStore
 from cluster.output.storage import Storage
 from cluster.plan.sweep import Planned
 from cluster.runs.outcome import FOLDER, Outcome, write_outcome
+from cluster.runs.time_limit import RunTimeout, time_limit
 from cluster.telemetry.training_metrics import run_tags
 
 if TYPE_CHECKING:
@@ -50,6 +52,9 @@ def execute_run(
         on_epoch: called with the progress after each epoch.
         save_every: seconds between two saved states; None takes the configured value.
         start: executes the run; None takes `cluster.runs.execute.run`, in this process.
+
+    Raises:
+        RunTimeout: if the run takes longer than `run_time`. Its state is kept.
     """
     state = ResultStore(storage, FOLDER, made_of).state(name)
     watch = run_tags(storage.place, config)
@@ -58,7 +63,11 @@ def execute_run(
         from cluster.runs.execute import run
 
         start = run
-    outcome = start(config, parts, on_epoch, state, interval, watch=watch)
+    limit = config["run_time"]
+    if state.hung():  # in an attempt whose process had to be ended
+        raise RunTimeout.of(limit or "its limit")
+    with time_limit(limit, seconds_of(limit or 1, "run_time"), state.mark_hung):
+        outcome = start(config, parts, on_epoch, state, interval, watch=watch)
     weights, outcome.weights, outcome.made_of = outcome.weights, None, dict(made_of)
     if weights is not None:
         from cluster.runs.trained import weights_description

@@ -12,6 +12,7 @@ from rich.console import Console
 
 from cluster.config.build import build
 from cluster.config.groups import group_options, option
+from cluster.config.quoting import override_of
 from cluster.output.event_log import EventLog, reason
 from cluster.output.storage import Storage
 from cluster.telemetry.tracking.tracker import Status, TrackedRun, Tracker
@@ -34,22 +35,23 @@ def trackers(nodes: Mapping[str, Any]) -> list[Tracker]:
 
 def as_overrides(nodes: Mapping[str, Any]) -> list[str]:
     """Return the overrides that choose the trackers of a configuration."""
-    names = [name for name in nodes if name != "tensorboard"]
-    overrides = [f"track=[{','.join(names)}]"] if names else []
-    for name in names:
+    overrides = [] if list(nodes) == ["tensorboard"] else [f"track=[{','.join(nodes)}]"]
+    for name, node in nodes.items():
         defaults = option("track", name)[name]
-        overrides += [f"track.{name}.{key}={value}" for key, value in nodes[name].items() if value != defaults.get(key)]
+        changed = {key: value for key, value in node.items() if value != defaults.get(key)}
+        overrides += [override_of(f"track.{name}.{key}", value) for key, value in changed.items()]
     return overrides
 
 
 def as_override_of(group: str, node: Mapping[str, Any] | None) -> list[str]:
-    """Return the overrides that choose a group's only part; none if it is None."""
+    """Return the overrides that choose a part of a group from its node; none if it is None."""
     if node is None:
         return []
     parts = {name: option(group, name) for name in group_options()[group]}
     name = next((name for name, part in parts.items() if part["_target_"] == node["_target_"]), next(iter(parts)))
     changed = {key: value for key, value in node.items() if parts[name].get(key) != value}
-    return [f"{group}={name}", *(f"{'' if key in parts[name] else '+'}{group}.{key}={changed[key]}" for key in changed)]
+    signs = {key: "" if key in parts[name] else "+" for key in changed}
+    return [f"{group}={name}", *(override_of(f"{signs[key]}{group}.{key}", changed[key]) for key in changed)]
 
 
 @contextmanager

@@ -72,7 +72,7 @@ def test_what_is_chosen_by_default_counts() -> None:
 def test_intervals_are_drawn_for_those_points_alone() -> None:
     found = points([], [], ["selector=uniform,dynamic", "selector.lam=interval(0.1,0.9)"])
     assert [len(point.intervals) for point in found] == [0, 1]
-    (run,) = plan(found[1], found[1].at(draws(1, 1)[0]), [0])
+    (run,) = plan(found[1], found[1].at(draws(1, [1])[0]), [0])
     assert 0.1 <= run.config["selector"]["lam"] <= 0.9
     assert plan(found[0], [], [0])[0].config["selector"] == compose([])["selector"]
 

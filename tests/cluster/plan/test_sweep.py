@@ -69,7 +69,7 @@ def test_swept_names_what_varies_also_between_lines() -> None:
 
 def test_intervals_are_drawn_alike_for_all_methods() -> None:
     found = points([], [], ["selector=uniform,dynamic", "optimizer.lr=tag(log,interval(1e-4,1e-2))"])
-    shares = draws(1, 4)
+    shares = draws(1, [4])
     assert [point.at(shares[0])[-1] for point in found] == [found[0].at(shares[0])[-1]] * 2
     values = [float(found[0].at(share)[-1].split("=")[1]) for share in shares]
     assert len(set(values)) == 4
@@ -84,9 +84,9 @@ def test_interval_scales() -> None:
 
 def test_options_that_take_whole_numbers_are_drawn_as_such() -> None:
     (point,) = points([], [], ["policy=fixed", "function=bm25", "sampling.negatives=interval(1,12)"])
-    drawn = sorted(int(point.at(share)[0].split("=")[1]) for share in draws(1, 12))
+    drawn = sorted(int(point.at(share)[0].split("=")[1]) for share in draws(1, [12]))
     assert drawn == list(range(1, 13))  # a Latin hypercube has each of them once
-    (run,) = plan(point, point.at(draws(1, 12)[0]), [0])
+    (run,) = plan(point, point.at(draws(1, [12])[0]), [0])
     assert type(run.config["sampling"]["negatives"]) is int
     assert distribution(point.intervals[0][1]) == IntDistribution(1, 12)
 
@@ -142,7 +142,7 @@ def test_the_main_job_has_nine_methods() -> None:
 
 
 def test_draws_fill_the_space() -> None:
-    shares = draws(2, 8)
+    shares = draws(2, [8])
     assert shares.shape == (8, 2)
     for column in shares.T:
         assert sorted(math.floor(share * 8) for share in column) == list(range(8))
@@ -160,7 +160,7 @@ def test_seeds_are_read_from_a_sweep() -> None:
 def test_numbers_put_into_a_composed_point_are_what_composing_gives(base: list[str]) -> None:
     sweep = ["optimizer.lr=tag(log,interval(1e-6,1e-2))", "training.patience=int(interval(1,4))"]
     (point,) = points([], [], [*base, *sweep])
-    for shares in draws(2, 5):
+    for shares in draws(2, [5]):
         (run,) = plan(point, point.at(shares), [3])
         assert run.config == compose(run.overrides)
     (refers,) = points([], [], [*base, "training.max_epochs=${training.patience}", sweep[1]])

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 from cluster.commands.study import StudyExperiment, callbacks_of
+from cluster.config.durations import seconds_of
 from cluster.config.trust import from_folder
 from cluster.executors.local import LocalExecutor
 from cluster.executors.task import Done, Task
@@ -16,7 +17,7 @@ from cluster.output.storage import Storage
 from cluster.plan.sweep import points
 from cluster.runs.outcome import Outcome, write_outcome
 from cluster.search.optuna_runs import OptunaRuns
-from cluster.search.time_budget import TimeBudget, seconds_of
+from cluster.search.time_budget import TimeBudget
 from pyrite import StudyResult
 from ranking.errors import BadInput
 from tests.cluster.command_line import command
@@ -66,13 +67,13 @@ def test_one_proposal_at_a_time_learns_from_each(tmp_path: Path) -> None:
     ("text", "seconds"), [("2h", 7200), ("1h30m", 5400), ("90s", 90), ("1.5m", 90), ("1d", 86400), (30, 30), (0.5, 0.5)]
 )
 def test_times_as_people_write_them(text: str | float, seconds: float) -> None:
-    assert seconds_of(text) == seconds
+    assert seconds_of(text, "time_budget") == seconds
 
 
 @pytest.mark.parametrize("text", ["", "2 hours", "h", "-1h", 0, "0s", "10"])
 def test_what_is_no_time(text: str | float) -> None:
     with pytest.raises(BadInput, match="time_budget"):
-        seconds_of(text)
+        seconds_of(text, "time_budget")
 
 
 def test_no_run_begins_when_the_time_is_over() -> None:

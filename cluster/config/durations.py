@@ -1,0 +1,33 @@
+"""Reads durations as people write them."""
+
+from __future__ import annotations
+
+import re
+
+from ranking.errors import BadInput
+
+UNITS = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0}
+
+
+def seconds_of(text: str | float, option: str) -> float:
+    """Return the seconds of a duration.
+
+    Args:
+        text: the duration: `2h`, `1h30m`, `90s`, or a number of seconds.
+        option: the option that it is given for, for the message.
+
+    Raises:
+        BadInput: if it is none.
+
+    Example:
+        >>> seconds_of("1h30m", "run_time")
+        5400.0
+    """
+    seconds = 0.0
+    if not isinstance(text, str):
+        seconds = float(text)
+    elif re.fullmatch(r"(\d+(\.\d+)?[dhms])+", text):
+        seconds = sum(float(number) * UNITS[unit] for number, _, unit in re.findall(r"(\d+(\.\d+)?)([dhms])", text))
+    if seconds <= 0:
+        raise BadInput(f"{option} is {text!r}", remedy="write 2h, 30m, 1h30m or 90s")
+    return seconds

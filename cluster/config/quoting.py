@@ -1,0 +1,69 @@
+"""Quotes overrides: values of path options that users type, and values that Pyrite prints for copying."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Any
+
+from cluster.config.aliases import QUOTES, as_override
+
+PATHS = frozenset({
+    "cache", "checkpoint", "data", "evaluate", "folder", "gold", "judgements", "machine", "out", "owners", "path",
+    "pools", "qrels", "relabel", "run", "runs", "storage", "studies", "texts",
+})  # fmt: skip
+"""Last parts of the keys of options whose values are paths or URIs."""
+PATHS_OR_NUMBERS = frozenset({"documents", "groups", "queries", "topics"})
+"""The same, of options whose values may also be numbers."""
+SINGLE = ("out", "cache", "run")
+"""Path options that are never swept, so that a comma belongs to the path."""
+PLAIN = re.compile(r"[\w./\\+%@:$?|*-]+", re.ASCII)
+"""Values that Hydra reads as text without quotes, if they are neither numbers nor one of WORDS."""
+NULL = "null"
+NUMBER = re.compile(r"[-+]?[\d_]*\.?[\d_]*(e[-+]?\d+)?|[-+]?(inf|nan)", re.ASCII | re.IGNORECASE)
+WORDS = re.compile(r"true|false|null|none", re.IGNORECASE)
+STRUCTURED = re.compile(r"[\[{]|\w+\(|.*\$\{", re.ASCII)
+"""Beginnings of lists, mappings and sweeps, and values with an interpolation."""
+
+
+def quoted_path(override: str) -> str:
+    """Return an override with the value of a path option in quotes if Hydra would not read it as text.
+
+    `~` at the start of a path is expanded, because shells leave it alone in `out=~/x`. Values that are quoted already,
+    lists, sweeps such as `choice(a,b)`, and values with `${…}` are left alone. Several paths of a sweep are quoted one
+    by one, unless a path with commas exists.
+
+    Example:
+        >>> quoted_path("out=résultats"), quoted_path("out=20241125"), quoted_path("out=runs/a")
+        ("out='résultats'", "out='20241125'", 'out=runs/a')
+        >>> quoted_path("seed=3"), quoted_path("collection.path=a,b c")
+        ('seed=3', 'collection.path=a,b c')
+    """
+    key, equals, value = override.partition("=")
+    name = key.rpartition(".")[2].lstrip("+~")
+    if not equals or name not in PATHS | PATHS_OR_NUMBERS or key.startswith("~") or not value or value[0] in QUOTES:
+        return override
+    if value == NULL or STRUCTURED.match(value) or (name in PATHS_OR_NUMBERS and NUMBER.fullmatch(value)):
+        return override
+    if (name in SINGLE and "." not in key) or os.path.lexists(os.path.expanduser(value)):
+        return f"{key}={_text(value, '')}"
+    return f"{key}={','.join(_text(item, ' ') for item in value.split(','))}"
+
+
+def _text(value: str, allowed: str) -> str:
+    """Return a path as Hydra reads it as text; `allowed` are further characters that need no quotes."""
+    path = os.path.expanduser(value)
+    bare = PLAIN.fullmatch("".join(sign for sign in path if sign not in allowed)) and path == path.strip()
+    return path if bare and not NUMBER.fullmatch(path) and not WORDS.fullmatch(path) else as_override(path)
+
+
+def override_of(key: str, value: Any) -> str:
+    """Return the override that sets a key to a value, as short as Hydra reads it back.
+
+    Example:
+        >>> override_of("renew_every", None), override_of("out", "a,b"), override_of("baseline", "selector=top")
+        ('renew_every=null', "out='a,b'", "baseline='selector=top'")
+        >>> override_of("seeds", 8), override_of("out", "outputs/x")
+        ('seeds=8', 'out=outputs/x')
+    """
+    return f"{key}={_text(value, '') if isinstance(value, str) and not value.startswith('~') else as_override(value)}"

@@ -1,0 +1,112 @@
+"""Extends a study that has begun by seeds, samples and further values of its options. Its runs all stay in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from cluster.config.groups import CHOICES
+from cluster.config.quoting import override_of
+from cluster.plan.study import StudyPlan
+from cluster.plan.sweep import Planned, given_seeds, identity, key_of, values_of
+from ranking.errors import BadInput
+
+GROWING = ("seeds", "samples")
+"""Options of a study that may grow."""
+NEUTRAL = ("run_time", "save_every", "save_every_batches")
+"""Options of runs on which no result depends: a new value replaces the old one."""
+SEARCHES = ("search", "sampler", "parallel", "trial_scheduler", "stoppers")
+REASONS = {
+    "out": "the results stay in their folder",
+    "experiment": "the experiment defines what is compared",
+    "data": "the runs have read their collections from there",
+    "seed": "seeds are numbered from 0; give their new number, as seeds=20",
+    **dict.fromkeys(SEARCHES, "the settings of a search depend on the results before"),
+}
+"""Why an option can't change, by its key."""
+START_ANOTHER = "leave it out, or start another study"
+
+
+def refused_change(text: str, folder: str) -> BadInput:
+    """Return the error for an override that can't change a study that has begun.
+
+    Args:
+        text: the override.
+        folder: the study's folder.
+    """
+    reason = REASONS.get(key_of(text).split(".")[0], "the study's results depend on it")
+    return BadInput(f"{text} can't change a study that has begun: {reason}", folder, START_ANOTHER)
+
+
+def extended(plan: StudyPlan, options: Mapping[str, Any], overrides: Sequence[str]) -> StudyPlan:
+    """Return the plan of a study with additions.
+
+    Args:
+        plan: the plan so far.
+        options: the options that grow, from `GROWING`.
+        overrides: overrides of runs. Each adds its values to those that the study compares; those of `NEUTRAL` replace
+            the value.
+
+    Raises:
+        BadInput: if fewer seeds or samples are given than there are, or a run of the study would be left out.
+    """
+    place, batches = plan.storage.place, plan.sample_batches
+    runs, points = plan.runs()
+    if (seeds := options.get("seeds")) is not None:
+        _check_seeds(plan, seeds, bool(points))
+    if (samples := options.get("samples")) is not None:
+        done = sum(batches)
+        if samples < done:
+            raise BadInput(f"samples={samples} is less than the {done} of this study", place, "nothing is removed")
+        batches = (*batches, samples - done) if samples > done else batches
+    arguments = list(plan.arguments)
+    for text in overrides:
+        arguments = _with_values(arguments, runs, text, place)
+    whole = replace(plan, options={**plan.options, **options}, arguments=arguments, sample_batches=batches)
+    new_runs, new_points = whole.runs()
+    left_out = {identity(run.config) for run in runs} - {identity(run.config) for run in new_runs}
+    kept_points = {point.overrides for point in new_points}
+    if left_out or any(point.overrides not in kept_points for point in points):
+        what = f"{' '.join(overrides)} would leave out {len(left_out) or len(points)} runs of this study"
+        raise BadInput(what, place, "start another study")
+    return whole
+
+
+def _check_seeds(plan: StudyPlan, seeds: int, adaptive: bool) -> None:
+    place, done = plan.storage.place, len(plan.seeds)
+    if given_seeds(plan.arguments):
+        raise BadInput("this study names its seeds by seed=", place, "start another study with seeds=")
+    if adaptive and seeds != done:
+        what = f"this search chose its settings by {done} seed{'s' * (done > 1)} each"
+        raise BadInput(what, place, "start a study of the best setting with more seeds")
+    if seeds < done:
+        raise BadInput(f"seeds={seeds} is less than the {done} of this study", place, "nothing is removed")
+
+
+def _with_values(arguments: Sequence[str], runs: Sequence[Planned], text: str, place: str) -> list[str]:
+    """Return the overrides of runs with the values of another override added."""
+    key = key_of(text)
+    if key == "seed":
+        raise refused_change(text, place)
+    others = [argument for argument in arguments if key_of(argument) != key]
+    if key in NEUTRAL:
+        return [*others, text]
+    given = [argument for argument in arguments if key_of(argument) == key]
+    before = values_of(given[-1]) if given else [_value(run, key, place) for run in runs]
+    return [*others, f"{text.split('=', 1)[0]}={','.join(dict.fromkeys([*before, *values_of(text)]))}"]
+
+
+def _value(run: Planned, key: str, place: str) -> str:
+    """Return the value of an option in a run, as an override has it."""
+    if key == "function":
+        names = list(run.config["function"])
+        return names[0] if len(names) == 1 else f"[{','.join(names)}]"
+    if key in run.config[CHOICES]:
+        return str(run.config[CHOICES][key])
+    node: Any = run.config
+    for name in key.split("."):
+        if not isinstance(node, Mapping) or name not in node:
+            raise BadInput(f"the runs of this study have no option {key}", place, START_ANOTHER)
+        node = node[name]
+    return override_of(key, node).partition("=")[2]
