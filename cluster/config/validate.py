@@ -258,13 +258,13 @@ def check_learning(config: dict[str, Any], agent: TrainedAgent | MixtureAgent | 
         what = f"{config[CHOICES]['objective']} trains several rankers in turn, and an episode has one"
         raise BadInput(what, "objective", "learn with another, as objective=sir_v3")
     for key in ("agent", "reward", "state", "validation_sample"):
-        build(config[key])
+        build(config[key], key)
     if config.get("until") is not None:
-        build(config["until"])
+        build(config["until"], "until")
     check_decision_every(config["decision_every"], actions_of(config))
     check_shares(config["copies"], config["workers"], config["hosts"])
     if documents is not None:
-        build(config["actions"]["imitate"])
+        build(config["actions"]["imitate"], "actions.imitate")
         check_candidates(config, documents)
 
 

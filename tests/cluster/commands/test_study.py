@@ -150,7 +150,7 @@ def test_a_folder_with_a_study_is_not_overwritten(
 ) -> None:
     assert command("study", *base, f"out={study}") == 2
     assert "--resume" in capsys.readouterr().err
-    assert command("study", "seeds=9", "--resume", str(study)) == 2
+    assert command("study", "search=optuna", "--resume", str(study)) == 2
     assert command("train", *base, f"out={study}") == 2
     assert "study" in capsys.readouterr().err
 

@@ -176,7 +176,7 @@ def test_bad_overrides_are_one_line(overrides: list[str], says: str) -> None:
         (["measures=AP@10"], "measures is 'AP@10'"),
         (["seed=true"], "seed is True"),
         (["strict=maybe"], "strict"),
-        (["cache=5"], "cache"),
+        (["cache=[5]"], "cache"),
         (["origin=[]"], "origin"),
         (["limits.train=-5"], "limits.train"),
         (["resources.gpu=x"], "resources.gpu"),

@@ -87,7 +87,7 @@ def test_categories_are_read_where_asked(base: list[str], tmp_path: Path) -> Non
         (["ranker=dssm", "ranker.scale=0.0"], "scale is 0.0"),
         (["ranker=dssm", "ranker.buckets=0"], "buckets is 0"),
         (["origin=[category]", "origin.category.depth=0"], "depth is 0"),
-        (["policy=refined", "policy.per=minute"], "no unit 'minute'"),
+        (["policy=refined", "policy.per=minute"], "policy.per is 'minute'"),
         (["validation.negatives=0"], "validation.negatives is 0"),
     ],
 )
