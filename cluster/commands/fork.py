@@ -100,7 +100,7 @@ class ForkExperiment(Experiment):
         line = f"{len(forks)} forks ({len(done)} done) of {self.options['run']}, results in {self.output}"
         console.print(escape(line), soft_wrap=True)
         size = sum(artifacts.bytes_of(self.config).values())
-        return Work(bool(self.waiting), size, size, {"forks": len(forks)})
+        return Work(bool(self.waiting), size, size, {"forks": len(forks), "runs": len(forks), "done": len(done)})
 
     def _kept(self, artifacts: Artifacts) -> dict[int, dict[int, bytes]]:
         """Return the states that the run has kept (`keep_at`), by seed and batch, if code and data are the same."""
@@ -139,6 +139,8 @@ class ForkExperiment(Experiment):
             if not isinstance(line, str):  # the end of a base training
                 continue
             count += 1
+            if tracking is not None:  # for `pyrite watch`
+                tracking.events.emit("run ended", run=done.task.key)
             if count % max(len(self.waiting) // 10, 1) == 0 or count == len(self.waiting):
                 console.print(f"{count}/{len(self.waiting)} forks   {line}", soft_wrap=True, markup=False)
 

@@ -117,6 +117,8 @@ class MineExperiment(Experiment):
                     raise BadInput(done.error.what, remedy=remedy + command)
                 done.result()
                 progress.advance(bar)
+                if tracking is not None:  # for `pyrite watch`
+                    tracking.events.emit("run ended", run=done.task.key)
 
     def _executor(self) -> Executor:
         """Return this process, or `workers` actors of a cluster, each of which opens the collection."""

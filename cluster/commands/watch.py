@@ -20,6 +20,9 @@ from cluster.telemetry.live_table import LiveTable
 EVERY = 1.0
 """Seconds between two reads of the log."""
 UNITS = {"study": "epoch", "train": "epoch", "pool": "seed", "learn": "episode"}
+"""Unit of a run's steps, by verb; the runs of other verbs have no steps."""
+NOUNS = {"mine": "shards", "fork": "forks"}
+"""The runs of a verb, in the plural, if they are not called runs."""
 ENDS = ("finished", "failed", "interrupted")
 
 
@@ -33,7 +36,7 @@ class Replay:
     """
 
     def __init__(self, console: Console, verb: str, measure: str) -> None:
-        self.table = LiveTable(console, 0, 0, measure, UNITS[verb])
+        self.table = LiveTable(console, 0, 0, measure, UNITS.get(verb, ""), NOUNS.get(verb, "runs"))
         self.end: str | None = None
         self._seen = 0
 
@@ -70,7 +73,7 @@ class Replay:
         elif what == "run stopped":
             table.stop(run)
         elif what == "run ended":
-            table.end(run, event.get("best") or 0.0)
+            table.end(run, event.get("best"))
         elif what in ENDS:
             self.end = what
 
@@ -104,13 +107,14 @@ def watch(place: str, console: Console, every: float = EVERY) -> int:
             changed = replay.append(EventLog.read(storage))
             if not console.is_terminal and changed and table.done != printed:
                 printed = table.done
-                console.print(f"{table.done}/{table.total} runs, {table.outlook()}", markup=False)
+                console.print(f"{table.done}/{table.total} {table.noun}, {table.outlook()}", markup=False)
             if replay.end is not None or not alive:
                 break
             time.sleep(every)
     if replay.end == "finished":
-        if storage.read("report.html") is not None:
-            console.print(f"finished; report: {escape(storage.shown('report.html'))}", soft_wrap=True)
+        has_report = storage.read("report.html") is not None
+        where = f"report: {storage.shown('report.html')}" if has_report else f"results: {storage.shown()}"
+        console.print(f"finished; {escape(where)}", soft_wrap=True)
         return 0
     again = f"pyrite {verb} --resume {place}" if verb != "train" else "the same command again"
     console.print(f"{replay.end or 'its process has ended'}. To continue: {again}", soft_wrap=True, markup=False)

@@ -1,4 +1,4 @@
-"""Draws the table on screen while a study runs."""
+"""Draws the table on screen while a command runs."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from rich.text import Text
 
 from cluster.output.duration import duration
 
-SHOWN = 8
-"""Running trials that are shown at once."""
+MAX_SHOWN = 8
+"""Running runs that are shown at once."""
 PROGRESS = ("epoch", "max_epochs", "validation")
 
 
 @dataclass
-class Watched:
-    """What is known of a trial that runs."""
+class WatchedRun:
+    """The latest numbers of a run."""
 
     epoch: int = 0
     max_epochs: int = 0
@@ -31,25 +31,28 @@ class Watched:
 
 
 class LiveTable:
-    """Progress, best and worst so far, and the time left. Quiet where the console is not a terminal.
+    """Progress, best and worst so far, and the time left. It draws nothing if the console is no terminal.
 
     Args:
-        console: what to draw on.
-        total: runs of the study.
-        done: how many of them were there before.
-        measure: the validation measure's name.
-        unit: what a trial counts as it goes on.
+        console: where to draw.
+        total: number of runs.
+        done: number of runs that an earlier command finished.
+        measure: name of the validation measure.
+        unit: unit of a run's steps.
+        noun: the runs, in the plural.
     """
 
-    def __init__(self, console: Console, total: int, done: int, measure: str, unit: str = "epoch") -> None:
-        self.unit = unit
+    def __init__(
+        self, console: Console, total: int, done: int, measure: str, unit: str = "epoch", noun: str = "runs"
+    ) -> None:
+        self.unit, self.noun = unit, noun
         self.console, self.total, self.done, self.measure = console, total, done, measure
         self.before, self.failed, self.stopped, self.retried = done, 0, 0, 0
         self.started = time.monotonic()
-        self.running: dict[str, Watched] = {}
+        self.running: dict[str, WatchedRun] = {}
         self.finished: dict[str, float] = {}
         self._bar = Progress(
-            TextColumn("{task.completed}/{task.total} runs"),
+            TextColumn("{task.completed}/{task.total} " + noun),
             BarColumn(None),
             TextColumn("{task.description}"),
             expand=True,
@@ -66,21 +69,21 @@ class LiveTable:
         self._live.stop()
 
     def render(self) -> Group:
-        """The table of now, and the bar beneath it."""
+        """Return the current table, with the bar below it."""
         table = Table(expand=True, box=None, pad_edge=False)
         table.add_column("run", ratio=1, no_wrap=True, overflow="ellipsis")
         table.add_column(self.unit, justify="right")
         table.add_column(self.measure, justify="right")
-        wide = self.console.width >= 90  # for names and curves
+        wide = self.console.width >= 90  # enough for names and curves
         if wide:
             table.add_column("", width=20)
-        for name, watched in list(self.running.items())[:SHOWN]:
+        for name, watched in list(self.running.items())[:MAX_SHOWN]:
             limit = f"/{watched.max_epochs}" if watched.max_epochs else ""
             epoch = f"{watched.epoch}{limit}" if watched.epoch else "…"
             value = f"{watched.validation:.4f}" if watched.epoch else ""
             table.add_row(name, epoch, value, *([Text(spark(watched.curve[-20:]))] if wide else []))
-        if len(self.running) > SHOWN:
-            table.add_row(f"… and {len(self.running) - SHOWN} more")
+        if len(self.running) > MAX_SHOWN:
+            table.add_row(f"… and {len(self.running) - MAX_SHOWN} more")
         if self.finished:
             ranked = sorted(self.finished.items(), key=lambda item: -item[1])
             table.add_section()
@@ -90,18 +93,18 @@ class LiveTable:
         return Group(table, self._bar)
 
     def outlook(self) -> str:
-        """Time spent and time left, and what went wrong."""
+        """Return the time spent, the time left, and the numbers of failed, stopped and retried runs."""
         spent = time.monotonic() - self.started
         ran = self.done - self.before
         left = f", about {duration(spent / ran * (self.total - self.done))} left" if ran else ""
         trouble = f", {self.failed} failed" if self.failed else ""
         stopped = f", {self.stopped} stopped" if self.stopped else ""
-        again = f", {self.retried} tried again" if self.retried else ""
+        again = f", {self.retried} retried" if self.retried else ""
         return f"{duration(spent)}{left}{trouble}{stopped}{again}"
 
     @property
     def states(self) -> dict[str, int]:
-        """How many runs are in which state."""
+        """The number of runs in each state."""
         running, ended = len(self.running), self.done - self.failed - self.stopped
         waiting = max(self.total - self.done - running, 0)
         return {
@@ -113,36 +116,42 @@ class LiveTable:
         }
 
     def start(self, name: str) -> None:
-        """A run starts, for the first time or again."""
-        self.running[name] = Watched()
+        """Add a run that starts, for the first time or again."""
+        self.running[name] = WatchedRun()
 
     def progress(self, name: str, report: Mapping[str, Any]) -> None:
-        """A run has come so far: `epoch`, `max_epochs` and `validation`."""
-        watched = self.running.setdefault(name, Watched())
+        """Update a run by its `epoch`, `max_epochs` and `validation`."""
+        watched = self.running.setdefault(name, WatchedRun())
         watched.epoch, watched.max_epochs, watched.validation = (report[key] for key in PROGRESS)
         watched.curve.append(watched.validation)
 
-    def end(self, name: str, best: float) -> None:
-        """A run has its result."""
+    def end(self, name: str, best: float | None) -> None:
+        """Count a run that has a result.
+
+        Args:
+            name: name of the run.
+            best: its best validation; None if it has none.
+        """
         self.running.pop(name, None)
-        self.finished[name] = best
+        if best is not None:
+            self.finished[name] = best
         self.done += 1
 
     def stop(self, name: str) -> None:
-        """The scheduler of a search has stopped a run."""
+        """Count a run that the scheduler of a search stopped."""
         self.running.pop(name, None)
         self.stopped += 1
         self.done += 1
 
     def fail(self, name: str) -> None:
-        """A run has failed for good."""
+        """Count a run that failed and is not retried."""
         self.running.pop(name, None)
         self.failed += 1
         self.done += 1
 
 
 def spark(values: list[float]) -> str:
-    """A curve in one line of text."""
+    """Draw a curve in one line of text."""
     if len(values) < 2:
         return ""
     values = [value for value in values if value == value]  # a run that diverged ends in nan

@@ -71,6 +71,26 @@ def test_a_process_that_is_gone_is_said_to_be(running: EventLog, tmp_path: Path)
     assert f"To continue: pyrite study --resume {tmp_path}" in text.replace("\n", "")
 
 
+@pytest.mark.parametrize(
+    ("config", "verb", "noun"), [("mined: x\ncommand: x\n", "mine", "shards"), ("fork: {}\n", "fork", "forks")]
+)
+def test_verbs_whose_runs_have_no_steps_are_watched(
+    config: str, verb: str, noun: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "config.yaml").write_text(config)
+    log = EventLog(Storage(str(tmp_path)))
+    log.emit("began", verb=verb, process=os.getpid(), runs=2, done=0)
+    log.emit("run ended", run="a")
+    code, text = said(tmp_path)
+    assert code == 1
+    assert f"1/2 {noun}" in text
+    assert f"pyrite {verb} --resume" in text
+    log.emit("run ended", run="b")
+    log.emit("finished")
+    assert command("watch", str(tmp_path)) == 0
+    assert f"2/2 {noun}" in capsys.readouterr().out
+
+
 def test_who_writes_to_a_folder_is_seen_from_outside(tmp_path: Path) -> None:
     storage, file = Storage(str(tmp_path)), tmp_path / FILE
     assert not is_held(storage)

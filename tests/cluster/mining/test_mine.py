@@ -140,6 +140,7 @@ def test_shards_of_other_data_or_code_are_mined_again(
 ) -> None:
     out = tmp_path / "mined"
     assert command("mine", *of_mine, f"out={out}") == 0
+    assert command("watch", str(out)) == 0
     before = files(out)
     for changed in ("base", "code of sampling"):
         shard = out / "shards" / "train-00001.json"

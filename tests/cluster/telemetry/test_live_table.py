@@ -41,7 +41,7 @@ def test_a_run_that_failed_is_counted() -> None:
     table.start("a")
     table.fail("a")
     assert "1 failed" in table.outlook()
-    assert "1 tried again" in table.outlook()
+    assert "1 retried" in table.outlook()
     assert table.states == {"waiting": 1, "running": 0, "done": 0, "failed": 1, "stopped": 0}
 
 
