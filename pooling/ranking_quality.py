@@ -53,13 +53,25 @@ class RankingQuality:
             bias: mean over runs of the one MAP minus the other.
             inf_…: the same with mean infAP instead of the MAP with the judgements so far.
         """
-        states = self.evaluation.states(order, spent)
-        found = self.evaluation.found(states)
-        recalls = self._recalls(found)
-        values = self.evaluation(states)
-        row: Row = {"judged": float(spent.mean()), "found": float(found.mean())}
-        row |= {"recall": float(recalls.mean()), "lowest_recall": float(recalls.min())}
-        return row | self._compared("", values.ap.mean(0)) | self._compared("inf_", values.inf_ap.mean(0))
+        [row] = self.at_points(order, spent[None, :])
+        return row
+
+    def at_points(self, order: JudgingOrder, spent: NDArray[np.int64]) -> list[Row]:
+        """Measure as `at` for several numbers of judgements at once, at the cost of about one.
+
+        Args:
+            order: an order of the pool.
+            spent: int64 [points, topics].
+        """
+        (ap, inf_ap), found = self.evaluation.spent(order, spent)
+        rows: list[Row] = []
+        for point, counts in enumerate(found):
+            recalls = self._recalls(counts)
+            row: Row = {"judged": float(spent[point].mean()), "found": float(counts.mean())}
+            row |= {"recall": float(recalls.mean()), "lowest_recall": float(recalls.min())}
+            row |= self._compared("", ap[point].mean(0)) | self._compared("inf_", inf_ap[point].mean(0))
+            rows.append(row)
+        return rows
 
     def table(self, order: JudgingOrder, budgets: Sequence[int]) -> pl.DataFrame:
         """Measure at each budget (`pooling.judging_order.JudgingOrder.spent`): one row per budget, with the budget
@@ -70,7 +82,10 @@ class RankingQuality:
         """
         if min(budgets, default=1) < 1:
             raise BadInput(f"a budget of {min(budgets)} judgements", remedy="give 1 or more")
-        rows: list[Row] = [{"budget": budget} | self.at(order, order.spent(budget)) for budget in budgets]
+        points = np.array([order.spent(budget) for budget in budgets], np.int64).reshape(len(budgets), -1)
+        rows: list[Row] = [
+            {"budget": budget} | row for budget, row in zip(budgets, self.at_points(order, points), strict=True)
+        ]
         return pl.DataFrame(rows, schema_overrides=RUNS)
 
     def _recalls(self, found: NDArray[np.int64]) -> NDArray[np.float64]:

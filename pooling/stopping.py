@@ -4,23 +4,24 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Annotated, Literal
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from scipy.special import pdtr
+from scipy.special import gammainccinv, pdtr
 
 from pooling.average_precision import PoolEvaluation
 from pooling.correlation import kendall_tau
 from pooling.judging_order import JudgingOrder
 from pooling.pool import Pool
 from pooling.ranking_quality import RUNS, RankingQuality, Row
-from pooling.yield_curves import YieldCurve, exponential, exponential_rest, power
+from pooling.yield_curves import YieldCurve, exponential, exponential_passes, exponential_rest, power
 from ranking.bounds import Between, Positive, checked
 
 CURVES: dict[str, YieldCurve] = {"exponential": exponential, "power": power}
-_AT_ONCE = 64  # numbers of judgements at which the target is tried
+_AT_ONCE = 16  # numbers of judgements at which the target is first tried
 
 
 class StoppingRule(ABC):
@@ -130,26 +131,39 @@ class TargetRecall(TopicRule):
         rest = len(relevant) - np.arange(1, len(relevant) + 1)
         return self.reached(found, rest, CURVES[self.curve](relevant, self.confidence))
 
-    def first(self, relevant: NDArray[np.bool_]) -> int:
+    def stops(self, pool: Pool, order: JudgingOrder) -> NDArray[np.int64]:
         if self.curve != "exponential":
-            return super().first(relevant)
-        judged, found = np.arange(1, len(relevant) + 1), np.cumsum(relevant, dtype=np.int64)
-        places = np.cumsum(np.where(relevant, judged - 0.5, 0.0))
+            return super().stops(pool, order)
+        return self._firsts(
+            [pool.is_relevant(topic)[judged] for topic, judged in zip(pool.topics, order.documents, strict=True)]
+        )
 
-        def reached(at: NDArray[np.int64], confidence: float | None) -> NDArray[np.int64]:
-            sums = (judged[at], found[at], places[at])
-            expected = exponential_rest(*sums, len(relevant), confidence)
-            return at[self.reached(found[at], len(relevant) - judged[at], expected)]
+    def first(self, relevant: NDArray[np.bool_]) -> int:
+        return super().first(relevant) if self.curve != "exponential" else int(self._firsts([relevant])[0])
 
-        # A confidence bound expects more than the estimate, which takes a fraction of the time to compute: only where
-        # the
-        # estimate passes can the first judgement be.
-        hopeful = reached(np.arange(len(relevant)), None)
-        for start in range(0, len(hopeful), _AT_ONCE):
-            held = reached(hopeful[start : start + _AT_ONCE], self.confidence)
-            if len(held):
-                return int(held[0]) + 1
-        return len(relevant)
+    def _firsts(self, relevant: Sequence[NDArray[np.bool_]]) -> NDArray[np.int64]:
+        """Return `first` for each topic. Few judgements are tried at once, but of all topics that still go on."""
+        sizes = np.array([len(judged) for judged in relevant], np.int64)
+        found = [np.cumsum(judged, dtype=np.int64) for judged in relevant]
+        places = [np.cumsum(np.where(judged, np.arange(len(judged)) + 0.5, 0.0)) for judged in relevant]
+        # A confidence bound expects more than the estimate: only where the estimate passes can the first judgement be.
+        most = _most_expected(int(max((counts[-1] for counts in found if len(counts)), default=0) / self.recall) + 1,
+                              self.confidence)  # fmt: skip
+        hopeful = [np.flatnonzero(exponential_passes(judged, self.recall, most)) for judged in relevant]
+        firsts, waiting, start, count = sizes.copy(), list(range(len(relevant))), 0, _AT_ONCE
+        while waiting := [topic for topic in waiting if start < len(hopeful[topic])]:
+            tried = [hopeful[topic][start : start + count] for topic in waiting]
+            of = np.repeat(waiting, [len(at) for at in tried])
+            at = np.concatenate(tried)
+            counts = np.concatenate([found[topic][at] for topic, at in zip(waiting, tried, strict=True)])
+            sums = np.concatenate([places[topic][at] for topic, at in zip(waiting, tried, strict=True)])
+            expected = exponential_rest(at + 1, counts, sums, sizes[of], self.confidence)
+            held = np.flatnonzero(self.reached(counts, sizes[of] - at - 1, expected))
+            stopped, earliest = np.unique(of[held], return_index=True)
+            firsts[stopped] = at[held[earliest]] + 1
+            waiting = sorted(set(waiting) - set(stopped.tolist()))
+            start, count = start + count, 2 * count
+        return firsts
 
     def reached(
         self, found: NDArray[np.int64], rest: NDArray[np.int64], expected: NDArray[np.float64]
@@ -160,6 +174,15 @@ class TargetRecall(TopicRule):
         allowed = np.floor(found / self.recall - found + 1e-9)  # 7 / .07 - 7 is below 93 in floats
         surely = pdtr(allowed, expected) >= self.confidence
         return (found > 0) & (surely | (rest <= allowed))
+
+
+@lru_cache(maxsize=64)
+def _most_expected(most: int, confidence: float) -> NDArray[np.float64]:
+    """Return the largest expectation with which up to n documents are left at the confidence, for n up to `most`; a
+    little more, so that it excludes nothing by rounding.
+    """
+    size = 1 << most.bit_length()  # few sizes, so that they are computed once
+    return gammainccinv(np.arange(1.0, size + 1), confidence) * (1 + 1e-9)
 
 
 class StableRanking(StoppingRule):
@@ -188,6 +211,7 @@ class StableRanking(StoppingRule):
 
     def stops(self, pool: Pool, order: JudgingOrder) -> NDArray[np.int64]:
         evaluation = PoolEvaluation(pool)
+        turns = evaluation.turns(order)
         sizes = np.array([len(documents) for documents in order.documents], np.int64)
         before, stable, budget = None, 0, 0
         while stable < self.over:
@@ -195,7 +219,7 @@ class StableRanking(StoppingRule):
             spent = order.spent(budget)
             if (spent == sizes).all():
                 return sizes
-            scores = evaluation(evaluation.states(order, spent)).ap.mean(0)
+            scores = evaluation.average_precision(turns, spent).mean(0)
             # NaN, while nothing relevant is known and all runs are tied, does not count as stable.
             stable = stable + 1 if before is not None and kendall_tau(before, scores) >= self.tau else 0
             before = scores
@@ -220,12 +244,17 @@ def savings(
             relevant documents that reach it), then the columns of `RankingQuality.at`.
     """
     quality = quality or RankingQuality(pool)
+    applied = [rule.applied(pool, order, seed) for rule in rules]
+    same = [number for number, (judged, _) in enumerate(applied) if judged is order]
+    qualities: dict[int, Row] = {}
+    if same:  # measured together, which costs as much as one
+        points = np.array([applied[number][1] for number in same], np.int64)
+        qualities = dict(zip(same, quality.at_points(order, points), strict=True))
     rows: list[Row] = []
-    for rule in rules:
-        judged, spent = rule.applied(pool, order, seed)
+    for number, (rule, (judged, spent)) in enumerate(zip(rules, applied, strict=True)):
         row: Row = {"rule": str(rule), "saved": 1 - float(spent.sum()) / max(pool.size, 1)}
         row |= {"target": rule.recall, "reached": _reached(pool, judged, spent, rule.recall)}
-        rows.append(row | quality.at(judged, spent))
+        rows.append(row | (qualities[number] if number in qualities else quality.at(judged, spent)))
     return pl.DataFrame(rows, schema_overrides=RUNS)
 
 

@@ -13,9 +13,11 @@ sufficient for its parameter. It also yields a confidence, which matters while f
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 from scipy.special import gammaincinv
 
@@ -38,7 +40,7 @@ def exponential_rest(
     judged: NDArray[np.int64],
     found: NDArray[np.int64],
     places: NDArray[np.float64],
-    size: int,
+    size: int | NDArray[np.int64],
     confidence: float | None,
 ) -> NDArray[np.float64]:
     """Compute `exponential` from sums, without reading all judgements again.
@@ -47,7 +49,7 @@ def exponential_rest(
         judged, found: judgements so far, and relevant documents among them.
         places: sum of the relevant documents' positions in the order of judging; a judgement's position is its middle,
             ½ for the first.
-        size: documents of the pool.
+        size: documents of the pool, of one topic or of each judgement's.
         confidence: confidence of the bound (see `YieldCurve`); None returns the estimate, which is never more.
     """
     events = np.maximum(found, 1)
@@ -94,3 +96,42 @@ def _variance(decay: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the variance of such a distribution; for the rate 0 a uniform one's, 1/12, which is near from .01 down."""
     z = np.maximum(decay, 1e-2)
     return 1 / z**2 - 1 / (4 * np.sinh(np.minimum(z, 700) / 2) ** 2)
+
+
+def exponential_passes(
+    relevant: NDArray[np.bool_], recall: float, most_expected: NDArray[np.float64]
+) -> NDArray[np.bool_]:
+    """Return after which judgements the estimate of `exponential_rest` allows to reach a recall: bool [documents].
+
+    Args:
+        relevant: bool [documents], in the order of judging.
+        recall: the target.
+        most_expected: the largest expectation that allows n documents to be left, for each n.
+    """
+    passes = np.zeros(len(relevant), bool)
+    _passes(relevant, recall, most_expected, _MEANS[::-1].copy(), _DECAYS[::-1].copy(), passes)
+    return passes
+
+
+@njit(nogil=True, cache=True)
+def _passes(relevant, recall, most_expected, means, decays, passes):  # type: ignore[no-untyped-def]  # pragma: no cover
+    size, found, places = len(relevant), 0, 0.0
+    for place in range(size):
+        judged = place + 1
+        if relevant[place]:
+            found += 1
+            places += judged - 0.5
+        if not found:
+            continue
+        allowed = math.floor(found / recall - found + 1e-9)
+        left = size / judged - 1
+        if size - judged <= allowed:
+            passes[place] = True
+            continue
+        mean, ratio = places / found / judged, left
+        if mean < means[-1]:
+            at = min(max(int(np.searchsorted(means, mean, side="right")) - 1, 0), len(means) - 2)
+            slope = (decays[at + 1] - decays[at]) / (means[at + 1] - means[at])
+            decay = decays[0] if mean <= means[0] else slope * (mean - means[at]) + decays[at]
+            ratio = math.exp(-decay) * math.expm1(-decay * left) / math.expm1(-decay)
+        passes[place] = found * ratio <= most_expected[min(allowed, len(most_expected) - 1)]

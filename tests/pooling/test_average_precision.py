@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -156,3 +157,19 @@ def test_trec8_full_map_is_trec_evals(shared_data: Path) -> None:
             lists.setdefault(topic, {})[document] = -float(place)
         expected = evaluator.evaluate(lists)
         np.testing.assert_allclose(full[:, run], [expected[topic]["map"] for topic in runs.topics], atol=1e-12)
+
+
+def test_several_points_at_once_are_each_as_if_alone(random_pool: Callable[..., Pool]) -> None:
+    rng = np.random.default_rng(6)
+    pool = random_pool(rng, topics=3)
+    evaluation = PoolEvaluation(pool)
+    order = JudgingOrder([rng.permutation(topic.pool.size).astype(np.int32) for topic in pool.topics])
+    points = rng.integers(0, 40, (5, 3))  # in no order, and beyond some topics' pools
+    (ap, inf_ap), found = evaluation.spent(order, points)
+    for point, spent in enumerate(points):
+        states = evaluation.states(order, np.minimum(spent, order.sizes))
+        alone = evaluation(states)
+        assert (ap[point] == alone.ap).all()
+        assert (inf_ap[point] == alone.inf_ap).all()
+        assert (found[point] == evaluation.found(states)).all()
+        assert (evaluation.average_precision(evaluation.turns(order), spent) == alone.ap).all()

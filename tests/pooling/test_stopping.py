@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -153,3 +154,18 @@ def test_the_first_judgement_to_stop_after_is_the_first_that_holds(
     rule = TargetRecall(recall, sure, curve)
     held = np.flatnonzero(rule.holds(relevant))
     assert rule.first(relevant) == (held[0] + 1 if len(held) else size)
+
+
+@pytest.mark.parametrize(("recall", "confidence"), [(0.9, 0.95), (0.5, 0.5), (0.99, 0.99)])
+def test_topics_stop_together_where_each_would_alone(
+    random_pool: Callable[..., Pool], recall: float, confidence: float
+) -> None:
+    rng = np.random.default_rng(2)
+    pool = random_pool(rng, topics=6, documents=150, depth=60)
+    orders = [np.argsort(-topic.grades + rng.random(topic.pool.size)) for topic in pool.topics]
+    order = JudgingOrder([documents.astype(np.int32) for documents in orders])
+    rule = TargetRecall(recall, confidence)
+    for topic, documents, stop in zip(pool.topics, order.documents, rule.stops(pool, order), strict=True):
+        held = rule.holds(pool.is_relevant(topic)[documents])
+        assert stop == (int(held.argmax()) + 1 if held.any() else len(held))
+        assert stop == rule.first(pool.is_relevant(topic)[documents])
