@@ -25,6 +25,7 @@ def given_lists(collection: Collection) -> RankedLists:
     rows = (
         rows.with_columns(collection.document_rows(rows["document"]).alias("d"))
         .drop_nulls("d")
+        .with_columns(pl.col("score").fill_nan(None))
         .sort(["q", "score"], descending=[False, True], nulls_last=True, maintain_order=True)
     )
     rows = rows.with_columns(rank=pl.int_range(pl.len()).over("q"))

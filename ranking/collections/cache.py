@@ -30,7 +30,7 @@ from ranking.collections.pieces import Run, in_turn, mapped_pieces, piece_files
 from ranking.collections.reader import Reader
 from ranking.errors import BadInput
 
-_LAYOUT = 2  # counted up when the same files would be checked differently, or the cached ones change their form
+_LAYOUT = 3  # counted up when the same files would be checked differently, or the cached ones change their form
 _UNFINISHED = ".unfinished-"
 _UNPUBLISHED = ".unpublished"  # in an entry that is not yet published to other machines
 _DAY = 86_400  # seconds

@@ -10,8 +10,12 @@ _PRECEDENCE = {"test": 0, "dev": 1, "train": 2}
 
 
 def with_text(rows: pl.DataFrame, what: str, faults: Faults) -> pl.DataFrame:
-    """Rows of documents or queries whose id and text are not empty; blanks around the text are cut off."""
-    rows = rows.with_columns(pl.col("text").str.strip_chars())
+    """Return the rows of documents or queries that have an id and a text, in Unicode's composed form, without blanks
+    around it.
+
+    Composed (NFC) and decomposed letters look the same, but are other words to a tokenizer.
+    """
+    rows = rows.with_columns(pl.col("text").str.normalize("NFC").str.strip_chars())
     for column, kind in (("id", "broken line"), ("text", "empty text")):
         empty = rows[column].is_null() | (rows[column] == "")
         if empty.any():

@@ -1,54 +1,69 @@
-"""Reads pairs of a query and a relevant document, with or without negatives and scores: what rankers are trained on."""
+"""Reads pairs of a query and a relevant document, with or without negatives and scores, as rankers are trained on."""
 
 from __future__ import annotations
 
+import itertools
+import shutil
+import tempfile
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
+from typing import Annotated, Any
 
 import polars as pl
 
+from ranking.bounds import Between, checked
+from ranking.collections.arrow_files import mapped, write
 from ranking.collections.faults import Faults
 from ranking.collections.reader import DOCUMENTS, GIVEN, JUDGEMENTS, QUERIES, Reader, stamps
-from ranking.collections.row_files import chunks, column_names, row_files
+from ranking.collections.row_files import Row, TextOptions, header_of, kind_of, read_rows, row_files
+from ranking.collections.row_forms import BESIDE, RowFault, RowForm
 from ranking.collections.splits import TEST, TRAIN, shuffled
 from ranking.errors import BadInput
 
-USUAL: Mapping[str, tuple[str, ...]] = {
-    "query": ("query", "anchor", "question", "sentence1"),
-    "positive": ("positive", "pos", "positives", "answer", "document", "documents", "passage", "response", "sentence2"),
-    "label": ("label", "labels"),
-}
-"""What others call these columns."""
-USUAL_NEGATIVES = r"^(negative|negatives|neg)(_?\d+)?$"
-USUAL_SCORES = (("scores",), ("score",), ("pos_scores", "neg_scores"))
-BESIDE = "scores beside"
-"""The column of the scores that `ids` gives."""
-TEXTS = pl.List(pl.String())
+CHUNK = 50_000
+"""Documents of a frame."""
+ROWS = {
+    "query": pl.String, "document": pl.String, "grade": pl.Int32, "score": pl.Float32, "split": pl.String,
+    "file": pl.String, "line": pl.Int64,
+}  # fmt: skip
 
 
+@checked
 @dataclass
 class Pairs(Reader):
-    """Rows of a query, its positive and its negatives, as other trainers take them and `pyrite mine` writes them.
+    """Rows of a query, its positive and its negatives, as other trainers use them and `pyrite mine` writes them.
 
-    A file in parquet, CSV or JSON lines, a folder of such files, or a dataset that the library datasets has saved.
-    Texts that are equal are one document, or one query (there without regard to case and space); documents are those
-    of the rows. What stands with a query in any row is `Collection.given`, with its score: `function=given` offers it.
+    A file in parquet, CSV, TSV or JSON, a folder of such files, or a dataset that the library datasets has saved.
+    Equal texts are one document, or one query (queries also if they differ only in case and space); documents are those
+    of the rows. A document may be a text, a number, messages of a chat, or an object with title, text and id. All
+    documents of a query's rows are `Collection.given`, with their scores: `function=given` offers them.
 
-    Files and folders called train, dev (or validation) and test are these splits. Where all is one split, a share of
-    the queries becomes the test, and a share of the others dev.
+    Files and folders named train, dev (or validation) and test (or eval) are these splits; others are train. If all is
+    one split, a share of the queries becomes the test, and a share of the others dev.
+
+    A score is not a label: rows with scores need labels or negatives, `relevant_from`, or `scores=teacher`.
 
     Args:
         path: the file or folder.
-        query: the query's column; null: query, anchor, question or sentence1, whichever there is.
-        positive: the column of its relevant document, or of a list of them; null: positive, pos, answer, document …
-        negatives: columns of documents or of lists of them; null: all called negative, negatives, neg, negative_1 …
-        scores: a column of one score for each document of the row, positives first, or for each negative; or a column
-            each. null: scores, score, or pos_scores and neg_scores.
-        label: a column of grades, of a row's one document or of its list: above 0 is relevant. null: label or labels.
-        test: share of the queries that becomes the test where the files know no splits.
+        query: the column of the query. None takes query, anchor, question, sentence1 or messages.
+        positive: the column of the relevant document, or of a list of them. None takes positive, pos, answer, document,
+            positive_passages, positive_ctxs and the like.
+        negatives: columns of documents or of lists of them. None takes all named negative, negatives, neg, negative_1,
+            negative_passages, hard_negative_ctxs and the like.
+        scores: a column of one score for each document of the row, positives first, or for each negative; or one column
+            for each. `teacher`: the scores are a teacher's, and all documents without a label are relevant. `margin`:
+            they are margins between the positive and each negative. None takes scores, score, or pos_scores and
+            neg_scores.
+        label: a column of grades, of a row's one document or of its list: above 0 is relevant. None takes label or
+            labels.
+        relevant_from: the lowest label or score of a relevant document, if they are not grades.
+        test: the share of the queries that becomes the test if the files have no splits.
+        separator: the character between the cells of CSV files. None takes a comma, semicolon or tab.
+        encoding: the encoding of CSV, TSV and JSON files.
+        quote: the character around cells of CSV files; "" for none.
     """
 
     path: str | Path
@@ -57,11 +72,13 @@ class Pairs(Reader):
     negatives: str | list[str] | None = None
     scores: str | list[str] | None = None
     label: str | None = None
-    test: float = 0.1
+    relevant_from: float | None = None
+    test: Annotated[float, Between(0, 1, exclude="high")] = 0.1
+    separator: str | None = None
+    encoding: str = "utf-8"
+    quote: str | None = None
 
-    def __post_init__(self) -> None:
-        if not 0 <= self.test < 1:
-            raise BadInput(f"test is {self.test}", "collection.test", "choose a share from 0 to below 1")
+    version = 2
 
     @property
     def name(self) -> str:
@@ -71,217 +88,214 @@ class Pairs(Reader):
         return stamps([file for _, file in [*self._files(), *self._beside()]])
 
     def read_documents(self, faults: Faults) -> Iterator[pl.DataFrame]:
-        seen: set[int] = set()
-        for rows in self._rows(Faults(strict=False)):
-            new = rows.select("file", "line", text="document", id="document_id").unique("id", maintain_order=True)
-            hashes = new["id"].hash().to_list()
-            new = new.filter(pl.Series([key not in seen for key in hashes], dtype=pl.Boolean))
-            seen.update(hashes)
-            yield _filled(new, DOCUMENTS)
+        yield from mapped(self._content(faults).documents).iter_slices(CHUNK)
 
     def read_queries(self, faults: Faults) -> pl.DataFrame:
-        parts = [
-            rows.select("file", "line", text="query", id="query_id").unique("id", maintain_order=True)
-            for rows in self._rows(faults)
-        ]
-        parts = [pl.DataFrame(schema=QUERIES), *(_filled(part, QUERIES) for part in parts)]
-        return pl.concat(parts).unique("id", keep="first", maintain_order=True)
+        return self._content(faults).queries
 
     def read_judgements(self, faults: Faults) -> pl.DataFrame:
-        judged = [
-            _filled(rows.drop("query", "document").rename({"query_id": "query", "document_id": "document"}), JUDGEMENTS)
-            for rows in self._rows(Faults(strict=False))
-        ]
-        found = pl.concat([pl.DataFrame(schema=JUDGEMENTS), *judged]).drop_nulls("grade")
-        found = found.unique(["query", "document", "split"], keep="first", maintain_order=True)
-        if not set(found["split"].drop_nulls()) <= {TRAIN}:
-            return found
-        queries = shuffled(found["query"].unique())
+        judged = _agreed(self._content(faults).rows.drop_nulls("grade"), faults).select(list(JUDGEMENTS))
+        if not set(judged["split"].drop_nulls()) <= {TRAIN}:
+            return judged
+        queries = shuffled(judged["query"].unique())
         tested = pl.Series(queries[: round(self.test * len(queries))], dtype=pl.String)
         if tested.is_empty():
-            return found.with_columns(split=pl.lit(None, pl.String))
+            return judged.with_columns(split=pl.lit(None, pl.String))
         split = pl.when(pl.col("query").is_in(tested.implode())).then(pl.lit(TEST)).otherwise(pl.lit(TRAIN))
-        return found.with_columns(split=split)
+        return judged.with_columns(split=split)
 
     def read_given(self, faults: Faults) -> pl.DataFrame:
-        parts = [
-            rows.select("score", query="query_id", document="document_id").select(list(GIVEN))
-            for rows in self._rows(Faults(strict=False))
-        ]
-        found = pl.concat([pl.DataFrame(schema=GIVEN), *parts])
-        return found.unique(["query", "document"], keep="first", maintain_order=True)
+        given = self._content(faults).rows.select(list(GIVEN))
+        scored = given.group_by("query", "document", maintain_order=True).agg(pl.col("score").drop_nulls().first())
+        return scored.select(list(GIVEN))
+
+    def facts(self) -> dict[str, str]:
+        return self._content(Faults(strict=False)).facts
 
     def _files(self) -> list[tuple[str | None, Path]]:
         return row_files(Path(self.path).expanduser())
 
     def _beside(self) -> list[tuple[str | None, Path]]:
-        """Tables whose rows say ids and scores of those in `data`, row by row: `pyrite mine` writes them."""
+        """Return the tables with ids and scores of the rows in `data`, which `pyrite mine` writes."""
         folder = Path(self.path).expanduser() / "ids"
         return row_files(folder) if folder.is_dir() else []
 
-    def _rows(self, faults: Faults) -> Iterator[pl.DataFrame]:
-        """A row for each query and document, by chunks: query, query_id, document, document_id, grade (null: it is a
-        negative), score, split, file, line."""
-        for split, file, long in self._long(faults):
-            place = (pl.lit(split, pl.String).alias("split"), pl.lit(str(file)).alias("file"))
-            yield _identified(long, self._known_ids).with_columns(place)
+    def _content(self, faults: Faults) -> _Content:
+        """Read all rows once: their faults are reported the first time."""
+        content: _Content | None = vars(self).get("_read")
+        if content is None:
+            content = vars(self)["_read"] = _Content()
+            try:
+                self._fill(content, faults)
+            except BaseException:
+                del vars(self)["_read"]
+                raise
+        return content
 
-    def _long(self, faults: Faults) -> Iterator[tuple[str | None, Path, pl.DataFrame]]:
-        """The rows of each chunk, a row for each query and document; with them what `ids` says."""
-        beside = [frame for _, file in self._beside() for frame, _ in chunks(file, faults)]
-        ids, passed = (pl.concat(beside) if beside else None), 0
-        for split, file in self._files():
-            columns = self._columns(file)
-            for frame, first in chunks(file, faults, [columns.query, columns.positive, *columns.negatives]):
-                if ids is not None:
-                    frame = _with_ids(frame, ids[passed : passed + len(frame)], file)
-                    passed += len(frame)
-                yield split, file, columns.long(frame, first, file, faults)
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_read"}
 
-    @cached_property  # four tables are read off the rows
-    def _known_ids(self) -> Mapping[str, pl.DataFrame]:
-        """The ids that rows name, by a digest of the text: of an equal text the first counts."""
-        names = {name for _, file in [*self._files(), *self._beside()] for name in column_names(file)}
-        if not names & {"query_id", "document_ids"}:
-            return {}
-        found: dict[str, list[pl.DataFrame]] = {"query": [], "document": []}
-        for _, _, long in self._long(Faults(strict=False)):
-            rows = _identified(long, {})
-            for kind, parts in found.items():
-                parts.append(rows.select(key=f"{kind}_id", id=f"named_{kind}").drop_nulls().unique("key", keep="first"))
-        return {kind: pl.concat(parts).unique("key", keep="first") for kind, parts in found.items()}
+    def _fill(self, content: _Content, faults: Faults) -> None:
+        form = RowForm(
+            self.query, self.positive, _listed(self.negatives), self.scores, self.label, self.relevant_from
+        )  # fmt: skip
+        options = TextOptions(self.separator, self.encoding, self.quote)
+        files = self._files()
+        named = {split for split, _ in files} - {None}
+        unnamed = [file.name for split, file in files if split is None]
+        if named and unnamed:
+            content.facts["files without a split in their name"] = f"{', '.join(unnamed[:3])} read as train"
+        beside = itertools.chain.from_iterable(read_rows(file, faults, options) for _, file in self._beside())
+        extra = beside if self._beside() else None
+        content.write_documents(self._read_files(files, named, form, options, extra, content, faults))
+        content.finish()
 
-    def _columns(self, file: Path) -> _Columns:
-        names = column_names(file)
-
-        def column(kind: str, given: str | None, needed: bool = True) -> str | None:
-            usual = [name for name in USUAL[kind] if name in names]
-            found = given if given is not None else next(iter(usual), None)
-            if found in names or (found is None and not needed):
-                return found
-            there = f"it has {', '.join(names)}" if names else "it is empty"
-            what = f"has no column {found!r}" if found else f"has no column of the {kind} by a usual name"
-            raise BadInput(what, file, f"{there}; name one by collection.{kind}=COLUMN")
-
-        query, positive = column("query", self.query), column("positive", self.positive)
-        negatives = _listed(self.negatives)
-        if negatives is None:
-            negatives = (
-                pl.Series(names, dtype=pl.String).filter(pl.Series(names).str.contains(USUAL_NEGATIVES)).to_list()
-            )
-        scores = _listed(self.scores)
-        if scores is None:
-            scores = next((list(usual) for usual in USUAL_SCORES if set(usual) <= set(names)), [])
-        for option, asked in (("negatives", negatives), ("scores", scores)):
-            for name in asked:
-                if name not in names:
-                    raise BadInput(
-                        f"has no column {name!r}", file, f"it has {', '.join(names)}; see collection.{option}"
-                    )
-        assert query is not None
-        assert positive is not None
-        return _Columns(query, positive, negatives, scores, column("label", self.label, needed=False))
-
-
-@dataclass(frozen=True)
-class _Columns:
-    """The columns of a file, by what they hold."""
-
-    query: str
-    positive: str
-    negatives: Sequence[str]
-    scores: Sequence[str]
-    label: str | None
-
-    def long(self, frame: pl.DataFrame, first: int, file: Path, faults: Faults) -> pl.DataFrame:
-        """A row for each query and document of a chunk, with the ids that it names (null where it names none)."""
-        there = frame.columns
-        scores = self.scores or [name for name in (BESIDE,) if name in there]
-        rows = frame.select(
-            line=pl.int_range(first, first + len(frame), dtype=pl.Int64),
-            query=pl.col(self.query).cast(pl.String),
-            positives=_joined(frame, [self.positive], pl.String()),
-            negatives=_joined(frame, self.negatives, pl.String()),
-            score=_joined(frame, scores, pl.Float64()),
-            grade=_joined(frame, [self.label] if self.label else [], pl.Float64()),
-            named_query=pl.col("query_id").cast(pl.String) if "query_id" in there else pl.lit(None, pl.String),
-            named_document=_joined(frame, ["document_ids"] if "document_ids" in there else [], pl.String()),
-        )
-        ahead, behind = pl.col("positives").list.len(), pl.col("negatives").list.len()
-
-        def nothing(count: pl.Expr) -> pl.Expr:
-            return pl.lit(None, pl.Float64).repeat_by(count)
-
-        relevant = pl.concat_list(pl.lit(1.0, pl.Float64).repeat_by(ahead), nothing(behind))
-        scored, named = pl.col("score").list.len(), pl.col("named_document").list.len()
-        of_negatives = (scored == behind) & (scored > 0) & (ahead > 0)
-        rows = rows.with_columns(
-            document=pl.concat_list("positives", "negatives"),
-            score=pl.when(scored == 0).then(nothing(ahead + behind))
-            .when(of_negatives).then(pl.concat_list(nothing(ahead), "score")).otherwise("score"),
-            grade=pl.when(pl.lit(self.label is not None)).then("grade").otherwise(relevant),
-            named_document=pl.when(named == 0).then(nothing(ahead + behind).cast(TEXTS)).otherwise("named_document"),
-        ).drop("positives", "negatives")  # fmt: skip
-        for column, what in (("score", "scores"), ("grade", "labels"), ("named_document", "ids")):
-            fits = pl.col(column).list.len() == pl.col("document").list.len()
-            rows = _only(rows, fits, f"not as many {what} as documents", file, faults)
-        rows = rows.explode("document", "score", "grade", "named_document").filter(pl.col("document").is_not_null())
-        whole = pl.col("grade").is_null() | (pl.col("grade") == pl.col("grade").round())
-        rows = _only(rows, whole, "a label is no whole number: is it a score?", file, faults)
-        return rows.with_columns(
-            pl.col("grade").cast(pl.Int32), pl.col("score").cast(pl.Float32), pl.col("document").str.strip_chars()
-        )
+    def _read_files(
+        self,
+        files: Sequence[tuple[str | None, Path]],
+        named: set[str | None],
+        form: RowForm,
+        options: TextOptions,
+        beside: Iterator[Row] | None,
+        content: _Content,
+        faults: Faults,
+    ) -> Iterator[tuple[str, str, str, int]]:
+        """Add the rows of all files to the content, and yield each document that is new: id, text, file, line."""
+        for split, file in files:
+            columns: list[str] = header_of(file) or []
+            if columns:
+                _check(form, columns, file)
+            split = TRAIN if split is None and named else split
+            count, names = 0, dict[str, None]()
+            for line, row in read_rows(file, faults, options, form.names()):
+                count += 1
+                if count == 1 and kind_of(file) == "csv":
+                    _check(form, list(row), file)
+                if not row.keys() <= names.keys():
+                    names |= dict.fromkeys(row)
+                if beside is not None:
+                    row = _with_ids(row, next(beside, None), file)
+                try:
+                    parts = form.parts(row)
+                except RowFault as fault:
+                    _report(fault, file, line, faults)
+                    continue
+                yield from content.add(parts.query, parts.query_id, parts.documents, split, str(file), line)
+            if not count:
+                faults.report("empty file", "has no rows", file)
+            elif not columns:
+                _check(form, list(names), file)  # rows of JSON may differ: a column has to be in one of them
 
 
-def _joined(frame: pl.DataFrame, names: Sequence[str], kind: pl.DataType) -> pl.Expr:
-    """One list a row, of columns of values and of lists; nulls are left out of columns, not of lists."""
-    nothing = pl.lit([], pl.List(kind))
-    return pl.concat_list([nothing, *(_as_list(frame, name, kind) for name in names)])
+class _Content:
+    """Everything that is read of the rows: documents on disk, queries and judgements in memory."""
+
+    def __init__(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="pyrite-pairs-"))
+        weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
+        self.documents = self.folder / "documents.arrow"
+        self.facts: dict[str, str] = {}
+        self.queries = pl.DataFrame(schema=QUERIES)
+        self.rows = pl.DataFrame(schema=ROWS)
+        self._ids: dict[bytes, str] = {}  # of each document, by the digest of its text
+        self._queries: dict[bytes, tuple[str, str, str, int]] = {}
+        self._columns: list[list[Any]] = [[] for _ in ROWS]
+        self._frames: list[pl.DataFrame] = []
+
+    def add(
+        self, query: str, query_id: str | None, documents: Sequence[Any], split: str | None, file: str, line: int
+    ) -> Iterator[tuple[str, str, str, int]]:
+        """Add a row, and yield its documents that are new."""
+        key = _digest(" ".join(query.lower().split()))
+        if key not in self._queries:
+            self._queries[key] = (query_id or key.hex(), query, file, line)
+        asked = self._queries[key][0]
+        for document in documents:
+            text = document.text.strip()
+            key = _digest(text)
+            if key not in self._ids:
+                self._ids[key] = document.id or key.hex()
+                yield self._ids[key], text, file, line
+            values = (asked, self._ids[key], document.grade, document.score, split, file, line)
+            for column, value in zip(self._columns, values, strict=True):
+                column.append(value)
+        if len(self._columns[0]) >= CHUNK:
+            self._flush()
+
+    def _flush(self) -> None:
+        self._frames.append(pl.DataFrame(dict(zip(ROWS, self._columns, strict=True)), schema=ROWS, strict=False))
+        self._columns = [[] for _ in ROWS]
+
+    def write_documents(self, documents: Iterator[tuple[str, str, str, int]]) -> None:
+        """Write documents as they come."""
+
+        def frames() -> Iterator[pl.DataFrame]:
+            while part := list(itertools.islice(documents, CHUNK // 10)):
+                ids, texts, files, lines = zip(*part, strict=True)
+                yield _filled(pl.DataFrame({"id": ids, "text": texts, "file": files, "line": lines}), DOCUMENTS)
+
+        write(self.documents, DOCUMENTS, frames())
+
+    def finish(self) -> None:
+        """Make the frames of what was added."""
+        self._flush()
+        self.rows = pl.concat(self._frames)
+        self._frames.clear()
+        if self._queries:
+            ids, texts, files, lines = zip(*self._queries.values(), strict=True)
+            self.queries = _filled(pl.DataFrame({"id": ids, "text": texts, "file": files, "line": lines}), QUERIES)
+        self._queries, self._ids = {}, {}
 
 
-def _as_list(frame: pl.DataFrame, name: str, kind: pl.DataType) -> pl.Expr:
-    """A column as lists: of one, of what it has, or of nothing where it is null."""
-    nothing = pl.lit([], pl.List(kind))
-    if frame.schema[name].is_nested():
-        return pl.col(name).cast(pl.List(kind)).fill_null(nothing)
-    value = pl.col(name).cast(kind)
-    return pl.when(value.is_null()).then(nothing).otherwise(pl.concat_list(value))
+def _digest(text: str) -> bytes:
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
 
 
-def _only(rows: pl.DataFrame, good: pl.Expr, what: str, file: Path, faults: Faults) -> pl.DataFrame:
-    passed = rows.select(good.fill_null(False)).to_series()
-    if not passed.all():
-        faults.report("broken line", what, file, rows["line"][int(passed.arg_min() or 0)], times=int((~passed).sum()))
-    return rows.filter(passed)
+def _agreed(judged: pl.DataFrame, faults: Faults) -> pl.DataFrame:
+    """Return each pair of a split once: with the highest of labels that contradict each other, which is reported."""
+    pair = ["query", "document", "split"]
+    grades = judged.group_by(pair, maintain_order=True).agg(
+        pl.col("grade").max(), pl.col("grade").n_unique().alias("grades"), pl.col("file").last(), pl.col("line").last(),
+        first=pl.col("line").first(),
+    )  # fmt: skip
+    wrong = grades.filter(pl.col("grades") > 1)
+    if len(wrong):
+        row = wrong.row(0, named=True)
+        what = f"the same query and document have another label in line {row['first']}"
+        remedy = "fix it, or set strict=false to take the highest label and count such pairs"
+        faults.report("contradicting labels", what, row["file"], row["line"], times=len(wrong), remedy=remedy)
+    return grades
 
 
-def _identified(rows: pl.DataFrame, known: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
-    """The rows with ids of query and document: those that are named for their texts, or else digests of the texts."""
-    plain = pl.col("query").str.to_lowercase().str.replace_all(r"\s+", " ").str.strip_chars()
-    rows = rows.with_columns(plain.alias("_query"))
-    for kind, text in (("query", "_query"), ("document", "document")):
-        texts = rows[text].unique()
-        keys = [None if each is None else blake2b(each.encode(), digest_size=8).hexdigest() for each in texts]
-        table = pl.DataFrame({text: texts, "key": pl.Series(keys, dtype=pl.String)})
-        if kind in known:
-            table = table.join(known[kind], on="key", how="left", maintain_order="left")
-            table = table.select(text, pl.coalesce("id", "key").alias(f"{kind}_id"))
-        rows = rows.join(table.rename({"key": f"{kind}_id"}, strict=False), on=text, how="left", maintain_order="left")
-    return rows.drop("_query")
+def _check(form: RowForm, columns: Sequence[str], file: Path) -> None:
+    """Refuse a table without the columns that are needed, before it is read."""
+    try:
+        form.check(columns)
+    except RowFault as fault:
+        raise BadInput(fault.what, file, fault.remedy) from None
+
+
+def _report(fault: RowFault, file: Path, line: int, faults: Faults) -> None:
+    if fault.always:
+        raise BadInput(fault.what, f"{file}:{line}", fault.remedy) from None
+    remedy = {"remedy": fault.remedy} if fault.remedy else {}
+    faults.report(fault.kind, fault.what, file, line, **remedy)
+
+
+def _with_ids(row: Mapping[str, Any], ids: Row | None, file: Path) -> dict[str, Any]:
+    """Return a row with the ids and scores of the table beside it."""
+    if ids is None:
+        raise BadInput("has more rows than the tables in `ids`", file, "mine it again, or delete the folder `ids`")
+    _, beside = ids
+    named = {"query_id": beside["query_id"], "document_ids": beside["document_ids"], BESIDE: beside["scores"]}
+    return dict(row) | named
 
 
 def _filled(rows: pl.DataFrame, schema: Mapping[str, pl.DataType]) -> pl.DataFrame:
-    """The columns of a schema, null where there is none."""
+    """Return the columns of a schema, null if there is none."""
     return rows.select(
         (pl.col(name) if name in rows.columns else pl.lit(None)).cast(kind).alias(name) for name, kind in schema.items()
     )
-
-
-def _with_ids(frame: pl.DataFrame, ids: pl.DataFrame, file: Path) -> pl.DataFrame:
-    if len(ids) != len(frame):
-        raise BadInput("has more rows than the tables in `ids`", file, "mine it again, or delete the folder `ids`")
-    named = ids.select("query_id", "document_ids", pl.col("scores").alias(BESIDE))
-    return frame.drop("query_id", "document_ids", strict=False).hstack(named)
 
 
 def _listed(option: str | Sequence[str] | None) -> list[str] | None:

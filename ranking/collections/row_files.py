@@ -1,9 +1,16 @@
-"""Reads tables of rows, a chunk at a time: parquet, CSV, JSON lines, and what the library datasets saves."""
+"""Reads tables of rows: parquet, CSV, TSV, JSON and what the library datasets saves. Each row is a dict of its values.
+
+Texts, numbers and ids of CSV and JSON stay as they are written: nothing is guessed from how a value looks.
+"""
 
 from __future__ import annotations
 
+import csv
+import io
 import json
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,176 +18,269 @@ import polars as pl
 import pyarrow as pa
 
 from ranking.collections.faults import Faults
-from ranking.collections.lines import lines
+from ranking.collections.json_rows import Point, json_rows
+from ranking.collections.opened import ENDINGS, encoding_of, open_bytes, plain_name
+from ranking.collections.splits import split_named
 from ranking.errors import BadInput
 
 ROWS = 10_000
-"""Of a chunk."""
+"""The number of rows of a parquet or Arrow file that are read at once."""
 KINDS: Mapping[str, tuple[str, ...]] = {
     "parquet": (".parquet",),
-    "csv": (".csv", ".csv.gz"),
-    "json": (".jsonl", ".ndjson", ".jsonl.gz", ".json", ".json.gz"),
+    "csv": (".csv", ".tsv"),
+    "json": (".jsonl", ".ndjson", ".json"),
     "arrow": (".arrow",),
 }
-"""How the names of files end, by what they hold."""
-SPLITS = {"train": "train", "dev": "dev", "val": "dev", "valid": "dev", "validation": "dev", "test": "test"}
-"""What files and folders are called, and the split that they hold."""
+"""The endings of file names by format. Those of CSV and JSON may be compressed."""
+
+Row = tuple[int, Mapping[str, Any]]
+"""The number of a row's first line (of parquet and Arrow: of the row), from 1, and its values by column."""
+
+
+@dataclass(frozen=True)
+class TextOptions:
+    """Options of CSV and TSV files.
+
+    Args:
+        separator: the character between cells. None takes a comma, semicolon or tab, whichever the header has.
+        encoding: the encoding of the file. A byte order mark overrides it.
+        quote: the character around cells that hold separators; "" for none. None takes " for CSV and for TSV with a
+            header, and none for TSV without.
+    """
+
+    separator: str | None = None
+    encoding: str = "utf-8"
+    quote: str | None = None
 
 
 def row_files(path: Path) -> list[tuple[str | None, Path]]:
-    """The files of a table and the split that each says it holds, None where it says none.
+    """Return the files of a table and the split that each name shows, None if it shows none.
 
     Args:
-        path: one file; a folder of files, or one with a folder `data` of them; or a folder that the library datasets
-            has saved (`save_to_disk`), with or without splits.
+        path: one file; a folder of files, or one with a folder `data` of them, which may be in folders named by splits;
+            or a folder that the library datasets has saved (`save_to_disk`), with or without splits.
 
     Raises:
-        BadInput: where there is nothing to read.
+        BadInput: if there is nothing to read.
     """
     if path.is_file():
         kind_of(path)
-        return [(_split(path.name), path)]
+        return [(split_named(path.name), path)]
     if not path.is_dir():
         raise BadInput("no such file or folder", path, "check path=")
     if (path / "dataset_dict.json").is_file():
         splits: list[str] = _json(path / "dataset_dict.json")["splits"]
-        return [(_split(name), file) for name in splits for file in _saved(path / name)]
+        return [(split_named(name), file) for name in splits for file in _saved(path / name)]
     if (path / "state.json").is_file():
         return [(None, file) for file in _saved(path)]
     folder = path / "data" if (path / "data").is_dir() else path
-    files = [file for file in sorted(folder.iterdir()) if file.is_file() and _kind(file)]
+    files = [(split_named(file.name), file) for file in sorted(folder.iterdir()) if file.is_file() and _kind(file)]
+    for inner in sorted(folder.iterdir()):
+        if inner.is_dir() and split_named(inner.name):
+            files += [(split_named(inner.name), file) for file in sorted(inner.iterdir()) if _kind(file)]
     if not files:
-        known = ", ".join(endings[0] for endings in KINDS.values())
+        known = ", ".join(ending for endings in KINDS.values() for ending in endings)
         raise BadInput("holds no table", folder, f"a table is a file that ends in {known}")
-    return [(_split(file.name), file) for file in files]
+    return files
 
 
 def kind_of(file: Path) -> str:
-    """What a file holds, by its name: a key of `KINDS`.
+    """Return the format of a file from its name: a key of `KINDS`.
 
     Raises:
-        BadInput: where the name does not say.
+        BadInput: if the name does not show it.
     """
     kind = _kind(file)
     if kind is None:
         known = ", ".join(ending for endings in KINDS.values() for ending in endings)
-        raise BadInput("is no table by its name", file, f"call it by what it holds: {known}")
+        raise BadInput("is no table by its name", file, f"give it an ending by its format: {known}")
     return kind
 
 
-def column_names(file: Path) -> list[str]:
-    """The columns of a file; of JSON lines those of the first."""
-    for frame, _ in chunks(file, Faults(strict=False), rows=1):
-        return frame.columns
-    return []
-
-
-def chunks(
-    file: Path, faults: Faults, texts: Sequence[str] = (), rows: int = ROWS
-) -> Iterator[tuple[pl.DataFrame, int]]:
-    """The rows of a file, and the number of each chunk's first row, from 1 (of JSON lines and CSV: its first line).
+def read_rows(file: Path, faults: Faults, options: TextOptions, names: Sequence[str] = ()) -> Iterator[Row]:
+    """Yield the rows of a file.
 
     Args:
-        file: of any of `KINDS`.
-        faults: hears of broken lines.
-        texts: columns that hold text, also where it looks like numbers.
-        rows: of a chunk, about.
+        file: a file in one of the formats of `KINDS`.
+        faults: receives broken rows.
+        options: the options of CSV and TSV.
+        names: names of columns. A TSV file whose first row has none of them has no header; its columns are then query,
+            positive, negative, negative_2 and so on.
 
     Raises:
-        BadInput: where the file is not what its name says.
+        BadInput: if the file is not in the format that its name shows.
     """
     try:
-        yield from _READ[kind_of(file)](file, faults, texts, rows)
+        yield from _READ[kind_of(file)](file, faults, options, names)
     except (pa.ArrowException, OSError, pl.exceptions.PolarsError) as error:
-        said = str(error).splitlines()[0][:200]
-        raise BadInput(f"can't be read ({said})", file, "is it whole, and what its name says?") from None
+        message = str(error).splitlines()[0][:200]
+        raise BadInput(f"can't be read ({message})", file, "is it whole, and what its name says?") from None
 
 
-def _parquet(file: Path, faults: Faults, texts: Sequence[str], rows: int) -> Iterator[tuple[pl.DataFrame, int]]:
+def header_of(file: Path) -> list[str] | None:
+    """Return the columns of a parquet or Arrow file. None for other formats, whose rows may differ."""
     from pyarrow import parquet
 
-    first = 1
+    try:
+        match kind_of(file):
+            case "parquet":
+                return list(parquet.read_schema(file).names)
+            case "arrow":
+                with pa.memory_map(str(file)) as source:
+                    return list(_batches(source)[0].names)
+    except (pa.ArrowException, OSError) as error:
+        message = str(error).splitlines()[0][:200]
+        raise BadInput(f"can't be read ({message})", file, "is it whole, and what its name says?") from None
+    return None
+
+
+def _parquet(file: Path, faults: Faults, options: TextOptions, names: Sequence[str]) -> Iterator[Row]:
+    from pyarrow import parquet
+
     with parquet.ParquetFile(file) as table:
-        for batch in table.iter_batches(rows):
-            yield _frame(batch), first
-            first += len(batch)
+        yield from _of_batches(table.iter_batches(ROWS))
 
 
-def _csv(file: Path, faults: Faults, texts: Sequence[str], rows: int) -> Iterator[tuple[pl.DataFrame, int]]:
-    from pyarrow import csv
-
-    first = 2
-    as_text = csv.ConvertOptions(column_types={name: pa.string() for name in texts}, strings_can_be_null=True)
-    parse = csv.ParseOptions(newlines_in_values=True)
-    with (
-        pa.input_stream(str(file)) as stream,
-        csv.open_csv(stream, parse_options=parse, convert_options=as_text) as table,
-    ):
-        for batch in table:
-            yield _frame(batch), first
-            first += len(batch)
-
-
-def _lines(file: Path, faults: Faults, texts: Sequence[str], rows: int) -> Iterator[tuple[pl.DataFrame, int]]:
-    gathered: list[dict[str, Any]] = []
-    first = 1
-    for number, line in lines(file, faults):
-        try:
-            entry = json.loads(line)
-        except json.JSONDecodeError as error:
-            faults.report("broken line", f"not JSON ({error.msg} at character {error.pos + 1})", file, number)
-            continue
-        if not isinstance(entry, dict):
-            faults.report("broken line", "not a JSON object", file, number)
-            continue
-        first = first if gathered else number
-        gathered.append(entry)
-        if len(gathered) >= rows:
-            yield _of_entries(gathered), first
-            gathered = []
-    if gathered:
-        yield _of_entries(gathered), first
-
-
-def _of_entries(entries: list[dict[str, Any]]) -> pl.DataFrame:
-    names = list(dict.fromkeys(name for entry in entries for name in entry))
-    return pl.DataFrame({name: pl.Series([entry.get(name) for entry in entries], strict=False) for name in names})
-
-
-def _arrow(file: Path, faults: Faults, texts: Sequence[str], rows: int) -> Iterator[tuple[pl.DataFrame, int]]:
-    first = 1
+def _arrow(file: Path, faults: Faults, options: TextOptions, names: Sequence[str]) -> Iterator[Row]:
     with pa.memory_map(str(file)) as source:
+        yield from _of_batches(_batches(source)[1])
+
+
+def _batches(source: Any) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    try:
+        stream: Any = pa.ipc.open_stream(source)
+    except pa.ArrowInvalid:
+        file: Any = pa.ipc.open_file(source)
+        return file.schema, map(file.get_batch, range(file.num_record_batches))
+    return stream.schema, iter(stream)
+
+
+def _of_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[Row]:
+    number = 0
+    for batch in batches:
+        for start in range(0, len(batch), ROWS):
+            part = batch.slice(start, ROWS)
+            columns = {name: _values(part.column(place)) for place, name in enumerate(part.schema.names)}
+            for row in range(len(part)):
+                number += 1
+                yield number, {name: values[row] for name, values in columns.items()}
+
+
+def _values(column: pa.Array) -> list[Any]:
+    """Return a column's values; numbers with a point are marked, so that they are not taken for ids."""
+    values: list[Any] = column.to_pylist()
+    return (
+        [None if value is None else Point(repr(value)) for value in values]
+        if pa.types.is_floating(column.type)
+        else values
+    )
+
+
+def _csv(file: Path, faults: Faults, options: TextOptions, names: Sequence[str]) -> Iterator[Row]:
+    csv.field_size_limit(sys.maxsize)  # a cell may hold a whole document
+    tabs = plain_name(file).endswith(".tsv")
+    with open_bytes(file) as stream:
+        # Bytes that are not in the encoding become halves of surrogate pairs, by which their row is recognised.
+        encoding = encoding_of(file, options.encoding)
         try:
-            table: Any = pa.ipc.open_stream(source)
-        except pa.ArrowInvalid:
-            table = pa.ipc.open_file(source)
-        batches = table if hasattr(table, "read_next_batch") else map(table.get_batch, range(table.num_record_batches))
-        for batch in batches:
-            for start in range(0, len(batch), rows):
-                yield _frame(batch.slice(start, rows)), first + start
-            first += len(batch)
+            text = io.TextIOWrapper(stream, encoding, errors="surrogateescape", newline="")
+        except LookupError:
+            raise BadInput(f"unknown encoding {encoding!r}", file, "utf-8 and cp1252 are the usual ones") from None
+        first = _peek(text)
+        separator = options.separator or ("\t" if tabs else _separator(first))
+        cells = next(csv.reader([first], delimiter=separator), [])
+        named = not tabs or bool({cell.strip().lower() for cell in cells} & set(names))
+        quote = options.quote if options.quote is not None else '"' if named else ""
+        quoting = {"quotechar": quote} if quote else {"quoting": csv.QUOTE_NONE}
+        table = csv.reader(_Lines(first, text), delimiter=separator, strict=True, **quoting)  # type: ignore[arg-type]
+        yield from _of_table(table, file, faults, encoding, named)
 
 
-_READ: Mapping[str, Callable[..., Iterator[tuple[pl.DataFrame, int]]]] = {
+class _Lines:
+    """The lines of a text stream, the first of which was read before."""
+
+    def __init__(self, first: str, rest: Iterator[str]) -> None:
+        self._first: str | None = first
+        self._rest = rest
+
+    def __iter__(self) -> _Lines:
+        return self
+
+    def __next__(self) -> str:
+        if self._first is not None:
+            first, self._first = self._first, None
+            return first
+        return next(self._rest)
+
+
+def _peek(text: Any) -> str:
+    first: str = text.readline()
+    return first
+
+
+def _separator(header: str) -> str:
+    """Return the separator of a header: the first of comma, semicolon and tab that divides it."""
+    return next(
+        (sign for sign in (",", ";", "\t", "|") if len(next(csv.reader([header], delimiter=sign), [])) > 1), ","
+    )
+
+
+def _of_table(table: Any, file: Path, faults: Faults, encoding: str, named: bool) -> Iterator[Row]:
+    header: list[str] = []
+    line = 1
+    while True:
+        try:
+            cells = next(table, None)
+        except csv.Error as error:
+            ends = "unexpected end of data" in str(error)
+            what = "a quote that begins here is never closed" if ends else f"not CSV ({error})"
+            remedy = "write it twice within a cell, or read the file with collection.quote=''"
+            faults.report("broken line", what, file, line, remedy=remedy)
+            cells = None if ends else []
+        if cells is None:
+            return
+        start, line = line, table.line_num + 1
+        if not cells or cells == [""]:
+            continue
+        if not header:
+            header = [cell.strip() for cell in cells] if named else _unnamed(len(cells))
+            if named:
+                continue
+        if len(cells) != len(header):
+            what = f"{len(cells)} cells, and {len(header)} in the first row"
+            faults.report("broken line", what, file, start)
+            continue
+        if wrong := next((sign for cell in cells for sign in cell if "\udc80" <= sign <= "\udcff"), None):
+            what = f"byte 0x{ord(wrong) - 0xDC00:02x} is not {encoding}"
+            remedy = "give its encoding (collection.encoding=cp1252), or convert it with iconv"
+            faults.report("wrong encoding", what, file, start, remedy=remedy)
+            continue
+        yield start, dict(zip(header, cells, strict=True))
+
+
+def _unnamed(count: int) -> list[str]:
+    """Return names for the columns of a table without a header: a query, a positive and negatives."""
+    names = ["query", "positive", "negative", *(f"negative_{number}" for number in range(2, count))]
+    return names[:count]
+
+
+def _lines(file: Path, faults: Faults, options: TextOptions, names: Sequence[str]) -> Iterator[Row]:
+    return json_rows(file, faults, options.encoding)
+
+
+_READ: Mapping[str, Callable[..., Iterator[Row]]] = {
     "parquet": _parquet, "csv": _csv, "json": _lines, "arrow": _arrow,
 }  # fmt: skip
 
 
-def _frame(batch: pa.RecordBatch) -> pl.DataFrame:
-    return pl.DataFrame(pl.from_arrow(batch))
-
-
 def _kind(file: Path) -> str | None:
-    return next((kind for kind, endings in KINDS.items() if file.name.lower().endswith(endings)), None)
-
-
-def _split(name: str) -> str | None:
-    word = name.lower().split(".")[0].split("-")[0].split("_")[0]
-    return SPLITS.get(word)
+    packed = file.name.lower().endswith(ENDINGS)
+    kind = next((kind for kind, endings in KINDS.items() if plain_name(file).endswith(endings)), None)
+    return None if packed and kind in ("parquet", "arrow") else kind
 
 
 def _saved(folder: Path) -> list[Path]:
-    return [folder / str(each["filename"]) for each in _json(folder / "state.json")["_data_files"]]
+    return [folder / str(entry["filename"]) for entry in _json(folder / "state.json")["_data_files"]]
 
 
 def _json(file: Path) -> Any:

@@ -125,8 +125,9 @@ def test_broken_rows_are_named(tmp_path: Path, cache: Path, row: dict[str, Any],
     whole: dict[str, Any] = {"scores": [1.0]} if "scores" in row else {"label": 1}
     path = json_lines(tmp_path, [{"query": "c", "positive": "d", **whole}, row])
     with pytest.raises(BadInput, match=rf"rows\.jsonl:2: broken line: {said}"):
-        open_collection(Pairs(path), cache)
-    collection = open_collection(Pairs(path, test=0), cache, strict=False)
+        open_collection(Pairs(path, scores="teacher" if "scores" in row else None), cache)
+    scores = "teacher" if "scores" in row else None
+    collection = open_collection(Pairs(path, test=0, scores=scores), cache, strict=False)
     assert collection.skipped == {"broken line": 1}
     assert collection.queries["text"].to_list() == ["c"]
 

@@ -1,0 +1,141 @@
+"""Reads rows from JSON: an object per line, an array of objects, or the nested form of SQuAD."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from ranking.collections.faults import Faults
+from ranking.collections.lines import blocks
+from ranking.collections.opened import encoding_of, open_bytes
+from ranking.errors import BadInput
+
+_GAP = re.compile(r"[\s,]*")
+
+
+class Point(str):
+    """A number with a point, an exponent or no value (NaN), as it is written: no id, and a text only if it is one."""
+
+    __slots__ = ()
+
+
+DECODER = json.JSONDecoder(parse_int=str, parse_float=Point, parse_constant=Point)
+"""Keeps numbers as they are written: 0.10, 1e5, and ids longer than an integer."""
+
+
+def json_rows(file: Path, faults: Faults, encoding: str = "utf-8") -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """Yield the objects of a file, each with the number of its line, from 1.
+
+    Args:
+        file: JSON lines; an array of objects; or one object whose `data` is a list of them, as SQuAD has it.
+        faults: receives lines that are not JSON objects.
+        encoding: the encoding of the file.
+
+    Raises:
+        BadInput: if an array or a whole object is broken.
+    """
+    head = _head(file, encoding)
+    if head.startswith("["):
+        entries = _array(file, faults, encoding)
+    elif head.startswith("{") and not _is_object(head.split("\n", 1)[0]) and file.name.lower().find(".json") >= 0:
+        entries = _whole(file, faults, encoding)
+    else:
+        entries = _objects(file, faults, encoding)
+    for number, entry in entries:
+        if isinstance(entry, dict):
+            yield from _expanded(number, entry)
+        else:
+            faults.report("broken line", "not a JSON object", file, number)
+
+
+def _head(file: Path, encoding: str) -> str:
+    """Return the beginning of a file without leading blanks: its whole first line, if that is not endless."""
+    with open_bytes(file) as stream:
+        start = stream.readline(1 << 26)
+        while start and not start.strip():
+            start = stream.readline(1 << 26)
+    return start.decode(encoding_of(file, encoding), "replace").lstrip("\ufeff \t\r\n")
+
+
+def _is_object(line: str) -> bool:
+    try:
+        return isinstance(json.loads(line), dict)
+    except ValueError:
+        return line.rstrip() not in ("{", "")  # a broken line of JSON lines is reported as such
+
+
+def _objects(file: Path, faults: Faults, encoding: str) -> Iterator[tuple[int, Any]]:
+    for first, text in blocks(file, faults, encoding):
+        for number, line in enumerate(text.split("\n"), first):
+            if not line or line.isspace():
+                continue
+            try:
+                entry = DECODER.decode(line)
+                if "\\ud" in line:  # an escape that may encode half a character
+                    json.dumps(entry, ensure_ascii=False).encode()
+            except json.JSONDecodeError as error:
+                faults.report("broken line", f"not JSON ({error.msg} at character {error.pos + 1})", file, number)
+            except UnicodeEncodeError:
+                faults.report("broken line", "half of a surrogate pair, which is no character", file, number)
+            except RecursionError:
+                faults.report("broken line", "nested too deeply", file, number)
+            else:
+                yield number, entry
+
+
+def _array(file: Path, faults: Faults, encoding: str) -> Iterator[tuple[int, Any]]:
+    """Yield the items of an array, holding as much text as the longest item and a block."""
+    rest, number, opened = "", 1, False
+    for _, text in blocks(file, faults, encoding):
+        rest += text
+        position = 0
+        if not opened:
+            position = rest.index("[") + 1
+            number += rest.count("\n", 0, position)
+            opened = True
+        while True:
+            start = _GAP.match(rest, position).end()  # type: ignore[union-attr]
+            number += rest.count("\n", position, start)
+            position = start
+            if rest[position : position + 1] in ("", "]"):
+                break
+            try:
+                entry, end = DECODER.raw_decode(rest, position)
+            except json.JSONDecodeError:
+                break  # the rest of the item is in the next block
+            yield number, entry
+            number += rest.count("\n", position, end)
+            position = end
+        rest = rest[position:]
+    if not rest.lstrip().startswith("]"):
+        raise BadInput("the array is broken, or cut short", f"{file}:{number}", "is the file whole?")
+
+
+def _whole(file: Path, faults: Faults, encoding: str) -> Iterator[tuple[int, Any]]:
+    text = "".join(text for _, text in blocks(file, faults, encoding))
+    try:
+        yield 1, DECODER.decode(text)
+    except json.JSONDecodeError as error:
+        raise BadInput(f"not JSON ({error.msg})", f"{file}:{error.lineno}", "is the file whole?") from None
+
+
+def _expanded(number: int, entry: Mapping[str, Any]) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """Yield the rows of an object: itself, or the questions that SQuAD has in its `data`."""
+    data = entry.get("data")
+    if not isinstance(data, list) or not all(isinstance(item, dict) for item in data):
+        yield number, entry
+        return
+    for item in data:
+        if not isinstance(item.get("paragraphs"), list):
+            yield number, item
+            continue
+        for paragraph in item["paragraphs"]:
+            for question in paragraph.get("qas", []):
+                answered = not question.get("is_impossible", False)
+                yield number, {
+                    "query": question.get("question"), "query_id": question.get("id"),
+                    "document": paragraph.get("context"), "label": "1" if answered else "0",
+                }  # fmt: skip

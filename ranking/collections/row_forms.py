@@ -1,0 +1,352 @@
+"""Takes a row apart: its query, its documents, and which of them are relevant, negative or only scored."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from ranking.collections.json_rows import Point
+
+QUERY = ("query", "anchor", "question", "sentence1", "messages")
+POSITIVE = (
+    "positive", "pos", "positives", "positive_passages", "positive_ctxs", "positive_messages", "answer", "document",
+    "documents", "docs", "passage", "response", "sentence2", "context",
+)  # fmt: skip
+LABEL = ("label", "labels")
+NEGATIVES = re.compile(r"^(hard_)?(negative|negatives|neg)(_passages|_ctxs|_messages)?(_?\d+)?$")
+SCORES = (("scores",), ("score",), ("pos_scores", "neg_scores"))
+"""Names of the columns in other tools, in the order in which they are preferred."""
+BESIDE = "scores beside"
+"""The column of the scores in the tables `ids` that `pyrite mine` writes."""
+TEXT = ("text", "contents", "content", "passage", "document", "body", "context")
+IDS = ("docid", "doc_id", "passage_id", "psg_id", "pid", "_id", "id")
+ROLES = ("teacher", "margin")
+"""Values of `scores` that say what scores are, instead of naming their column."""
+
+
+class RowFault(ValueError):
+    """A fault of a row: its kind, under which it is counted, and the fault in words.
+
+    Args:
+        kind: the kind.
+        what: the fault, in the user's words.
+        remedy: how to fix it; None for the usual remedy.
+        always: whether it stops the reading also if it is not strict, because it concerns the whole file.
+    """
+
+    def __init__(self, kind: str, what: str, remedy: str | None = None, always: bool = False) -> None:
+        super().__init__(what)
+        self.kind, self.what, self.remedy, self.always = kind, what, remedy, always
+
+
+class Document(NamedTuple):
+    """A document of a row.
+
+    Args:
+        text: the text.
+        id: the id that the row gives it, if any.
+        grade: the grade; None for a negative.
+        score: the score, if any.
+    """
+
+    text: str
+    id: str | None = None
+    grade: int | None = None
+    score: float | None = None
+
+
+class Parts(NamedTuple):
+    """The parts of a row."""
+
+    query: str
+    query_id: str | None
+    documents: list[Document]
+
+
+@dataclass(frozen=True)
+class _Columns:
+    query: str
+    positive: str
+    negatives: tuple[str, ...]
+    scores: tuple[str, ...]
+    label: str | None
+
+
+@dataclass
+class RowForm:
+    """The meaning of a row's columns.
+
+    Args:
+        query: the query's column, or None for a usual name.
+        positive: the column of relevant documents, or None.
+        negatives: the columns of negatives, or None.
+        scores: the columns of scores or one of `ROLES`, or None.
+        label: the column of grades, or None.
+        relevant_from: the lowest label or score that makes a document relevant. None takes whole labels as grades.
+    """
+
+    query: str | None = None
+    positive: str | None = None
+    negatives: Sequence[str] | None = None
+    scores: str | Sequence[str] | None = None
+    label: str | None = None
+    relevant_from: float | None = None
+    _known: dict[tuple[str, ...], _Columns] = field(default_factory=dict, repr=False)
+
+    def names(self) -> tuple[str, ...]:
+        """Return the names that a column of queries or positives may have."""
+        given = tuple(name for name in (self.query, self.positive) if name)
+        return given + QUERY + POSITIVE
+
+    def parts(self, row: Mapping[str, Any]) -> Parts:
+        """Take a row apart.
+
+        Raises:
+            RowFault: if something is missing, or does not fit.
+        """
+        key = tuple(row)
+        if key not in self._known:
+            self._known[key] = self._columns(key)
+        columns = self._known[key]
+        query = _joined_text(row.get(columns.query))
+        if not query.strip():
+            raise RowFault("empty text", "the query is empty")
+        positives = list(_documents(row.get(columns.positive), f"column {columns.positive}"))
+        if not positives:
+            raise RowFault("empty text", f"the document (column {columns.positive}) is empty")
+        negatives = [document for name in columns.negatives for document in _documents(row.get(name), f"column {name}")]
+        if any(not document.text.strip() for document in (*positives, *negatives)):
+            raise RowFault("empty text", "a document is empty")
+        documents = self._graded(positives, negatives, row, columns)
+        return Parts(query, _id(row.get("query_id", row.get("qid"))), _named(documents, row))
+
+    def _columns(self, names: tuple[str, ...]) -> _Columns:
+        """Return the columns of a row by their names, the given ones or the usual ones."""
+        there = f"it has {', '.join(names)}" if names else "it is empty"
+
+        def column(kind: str, given: str | None, usual: Sequence[str]) -> str:
+            name = given if given is not None else next((name for name in usual if name in names), None)
+            if name in names:
+                return str(name)
+            if kind != "label" and {"qid", "pos", "neg"} <= set(names):
+                what = "holds ids, not texts (qid, pos, neg)"
+                remedy = (
+                    "name it beside the texts: collection=msmarco (or beir) collection.path=… collection.given=FILE"
+                )
+                raise RowFault("broken line", what, remedy, always=True)
+            what = f"has no column {name!r}" if name else f"has no column of the {kind} by a usual name"
+            raise RowFault("broken line", what, f"{there}; name one by collection.{kind}=COLUMN", always=given is None)
+
+        query, positive = column("query", self.query, QUERY), column("positive", self.positive, POSITIVE)
+        if self.negatives is None:
+            negatives = tuple(name for name in names if NEGATIVES.match(name) and name != positive)
+        else:
+            negatives = tuple(self.negatives)
+        scores: Sequence[str] = ()
+        if isinstance(self.scores, str) and self.scores in ROLES:
+            usual = ((self.scores,), *SCORES)
+            scores = next((names_of for names_of in usual if set(names_of) <= set(names)), ())
+            if not scores:
+                raise RowFault("broken line", "has no column of scores", f"{there}; call it score or scores")
+        elif self.scores is not None:
+            scores = [self.scores] if isinstance(self.scores, str) else list(self.scores)
+        else:
+            scores = next((usual for usual in SCORES if set(usual) <= set(names)), ())
+        if not scores and BESIDE in names:
+            scores = (BESIDE,)
+        label = self.label if self.label is not None else next((name for name in LABEL if name in names), None)
+        return _Columns(query, positive, negatives, tuple(scores), label)
+
+    def check(self, names: Sequence[str]) -> None:
+        """Refuse a table without a column that is needed, or that an option names.
+
+        Args:
+            names: the columns of a table, or all names in its rows.
+
+        Raises:
+            RowFault: if one is missing.
+        """
+        columns = self._columns(tuple(names))
+        wanted = [("negatives", name) for name in columns.negatives] + [("scores", name) for name in columns.scores]
+        wanted += [("label", columns.label)] if columns.label else []
+        for option, name in wanted:
+            if name not in names:
+                remedy = f"it has {', '.join(names)}; see collection.{option}"
+                raise RowFault("broken line", f"has no column {name!r}", remedy, always=True)
+
+    def _graded(
+        self, positives: list[Document], negatives: list[Document], row: Mapping[str, Any], columns: _Columns
+    ) -> list[Document]:
+        """Return the documents with their grades and scores."""
+        labels = _numbers(row.get(columns.label), "label") if columns.label else []
+        scores = self._scores(positives, negatives, row, columns)
+        grades: list[int | None] = [1] * len(positives) + [None] * len(negatives)
+        if labels:
+            if len(labels) not in (len(positives), len(grades)):
+                raise RowFault("broken line", "not as many labels as documents")
+            grades[: len(labels)] = [self._grade(label) for label in labels]
+        elif columns.label:
+            raise RowFault("broken line", f"no label (column {columns.label})")
+        elif scores and not negatives and columns.scores != (BESIDE,) and "pos_scores" not in columns.scores:
+            if self.relevant_from is not None:
+                missing = any(score is None for score in scores)
+                grades = [None if missing else int(score >= self.relevant_from) for score in scores]  # type: ignore[operator]
+            elif self.scores != "teacher" and not columns.negatives:
+                remedy = "a score is no label: give a relevant document's lowest one (collection.relevant_from=0.8), "
+                remedy += "or say that all documents are relevant (collection.scores=teacher)"
+                what = f"has scores ({', '.join(columns.scores)}) and no labels"
+                raise RowFault("broken line", what, remedy, always=True)
+        every = zip((*positives, *negatives), grades, scores or [None] * len(grades), strict=True)
+        return [
+            document._replace(grade=grade, score=score if score is not None else document.score)
+            for document, grade, score in every
+        ]
+
+    def _grade(self, label: float | None) -> int:
+        if label is None:
+            raise RowFault("broken line", "no label")
+        if self.relevant_from is not None:
+            return int(label >= self.relevant_from)
+        if not label.is_integer() or abs(label) >= 2**31:
+            remedy = "name it by collection.scores, or give a relevant document's lowest one: collection.relevant_from"
+            raise RowFault("broken line", f"a label is no whole number ({label:g}): is it a score?", remedy)
+        return int(label)
+
+    def _scores(
+        self, positives: list[Document], negatives: list[Document], row: Mapping[str, Any], columns: _Columns
+    ) -> list[float | None]:
+        """Return a score per document, None if it has none; an empty list if none has."""
+        ahead, behind = len(positives), len(negatives)
+        given = [_numbers(row.get(name), "score") for name in columns.scores]
+        if not any(given):
+            return []
+        if columns.scores == ("pos_scores", "neg_scores"):
+            for what, numbers, count in (("pos_scores", given[0], ahead), ("neg_scores", given[1], behind)):
+                if numbers and len(numbers) != count:
+                    raise RowFault("broken line", f"{len(numbers)} {what} for {count} documents")
+            return [*(given[0] or [None] * ahead), *(given[1] or [None] * behind)]
+        scores = [score for numbers in given for score in numbers]
+        single = len(columns.scores) == 1 and not isinstance(row.get(columns.scores[0]), list)
+        if self.scores == "margin":
+            if len(scores) != behind:
+                raise RowFault("broken line", f"{len(scores)} margins for {behind} negatives")
+            return [0.0] * ahead + [None if margin is None else -margin for margin in scores]
+        if single and ahead == behind == 1 and self.scores is None:
+            what = f"has one score ({columns.scores[0]}) for a document and a negative"
+            remedy = "if it is the margin between them, set collection.scores=margin; if it is the negative's, "
+            raise RowFault("broken line", what, f"{remedy}collection.scores={columns.scores[0]}", always=True)
+        if len(scores) == ahead + behind:
+            return scores
+        if len(scores) == behind and behind:
+            return [None] * ahead + scores
+        raise RowFault("broken line", f"not as many scores as documents ({len(scores)} for {ahead + behind})")
+
+
+def _joined_text(value: Any) -> str:
+    """Return the text of a query: a text, a number, or messages of a chat."""
+    documents = list(_documents(value, "the query"))
+    if len(documents) > 1:
+        raise RowFault("broken line", f"the query is a list of {len(documents)} texts")
+    return documents[0].text if documents else ""
+
+
+def _documents(value: Any, what: str) -> Iterator[Document]:
+    """Yield the documents of a value: a text, a passage (an object), messages of a chat, or a list of these."""
+    if value is None:
+        return
+    if isinstance(value, str | int | float):
+        if isinstance(value, Point) and value.lower() == "nan":  # pandas writes a missing text like this
+            return
+        text = _text(value)
+        if text.strip() or isinstance(value, Point):
+            yield Document(text)
+        return
+    if isinstance(value, Mapping):
+        if all(isinstance(item, list) for item in value.values()) and value and not set(value) & set(TEXT):
+            for item in value.values():  # negatives by the system that found them
+                yield from _documents(item, what)
+            return
+        yield _passage(value, what)
+        return
+    if isinstance(value, list | tuple):
+        if value and all(isinstance(item, Mapping) and "role" in item and "content" in item for item in value):
+            yield Document(" ".join(filter(None, (_content(item["content"]) for item in value))))
+            return
+        for item in value:
+            if isinstance(item, str) and not item.strip():
+                yield Document("")
+            yield from _documents(item, what)
+        return
+    raise RowFault("broken line", f"{what} is no text ({type(value).__name__})")
+
+
+def _passage(value: Mapping[str, Any], what: str) -> Document:
+    """Return the document of an object with a text, a title and an id, as Tevatron and DPR have it."""
+    name = next((name for name in TEXT if isinstance(value.get(name), str)), None)
+    if name is None:
+        keys = ", ".join(map(str, value)) or "nothing"
+        raise RowFault("broken line", f"{what} has an object without a text: it has {keys}")
+    title, body = value.get("title") or "", str(value[name])
+    if not isinstance(title, str):
+        raise RowFault("broken line", f"{what} has a title that is no text")
+    identifier = next((_id(value[key]) for key in IDS if value.get(key) is not None), None)
+    scores = _numbers(value.get("score"), "score")
+    return Document(f"{title} {body}" if title else body, identifier, None, scores[0] if scores else None)
+
+
+def _content(value: Any) -> str:
+    """Return the text of a chat message: a text, or parts of which some are text."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list):
+        return " ".join(str(part["text"]) for part in value if isinstance(part, Mapping) and part.get("text"))
+    return ""
+
+
+def _text(value: str | int | float) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
+
+
+def _id(value: Any) -> str | None:
+    """Return an id as it is written; numbers with a point are none."""
+    if value is None or value == "":
+        return None
+    if isinstance(value, Point) or not isinstance(value, str | int):
+        raise RowFault("broken line", f"the id {str(value)[:40]} is no text: write it in quotes")
+    return _text(value)
+
+
+def _named(documents: list[Document], row: Mapping[str, Any]) -> list[Document]:
+    """Return the documents with the ids that the row lists."""
+    ids = row.get("document_ids")
+    if ids is None:
+        return documents
+    if isinstance(ids, str):
+        ids = [ids]
+    if len(ids) != len(documents):
+        raise RowFault("broken line", f"not as many ids as documents ({len(ids)} for {len(documents)})")
+    return [document._replace(id=_id(name)) for document, name in zip(documents, ids, strict=True)]
+
+
+def _numbers(value: Any, what: str) -> list[float | None]:
+    """Return the numbers of a value or a list; None for a null in a list."""
+    if value is None or value == "":
+        return []
+    if isinstance(value, list | tuple):
+        return [None if item is None else _number(item, what) for item in value]
+    return [_number(value, what)]
+
+
+def _number(value: Any, what: str) -> float:
+    try:
+        number = float({"true": 1, "false": 0}.get(value.lower(), value) if isinstance(value, str) else value)
+    except (TypeError, ValueError):
+        raise RowFault("broken line", f"the {what} {str(value)[:40]!r} is not a number") from None
+    if math.isnan(number):
+        raise RowFault("broken line", f"the {what} is not a number (nan)")
+    return number
