@@ -13,6 +13,7 @@ from typing import Any
 
 import polars as pl
 
+from ranking.collections.candidate_files import read_candidates
 from ranking.collections.faults import Faults
 from ranking.collections.judgement_files import qrels_rows
 from ranking.collections.lines import lines
@@ -46,18 +47,22 @@ class Beir(Reader):
 
     Args:
         path: the folder.
+        given: a file of candidates by id, for `function=given`: JSON lines as msmarco-hard-negatives has them, triples
+            of ids, or a run.
     """
 
     version = 2
 
     path: str | Path
+    given: str | None = None
 
     @property
     def name(self) -> str:
         return folder(self.path).resolve().name
 
     def sources(self) -> dict[str, str]:
-        return stamps([*self._files("corpus"), *self._files("queries"), *self._qrels().values()])
+        files = [*self._files("corpus"), *self._files("queries"), *self._qrels().values()]
+        return stamps([*files, *([self._given()] if self.given else [])])
 
     def read_documents(self, faults: Faults) -> Iterator[pl.DataFrame]:
         return frames(self._texts("corpus", faults), DOCUMENTS)
@@ -80,6 +85,12 @@ class Beir(Reader):
             for rows in qrels_rows(file, faults)
         ]
         return together(parts, JUDGEMENTS)
+
+    def read_given(self, faults: Faults) -> pl.DataFrame:
+        return read_candidates(self._given(), faults) if self.given else super().read_given(faults)
+
+    def _given(self) -> Path:
+        return folder(self.path) / Path(str(self.given)).expanduser()
 
     def _texts(self, name: str, faults: Faults) -> Iterator[tuple[object, ...]]:
         for file in self._files(name):

@@ -11,9 +11,11 @@ from pathlib import Path
 
 import polars as pl
 
+from ranking.collections.candidate_files import read_candidates
 from ranking.collections.faults import Faults
 from ranking.collections.judgement_files import qrels_rows
 from ranking.collections.lines import lines, tables
+from ranking.collections.opened import ENDINGS
 from ranking.collections.reader import DOCUMENTS, JUDGEMENTS, QUERIES, Portion, Reader, Span, folder, stamps, together
 from ranking.collections.spans import spans_of
 from ranking.collections.splits import DEV, TEST, TRAIN
@@ -23,7 +25,7 @@ _PASSAGE = {"id": pl.String(), "text": pl.String()}
 _DOCUMENT = {"id": pl.String(), "_url": pl.String(), "title": pl.String(), "body": pl.String()}
 _QUERY = {"id": pl.String(), "text": pl.String()}
 
-# The first name that is there counts. Of the two dev sets of the passages everybody uses the small one.
+# The first name that exists counts. Of the two dev sets of the passages the small one is generally used.
 _USUAL_NAMES: Mapping[str, tuple[str, ...]] = {
     "documents": ("collection.tsv", "msmarco-docs.tsv", "passages.tsv", "documents.tsv", "docs.tsv"),
     "train queries": ("queries.train.tsv", "msmarco-doctrain-queries.tsv"),
@@ -39,36 +41,47 @@ _USUAL_NAMES: Mapping[str, tuple[str, ...]] = {
         "2020qrels-docs.txt",
     ),
 }
+HEADER = {
+    "id", "_id", "pid", "qid", "docid", "doc_id", "docno", "query_id", "passage_id", "text", "passage", "query", "title",
+    "body", "contents", "document", "url", "query_text",
+}  # fmt: skip
+"""Names of columns in a header: a line of only these is no document and no query."""
 
 
 @dataclass
 class MsMarco(Reader):
-    """MS MARCO, or any collection in its form, plain or .gz.
+    """MS MARCO, or any collection in its form, plain or compressed, with or without a header.
 
     Documents have two columns (id, text) or four (id, url, title, body; the first line decides), queries two (id,
     text), qrels four (query, 0, document, grade). A query belongs to the split whose qrels judge it. MS MARCO keeps
-    the judgements of its test queries to itself, so the dev queries are the test unless there is another one: put
-    TREC's queries and qrels beside it, or name them.
+    the judgements of its test queries secret, so the dev queries are the test unless there is another one: add
+    TREC's queries and qrels to the folder, or name them.
 
     Args:
         path: the folder.
-        documents: the documents' file; by itself collection.tsv, msmarco-docs.tsv and the like.
-        queries: the queries' file of each split, as {train: …, dev: …, test: …}; by itself queries.train.tsv,
+        documents: the file of documents. None takes collection.tsv, msmarco-docs.tsv and the like.
+        queries: the file of queries of each split, as {train: …, dev: …, test: …}. None takes queries.train.tsv,
             msmarco-doctrain-queries.tsv and the like.
-        qrels: the qrels' file of each split, likewise. A split needs both.
+        qrels: the file of judgements of each split, in the same way. A split needs both.
+        given: a file of candidates by id, for `function=given`: JSON lines as msmarco-hard-negatives has them, triples
+            of ids, or a run.
     """
+
+    version = 2
 
     path: str | Path
     documents: str | None = None
     queries: Mapping[str, str] | None = None
     qrels: Mapping[str, str] | None = None
+    given: str | None = None
 
     @property
     def name(self) -> str:
         return folder(self.path).resolve().name
 
     def sources(self) -> dict[str, str]:
-        return stamps([self._documents(), *(file for pair in self._splits().values() for file in pair)])
+        files = [self._documents(), *(file for pair in self._splits().values() for file in pair)]
+        return stamps([*files, *([self._named(self.given)] if self.given else [])])
 
     def read_documents(self, faults: Faults) -> Iterator[pl.DataFrame]:
         return self._read(faults)
@@ -80,6 +93,9 @@ class MsMarco(Reader):
         assert isinstance(portion, Span)
         return self._read(faults, (portion.start, portion.stop))
 
+    def read_given(self, faults: Faults) -> pl.DataFrame:
+        return read_candidates(self._named(self.given), faults) if self.given else super().read_given(faults)
+
     def _read(self, faults: Faults, within: tuple[int, int] | None = None) -> Iterator[pl.DataFrame]:
         file = self._documents()
         _, first = next(lines(file, Faults(strict=False)), (0, ""))
@@ -87,14 +103,18 @@ class MsMarco(Reader):
         text = pl.concat_str("title", "body", separator=" ") if columns is _DOCUMENT else pl.col("text")
         none = pl.lit(None, pl.String)
         for rows in tables(file, columns, faults, separator="\t", within=within):
-            yield rows.select(
-                "id", text.alias("text"), none.alias("category"), none.alias("subcategory"), _file(file), "line"
-            ).select(list(DOCUMENTS))
+            yield (
+                _without_header(rows)
+                .select(
+                    "id", text.alias("text"), none.alias("category"), none.alias("subcategory"), _file(file), "line"
+                )
+                .select(list(DOCUMENTS))
+            )
 
     def read_queries(self, faults: Faults) -> pl.DataFrame:
         none = pl.lit(None, pl.String)
         parts = (
-            rows.with_columns(none.alias("category"), none.alias("subcategory"), _file(file))
+            _without_header(rows).with_columns(none.alias("category"), none.alias("subcategory"), _file(file))
             for file in dict.fromkeys(queries for queries, _ in self._splits().values())
             for rows in tables(file, _QUERY, faults, separator="\t")
         )
@@ -116,7 +136,7 @@ class MsMarco(Reader):
         return file
 
     def _splits(self) -> dict[str, tuple[Path, Path]]:
-        """The queries' and the qrels' file of each split that has both."""
+        """Return the files of queries and qrels of each split that has both."""
         for option in (self.queries, self.qrels):
             if unknown := set(option or {}) - {TRAIN, DEV, TEST}:
                 raise BadInput(f"no split is called {sorted(unknown)[0]!r}", self.path, "take train, dev or test")
@@ -143,8 +163,16 @@ class MsMarco(Reader):
 
     def _usual(self, kind: str) -> Path | None:
         here = folder(self.path)
-        names = (packed for name in _USUAL_NAMES[kind] for packed in (name, f"{name}.gz"))
+        names = (f"{name}{packed}" for name in _USUAL_NAMES[kind] for packed in ("", *ENDINGS))
         return next((here / name for name in names if (here / name).exists()), None)
+
+
+def _without_header(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return rows without a first line that names the columns."""
+    if not len(rows) or rows["line"][0] != 1:
+        return rows
+    first = {str(value).strip().lower() for name, value in rows.row(0, named=True).items() if name != "line"}
+    return rows[1:] if len(first) > 1 and first <= HEADER else rows
 
 
 def _file(file: Path) -> pl.Expr:

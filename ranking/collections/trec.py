@@ -1,4 +1,4 @@
-"""Reads TREC collections: documents between `<DOC>` tags, `<top>` topics and qrels."""
+"""Reads TREC collections: documents between `<DOC>` tags, topics and qrels."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from ranking.collections.faults import Faults
 from ranking.collections.judgement_files import qrels_rows
 from ranking.collections.reader import DOCUMENTS, JUDGEMENTS, QUERIES, Portion, Reader, folder, frames, stamps, together
 from ranking.collections.spans import groups_of
+from ranking.collections.topic_files import read_topics
 from ranking.errors import BadInput
 
 _USUAL_NAMES = {
@@ -22,24 +23,27 @@ _USUAL_NAMES = {
     "topics": re.compile(r"topics|queries", re.I),
     "documents": re.compile(r"docs|documents|corpus|collection", re.I),
 }
-_NOT_TEXT = re.compile(r"^(\.|read)|\.(md|dtd)$|^dtds?$", re.I)  # what the TREC disks hold beside documents
+_NOT_TEXT = re.compile(r"^(\.|read)|\.(md|dtd)$|^dtds?$", re.I)  # files of the TREC disks that are no documents
 
 
 @dataclass
 class Trec(Reader):
     """A TREC collection, such as Robust04 or Vaswani. It has no split, so it is cross-validated.
 
-    Where documents hold a `<TEXT>`, it and the headline are their text; otherwise all that is not their number.
+    If documents have a `<TEXT>`, it and the headline are their text; otherwise everything except their number. Topics
+    may be `<top>` elements, XML, JSON, CSV or TSV, and judgements TREC's, BEIR's or JSON.
 
     Args:
         path: the folder.
-        documents: a file, a folder of files or a glob (or several), relative to the path. Found by themselves where
-            a name holds docs, documents, corpus or collection.
-        topics: likewise; by itself the one whose name holds topics or queries.
-        qrels: likewise; by itself the one whose name holds qrels.
-        fields: what makes a query: title, description, narrative or several of them.
-        encoding: of documents and topics. The TREC disks are in latin-1.
+        documents: a file, a folder of files or a glob (or several), relative to the path. None takes those whose name
+            contains docs, documents, corpus or collection.
+        topics: the file of topics, in the same way. None takes the one whose name contains topics or queries.
+        qrels: the file of judgements, in the same way. None takes the one whose name contains qrels.
+        fields: the fields of a query: title, description, narrative or several of them.
+        encoding: the encoding of documents and topics. The TREC disks are in latin-1.
     """
+
+    version = 2
 
     path: str | Path
     documents: str | Sequence[str] | None = None
@@ -77,7 +81,7 @@ class Trec(Reader):
 
     def read_queries(self, faults: Faults) -> pl.DataFrame:
         files = self._files("topics")
-        rows = (row for file in files for row in trec_markup.topics(file, list(self.fields), faults, self.encoding))
+        rows = (row for file in files for row in read_topics(file, list(self.fields), faults, self.encoding))
         return together(frames(rows, QUERIES), QUERIES)
 
     def read_judgements(self, faults: Faults) -> pl.DataFrame:
@@ -89,22 +93,22 @@ class Trec(Reader):
         return together(parts, JUDGEMENTS)
 
     def _files(self, option: str) -> list[Path]:
-        """The files that an option names, or those that go by the usual names."""
+        """Return the files that an option names, or those with the usual names."""
         named = getattr(self, option)
         here = folder(self.path)
         if named is not None:
             return [file for one in ([named] if isinstance(named, str) else named) for file in _matching(here, one)]
-        found = [path for path in sorted(here.iterdir()) if _looks_like(option, path.name)]
-        if not found:
+        paths = [path for path in sorted(here.iterdir()) if _looks_like(option, path.name)]
+        if not paths:
             raise BadInput(f"no file looks like the {option}", here, f"name it: {option}=…")
-        if option != "documents" and len(found) > 1:
-            several = ", ".join(path.name for path in found)
-            raise BadInput(f"{len(found)} files look like the {option} ({several})", here, f"name one: {option}=…")
-        return [file for path in found for file in _text_files(path)]
+        if option != "documents" and len(paths) > 1:
+            several = ", ".join(path.name for path in paths)
+            raise BadInput(f"{len(paths)} files look like the {option} ({several})", here, f"name one: {option}=…")
+        return [file for path in paths for file in _text_files(path)]
 
 
 def _looks_like(option: str, name: str) -> bool:
-    # "robust04-topics-docs.txt": what names the topics or the qrels is no document, whatever else it says.
+    # "robust04-topics-docs.txt": a name with topics or qrels is not of documents.
     names = [kind for kind, usual in _USUAL_NAMES.items() if usual.search(name)]
     return not _NOT_TEXT.search(name) and names[:1] == [option]
 
@@ -117,7 +121,7 @@ def _matching(here: Path, named: str) -> list[Path]:
 
 
 def _text_files(path: Path) -> list[Path]:
-    """The file itself, or the files of a folder and its folders, but for what is known to hold no documents."""
+    """Return the file itself, or the files of a folder and its folders, except those known to hold no documents."""
     if not path.is_dir():
         return [path]
     inner = [file for file in sorted(path.iterdir()) if not _NOT_TEXT.search(file.name)]

@@ -12,8 +12,9 @@ from ranking.collections.lines import blocks
 
 _TAG = re.compile(r"</?[a-zA-Z!?][^<>]*>")
 _DOCNO = re.compile(r"<docno>\s*(.*?)\s*</docno>", re.S | re.I)
-# News has its text and headline in elements of their own, beside dates, bylines and subject codes. Other documents
-# have all their text in the open, beside what only serves machines.
+_ATTRIBUTE = re.compile(r"\b(?:id|docid|docno)\s*=\s*[\"']([^\"']*)[\"']", re.I)
+# News has its text and headline in separate elements, next to dates, bylines and subject codes. Other documents
+# have all their text outside of elements, next to what only serves machines.
 _BODY = re.compile(r"<text\b", re.I)
 _PARTS = re.compile(r"<(title|headline|head|hl|ttl|ti|leadpara|lp|text)\b[^<>]*>(.*?)</\1\s*>", re.S | re.I)
 _MACHINE = re.compile(r"<(docno|docid|dochdr|script|style)\b[^<>]*>.*?</\1\s*>|<!--.*?-->", re.S | re.I)
@@ -25,28 +26,31 @@ _FIELD = re.compile(r"<(/?)(\w+)[^<>]*>")
 
 
 def documents(file: Path, faults: Faults, encoding: str) -> Iterator[tuple[object, ...]]:
-    """The documents between `<DOC>` and `</DOC>`: id (`<DOCNO>`), text, no category, no subcategory, file, line."""
-    for line, marked in _elements("doc", file, faults, encoding):
-        number = _DOCNO.search(marked)
+    """Yield the documents between `<DOC>` and `</DOC>`: id, text, no category, no subcategory, file, line.
+
+    The id is the `<DOCNO>`, or the attribute `id` of the `<DOC>`, as newswire of the LDC has it.
+    """
+    for line, attributes, marked in _elements("doc", file, faults, encoding):
+        number = _DOCNO.search(marked) or _ATTRIBUTE.search(attributes)
         if number is None:
-            faults.report("broken line", "a document without <DOCNO>", file, line)
+            faults.report("broken line", "a document without <DOCNO>, and without an id in its <DOC>", file, line)
             continue
         parts = [part[1] for part in _PARTS.findall(marked)] if _BODY.search(marked) else [_MACHINE.sub(" ", marked)]
         yield number[1], _plain(" ".join(parts)), None, None, str(file), line
 
 
 def topics(file: Path, fields: Sequence[str], faults: Faults, encoding: str) -> Iterator[tuple[object, ...]]:
-    """The topics after each `<top>`: id (`<num>`), the fields' texts, no category, no subcategory, file, line.
+    """Yield the topics after each `<top>`: id (`<num>`), the fields' texts, no category, no subcategory, file, line.
 
     The elements inside need no closing tags, and may begin with a label such as `Number:` or `Description:`.
 
     Args:
-        file: the topics.
-        fields: which of `FIELDS` to join into the query.
-        faults: hears of a topic that has no number, or lacks one of the fields.
-        encoding: of the file.
+        file: the file of topics.
+        fields: the fields (of `FIELDS`) to join into the query.
+        faults: receives each topic that has no number, or lacks one of the fields.
+        encoding: the encoding of the file.
     """
-    for line, marked in _elements("top", file, faults, encoding):
+    for line, _, marked in _elements("top", file, faults, encoding):
         # Text, then (slash, tag, text) again and again; what follows a closing tag belongs to nothing.
         _, *pieces = _FIELD.split(marked)
         texts: dict[str, str] = {}
@@ -65,50 +69,51 @@ def topics(file: Path, fields: Sequence[str], faults: Faults, encoding: str) -> 
         yield number, " ".join(filter(None, chosen)), None, None, str(file), line
 
 
-def _elements(tag: str, file: Path, faults: Faults, encoding: str) -> Iterator[tuple[int, str]]:
-    """What stands between each `<tag>` and `</tag>`, with the number of the line where it begins.
+def _elements(tag: str, file: Path, faults: Faults, encoding: str) -> Iterator[tuple[int, str, str]]:
+    """Yield the line where each `<tag>` begins, its attributes, and the text up to `</tag>`.
 
-    A topic's closing tag may be missing; a document's may not, for then the document may have been cut.
+    A topic's closing tag may be missing; a document's may not, because then the document may have been cut.
     """
-    tags = re.compile(rf"<(/?){tag}\s*>", re.I)
+    tags = re.compile(rf"<(/?){tag}(\s[^<>]*)?>", re.I)
     inside: list[str] | None = None
-    begin = 0
+    begin, attributes = 0, ""
 
-    def left_open() -> Iterator[tuple[int, str]]:
+    def left_open() -> Iterator[tuple[int, str, str]]:
         if inside is not None and tag == "doc":
             faults.report("broken line", "a document without </DOC>", file, begin)
         elif inside is not None:
-            yield begin, "".join(inside)
+            yield begin, attributes, "".join(inside)
 
     for line, text in blocks(file, faults, encoding):
         position = 0
-        for found in tags.finditer(text):
-            piece = text[position : found.start()]
-            _take(piece, inside, tag, faults, file, line)
-            line += text.count("\n", position, found.end())
-            position = found.end()
-            if not found[1]:
+        for match in tags.finditer(text):
+            piece = text[position : match.start()]
+            _append(piece, inside, tag, faults, file, line)
+            line += text.count("\n", position, match.end())
+            position = match.end()
+            if not match[1]:
                 yield from left_open()
-                inside, begin = [], line
+                inside, begin, attributes = [], line, match[2] or ""
             elif inside is None:
                 faults.report("broken line", f"</{tag}> without <{tag}>", file, line)
             else:
-                yield begin, "".join(inside)
+                yield begin, attributes, "".join(inside)
                 inside = None
-        _take(text[position:], inside, tag, faults, file, line)
+        _append(text[position:], inside, tag, faults, file, line)
     yield from left_open()
 
 
-def _take(piece: str, inside: list[str] | None, tag: str, faults: Faults, file: Path, line: int) -> None:
-    """Keep text that is inside of an element; outside there should be nothing but tags and blanks."""
+def _append(piece: str, inside: list[str] | None, tag: str, faults: Faults, file: Path, line: int) -> None:
+    """Append text that is inside of an element; outside there should be only tags and blanks."""
     if inside is not None:
         inside.append(piece)
     elif text := _TAG.sub("", piece).strip():
         line += piece.count("\n", 0, piece.find(text.split(maxsplit=1)[0]))
-        faults.report("broken line", f"text outside of <{tag}>", file, line)
+        what = "of documents" if tag == "doc" else "of topics, which <top>, XML, JSON or columns hold"
+        faults.report("broken line", f"text outside of <{tag}>: is it a file {what}?", file, line)
 
 
 def _plain(marked: str) -> str:
-    """Text without tags and entities."""
+    """Return text without tags and entities."""
     text = _TAG.sub(" ", marked)
     return _UNKNOWN_ENTITY.sub(" ", html.unescape(text)) if "&" in text else text

@@ -1,0 +1,127 @@
+"""Reads topics in the forms of TREC's tracks and of other tools: `<top>`, XML, JSON, CSV and TSV."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ranking.collections.faults import Faults
+from ranking.collections.json_rows import json_rows
+from ranking.collections.lines import blocks, lines
+from ranking.collections.row_files import TextOptions, read_rows
+from ranking.collections.trec_markup import FIELDS, topics
+from ranking.errors import BadInput
+
+NUMBERS = ("number", "num", "qid", "query_id", "query-id", "_id", "id", "topic_id", "topic", "q")
+TEXTS: Mapping[str, tuple[str, ...]] = {
+    "title": ("title", "query", "text", "question", "query_text"),
+    "description": (*FIELDS["description"], "question", "summary"),
+    "narrative": (*FIELDS["narrative"], "note"),
+}
+"""Names of a topic's fields in XML, JSON and headers."""
+Topic = tuple[object, ...]
+
+
+def read_topics(file: Path, fields: Sequence[str], faults: Faults, encoding: str) -> Iterator[Topic]:
+    """Yield topics: id, the fields' texts, no category, no subcategory, file, line.
+
+    Args:
+        file: a file with `<top>` elements; XML, as of TREC-COVID, the web tracks and the clinical ones; JSON; or two
+            columns of numbers and texts, with or without a header.
+        fields: the fields (of `FIELDS`) to join into the query.
+        faults: receives each topic that has no number, or lacks one of the fields.
+        encoding: the encoding of the file.
+
+    Raises:
+        BadInput: if the file can't be read.
+    """
+    head = next((text for _, text in blocks(file, Faults(strict=False), encoding)), "").lstrip("\ufeff \t\r\n")
+    if re.search(r"<top\b[^<>]*>", head, re.I):
+        return topics(file, fields, faults, encoding)
+    if head.startswith("<"):
+        return _xml(file, fields, faults, encoding)
+    if head.startswith(("{", "[")):
+        return _topics(json_rows(file, faults, encoding), file, fields, faults)
+    first = head.split("\n", 1)[0]
+    if "\t" in first:
+        return _columns(file, fields, faults, encoding)
+    if file.name.lower().endswith(".csv"):
+        return _topics(read_rows(file, faults, TextOptions(encoding=encoding)), file, fields, faults)
+    return topics(file, fields, faults, encoding)  # which names the fault
+
+
+def _xml(file: Path, fields: Sequence[str], faults: Faults, encoding: str) -> Iterator[Topic]:
+    text = "".join(text for _, text in blocks(file, faults, encoding))
+    try:
+        root = ET.fromstring(re.sub(r"^\s*<\?xml[^>]*\?>", "", text))
+    except ET.ParseError as error:
+        line = error.position[0]
+        raise BadInput(f"is not XML ({error})", f"{file}:{line}", "write & as &amp;, and close each element") from None
+    elements = [
+        element for element in root.iter() if element.tag.lower() in ("topic", "top", "query") and _number(element)
+    ]
+    numbered = [(number, _parts(element)) for number, element in enumerate(elements, 1)]
+    if not numbered:
+        raise BadInput("has no topics", file, 'write <topic number="1"><title>…</title></topic>')
+    yield from _topics(iter(numbered), file, fields, faults)
+
+
+def _number(element: ET.Element) -> str | None:
+    """Return the number of a topic, an attribute or an element; None for an element that is no topic."""
+    attributes = {name.lower(): value for name, value in element.attrib.items()}
+    children = {child.tag.lower(): (child.text or "").strip() for child in element}
+    return next((values[name] for name in NUMBERS for values in (attributes, children) if values.get(name)), None)
+
+
+def _parts(element: ET.Element) -> dict[str, Any]:
+    parts: dict[str, Any] = {"number": _number(element)}
+    for child in element:
+        if child.tag.lower() != "subtopic":
+            parts.setdefault(child.tag.lower(), " ".join("".join(child.itertext()).split()))
+    if not len(element):
+        parts["title"] = " ".join("".join(element.itertext()).split())
+    return parts
+
+
+def _columns(file: Path, fields: Sequence[str], faults: Faults, encoding: str) -> Iterator[Topic]:
+    """Yield the topics of a file of numbers and texts between tabs."""
+    header: list[str] | None = None
+
+    def rows() -> Iterator[tuple[int, Mapping[str, Any]]]:
+        nonlocal header
+        for number, line in lines(file, faults, encoding):
+            cells = line.rstrip("\r").split("\t")
+            if header is None:
+                lower = [cell.strip().lower() for cell in cells]
+                named = lower[0] in NUMBERS and set(lower[1:]) & {name for names in TEXTS.values() for name in names}
+                header = lower if named else ["number", "title", *(f"column {n}" for n in range(3, len(cells) + 1))]
+                if named:
+                    continue
+            if len(cells) < 2:
+                faults.report("broken line", "not a number and a text between tabs", file, number)
+                continue
+            yield number, dict(zip(header, cells, strict=False))
+
+    return _topics(rows(), file, fields, faults)
+
+
+def _topics(
+    rows: Iterator[tuple[int, Mapping[str, Any]]], file: Path, fields: Sequence[str], faults: Faults
+) -> Iterator[Topic]:
+    for line, row in rows:
+        values = {str(name).lower(): value for name, value in row.items()}
+        number = next((values[name] for name in NUMBERS if values.get(name) not in (None, "")), None)
+        if number is None:
+            faults.report("broken line", "a topic without a number", file, line)
+            continue
+        chosen = [next((values[name] for name in TEXTS[field] if values.get(name)), None) for field in fields]
+        if None in chosen:
+            there = ", ".join(name for name, value in values.items() if value and name not in NUMBERS) or "nothing else"
+            remedy = f"it has {there}; choose by collection.fields"
+            missing = fields[chosen.index(None)]
+            faults.report("broken line", f"the topic {number} has no {missing}", file, line, remedy=remedy)
+            continue
+        yield str(number), " ".join(str(text) for text in chosen), None, None, str(file), line
