@@ -68,6 +68,7 @@ class Bm25(Terms, Bm25Index):
     def __init__(self, collection: Collection, options: Bm25Options) -> None:
         import bm25s  # with SciPy 15 MiB, which a ranking without BM25 does not need
 
+        options = options.of(collection)
         super().__init__(options)
         documents = self.tokenize(collection.documents)
         self.size = len(documents)

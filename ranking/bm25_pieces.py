@@ -6,7 +6,7 @@ import itertools
 import math
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
@@ -187,8 +187,9 @@ class PiecedBm25(Bm25Index):
         shards: int = 1,
         cut: Path | None = None,
     ) -> None:
+        options = options.of(collection)
         self.options, self.run = options, run
-        content = [FORMAT, collection.fingerprint, astuple(options)]
+        content = [FORMAT, collection.fingerprint, [options.k1, options.b, options.stemming, options.stop_words]]
         if collection.pieces:
             self.folder = collection.pieces[0].parent / f"bm25-{digest(content)}"
         else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Annotated
 
@@ -14,12 +14,11 @@ from ranking.ascending import find
 from ranking.bounds import AtLeast, checked
 from ranking.collections.collection import Collection
 from ranking.labels import LabelCounts, encode_labels, label_counts
+from ranking.reading import WORDS, Reading, words_of
 from ranking.texts import Texts
 
 PADDING, UNKNOWN = 0, 1
 SPLITS = ("train", "dev", "test")
-CHUNK = 50_000
-WORD = r"[\p{L}\p{N}][\p{L}\p{M}\p{N}]*"  # marks belong to their letter: é in two characters, कि
 
 
 @dataclass(frozen=True)
@@ -132,17 +131,10 @@ class EncodedCollection:
         return label_counts(self.documents, self.queries)
 
 
-def words_of(frame: pl.DataFrame, limit: int) -> Iterator[pl.Series]:
-    """Yield the first `limit` lowercase words of each text, in chunks that bound the memory."""
-    for start in range(0, len(frame), CHUNK):
-        text = frame["text"].slice(start, CHUNK)
-        yield text.str.to_lowercase().str.extract_all(WORD).list.head(limit)
-
-
-def count_words(frame: pl.DataFrame, limit: int) -> pl.DataFrame:
+def count_words(frame: pl.DataFrame, limit: int, reading: Reading = WORDS) -> pl.DataFrame:
     """Return the number of texts that hold each word (word, count), in the first `limit` words of each."""
     counts = pl.DataFrame(schema={"word": pl.String, "count": pl.UInt32})
-    for words in words_of(frame, limit):
+    for words in words_of(frame, limit, reading):
         seen = words.list.unique().explode().drop_nulls().rename("word")
         counts = _added(counts, seen.value_counts(name="count"))
     return counts
@@ -174,12 +166,12 @@ def _added(counts: pl.DataFrame, more: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([counts, more]).group_by("word").agg(pl.col("count").sum())
 
 
-def encode_texts(frame: pl.DataFrame, vocabulary: list[str], limit: int) -> Texts:
+def encode_texts(frame: pl.DataFrame, vocabulary: list[str], limit: int, reading: Reading = WORDS) -> Texts:
     """Return token ids of the first `limit` words of each text; a text without words is one unknown word."""
     known = pl.Series("word", vocabulary[2:], pl.String)
     ids = pl.DataFrame({"word": known, "id": np.arange(2, len(vocabulary), dtype=np.int32)})
     tokens, lengths = [], []
-    for words in words_of(frame, limit):
+    for words in words_of(frame, limit, reading):
         words = pl.select(pl.when(words.list.len() > 0).then(words).otherwise(pl.lit(["<unknown>"]))).to_series()
         flat = words.explode().rename("word").to_frame().join(ids, on="word", how="left", maintain_order="left")
         tokens.append(flat["id"].fill_null(UNKNOWN).to_numpy().astype(np.int32))
@@ -226,10 +218,12 @@ class Encoder:
 
     def encode(self, collection: Collection) -> tuple[EncodedCollection, list[str]]:
         """Return the encoded collection, and the word of each token id."""
-        counts = [count_words(frame, self.max_document) for frame in (collection.documents, collection.queries)]
+        reading = collection.reading
+        frames = (collection.documents, collection.queries)
+        counts = [count_words(frame, self.max_document, reading) for frame in frames]
         total = len(collection.documents) + len(collection.queries)
         vocabulary, idf = merge_counts(counts, total, self.min_count, self.max_words)
-        documents = encode_texts(collection.documents, vocabulary, self.max_document)
+        documents = encode_texts(collection.documents, vocabulary, self.max_document, reading)
         return self.with_documents(collection, documents, vocabulary, idf), vocabulary
 
     def with_documents(
@@ -247,9 +241,22 @@ class Encoder:
         of_documents, of_queries = encode_labels(collection)
         return EncodedCollection(
             documents=replace(documents, labels=of_documents),
-            queries=replace(encode_texts(collection.queries, vocabulary, self.max_query), labels=of_queries),
+            queries=replace(
+                encode_texts(collection.queries, vocabulary, self.max_query, collection.reading), labels=of_queries
+            ),
             idf=idf,
             judgements=encode_judgements(collection, self.relevant_from),
             split=split.fill_null(-1).to_numpy(),
             document_key=collection.document_keys(),
         )
+
+
+def unmatched_queries(encoded: EncodedCollection) -> NDArray[np.int64]:
+    """Return the queries none of whose words is in a document: nothing that counts words finds anything for them."""
+    texts = encoded.documents
+    occurs = np.zeros(len(encoded.idf), bool)
+    for start in range(0, len(texts.tokens), 1 << 24):
+        occurs[texts.tokens[start : start + (1 << 24)]] = True
+    occurs[[PADDING, UNKNOWN]] = False
+    matched = np.concatenate([[0], np.cumsum(occurs[encoded.queries.tokens])])
+    return np.flatnonzero(np.diff(matched[encoded.queries.offsets]) == 0)

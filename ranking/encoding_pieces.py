@@ -14,6 +14,7 @@ from ranking.collections.collection import Collection
 from ranking.collections.pieces import Run
 from ranking.encoding import EncodedCollection, Encoder, count_words, encode_texts, merge_counts
 from ranking.mapped import open_array, write_array
+from ranking.reading import Reading
 from ranking.text_pieces import Encode, encode_pieces
 
 COUNTED = {"word": pl.String(), "count": pl.UInt32()}
@@ -27,11 +28,12 @@ class CountPiece:
     pieces: tuple[Path, ...]
     folder: Path
     limit: int
+    reading: Reading
 
     def __call__(self, number: int) -> None:
         file = _counts(self.folder, number)
         if not at_hand(file):
-            write_whole(file, COUNTED, [count_words(mapped(self.pieces[number]), self.limit)])
+            write_whole(file, COUNTED, [count_words(mapped(self.pieces[number]), self.limit, self.reading)])
 
 
 @dataclass(frozen=True)
@@ -40,10 +42,11 @@ class WordEncoder:
 
     vocabulary: Path
     limit: int
+    reading: Reading
 
     def __call__(self) -> Encode:
         words = mapped(self.vocabulary)["word"].to_list()
-        return lambda frame: encode_texts(frame, words, self.limit)
+        return lambda frame: encode_texts(frame, words, self.limit, self.reading)
 
 
 def encode_in_pieces(
@@ -59,16 +62,17 @@ def encode_in_pieces(
     """
     folder.mkdir(parents=True, exist_ok=True)
     pieces = collection.pieces
-    run(CountPiece(pieces, folder, encoder.max_document), len(pieces))
+    run(CountPiece(pieces, folder, encoder.max_document, collection.reading), len(pieces))
     parts: Callable[[], list[pl.DataFrame]] = lambda: [  # noqa: E731  opened one by one, so that none stays open
         mapped(_counts(folder, number)) for number in range(len(pieces))
     ]
-    queries = count_words(collection.queries, encoder.max_document)
+    queries = count_words(collection.queries, encoder.max_document, collection.reading)
     vocabulary, idf = merge_counts(
         [*parts(), queries], collection.size + len(collection.queries), encoder.min_count, encoder.max_words
     )
     write_whole(folder / VOCABULARY, {"word": pl.String()}, [pl.DataFrame({"word": vocabulary})])
-    texts = encode_pieces(pieces, folder, WordEncoder(folder / VOCABULARY, encoder.max_document), run)
+    make = WordEncoder(folder / VOCABULARY, encoder.max_document, collection.reading)
+    texts = encode_pieces(pieces, folder, make, run)
     encoded = encoder.with_documents(collection, texts, vocabulary, idf)
     assert encoded.documents.labels is not None
     write_array(folder / "labels.npy", encoded.documents.labels)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 import numpy as np
@@ -12,10 +12,12 @@ import Stemmer
 from numpy.typing import NDArray
 
 from ranking.bounds import Fraction, NonNegative, checked
-from ranking.encoding import words_of
+from ranking.collections.collection import Collection
 from ranking.errors import BadInput
+from ranking.reading import WORDS, Reading, words_of
 
 UNLIMITED = 1_000_000_000
+ENGLISH = "english"
 
 
 @checked
@@ -26,8 +28,10 @@ class Bm25Options:
     Args:
         k1: the saturation of repeated terms: the smaller, the sooner repeats stop counting.
         b: the strength of length normalisation, 0 to 1.
-        stemming: the language of the Snowball stemmer. None does not stem.
-        stop_words: whether to drop English stop words.
+        stemming: the language of the Snowball stemmer. None does not stem. `english`, the default, is replaced by the
+            collection's language.
+        stop_words: whether to drop English stop words, if the collection is in English.
+        reading: how texts are cut into words; that of the collection (`of`).
 
     Raises:
         BadInput: if k1 or b is out of its range.
@@ -38,6 +42,12 @@ class Bm25Options:
     b: Annotated[float, Fraction] = 0.4
     stemming: str | None = "english"
     stop_words: bool = True
+    reading: Reading = WORDS
+
+    def of(self, collection: Collection) -> Bm25Options:
+        """Return the options for a collection: with its words, and its language instead of English."""
+        stemming = collection.reading.language if self.stemming == ENGLISH else self.stemming
+        return replace(self, stemming=stemming, reading=collection.reading)
 
 
 class Terms:
@@ -53,7 +63,8 @@ class Terms:
         self.terms = {term: number for number, term in enumerate(known)}
         self._of_word: dict[str, int] = {}
         try:
-            self._stem = Stemmer.Stemmer(options.stemming) if options.stemming else None
+            stems = options.stemming and options.reading.tokenizer == "words"
+            self._stem = Stemmer.Stemmer(options.stemming) if stems else None
         except KeyError:
             names = ", ".join(sorted(Stemmer.algorithms()))
             raise BadInput(
@@ -69,7 +80,7 @@ class Terms:
 
     def flat(self, frame: pl.DataFrame) -> Iterator[tuple[NDArray[np.int32], NDArray[np.int64]]]:
         """Yield term ids of texts, concatenated, and the number of each text, in chunks that bound the memory."""
-        for words in words_of(frame, UNLIMITED):
+        for words in words_of(frame, UNLIMITED, self.options.reading):
             flat = words.explode().drop_nulls()  # an empty text has no word here, or a null in older polars
             distinct = flat.unique()
             spelled = distinct.to_list()
@@ -87,6 +98,7 @@ class Terms:
         from bm25s.stopwords import STOPWORDS_EN_PLUS  # which imports all of bm25s: see ranking.bm25
 
         stems = self._stem.stemWords(words) if self._stem else words
-        stopped = set(STOPWORDS_EN_PLUS) if self.options.stop_words else set()
+        in_english = self.options.reading.language == ENGLISH and self.options.reading.tokenizer == "words"
+        stopped = set(STOPWORDS_EN_PLUS) if self.options.stop_words and in_english else set()
         for word, stem in zip(words, stems, strict=True):
             self._of_word[word] = -1 if word in stopped else self.terms.setdefault(stem, len(self.terms))

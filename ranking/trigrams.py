@@ -11,7 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ranking.collections.collection import Collection
-from ranking.encoding import words_of
+from ranking.reading import words_of
 from ranking.texts import Texts
 from ranking.tokenization import Tokenization, Tokens
 

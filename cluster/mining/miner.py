@@ -17,6 +17,7 @@ from cluster.runs.artifacts import Artifacts
 from cluster.runs.parts import Base
 from cluster.runs.trained import read_ranker
 from ranking.batch import pairs_of
+from ranking.collections.splits import TEST_ONLY
 from ranking.embedding import embed
 from ranking.encoding import EncodedCollection
 from ranking.errors import BadInput
@@ -77,6 +78,9 @@ class Miner:
         run = texts_config(config)
         self.config, self.collection, base = config, artifacts.collection(run), artifacts.part(run, "base")
         assert isinstance(base, Base)
+        if TEST_ONLY in self.collection.facts and config["queries"] not in ("test", "all"):
+            remedy = "queries=test mines for its test queries, which then test nothing any more"
+            raise BadInput(f"has {TEST_ONLY}", self.collection.name, remedy)
         self.encoded = base.encoded
         self.sources = Sources(self.collection, base.encoded, base.vectors)
         self.guard = build(config["guard"], "guard")

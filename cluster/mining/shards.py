@@ -39,7 +39,7 @@ def shards_of(encoded: EncodedCollection, config: dict[str, Any]) -> list[Shard]
     answered = np.diff(encoded.judgements.relevant().offsets) > 0
     wanted, size = config["queries"], config["shard"]
     split = (encoded.split >= 0).any()
-    names = [wanted] if split and wanted != "all" else [*SPLITS] if split else ["train"]
+    names = [wanted] if split and wanted != "all" else [*SPLITS] if split else ["test" if wanted == "test" else "train"]
     shards: list[Shard] = []
     for name in names:
         of_split = encoded.queries_of(name) if split else np.arange(len(encoded.queries))

@@ -18,7 +18,7 @@ from cluster.runs.measured_on import collections_of
 from ranking.backing import BackedPath
 from ranking.collections.cache import is_cached, open_collection
 from ranking.collections.collection import Collection
-from ranking.collections.reader import Reader
+from ranking.collections.reader import NOTED, Reader
 from ranking.digest import digest
 from ranking.relabel import relabelled
 
@@ -54,7 +54,7 @@ class Collections:
                 counts = ", ".join(f"{count} × {kind}" for kind, count in collection.skipped.items())
                 self.note(f"skipped in {name}: {counts}")
             for what, count in collection.facts.items():
-                if what.startswith("queries "):
+                if what.startswith(NOTED):
                     self.note(f"{what} in {name}: {count}")
             if partial:
                 from cluster.runs.partial_judgements import partially_judged

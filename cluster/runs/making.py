@@ -17,7 +17,7 @@ from cluster.runs.parts import Base, Lists, Part
 from cluster.runs.trained import read_as
 from cluster.runs.zero_shot import ZeroShot, zero_shot
 from ranking.collections.collection import Collection
-from ranking.encoding import Encoder
+from ranking.encoding import Encoder, unmatched_queries
 from ranking.encoding_pieces import encode_in_pieces
 from ranking.pair_scores import PairScores
 from ranking.ranked_lists import RankedLists
@@ -94,6 +94,10 @@ def make_part(artifacts: Opener, config: dict[str, Any], name: str) -> Part:
     return build(node).candidates(sources, queries)
 
 
+FEW = 0.05
+"""The share of queries without a word in any document from which a line says so."""
+
+
 def _base(artifacts: Opener, config: dict[str, Any]) -> Base:
     collection = artifacts.collection(config)
     encoder: Encoder = build(config["encoding"], "encoding")
@@ -102,6 +106,11 @@ def _base(artifacts: Opener, config: dict[str, Any]) -> Base:
         encoded, words = encode_in_pieces(encoder, collection, folder, run_pieces)
     else:
         encoded, words = encoder.encode(collection)
+    if (unmatched := len(unmatched_queries(encoded))) > FEW * len(encoded.queries):
+        artifacts.note(
+            f"{unmatched:,} of {len(encoded.queries):,} queries share no word with any document; for text without "
+            "blanks (Chinese, Japanese, Thai) set collection.tokenizer=characters, or subwords"
+        )
     vectors = build(config["vectors"], "vectors").read(words)
     splits = split_queries(collection, encoded, config["folds"], config["limits"])
     return Base(encoded, vectors, splits, np.frombuffer("\n".join(words).encode(), np.uint8))

@@ -86,8 +86,9 @@ def read_as(
         return replace(encoded, documents=tokens.documents, queries=tokens.queries)
     assert words is not None
     assert encoding is not None
-    documents = encode_texts(collection.documents, words, encoding["max_document"])
-    return replace(encoded, documents=documents, queries=encode_texts(collection.queries, words, encoding["max_query"]))
+    documents = encode_texts(collection.documents, words, encoding["max_document"], collection.reading)
+    queries = encode_texts(collection.queries, words, encoding["max_query"], collection.reading)
+    return replace(encoded, documents=documents, queries=queries)
 
 
 def read_ranker(place: str, options: dict[str, Any] | None = None, gpu: bool = True) -> TrainedRanker:

@@ -6,8 +6,8 @@ import polars as pl
 import Stemmer
 from bm25s.stopwords import STOPWORDS_EN_PLUS
 
-from ranking.encoding import WORD
 from ranking.errors import BadInput
+from ranking.reading import WORD
 
 Piece = tuple[str, bool]
 """A stretch of text, and whether it is a term of the query."""

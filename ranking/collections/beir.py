@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +54,7 @@ class Beir(Reader):
     version = 2
 
     path: str | Path
-    given: str | None = None
+    given: str | None = field(default=None, kw_only=True)
 
     @property
     def name(self) -> str:

@@ -28,23 +28,23 @@ STORED: Mapping[str, Mapping[str, pl.DataType]] = {
 
 
 ABOUT = "collection.json"
-"""Written last: a folder with it is whole."""
+"""The file that is written last: a folder with it is whole."""
 GIVEN_FILE = "given.arrow"
-"""Of what came with queries by itself; there only where a format has such a thing."""
+"""The file of documents given with queries; only for formats that have them."""
 
 
 def build(reader: Reader, folder: Path, faults: Faults, run: Run = in_turn) -> None:
     """Read a collection, check it, and write it into an empty folder.
 
     Args:
-        reader: the format and where its files are.
-        folder: gets a file for each of `STORED`, `GIVEN_FILE` where something is given, and `collection.json` with
-            all else.
-        faults: hears of all faults.
-        run: does the tasks of documents in several pieces.
+        reader: the reader of the format.
+        folder: the folder for one file per table of `STORED`, `GIVEN_FILE` if documents are given, and
+            `collection.json` with everything else.
+        faults: receives all faults.
+        run: runs the tasks of documents in several pieces.
 
     Raises:
-        BadInput: a fault that cannot be skipped, such as a truncated file or that nothing is left.
+        BadInput: for a fault that can't be skipped, such as a truncated file, or if nothing is left.
     """
     # The small files first: most faults are found before the documents, which take long.
     queries = checks.distinct(checks.with_text(reader.read_queries(faults), "query", faults), faults)
@@ -61,12 +61,19 @@ def build(reader: Reader, folder: Path, faults: Faults, run: Run = in_turn) -> N
     queries, judgements, joined = checks.join_repeats(queries, judgements)
     if joined:
         facts["queries with the text of another"] = f"{joined:,} joined to it, with their judgements"
+    if set(queries["split"]) == {splits.TEST}:
+        facts[splits.TEST_ONLY] = f"{len(queries):,} queries, which are cross-validated"
     write(folder / "queries.arrow", STORED["queries"], [splits.usable(queries)])
     write(folder / "judgements.arrow", STORED["judgements"], [judgements])
     given = reader.read_given(faults)
+    asked = len(given)
     given = given.join(queries.select(query="id"), on="query", how="semi", maintain_order="left")
     known = checks.known_ids(documents, given["document"])
     given = given.join(known.rename("document").to_frame(), on="document", how="semi", maintain_order="left")
+    if asked and not len(given):
+        raise BadInput("no candidate is of a known query and document", reader.name, "are its ids those of the files?")
+    if len(given) < asked:
+        facts["candidates of queries or documents that are not there"] = f"{asked - len(given):,} left out"
     tables = [documents, *(mapped(folder / f"{part}.arrow") for part in ("queries", "judgements"))]
     if len(given):
         write(folder / GIVEN_FILE, GIVEN, [given])
@@ -97,7 +104,7 @@ def _written_by_tasks(reader: Reader, folder: Path, run: Run) -> bool:
     """Write the documents of large files portion by portion.
 
     Returns:
-        False where they are to be read from the start: there is too little to share out, or a fault to be named.
+        False if they must be read from the start: there is too little to share, or a fault to be named.
     """
     portions = reader.portions(pieces.PIECE)
     if len(portions) < 2:
@@ -127,9 +134,9 @@ def _write_one_by_one(reader: Reader, folder: Path, faults: Faults) -> None:
         raise BadInput("not one document", reader.name)
     again = _repeated(documents, np.concatenate(hashes))
     if len(again):
-        place, line = _place(reader, int(again[0])) if faults.strict else ("", None)
+        file, line = _file_and_line(reader, int(again[0])) if faults.strict else ("", None)
         what = f"another document is called {documents['id'][int(again[0])]!r}"
-        faults.report("duplicate id", what, place, line, times=len(again))
+        faults.report("duplicate id", what, file, line, times=len(again))
         numbered = documents.with_row_index("row")
         kept = (part.filter(~pl.col("row").is_in(again.implode())) for part in numbered.iter_slices(_CHUNK))
         distinct = folder / "distinct"
@@ -143,9 +150,9 @@ def _write_one_by_one(reader: Reader, folder: Path, faults: Faults) -> None:
 
 
 def _repeated(documents: pl.DataFrame, hashes: np.ndarray) -> pl.Series:
-    """Row numbers of the documents whose id an earlier document has.
+    """Return the rows of documents whose id an earlier document has.
 
-    Equal ids have equal hashes: only where hashes repeat, which is hardly ever, are the ids themselves compared.
+    Equal ids have equal hashes: ids are only compared if their hashes repeat, which is rare.
     """
     hashes.sort()
     suspects = pl.Series(np.unique(hashes[1:][hashes[1:] == hashes[:-1]]), dtype=pl.UInt64)
@@ -155,8 +162,8 @@ def _repeated(documents: pl.DataFrame, hashes: np.ndarray) -> pl.Series:
     return rows.filter(~pl.col("id").is_first_distinct())["row"]
 
 
-def _place(reader: Reader, row: int) -> tuple[str, int | None]:
-    """The file and line of a document, by reading again up to it: places are not kept, faults are rare."""
+def _file_and_line(reader: Reader, row: int) -> tuple[str, int | None]:
+    """Return the file and line of a document by reading up to it again: they are not kept, because faults are rare."""
     for chunk in reader.read_documents(Faults(strict=False)):
         if row < len(chunk):
             return chunk["file"][row], chunk["line"][row]

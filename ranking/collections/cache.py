@@ -29,11 +29,14 @@ from ranking.collections.ids import IdTable, id_files
 from ranking.collections.pieces import Run, in_turn, mapped_pieces, piece_files
 from ranking.collections.reader import Reader
 from ranking.errors import BadInput
+from ranking.reading import Reading
 
 _LAYOUT = 3  # counted up when the same files would be checked differently, or the cached ones change their form
 _UNFINISHED = ".unfinished-"
 _UNPUBLISHED = ".unpublished"  # in an entry that is not yet published to other machines
 _DAY = 86_400  # seconds
+UNREAD = {"path", "tokenizer", "language", "subwords"}
+"""Options that do not change what is read: the path is one of the sources."""
 
 
 def default_cache() -> Path:
@@ -64,7 +67,7 @@ def open_collection(reader: Reader, cache: str | Path, strict: bool = True, run:
     collection = _load(entry, strict)
     if collection is not None:
         _publish(entry, _last(reader, entry.parent))
-        return collection
+        return _read_as(collection, reader.reading)
     try:
         entry.parent.mkdir(parents=True, exist_ok=True)
         _sweep(entry.parent)
@@ -87,7 +90,15 @@ def open_collection(reader: Reader, cache: str | Path, strict: bool = True, run:
     if collection is None:
         raise RuntimeError(f"{entry} was written and cannot be read back")
     _publish(entry, _last(reader, entry.parent))
-    return collection
+    return _read_as(collection, reader.reading)
+
+
+def _read_as(collection: Collection, reading: Reading) -> Collection:
+    """Return a collection whose texts are cut into words in a way; another way makes everything counted differ."""
+    if not reading.key:
+        return collection
+    fingerprint = blake2b(f"{collection.fingerprint} {reading.key}".encode(), digest_size=8).hexdigest()
+    return collection.changed(reading=reading, fingerprint=fingerprint)
 
 
 def is_cached(reader: Reader, cache: str | Path, strict: bool = True) -> bool:
@@ -223,7 +234,7 @@ def _is_held(folder: Path) -> bool:
 def _key(reader: Reader) -> str:
     """Return the key of a cached collection: its sources and options, known without reading it."""
     # The path is one of the sources, in a form that does not depend on the working folder.
-    options = {field.name: getattr(reader, field.name) for field in fields(reader) if field.name != "path"}
+    options = {field.name: getattr(reader, field.name) for field in fields(reader) if field.name not in UNREAD}
     content = {
         "reader": f"{type(reader).__module__}.{type(reader).__qualname__}",
         "version": [_LAYOUT, reader.version],

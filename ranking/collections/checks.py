@@ -1,4 +1,4 @@
-"""Checks what must hold across the files of a collection, whatever their format."""
+"""Checks conditions across the files of a collection, in any format."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def with_text(rows: pl.DataFrame, what: str, faults: Faults) -> pl.DataFrame:
 
 
 def distinct(queries: pl.DataFrame, faults: Faults) -> pl.DataFrame:
-    """Queries without those whose id an earlier one has."""
+    """Return queries without those whose id an earlier one has."""
     again = ~queries["id"].is_first_distinct()
     if again.any():
         first = queries.row(int(again.arg_max() or 0), named=True)
@@ -37,19 +37,19 @@ def distinct(queries: pl.DataFrame, faults: Faults) -> pl.DataFrame:
 
 
 def join_repeats(queries: pl.DataFrame, judgements: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, int]:
-    """Make one query of those whose texts differ in case and space alone.
+    """Join queries whose texts differ only in case and space.
 
-    As several they would leak: one that tests a ranker may have trained it, and the answer of the one is a hard
-    negative of the other.
+    As separate queries they would leak: a query of the test may have been trained on, and the answer to one would be a
+    hard negative of the other.
 
     Args:
-        queries: with columns id, text and split.
-        judgements: as `reader.JUDGEMENTS`, sound.
+        queries: columns id, text and split.
+        judgements: a frame of `ranking.collections.reader.JUDGEMENTS`, checked.
 
     Returns:
-        The queries, the first of each text with its id, in the split that is dearest among them (test, then dev); the
-        judgements of all of them, the highest grade where they judge one document; and how many queries were joined
-        to an earlier one.
+        The queries, the first of each text with its id, in the most valuable split among them (test, then dev); the
+        judgements of all of them, the highest grade if several judge one document; and the number of queries that were
+        joined to an earlier one.
     """
     text = pl.col("text").str.to_lowercase().str.replace_all(r"\s+", " ").str.strip_chars()
     if (joined := len(queries) - queries.select(text.n_unique()).item()) == 0:
@@ -69,14 +69,14 @@ def join_repeats(queries: pl.DataFrame, judgements: pl.DataFrame) -> tuple[pl.Da
 
 
 def sound(judgements: pl.DataFrame, queries: pl.DataFrame, documents: pl.DataFrame, faults: Faults) -> pl.DataFrame:
-    """Judgements of known documents for known queries, each pair once, each query in one split.
+    """Return judgements of known documents for known queries, each pair once, each query in one split.
 
     Args:
-        judgements: as `reader.JUDGEMENTS`.
-        queries: all queries, by their id.
-        documents: all documents, by their id; may be far more than fit into memory if mapped from a file.
-        faults: hears of the others. When not strict, a query in several splits stays in the one that is dearest
-            (test, then dev), and of a repeated judgement the first counts.
+        judgements: a frame of `ranking.collections.reader.JUDGEMENTS`.
+        queries: all queries, with their ids.
+        documents: all documents, with their ids; possibly far more than fit into memory, if mapped from a file.
+        faults: receives the others. When not strict, a query in several splits stays in the most valuable one
+            (test, then dev), and the highest grade of a repeated judgement counts.
     """
     known = known_ids(documents, judgements["document"])
     judgements = _only(
@@ -101,8 +101,9 @@ def sound(judgements: pl.DataFrame, queries: pl.DataFrame, documents: pl.DataFra
         "the query {query!r} has judgements in another split too",
         faults,
     )
+    highest = judgements.with_columns(pl.col("grade").max().over("query", "document"))
     return _only(
-        judgements,
+        highest,
         pl.struct("query", "document").is_first_distinct(),
         "repeated judgement",
         "the document {document!r} is judged for the query {query!r} before",
@@ -111,13 +112,13 @@ def sound(judgements: pl.DataFrame, queries: pl.DataFrame, documents: pl.DataFra
 
 
 def known_ids(documents: pl.DataFrame, ids: pl.Series) -> pl.Series:
-    """Those of some ids that documents have, in the documents' order.
+    """Return the ids that documents have, in the documents' order.
 
-    The ids are what is hashed, not those of all documents, which only pass by: ten million take 0.8 GB.
+    Only these ids are hashed, not those of all documents: ten million would take 0.8 GB.
     """
-    asked = ids.unique().rename("id").to_frame().lazy()
-    found = documents.lazy().select("id").join(asked, on="id", how="semi", maintain_order="left")
-    return found.collect()["id"]
+    wanted = ids.unique().rename("id").to_frame().lazy()
+    known = documents.lazy().select("id").join(wanted, on="id", how="semi", maintain_order="left")
+    return known.collect()["id"]
 
 
 def _among(column: str, known: pl.Series) -> pl.Expr:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ranking.collections.arrow_files import mapped
 from ranking.collections.ids import IdTable
 from ranking.collections.pieces import mapped_pieces
+from ranking.reading import WORDS, Reading
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +39,7 @@ class Collection:
         rows: the number of documents in each file.
         ids: the ids of documents in several pieces, sorted on disk.
         empty: columns that are null in all documents.
+        reading: how its texts are cut into words, the same for everything that counts them.
     """
 
     name: str
@@ -55,6 +57,7 @@ class Collection:
     rows: tuple[int, ...] = field(default=(), kw_only=True)
     ids: IdTable | None = field(default=None, kw_only=True)
     empty: tuple[str, ...] = field(default=(), kw_only=True)
+    reading: Reading = field(default=WORDS, kw_only=True)
 
     def unopened(self) -> Collection:
         """Return a copy whose `documents` are opened when they are first read."""

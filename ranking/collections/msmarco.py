@@ -6,7 +6,7 @@ Bajaj et al. 2016, *MS MARCO: A Human Generated MAchine Reading COmprehension Da
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import polars as pl
@@ -42,7 +42,8 @@ _USUAL_NAMES: Mapping[str, tuple[str, ...]] = {
     ),
 }
 HEADER = {
-    "id", "_id", "pid", "qid", "docid", "doc_id", "docno", "query_id", "passage_id", "text", "passage", "query", "title",
+    "id", "_id", "pid", "qid", "docid", "doc_id", "docno", "query_id", "passage_id", "text", "passage", "query",
+    "title",
     "body", "contents", "document", "url", "query_text",
 }  # fmt: skip
 """Names of columns in a header: a line of only these is no document and no query."""
@@ -73,7 +74,7 @@ class MsMarco(Reader):
     documents: str | None = None
     queries: Mapping[str, str] | None = None
     qrels: Mapping[str, str] | None = None
-    given: str | None = None
+    given: str | None = field(default=None, kw_only=True)
 
     @property
     def name(self) -> str:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import polars as pl
 
 from ranking.collections.faults import Faults
 from ranking.errors import BadInput
+from ranking.reading import Reading
 
 _PLACE = {"file": pl.String(), "line": pl.Int64()}
 DOCUMENTS: Mapping[str, pl.DataType] = {
@@ -29,6 +30,8 @@ JUDGEMENTS: Mapping[str, pl.DataType] = {
     "split": pl.String(),
     **_PLACE,
 }
+NOTED = ("queries ", "files ", "judgements ", "candidates ")
+"""The beginnings of facts that are shown when a collection is opened."""
 GIVEN: Mapping[str, pl.DataType] = {"query": pl.String(), "document": pl.String(), "score": pl.Float32()}
 
 
@@ -56,9 +59,24 @@ class Reader(ABC):
     A reader does not look for duplicates, unknown ids or empty texts: `open_collection` does, for every format. Every
     row has its file and line, so that a fault can be named. Subclasses are dataclasses; their fields are the options
     that a user sets, and identify a cached collection.
+
+    Args:
+        tokenizer: how texts are cut into the words that BM25, tf·idf and rankers over words count: `words`,
+            `characters` (for Chinese, Japanese, Thai and other scripts without blanks) or `subwords`.
+        language: the language of stemmer and stop words. None neither stems nor drops any.
+        subwords: the tokenizer of tokenizer=subwords: a folder, or a name at the hub.
     """
 
+    tokenizer: Literal["words", "characters", "subwords"] = field(default="words", kw_only=True)
+    language: str | None = field(default="english", kw_only=True)
+    subwords: str | None = field(default=None, kw_only=True)
+
     version: ClassVar[int] = 1  # incremented when the same files are read differently
+
+    @property
+    def reading(self) -> Reading:
+        """How texts are cut into words."""
+        return Reading(self.tokenizer, self.language, self.subwords)
 
     @property
     @abstractmethod

@@ -20,6 +20,8 @@ SPLIT_FILES = {
     TEST: ("test", "testing", "eval", "evaluation", "holdout"),
 }
 """The names of splits, the first one being ours."""
+TEST_ONLY = "judgements of the test split only"
+"""A fact of a collection that has no others: its queries are cross-validated."""
 
 
 def split_named(name: str) -> str | None:

@@ -15,9 +15,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ranking.collections.collection import Collection
-from ranking.encoding import WORD
 from ranking.errors import BadInput
 from ranking.rankers.sentence_folder import DECLARED, MODULE, checkpoint_file, read_json, write_json
+from ranking.reading import WORD
 from ranking.texts import Texts
 from ranking.tokenization import CHUNK, Tokenization, Tokens, refused
 

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ranking.collections.collection import Collection
-from ranking.encoding import CHUNK, UNKNOWN, EncodedCollection, Encoder, Judgements, encode_texts, words_of
+from ranking.encoding import UNKNOWN, EncodedCollection, Encoder, Judgements, encode_texts
 from ranking.errors import BadInput
+from ranking.reading import CHUNK, words_of
 
 GRADES = st.dictionaries(st.tuples(st.integers(0, 5), st.integers(0, 9)), st.integers(-1, 3), max_size=30)
 
