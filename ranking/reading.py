@@ -102,7 +102,7 @@ def _subwords(checkpoint: str, texts: pl.Series) -> pl.Series:
 
 @lru_cache(maxsize=2)
 def _tokenizer(checkpoint: str) -> Any:
-    from ranking.tokenization import read_tokenizer
+    from ranking.hub_tokenizers import read_tokenizer
 
     tokenizer = read_tokenizer(checkpoint)
     if not getattr(tokenizer, "is_fast", False):

@@ -13,9 +13,11 @@ import numpy as np
 import polars as pl
 
 from ranking.collections.collection import Collection
-from ranking.errors import BadInput
+from ranking.hub_tokenizers import read_tokenizer, refused
 from ranking.text_pieces import Encode
 from ranking.texts import Texts
+
+__all__ = ["Prompts", "Subwords", "Tokenization", "Tokens", "count_subwords", "read_tokenizer", "refused", "subwords"]
 
 CHUNK = 100
 """Texts that a tokenizer receives at once: it holds ten times their size until it has read all of them."""
@@ -135,56 +137,3 @@ def _ids(tokenizer: Any, texts: list[str], limit: int) -> Iterator[list[int]]:
         inner.enable_truncation(limit)
         return (encoded.ids for encoded in inner.encode_batch_fast(texts, add_special_tokens=False))
     return iter(tokenizer(texts, add_special_tokens=False, truncation=True, max_length=limit)["input_ids"])
-
-
-def read_tokenizer(checkpoint: str) -> Any:
-    """Read the tokenizer of a checkpoint.
-
-    Raises:
-        BadInput: if there is none.
-    """
-    from transformers import AutoTokenizer
-
-    folder = Path(checkpoint).expanduser()
-    with refused(checkpoint):
-        tokenizer = AutoTokenizer.from_pretrained(
-            str(folder) if folder.is_dir() else checkpoint, trust_remote_code=False
-        )
-    if len(tokenizer) <= len(tokenizer.all_special_ids):  # built from the architecture alone, because files are missing
-        raise BadInput("has no vocabulary", checkpoint, "the folder needs tokenizer.json or vocab.txt")
-    return tokenizer
-
-
-class refused:
-    """A context that turns the errors of transformers for an unreadable checkpoint into one line."""
-
-    def __init__(self, checkpoint: str) -> None:
-        self.checkpoint = checkpoint
-
-    def __enter__(self) -> None:
-        """Do nothing."""
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: object) -> None:
-        from safetensors import SafetensorError
-
-        if not isinstance(error, OSError | ValueError | KeyError | SafetensorError) or isinstance(error, BadInput):
-            return
-        folder = Path(self.checkpoint).expanduser()
-        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        if folder.is_dir():
-            heads, patterns = ("config.json", "modules.json"), ("*", "weights/*")  # of a training: one folder per run
-            within = {str(file.parent.relative_to(folder)) for pattern in patterns for head in heads
-                      for file in folder.glob(f"{pattern}/{head}")}  # fmt: skip
-            if within and not any((folder / head).is_file() for head in heads):
-                what = f"is a folder of {len(within)} checkpoint{'s' if len(within) > 1 else ''}, not one itself"
-                raise BadInput(what, self.checkpoint, f"name {folder.name}/{min(within)}") from None
-            raise BadInput(
-                f"holds no checkpoint that can be read ({lines[0] if lines else type(error).__name__})",
-                self.checkpoint,
-                "a folder needs config.json, model.safetensors and the tokenizer's files",
-            ) from None
-        raise BadInput(
-            "is no folder here, and the hub has no checkpoint of that name",
-            self.checkpoint,
-            "name a local folder with config.json, model.safetensors and tokenizer.json, as ranker.checkpoint=FOLDER",
-        ) from None

@@ -140,7 +140,7 @@ def word_tokenizer(words: Sequence[str], longest: int) -> str:
 
     vocabulary = {word or "<padding>": number for number, word in enumerate(words)}
     tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token=words[1]))
-    tokenizer.normalizer = normalizers.Lowercase()
+    tokenizer.normalizer = normalizers.Sequence([normalizers.NFC(), normalizers.Lowercase()])
     tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(WORD), "removed", invert=True)
     tokenizer.enable_truncation(longest)
     return str(tokenizer.to_str())

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from ranking import bm25_pieces, encoding
+from ranking import bm25_pieces, reading
 from ranking.bm25 import Bm25, Bm25Options
 from ranking.bm25_pieces import PiecedBm25
 from ranking.collections.arrow_files import mapped, write
@@ -48,7 +48,7 @@ def test_scores_and_lists_are_those_of_one_piece(
     collections: tuple[Collection, Collection], options: Bm25Options, many: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bm25_pieces, "MANY", many)
-    monkeypatch.setattr(encoding, "CHUNK", 25)
+    monkeypatch.setattr(reading, "CHUNK", 25)
     whole, parts = collections
     pairs = np.random.default_rng(2).integers(-1, 200, (30, 50))
     for depth in (15, 0, 300):

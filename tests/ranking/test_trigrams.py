@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ranking import encoding
+from ranking import reading
 from ranking.collections.collection import Collection
 from ranking.texts import Texts
 from ranking.trigrams import Collisions, Trigrams, bucket_of, collisions, trigrams_of
@@ -145,7 +145,7 @@ def test_only_the_first_words_are_read(limit: int) -> None:
 
 def test_chunks_change_nothing(tiny: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = Trigrams(500, 4, 6).encode(tiny)
-    monkeypatch.setattr(encoding, "CHUNK", 5)
+    monkeypatch.setattr(reading, "CHUNK", 5)
     parts = Trigrams(500, 4, 6).encode(tiny)
     for one, other in ((whole.documents, parts.documents), (whole.queries, parts.queries)):
         np.testing.assert_array_equal(one.tokens, other.tokens)

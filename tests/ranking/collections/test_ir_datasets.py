@@ -104,5 +104,5 @@ def test_options_are_checked() -> None:
 
 def test_without_the_package(monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
     monkeypatch.setitem(sys.modules, "ir_datasets", None)
-    with pytest.raises(BadInput, match=r"not installed; install the extra: pip install 'pyrite\[hub\]'"):
+    with pytest.raises(BadInput, match=r"not installed; install the extra: pip install 'pyrite-ir\[hub\]'"):
         open_collection(IrDatasets("beir/nfcorpus/test"), cache)

@@ -1,0 +1,450 @@
+"""Files as users bring them: read as they are meant, or refused in one line. All texts are made up."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import json
+import lzma
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from ranking.collections.beir import Beir
+from ranking.collections.cache import open_collection
+from ranking.collections.collection import Collection
+from ranking.collections.msmarco import MsMarco
+from ranking.collections.pairs import Pairs
+from ranking.collections.reader import Reader
+from ranking.collections.splits import TEST_ONLY
+from ranking.collections.trec import Trec
+from ranking.errors import BadInput
+from ranking.given import given_lists
+
+ANIMALS = ("mole", "bat", "owl", "newt", "toad", "wasp", "carp", "pike", "swan", "crow", "hare", "lynx")
+ROWS = [
+    {"query": f"where does the {name} sleep", "answer": f"The {name} sleeps in hollow {name} trees"} for name in ANIMALS
+]
+Read = Callable[..., Collection]
+
+
+@pytest.fixture
+def read(cache: Path) -> Read:
+    def of(reader: Reader, strict: bool = True) -> Collection:
+        return open_collection(reader, cache, strict)
+
+    return of
+
+
+def lines(path: Path, rows: list[dict[str, Any]]) -> Path:
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), "utf-8")
+    return path
+
+
+def table(path: Path, rows: list[dict[str, Any]], separator: str = ",", encoding: str = "utf-8") -> Path:
+    path.write_bytes(pl.DataFrame(rows).write_csv(separator=separator).encode(encoding))
+    return path
+
+
+def answers(collection: Collection) -> dict[str, set[str]]:
+    """The relevant texts of each query."""
+    document = dict(collection.documents.select("id", "text").iter_rows())
+    query = dict(collection.queries.select("id", "text").iter_rows())
+    found: dict[str, set[str]] = {text: set() for text in query.values()}
+    for asked, given, grade in collection.judgements.iter_rows():
+        if grade > 0:
+            found[query[asked]].add(document[given])
+    return found
+
+
+EXPECTED = {row["query"]: {row["answer"]} for row in ROWS}
+
+
+# CSV
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_separators_and_marks_are_seen(tmp_path: Path, read: Read, separator: str, encoding: str) -> None:
+    assert answers(read(Pairs(table(tmp_path / "rows.csv", ROWS, separator, encoding)))) == EXPECTED
+
+
+def test_an_encoding_is_named_and_can_be_given(tmp_path: Path, read: Read) -> None:
+    path = table(tmp_path / "rows.csv", [row | {"query": f"{row['query']} (größe)"} for row in ROWS], encoding="cp1252")
+    with pytest.raises(BadInput, match=r"rows\.csv:2: wrong encoding: byte 0xf6 is not utf-8; .*collection\.encoding"):
+        read(Pairs(path))
+    assert "where does the mole sleep (größe)" in answers(read(Pairs(path, encoding="cp1252")))
+
+
+def test_words_for_nothing_are_words_in_a_csv(tmp_path: Path, read: Read) -> None:
+    words = ["NA", "null", "None", "nan", "N/A", "NULL", "-", "0007", "1e5", "true", "12345678901234567890", "1.50"]
+    path = table(tmp_path / "rows.csv", [{"query": f"code {n}", "answer": word} for n, word in enumerate(words)])
+    assert sorted(read(Pairs(path)).documents["text"]) == sorted(words)
+
+
+def test_cells_of_any_size_and_columns_of_no_use(tmp_path: Path, read: Read) -> None:
+    rows = [row | {"note": str(n) if n < 8 else "a word"} for n, row in enumerate(ROWS)]
+    rows[5] = rows[5] | {"answer": 'A "long" one,\nof two lines ' + "x" * 3_000_000}
+    collection = read(Pairs(table(tmp_path / "rows.csv", rows)))
+    assert len(collection.queries) == len(ROWS)
+    assert collection.documents["text"].str.len_chars().max() > 3_000_000
+
+
+def test_ragged_rows_are_named_or_counted(tmp_path: Path, read: Read) -> None:
+    path = table(tmp_path / "rows.csv", ROWS)
+    text = path.read_text().splitlines()
+    path.write_text("\n".join([*text[:5], text[5] + ",more", text[6].split(",")[0], *text[7:]]))
+    with pytest.raises(BadInput, match=r"rows\.csv:6: broken line: 3 cells, and 2 in the first row"):
+        read(Pairs(path))
+    collection = read(Pairs(path), strict=False)
+    assert collection.skipped == {"broken line": 2}
+    assert len(collection.queries) == len(ROWS) - 2
+
+
+def test_a_quote_that_is_never_closed_is_named(tmp_path: Path, read: Read) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text('query,answer\nwho,"an owl\nwhat,a bat\n')
+    with pytest.raises(BadInput, match=r"rows\.csv:2: broken line: a quote that begins here is never closed"):
+        read(Pairs(path))
+    assert '"an owl' in set(read(Pairs(path, quote="", test=0)).documents["text"])
+
+
+@pytest.mark.parametrize("columns", [2, 3, 4])
+def test_tsv_without_a_header_has_query_positive_and_negatives(tmp_path: Path, read: Read, columns: int) -> None:
+    path = tmp_path / "triples.train.small.tsv"
+    rows = [[row["query"], row["answer"], f'A "{n} other', f"Another {n}"][:columns] for n, row in enumerate(ROWS)]
+    path.write_text("".join("\t".join(row) + "\n" for row in rows))
+    collection = read(Pairs(path))
+    assert answers(collection) == EXPECTED
+    assert len(collection.given) == len(ROWS) * (columns - 1)
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress, "zst"])
+def test_packed_files_are_opened(tmp_path: Path, read: Read, pack: Any) -> None:
+    content = "".join(f"{json.dumps(row)}\n" for row in ROWS).encode()
+    packed = pa.compress(content, "zstd", asbytes=True) if pack == "zst" else pack(content)
+    ending = {gzip.compress: "gz", bz2.compress: "bz2", lzma.compress: "xz"}.get(pack, "zst")
+    (tmp_path / f"rows.jsonl.{ending}").write_bytes(packed)
+    assert answers(read(Pairs(tmp_path / f"rows.jsonl.{ending}"))) == EXPECTED
+    if ending != "zst":
+        (tmp_path / f"rows.jsonl.{ending}").write_bytes(packed[:-12])
+        with pytest.raises(BadInput, match=f"truncated or damaged .{ending}"):
+            read(Pairs(tmp_path / f"rows.jsonl.{ending}"))
+
+
+# JSON
+
+
+def test_the_columns_come_from_all_rows(tmp_path: Path, read: Read) -> None:
+    rows: list[dict[str, Any]] = [{"query": row["query"], "pos": row["answer"]} for row in ROWS]
+    for n in range(1, len(rows)):
+        rows[n] |= {"neg": [rows[n - 1]["pos"]], "pos": [rows[n]["pos"]]} if n % 2 else {"neg": None if n % 4 else []}
+    collection = read(Pairs(lines(tmp_path / "rows.jsonl", rows)))
+    assert answers(collection) == EXPECTED
+    assert len(collection.given) == len(ROWS) + len(ROWS) // 2
+
+
+@pytest.mark.parametrize("indent", [None, 1])
+@pytest.mark.parametrize("nested", [False, True])
+def test_arrays_and_data_of_squad(tmp_path: Path, read: Read, indent: int | None, nested: bool) -> None:
+    content: Any = ROWS
+    if nested:
+        paragraphs = [{"context": row["answer"], "qas": [{"id": f"i{n}", "question": row["query"], "answers": []}]}
+                      for n, row in enumerate(ROWS)]  # fmt: skip
+        content = {"version": "1", "data": [{"title": "animals", "paragraphs": paragraphs}]}
+    (tmp_path / "rows.json").write_text(json.dumps(content, indent=indent))
+    assert answers(read(Pairs(tmp_path / "rows.json"))) == EXPECTED
+    (tmp_path / "rows.json").write_text(json.dumps(content, indent=indent)[:-40])
+    with pytest.raises(BadInput, match=r"rows\.json"):
+        read(Pairs(tmp_path / "rows.json"))
+
+
+def passages(row: dict[str, str], form: str) -> dict[str, Any]:
+    other = "Nobody sleeps here"
+    if form == "tevatron":
+        return {"query_id": row["query"][-9:-6], "query": row["query"],
+                "positive_passages": [{"docid": "0" + row["query"], "title": "", "text": row["answer"]}],
+                "negative_passages": [{"docid": "n1", "title": "", "text": other}]}  # fmt: skip
+    if form == "dpr":
+        return {"question": row["query"], "answers": ["trees"], "positive_ctxs": [{"title": "", "text": row["answer"]}],
+                "negative_ctxs": [], "hard_negative_ctxs": [{"title": "", "text": other, "psg_id": "7"}]}  # fmt: skip
+    message = {"role": "user", "content": row["query"]}
+    return {"messages": [message], "positive_messages": [[{"role": "user", "content": row["answer"]}]],
+            "negative_messages": [[{"role": "user", "content": [{"type": "text", "text": other}]}]]}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", ["tevatron", "dpr", "chat"])
+def test_nested_passages_are_documents(tmp_path: Path, read: Read, form: str) -> None:
+    collection = read(Pairs(lines(tmp_path / "rows.jsonl", [passages(row, form) for row in ROWS])))
+    assert answers(collection) == EXPECTED
+    assert len(collection.given) == 2 * len(ROWS)
+    assert "Nobody sleeps here" in set(collection.documents["text"])
+    if form == "tevatron":
+        assert "0where does the bat sleep" in set(collection.documents["id"])
+
+
+def test_an_object_without_a_text_is_named(tmp_path: Path, read: Read) -> None:
+    path = lines(tmp_path / "rows.jsonl", [{"query": "who", "positive": [{"url": "x", "rank": 1}]}])
+    with pytest.raises(BadInput, match=r"rows\.jsonl:1: .*an object without a text: it has url, rank"):
+        read(Pairs(path))
+
+
+@pytest.mark.parametrize("row", [{"query": ""}, {"query": None}, {"answer": None}, {"answer": "  "}, {"answer": [""]}])
+def test_an_empty_text_is_named_or_counted(tmp_path: Path, read: Read, row: dict[str, Any]) -> None:
+    path = lines(tmp_path / "rows.jsonl", [*ROWS[:3], ROWS[3] | row, *ROWS[4:]])
+    with pytest.raises(BadInput, match=r"rows\.jsonl:4: empty text: "):
+        read(Pairs(path))
+    collection = read(Pairs(path), strict=False)
+    assert collection.skipped == {"empty text": 1}
+    assert len(collection.queries) == len(ROWS) - 1
+
+
+def test_ids_are_texts_and_numbers_with_a_point_are_none(tmp_path: Path, read: Read) -> None:
+    ids = ["0007", 1234567890123456789012, "1e5", "true", *range(8)]
+    rows = [row | {"query_id": name} for row, name in zip(ROWS, ids, strict=True)]
+    assert set(read(Pairs(lines(tmp_path / "rows.jsonl", rows))).queries["id"]) == set(map(str, ids))
+    with pytest.raises(BadInput, match=r"rows\.jsonl:1: broken line: the id 1\.0 is no text"):
+        read(Pairs(lines(tmp_path / "rows.jsonl", [ROWS[0] | {"query_id": 1.0}])))
+
+
+# Scores and labels
+
+
+def mined(form: str, scored: bool) -> list[dict[str, Any]]:
+    """Rows as sentence-transformers' mine_hard_negatives has them."""
+    rows: list[dict[str, Any]] = []
+    for n, row in enumerate(ROWS):
+        negatives = [ROWS[n - 1]["answer"], ROWS[n - 2]["answer"]]
+        scores = {"scores": [0.9, 0.5, 0.4]} if scored else {}
+        if form == "triplet":
+            rows += [row | {"negative": text} | ({"scores": [0.9, 0.5]} if scored else {}) for text in negatives]
+        elif form == "n-tuple":
+            rows.append(row | {"negative_1": negatives[0], "negative_2": negatives[1]} | scores)
+        elif form == "labeled-pair":
+            for text, label, score in zip((row["answer"], *negatives), (1, 0, 0), (0.9, 0.5, 0.4), strict=True):
+                rows.append(
+                    {"query": row["query"], "answer": text} | ({"score": score} if scored else {"label": label})
+                )
+        else:
+            labels = scores if scored else {"labels": [1, 0, 0]}
+            rows.append({"query": row["query"], "answer": [row["answer"], *negatives]} | labels)
+    return rows
+
+
+@pytest.mark.parametrize("scored", [False, True])
+@pytest.mark.parametrize("form", ["triplet", "n-tuple", "labeled-pair", "labeled-list"])
+def test_a_score_is_no_label(tmp_path: Path, read: Read, form: str, scored: bool) -> None:
+    path = lines(tmp_path / "rows.jsonl", mined(form, scored))
+    if not scored or form in ("triplet", "n-tuple"):
+        collection = read(Pairs(path))
+        assert answers(collection) == EXPECTED
+        assert collection.given["score"].is_not_null().all() == scored
+        return
+    for strict in (True, False):
+        with pytest.raises(BadInput, match=r"rows\.jsonl:1: has scores \(scores?\) and no labels; a score is no label"):
+            read(Pairs(path), strict)
+    assert answers(read(Pairs(path, relevant_from=0.8))) == EXPECTED
+    everything = read(Pairs(path, scores="teacher"))
+    assert {len(texts) for texts in answers(everything).values()} == {3}
+
+
+def test_a_margin_is_a_margin(tmp_path: Path, read: Read) -> None:
+    rows = [row | {"negative": "Nobody", "score": 2.5} for row in ROWS]
+    path = lines(tmp_path / "rows.jsonl", rows)
+    with pytest.raises(BadInput, match=r"one score \(score\) for a .* negative; .*collection\.scores=margin"):
+        read(Pairs(path))
+    scores = given_lists(read(Pairs(path, scores="margin"))).scores
+    assert (scores[:, 0] - scores[:, 1] == 2.5).all()
+    negatives = given_lists(read(Pairs(path, scores="score")))
+    assert (negatives.scores[:, 0] == 2.5).all()
+    assert negatives.scores[:, 1].astype(str).tolist() == ["nan"] * len(ROWS)
+
+
+@pytest.mark.parametrize(
+    "scores", [{"pos_scores": [1.0], "neg_scores": [0.5]}, {"scores": [1.0]}, {"scores": [1, 2, 3, 4]}]
+)
+def test_scores_that_do_not_fit_are_named_or_left_out(tmp_path: Path, read: Read, scores: dict[str, Any]) -> None:
+    whole = {"pos_scores": [1.0], "neg_scores": [0.5, 0.4]} if "pos_scores" in scores else {"scores": [1.0, 0.5, 0.4]}
+    rows = [row | {"neg": ["a", "b"]} | (scores if n == 5 else whole) for n, row in enumerate(ROWS)]
+    path = lines(tmp_path / "rows.jsonl", rows)
+    with pytest.raises(BadInput, match=r"rows\.jsonl:6: broken line: "):
+        read(Pairs(path))
+    collection = read(Pairs(path), strict=False)
+    assert collection.skipped == {"broken line": 1}
+    assert len(collection.queries) == len(ROWS) - 1
+    assert collection.given["score"].is_not_null().all()
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_labels_that_contradict_each_other_are_named(tmp_path: Path, read: Read, first: int) -> None:
+    rows = [row | {"label": first} for row in ROWS] + [ROWS[2] | {"label": 1 - first}]
+    path = lines(tmp_path / "rows.jsonl", rows)
+    with pytest.raises(BadInput, match=r"rows\.jsonl:13: contradicting labels: .* another label in line 3"):
+        read(Pairs(path))
+    collection = read(Pairs(path), strict=False)
+    assert collection.skipped == {"contradicting labels": 1}
+    assert answers(collection)[ROWS[2]["query"]] == {ROWS[2]["answer"]}
+
+
+def test_scores_that_are_no_numbers_are_named(tmp_path: Path, read: Read) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text('{"query": "a", "positive": "b", "negative": "c", "scores": [1, NaN]}\n')
+    with pytest.raises(BadInput, match=r"rows\.jsonl:1: broken line: the score is not a number \(nan\)"):
+        read(Pairs(path))
+
+
+# Splits
+
+
+@pytest.mark.parametrize("test", ["eval", "evaluation", "testing", "holdout", "test-00000-of-00001"])
+@pytest.mark.parametrize("train", ["train", "training", "nq-train"])
+def test_files_named_for_a_test_do_not_train(tmp_path: Path, read: Read, train: str, test: str) -> None:
+    lines(tmp_path / f"{train}.jsonl", ROWS[:8])
+    lines(tmp_path / f"{test}.jsonl", ROWS[8:])
+    collection = read(Pairs(tmp_path))
+    tested = set(collection.queries.filter(pl.col("split") == "test")["text"])
+    assert tested == {row["query"] for row in ROWS[8:]}
+
+
+def test_files_without_a_split_train_and_are_named(tmp_path: Path, read: Read) -> None:
+    lines(tmp_path / "more.jsonl", ROWS[:8])
+    lines(tmp_path / "test.jsonl", ROWS[8:])
+    collection = read(Pairs(tmp_path))
+    assert collection.facts["files without a split in their name"] == "more.jsonl read as train"
+    assert collection.queries["split"].value_counts().sort("split").rows() == [("dev", 1), ("test", 4), ("train", 7)]
+
+
+# BEIR, MS MARCO and TREC
+
+
+def beir(folder: Path, qrels: dict[str, str], parquet: bool = False) -> Path:
+    documents = [{"_id": f"d{n}", "title": "", "text": row["answer"]} for n, row in enumerate(ROWS)]
+    queries = [{"_id": f"q{n}", "text": row["query"]} for n, row in enumerate(ROWS)]
+    (folder / "qrels").mkdir()
+    for name, rows in (("corpus", documents), ("queries", queries)):
+        if parquet:
+            (folder / name).mkdir()
+            pl.DataFrame(rows).write_parquet(folder / name / f"{name}-00000-of-00001.parquet")
+        else:
+            lines(folder / f"{name}.jsonl", rows)
+    for name, text in qrels.items():
+        (folder / "qrels" / name).write_text(text)
+    return folder
+
+
+FORMS = {
+    "beir": "query-id\tcorpus-id\tscore\nq1\td1\t1\nq2\td2\t0\n",
+    "pandas": "query-id\tcorpus-id\tscore\nq1\td1\t1.0\nq2\td2\t0.0\n",
+    "trec": "q1 0 d1 1\nq2 0 d2 0\n",
+    "trec with header": "topic iter docno rel\nq1 0 d1 1\nq2 0 d2 0\n",
+    "comments": "# judged in May\nq1\t0\td1\t1\nq2\t0\td2\t0\n",
+    "prels": "q1 d1 1 0 0.5\nq2 d2 0 1 0.25\n",
+    "csv": "query_id,doc_id,relevance\nq1,d1,1\nq2,d2,0\n",
+    "other order": "docid\tqid\tlabel\nd1\tq1\t1\nd2\tq2\t0\n",
+    "json": '{"q1": {"d1": 1}, "q2": {"d2": 0}}',
+    "json lines": '{"query-id": "q1", "corpus-id": "d1", "score": 1}\n{"qid": "q2", "docno": "d2", "rel": 0}\n',
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_judgements_in_every_form(tmp_path: Path, read: Read, form: str) -> None:
+    collection = read(Beir(beir(tmp_path, {"test.tsv": FORMS[form]})))
+    assert collection.judgements.rows() == [("q1", "d1", 1), ("q2", "d2", 0)]
+    assert collection.facts[TEST_ONLY] == "2 queries, which are cross-validated"
+
+
+def test_half_a_grade_is_named(tmp_path: Path, read: Read) -> None:
+    folder = beir(tmp_path, {"test.tsv": FORMS["beir"] + "q3\td3\t0.5\n"})
+    with pytest.raises(BadInput, match=r"test\.tsv:4: broken line: grade '0\.5' is not a whole number"):
+        read(Beir(folder))
+
+
+def test_a_folder_of_parquet_files(tmp_path: Path, read: Read) -> None:
+    folder = beir(tmp_path, {}, parquet=True)
+    qrels = pl.DataFrame({"query-id": ["q1", "q2"], "corpus-id": ["d1", "d2"], "score": [1, 1]})
+    qrels.write_parquet(folder / "qrels" / "test-00000-of-00001.parquet")
+    assert answers(read(Beir(folder))) == {ROWS[n]["query"]: {ROWS[n]["answer"]} for n in (1, 2)}
+
+
+@pytest.mark.parametrize("form", ["json", "triples", "run"])
+def test_candidates_by_id_beside_a_collection(tmp_path: Path, read: Read, form: str) -> None:
+    text = {
+        "json": '{"qid": "q1", "pos": ["d1"], "neg": {"bm25": ["d4", "d5"], "dense": ["d6"]}}\n',
+        "triples": "q1\td1\td4\nq1\td1\td5\nq1\td1\td6\n",
+        "run": "q1 Q0 d1 1 4.5 mine\nq1 Q0 d4 2 3.5 mine\nq1 Q0 d5 3 2 mine\nq1 Q0 d6 4 1 mine and more\n",
+    }[form]
+    folder = beir(tmp_path, {"test.tsv": FORMS["beir"], "train.tsv": "q3\t0\td3\t1\n"})
+    (folder / "candidates").write_text(text + text.replace("d6", "d99").replace("d5", "d99").replace("d4", "d99"))
+    collection = read(Beir(folder, given="candidates"))
+    assert set(collection.given["document"]) == {"d1", "d4", "d5", "d6"}
+    assert collection.facts["candidates of queries or documents that are not there"] == "1 left out"
+    assert collection.given["score"].is_not_null().all() == (form == "run")
+
+
+def test_ids_without_their_texts_are_refused_with_the_way(tmp_path: Path, read: Read) -> None:
+    path = lines(tmp_path / "hard.jsonl", [{"qid": 1, "pos": [1], "neg": {"bm25": [2, 3]}}])
+    with pytest.raises(BadInput, match=r"holds ids, not texts \(qid, pos, neg\); .*collection\.given=FILE"):
+        read(Pairs(path))
+
+
+@pytest.mark.parametrize("header", [False, True])
+def test_a_header_of_ms_marco_is_seen(tmp_path: Path, read: Read, header: bool) -> None:
+    heads = {
+        "collection.tsv": "pid\tpassage\n",
+        "queries.train.tsv": "qid\tquery\n",
+        "qrels.train.tsv": "qid 0 pid rel\n",
+    }
+    bodies = {
+        "collection.tsv": "".join(f"{n}\t{row['answer']}\n" for n, row in enumerate(ROWS)),
+        "queries.train.tsv": "".join(f"{n}\t{row['query']}\n" for n, row in enumerate(ROWS)),
+        "qrels.train.tsv": "".join(f"{n}\t0\t{n}\t1\n" for n in range(len(ROWS))),
+    }
+    for name, body in bodies.items():
+        (tmp_path / name).write_text((heads[name] if header else "") + body)
+    collection = read(MsMarco(tmp_path))
+    assert (collection.size, len(collection.queries)) == (len(ROWS), len(ROWS))
+    assert answers(collection) == EXPECTED
+
+
+def topics(form: str) -> tuple[str, str]:
+    """The name and the content of a file of topics."""
+
+    def each(text: str) -> str:
+        return "".join(text.format(n=n, text=row["query"]) for n, row in enumerate(ROWS, 1))
+
+    match form:
+        case "top":
+            return "topics.txt", each("<top>\n<num> Number: {n}\n<title> {text}\n\n</top>\n")
+        case "attribute":
+            body = each('<topic number="{n}"><query>{text}</query></topic>')
+            return "topics.xml", f'<?xml version="1.0"?><topics>{body}</topics>'
+        case "element":
+            body = each("<topic><number>{n}</number><title>{text}</title><note>x</note></topic>")
+            return "topics.xml", f"<topics>{body}</topics>"
+        case "tsv":
+            return "topics.tsv", each("{n}\t{text}\n")
+        case "tsv with header":
+            return "topics.tsv", "qid\tquery\n" + each("{n}\t{text}\n")
+        case "csv":
+            return "topics.csv", "query_id,text\n" + each("{n},{text}\n")
+    rows = [{"_id": str(n), "text": row["query"]} for n, row in enumerate(ROWS, 1)]
+    whole = json.dumps(rows, indent=1)
+    return (
+        ("topics.json", whole) if form == "json" else ("topics.jsonl", "".join(f"{json.dumps(row)}\n" for row in rows))
+    )
+
+
+@pytest.mark.parametrize("form", ["top", "attribute", "element", "tsv", "tsv with header", "csv", "json", "json lines"])
+@pytest.mark.parametrize("attribute", [False, True])
+def test_topics_and_documents_of_trec(tmp_path: Path, read: Read, form: str, attribute: bool) -> None:
+    name, text = topics(form)
+    (tmp_path / name).write_text(text)
+    start = '<DOC id="d{n}" type="story">\n<TEXT>' if attribute else "<DOC>\n<DOCNO> d{n} </DOCNO>\n<TEXT>"
+    documents = "".join(f"{start.format(n=n)}{row['answer']}</TEXT>\n</DOC>\n" for n, row in enumerate(ROWS, 1))
+    (tmp_path / "docs.trec").write_text(documents)
+    (tmp_path / "qrels.txt").write_text("".join(f"{n} 0 d{n} 1\n" for n in range(1, len(ROWS) + 1)))
+    assert answers(read(Trec(tmp_path))) == EXPECTED

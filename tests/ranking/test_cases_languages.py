@@ -1,0 +1,85 @@
+"""Languages: composed letters, scripts without blanks, and one way to cut texts for all that counts words."""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from ranking.bm25 import Bm25, Bm25Options
+from ranking.collections.beir import Beir
+from ranking.collections.cache import open_collection
+from ranking.collections.collection import Collection
+from ranking.encoding import Encoder, unmatched_queries
+from ranking.errors import BadInput
+from ranking.evaluation.origins import Bm25Candidates
+from ranking.reading import Reading
+from ranking.sources import Sources
+from ranking.vectors import WordVectors
+
+CHINESE = ["水獭住在河里", "苍鹭住在沼泽", "獾住在山地", "猫头鹰住在树上", "狐狸住在洞里", "蝙蝠住在岩洞"]
+ASKED = ["请问水獭呢", "苍鹭在哪", "獾呢", "什么猫头鹰", "狐狸", "看见蝙蝠"]
+
+
+def collection_of(folder: Path, documents: list[str], queries: list[str], **options: object) -> Collection:
+    (folder / "qrels").mkdir(exist_ok=True, parents=True)
+    for name, texts in (("corpus", documents), ("queries", queries)):
+        rows = [{"_id": f"{name[0]}{n}", "text": text} for n, text in enumerate(texts)]
+        (folder / f"{name}.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    qrels = "".join(f"q{n}\tc{n}\t1\n" for n in range(len(queries)))
+    (folder / "qrels" / "test.tsv").write_text(f"query-id\tcorpus-id\tscore\n{qrels}")
+    return open_collection(Beir(folder, **options), folder / "cache")  # type: ignore[arg-type]
+
+
+def first_of(collection: Collection) -> list[int]:
+    """BM25's first document of each query."""
+    lists, _ = Bm25(collection, Bm25Options()).search(np.arange(len(collection.queries)), 3)
+    return lists.documents[:, 0].tolist()
+
+
+def test_composed_and_decomposed_letters_are_the_same_words(tmp_path: Path) -> None:
+    words = ["écureuil", "héron", "élan", "blaireau"]
+    documents = [unicodedata.normalize("NFD", f"un {word} dort") for word in words]
+    collection = collection_of(tmp_path, documents, words, language=None)
+    assert first_of(collection) == [0, 1, 2, 3]
+    assert not len(unmatched_queries(Encoder(min_count=1).encode(collection)[0]))
+
+
+def test_characters_find_what_words_cannot(tmp_path: Path) -> None:
+    words = collection_of(tmp_path, CHINESE, ASKED)
+    assert first_of(words) == [-1] * 6
+    assert len(unmatched_queries(Encoder(min_count=1).encode(words)[0])) == 6
+    characters = collection_of(tmp_path, CHINESE, ASKED, tokenizer="characters")
+    assert first_of(characters) == [0, 1, 2, 3, 4, 5]
+    assert characters.fingerprint != words.fingerprint
+    encoded = Encoder(min_count=1).encode(characters)[0]
+    assert not len(unmatched_queries(encoded))
+    sources = Sources(characters, encoded, WordVectors(np.zeros((1, 1), np.float32), np.zeros(1, bool)))
+    candidates = Bm25Candidates(2).candidates(sources, np.arange(6))
+    assert candidates.documents is not None
+    assert candidates.documents[:, 0].tolist() == [0, 1, 2, 3, 4, 5]
+
+
+def test_how_texts_are_cut() -> None:
+    texts = pl.Series(["水獭 iPhone手机", "", "猫", "ไทย", "Two words", "?"])
+    characters = [["水", "水獭", "獭", "iphone", "手", "手机", "机"], [], ["猫"], ["ไ", "ไท", "ท", "ทย", "ย"]]
+    assert Reading("characters").words(texts).to_list() == [*characters, ["two", "words"], []]
+    assert Reading().words(texts).to_list()[0] == ["水獭", "iphone手机"]
+
+
+def test_the_language_decides_stems_and_stop_words(tmp_path: Path) -> None:
+    documents = ["die Häuser der Stadt", "the houses of a town", "ein Baum"]
+    for language, expected in (("german", [0]), (None, [-1])):
+        collection = collection_of(tmp_path / str(language), documents, ["Hauses"], language=language)
+        assert first_of(collection) == expected
+
+
+def test_subwords_need_a_tokenizer() -> None:
+    with pytest.raises(BadInput, match=r"collection\.subwords: no tokenizer is named"):
+        Reading("subwords")
+    with pytest.raises(BadInput, match="choose words, characters or subwords"):
+        Reading("letters")  # type: ignore[arg-type]
