@@ -151,7 +151,7 @@ class RankerTraining:
         self.gradient_sync: GradientSync = SingleProcess()
         self.stopping = EarlyStopping(list(self.evaluations), patience)
         self.top = ranker.top_parameters(gradient_layers)
-        self.epoch = self.step = self.position = 0
+        self.epoch = self.step = self.position = self.documents_read = 0
         self.diverged = False
         self.order = self.batches.order(self.examples, self.batch_size, self.rng)
         self.losses: list[float] = []
@@ -236,6 +236,7 @@ class RankerTraining:
         width = shown.shape[1]
         if self.more_positives is not None:
             shown = np.concatenate([shown, self.more_positives.of(batch)], axis=1)
+        self._count_documents(shown)
         mine = np.arange(len(batch))[self.gradient_sync.rows(len(batch))]
         self.optimization.begin(self.step)
         parts = [rows for rows in np.array_split(mine, self.accumulate) if len(rows) or self.ranker.sharding]
@@ -277,6 +278,10 @@ class RankerTraining:
         block = Block.of(self.encoded, queries, shown, source_scores, self.ranker.device, self.teacher)
         with seeded_dropout(self.ranker, generator):
             return self.objective.of_passes(score, block, generator)
+
+    def _count_documents(self, documents: NDArray[np.integer]) -> None:
+        """Add the distinct documents of a batch to `documents_read`: the cost of training beyond its steps."""
+        self.documents_read += len(np.unique(documents[documents >= 0]))
 
     def _count(self, step: UpdateResult, finite: bool) -> UpdateResult:
         """Count an update. If its loss or gradient was not finite, the training has diverged."""
@@ -389,6 +394,7 @@ class RankerTraining:
 
     def score(self, queries: NDArray[np.integer], documents: NDArray[np.integer]) -> NDArray[np.float32]:
         """Return the ranker's current scores [q, m]; −inf if the document is −1."""
+        self._count_documents(documents)
         return score_candidates(self.ranker, self.encoded, queries, documents)
 
     def loss_now(self, batch: Batch, negatives: NDArray[np.int32]) -> float:
@@ -411,7 +417,7 @@ class RankerTraining:
             "optimization": self.optimization.state_dict(),
             "rng": self.rng.bit_generator.state,
             "order": self.order,
-            "counters": [self.epoch, self.step, self.position, self._batches],
+            "counters": [self.epoch, self.step, self.position, self._batches, self.documents_read],
             "diverged": self.diverged,
             "losses": list(self.losses),
             "dev_losses": list(self.dev_losses),
@@ -427,7 +433,7 @@ class RankerTraining:
         self.optimization.load_state_dict(state["optimization"])
         self.rng.bit_generator.state = state["rng"]
         self.order = state["order"]
-        self.epoch, self.step, self.position, self._batches = state["counters"]
+        self.epoch, self.step, self.position, self._batches, self.documents_read = state["counters"]
         self.diverged = state["diverged"]
         self.losses, self.dev_losses = list(state["losses"]), list(state["dev_losses"])
         self._epoch_loss = state["epoch_loss"]

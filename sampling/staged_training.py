@@ -34,7 +34,7 @@ class StagedTraining:
         self._assemble = assemble
         self.training, self.sampler = assemble()
         self.stages = self.training.objective.stages()
-        self.stage = self.steps = self.epochs = 0
+        self.stage = self.steps = self.epochs = self.documents_read = 0
         self.reports: list[dict[str, Any]] = []
 
     def fit(
@@ -65,6 +65,7 @@ class StagedTraining:
         before, sampler = self.training, self.sampler
         self.reports += self._report()
         self.steps, self.epochs = self.steps + before.step, self.epochs + before.epoch
+        self.documents_read += before.documents_read
         self.stage += 1
         stage = self.stages[self.stage]
         assert stage.block is not None
@@ -98,7 +99,7 @@ class StagedTraining:
         return {
             "training": self.training.state_dict(),
             "sampler": self.sampler.state_dict(),
-            "stage": [self.stage, self.steps, self.epochs],
+            "stage": [self.stage, self.steps, self.epochs, self.documents_read],
             "reports": self.reports,
             "lists": {
                 name: vars(function.lists)
@@ -109,7 +110,7 @@ class StagedTraining:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue from `state_dict`."""
-        self.stage, self.steps, self.epochs = state["stage"]
+        self.stage, self.steps, self.epochs, self.documents_read = state["stage"]
         self.reports = state["reports"]
         if self.stage:
             self._start_stage({name: RankedLists(**lists) for name, lists in state["lists"].items()})

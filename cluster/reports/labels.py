@@ -29,7 +29,7 @@ def p_value(p: float | None) -> str | None:
 
 def signed_interval(low: float | None, high: float | None) -> str | None:
     """An interval of a difference."""
-    return None if low is None or high is None or low != low else f"{low:+.4f} to {high:+.4f}"
+    return None if low is None or high is None or low != low else f"{signed(low)} to {signed(high)}"
 
 
 def title_of(ranker: str, collection: str, several: bool) -> str:
@@ -56,6 +56,44 @@ def short_names(methods: Iterable[str]) -> tuple[dict[str, str], str]:
     if len(set(map(tuple, shortened))) < len(names):
         return {name: name for name in names}, ""
     return {name: PART.join(short) for name, short in zip(names, shortened, strict=True)}, PART.join(everywhere)
+
+
+def distinct_names(methods: Iterable[str]) -> dict[str, str]:
+    """Shorten the names of methods to the parts in which they differ.
+
+    >>> distinct_names(["bm25 · uniform · rate=1", "bm25 · uniform · rate=2"])
+    {'bm25 · uniform · rate=1': 'rate=1', 'bm25 · uniform · rate=2': 'rate=2'}
+    """
+    names = list(dict.fromkeys(methods))
+    parts = [name.split(PART) for name in names]
+    short = [[part for part in own if not all(part in others for others in parts)] for own in parts]
+    if len(names) < 2 or not all(short) or len(set(map(tuple, short))) < len(names):
+        return {name: name for name in names}
+    return {name: PART.join(kept) for name, kept in zip(names, short, strict=True)}
+
+
+def duration(seconds: float | None) -> str | None:
+    """A time: seconds, minutes or hours."""
+    if seconds is None:
+        return None
+    if seconds < 100:
+        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
+
+
+def count(number: float | None) -> str | None:
+    """A large number, by thousands, millions or billions."""
+    if number is None:
+        return None
+    for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if number >= size:
+            return f"{number / size:.1f}{unit}" if number < 10 * size else f"{number / size:.0f}{unit}"
+    return f"{number:.0f}"
+
+
+def signed(number: float) -> str:
+    """A difference of a measure: sign, four decimal places, no leading zero."""
+    return f"{number:+.4f}".replace("0.", ".", 1) if abs(number) < 1 else f"{number:+.4f}"
 
 
 def broken(name: str, width: int = WIDTH) -> str:

@@ -181,8 +181,8 @@ class Fold:
         return _tag("details", _tag("summary", self.title), *map(_to_html, self.parts))
 
 
-Part: TypeAlias = "str | Table | Drawing | Items | Facts | Verbatim | Fold"
-"""A text is a paragraph."""
+Part: TypeAlias = "str | Cell | Table | Drawing | Items | Facts | Verbatim | Fold"
+"""A text is a paragraph, and a cell a paragraph that stands out if it is `best`."""
 
 
 @dataclass(frozen=True)
@@ -194,12 +194,14 @@ class Section:
         parts: texts, tables and figures, for the page.
         terminal: the parts that the terminal shows.
         frames: tables to write, by file name (.csv or .parquet).
+        last: whether the terminal shows it after all others.
     """
 
     title: str
     parts: Sequence[Part]
     terminal: Sequence[Part] = ()
     frames: Mapping[str, pl.DataFrame] = field(default_factory=dict)
+    last: bool = False
 
     def to_html(self) -> Markup:
         return (_tag("h2", self.title) if self.title else Markup()) + Markup().join(map(_to_html, self.parts))
@@ -239,9 +241,9 @@ class Report:
 
     def to_terminal(self, console: Console) -> None:
         """Print the sections' tables and lines."""
-        for section in self.sections:
+        for section in sorted(self.sections, key=lambda section: section.last):
             for part in section.terminal:
-                console.print(_to_terminal(part), soft_wrap=isinstance(part, str), crop=False)
+                console.print(_to_terminal(part), soft_wrap=isinstance(part, TerminalLine), crop=False)
 
     def to_csv(self) -> dict[str, bytes]:
         """The sections' CSV files, by name."""
@@ -273,11 +275,17 @@ def _cell(cell: object) -> Cell:
 
 
 def _to_html(part: Part) -> Markup:
-    return _tag("p", part) if isinstance(part, str) else part.to_html()
+    return (
+        _tag("p", part.to_html() if isinstance(part, Cell) else part)
+        if isinstance(part, str | Cell)
+        else part.to_html()
+    )
 
 
 def _to_terminal(part: Part) -> RenderableType:
     if isinstance(part, Table):
+        return part.to_rich()
+    if isinstance(part, Cell):
         return part.to_rich()
     assert isinstance(part, str), part
     return part if isinstance(part, TerminalLine) else escaped(part)

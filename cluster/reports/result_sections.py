@@ -74,7 +74,7 @@ def results(summary: pl.DataFrame) -> list[Section]:
         figures = Fold(f"All figures of {measure}", [all_figures(summary, measure)])
         parts.append(Fold(measure, [side_by_side(summary, measure), figures]))
     parts.append(Fold("How to read this", HOW_TO_READ))
-    return [Section("Results", parts, [table], {"summary.csv": summary})]
+    return [Section("Results", parts, (), {"summary.csv": summary})]
 
 
 def side_by_side(summary: pl.DataFrame, measure: str) -> Table:

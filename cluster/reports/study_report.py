@@ -31,12 +31,14 @@ from cluster.reports.labels import value
 from cluster.reports.papers.paper_table import paper_section, read_published
 from cluster.reports.report import Cell, Facts, Fold, Items, Report, Section, Table, TerminalLine, Verbatim
 from cluster.reports.result_sections import measures_of
+from cluster.reports.verdict_section import verdict_section
 from cluster.runs.negative_tables import SCHEMA
 from cluster.statistics.comparison import named_baseline
 from cluster.statistics.contrasts import planned_contrasts
 from cluster.statistics.convergence import with_converged
 from cluster.statistics.sequential import StoppingRule
 from cluster.statistics.summary import summarise
+from cluster.statistics.verdict import conclude
 from ranking.errors import BadInput
 
 
@@ -166,7 +168,8 @@ def study_report(
     options, queries = results.options, results.queries
     trials = with_factors(results.trials, options.get("factors") if factors is None else factors)
     baseline = baseline or options.get("baseline") or design_baseline(trials, results.design)
-    summary = summarise(trials, baseline)
+    within = options.get("equal_within")
+    summary = summarise(trials, baseline, queries=queries, equal_within=within)
     collections = ", ".join(trials["collection"].drop_nulls().unique().sort())
     title = f"Negative sampling on {collections}" if collections else "Negative sampling"
     sections = [Section("", [Facts(_facts(trials, results.waiting)), Verbatim(results.config.get("command", ""))])]
@@ -175,6 +178,7 @@ def study_report(
     else:
         measure = measures_of(summary)[0]
         rule = StoppingRule.of_options(options) if "equal_within" in options else None
+        sections.insert(0, verdict_section(conclude(trials, summary, queries, within), summary))
         sections += result_sections.results(summary)
         sections += _contrasts(results, trials, contrasts)
         sections += analysis_sections.analyses(trials, options, baseline, rule)

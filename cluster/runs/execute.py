@@ -13,6 +13,7 @@ import torch
 from cluster.runs.assemble import assemble
 from cluster.runs.measure import measure
 from cluster.runs.outcome import Outcome
+from cluster.runs.peak_memory import PeakMemory
 from cluster.runs.progress import Clock, Progress, between
 from cluster.runs.states import Share, StateStore
 from cluster.telemetry.training_metrics import watched
@@ -72,7 +73,7 @@ def run(
         leave: see `Leave`. What it raises ends the run.
     """
     torch.set_num_threads(max(1, int(config["resources"]["cpu"])))
-    share = Share.of(config)
+    share, peak = Share.of(config), PeakMemory()
     state = share.load(store) if store else None
     outcome = Outcome(**state["outcome"]) if state else Outcome()
     splits: list[Split] = parts["base"].splits
@@ -87,6 +88,7 @@ def run(
             staged = fold_run.fit(on_epoch, on_batch, watch)
             state = None
         outcome.seconds += clock.seconds
+        outcome.memory = max(filter(None, (outcome.memory, peak.mib())), default=None)
         measure(config, parts, fold, staged, outcome)
         if store and fold + 1 < len(splits):
             _save(store, share, outcome, None, 0.0)

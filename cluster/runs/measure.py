@@ -42,6 +42,7 @@ def measure(
     outcome.epochs = max(outcome.epochs, training.epoch)
     outcome.best_epoch = max(outcome.best_epoch, training.best_epoch)
     outcome.steps += staged.steps + training.step
+    outcome.documents_read += staged.documents_read + training.documents_read
     outcome.sampler += [{"fold": fold, **row} for row in staged.report()]
     outcome.traces.append(staged.sampler.traced())
     outcome.shown.append(staged.sampler.shown.arrays())

@@ -21,7 +21,8 @@ class Outcome:
 
     Args:
         epochs, best_epoch: maximum over folds, of the last ranker if rankers are trained in turn.
-        steps, seconds: sums over folds and rankers.
+        steps, seconds, documents_read: sums over folds and rankers.
+        memory: the peak in MiB (`cluster.runs.peak_memory`).
         losses, validations, dev_losses: one list per fold, one value per epoch of the last ranker.
         queries: indices of the evaluated queries by origin, int64 [q].
         values: values of the ranker by origin and measure, float64 [q].
@@ -45,6 +46,8 @@ class Outcome:
     best_epoch: int = 0
     steps: int = 0
     seconds: float = 0.0
+    documents_read: int = 0
+    memory: float | None = None
     losses: list[list[float]] = field(default_factory=list)
     validations: list[list[float]] = field(default_factory=list)
     dev_losses: list[list[float]] = field(default_factory=list)

@@ -63,6 +63,31 @@ class QueryNumbers:
         return numbers
 
 
+def values_by_run(
+    queries: pl.DataFrame | pl.LazyFrame, runs: Collection[str], measure: str
+) -> dict[str, dict[str, NDArray[np.float64]]]:
+    """Read the values of a measure by origin and run, one per query of the study, NaN if missing.
+
+    Args:
+        queries: the frame of `queries.parquet`.
+        runs: the runs to read.
+        measure: a column; nothing is read if there is no such column.
+    """
+    if measure not in queries.lazy().collect_schema().names():
+        return {}
+    numbers, portions = QueryNumbers(), list[tuple[str, str, NDArray[np.int32], NDArray[np.float64]]]()
+    wanted = queries.lazy().select("run", "query", "origin", measure).filter(pl.col("run").is_in(list(runs)))
+    for batch in batches(wanted):
+        for (run, origin), part in batch.partition_by("run", "origin", as_dict=True, maintain_order=True).items():
+            portions.append((str(origin), str(run), numbers.of(part["query"]), part[measure].to_numpy()))
+    values: dict[str, dict[str, NDArray[np.float64]]] = {}
+    while portions:
+        origin, run, rows, part = portions.pop()
+        of_run = values.setdefault(origin, {}).setdefault(run, np.full(len(numbers.names), np.nan))
+        of_run[rows] = part
+    return values
+
+
 class QueryMeans:
     """Means by query over runs, summed in the order in which they are added."""
 

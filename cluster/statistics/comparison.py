@@ -12,15 +12,24 @@ import polars as pl
 from numpy.typing import NDArray
 
 from cluster.output.methods import LABEL, column_of, is_learned
-from cluster.statistics.paired import MeasuredRun, are_means, differences, units
+from cluster.statistics.paired import (
+    CrossedDifference,
+    MeasuredRun,
+    are_means,
+    crossed_difference,
+    differences,
+    units,
+)
 from ranking.errors import BadInput
 from ranking.evaluation.significance import effect_size, holm, kolmogorov_smirnov, paired_t_test, sign_test, t_test
 
+BOTH = ("low_both", "high_both", "p_both", "p_both_holm", "equal_p")
+"""Columns of a comparison over seeds and queries."""
 TESTS = (
-    *("difference", "pairs", "paired_p", "paired_p_holm", "sign_p", "sign_p_holm"),
+    *("difference", "pairs", *BOTH, "paired_p", "paired_p_holm", "sign_p", "sign_p_holm"),
     *("t_p", "t_p_holm", "ks_p", "ks_p_holm", "effect"),
 )
-"""Columns of a comparison, the test paired by seed first."""
+"""Columns of a comparison, the test over seeds and queries first."""
 
 
 @dataclass(frozen=True)
@@ -64,8 +73,8 @@ def runs_of(method: pl.DataFrame, identity: Sequence[str]) -> MethodRuns:
     """
     done = method.drop_nulls("value")
     runs = [
-        MeasuredRun(value, seed, agent, {pair["key"]: pair["value"] for pair in settings})
-        for value, seed, agent, settings in done.select("value", "seed", "agent", "settings").iter_rows()
+        MeasuredRun(value, seed, agent, {pair["key"]: pair["value"] for pair in settings}, name)
+        for value, seed, agent, settings, name in done.select("value", "seed", "agent", "settings", "run").iter_rows()
     ]
     return MethodRuns(
         {name: method[0, name] for name in identity},
@@ -88,7 +97,12 @@ def best_baselines(family: Sequence[MethodRuns]) -> dict[str, MethodRuns]:
     return {method: other for method, other in best.items() if other is not None}
 
 
-def compare(family: Sequence[MethodRuns], against: Mapping[str, MethodRuns]) -> dict[str, dict[str, float | None]]:
+def compare(
+    family: Sequence[MethodRuns],
+    against: Mapping[str, MethodRuns],
+    by_query: Mapping[str, NDArray[np.float64]] | None = None,
+    equal_within: float | None = None,
+) -> dict[str, dict[str, float | None]]:
     """Test each method against its opponent, and adjust for the number of distinct comparisons.
 
     The best method and the runner-up are each other's opponents: that is one comparison, and Holm's
@@ -97,6 +111,8 @@ def compare(family: Sequence[MethodRuns], against: Mapping[str, MethodRuns]) -> 
     Args:
         family: the methods.
         against: the opponent by method; methods without an opponent, or that are their own, are not compared.
+        by_query: the values of each run by query, by its name; None if they are not known.
+        equal_within: the margin of the test of equivalence; None makes none.
 
     Returns:
         For each compared method the columns of TESTS; None if a test cannot be made.
@@ -106,21 +122,42 @@ def compare(family: Sequence[MethodRuns], against: Mapping[str, MethodRuns]) -> 
         for runs in family
         if runs.method in against and against[runs.method] is not runs and len(runs.values)
     }
-    pairs = {frozenset((a.method, b.method)): (a.runs, b.runs) for a, b in opponents.values()}
+    pairs = {frozenset((a.method, b.method)): (a, b) for a, b in opponents.values()}
+    both = {pair: compare_both(a, b, by_query) for pair, (a, b) in pairs.items()}
     columns: list[NDArray[np.float64]] = []
-    for test in (_paired, _sign, _student, _distribution):
-        p = np.array([test(a, b) for a, b in pairs.values()])
-        columns += [p, holm(p)]
+    p_both = [math.nan if test is None else test.p for test in both.values()]
+    for p in (p_both, *([test(a.runs, b.runs) for a, b in pairs.values()] for test in _TESTS_OF_RUNS)):
+        columns += [np.array(p), holm(p)]
     tested = dict(zip(pairs, zip(*columns, strict=True), strict=True))
     rows = {}
     for method, (a, b) in opponents.items():
-        p_values = tested[frozenset((method, b.method))]
-        count = len(differences(a.runs, b.runs))
-        numbers = (a.mean - b.mean, count, *p_values, effect_size(a.values, b.values))
-        rows[method] = {
-            name: None if math.isnan(number) else float(number) for name, number in zip(TESTS, numbers, strict=True)
-        } | {"pairs": count}
+        pair = frozenset((method, b.method))
+        p_of_both, p_of_both_holm, *p_values = tested[pair]
+        test = both[pair]
+        reach = math.nan if test is None else test.high - test.mean
+        equal = math.nan if test is None or equal_within is None else test.p_equal(equal_within)
+        # Of the mean over the pairs, which is the difference of the means if all runs are paired.
+        mean = math.nan if test is None else test.mean if a is pairs[pair][0] else -test.mean
+        numbers = (mean - reach, mean + reach, p_of_both, p_of_both_holm, equal, *p_values)
+        row = dict(zip(TESTS[2:-1], numbers, strict=True)) | {"effect": effect_size(a.values, b.values)}
+        row = {name: None if math.isnan(number) else float(number) for name, number in row.items()}
+        rows[method] = {"difference": a.mean - b.mean, "pairs": len(differences(a.runs, b.runs)), **row}
     return rows
+
+
+def compare_both(
+    a: MethodRuns, b: MethodRuns, by_query: Mapping[str, NDArray[np.float64]] | None
+) -> CrossedDifference | None:
+    """Compare two methods over seeds and queries; None if the values per query are not known, or too few.
+
+    Args:
+        a, b: the methods.
+        by_query: see `compare`.
+    """
+    if by_query is None or not all(run.name in by_query for runs in (a, b) for run in runs.runs):
+        return None
+    cells = differences(a.runs, b.runs, by_query)
+    return crossed_difference(cells[:, ~np.isnan(cells).any(0)]) if cells.ndim == 2 else None
 
 
 def _paired(a: Sequence[MeasuredRun], b: Sequence[MeasuredRun]) -> float:
@@ -140,6 +177,9 @@ def _student(a: Sequence[MeasuredRun], b: Sequence[MeasuredRun]) -> float:
 def _distribution(a: Sequence[MeasuredRun], b: Sequence[MeasuredRun]) -> float:
     """Skip agents that have several runs each: means spread less than runs, whatever the methods do."""
     return math.nan if are_means(a) or are_means(b) else kolmogorov_smirnov(units(a), units(b))
+
+
+_TESTS_OF_RUNS = (_paired, _sign, _student, _distribution)
 
 
 def named_baseline(methods: pl.DataFrame, baseline: str) -> tuple[str, set[str]]:

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,12 +33,14 @@ class MeasuredRun:
         seed: the seed of its weights and of the order of its examples.
         agent: the seed of the agent that chose its negatives; "-" for none.
         settings: swept keys that do not tell methods apart, with their values.
+        name: the run's name, by which its values per query are looked up.
     """
 
     value: float
     seed: int = 0
     agent: str = "-"
     settings: Mapping[str, str] = field(default_factory=dict)
+    name: str = ""
 
 
 class Difference(NamedTuple):
@@ -122,9 +124,9 @@ def crossed_difference(differences: Floats) -> CrossedDifference | None:
     Returns:
         The difference; None with fewer than two runs or queries, or without any variance.
     """
-    seeds, queries = differences.shape
-    if min(seeds, queries) < 2:
+    if differences.ndim < 2 or min(differences.shape) < 2:
         return None
+    seeds, queries = differences.shape
     mean, by_run, by_query = float(differences.mean()), differences.mean(1), differences.mean(0)
     rest = differences - by_run[:, None] - by_query + mean
     freedom = np.array([seeds - 1, queries - 1, (seeds - 1) * (queries - 1)], np.float64)
@@ -147,18 +149,25 @@ def by_seed(a: Mapping[int, float], b: Mapping[int, float]) -> Floats:
     return np.array([a[seed] - b[seed] for seed in sorted(a.keys() & b.keys())], np.float64)
 
 
-def differences(a: Sequence[MeasuredRun], b: Sequence[MeasuredRun]) -> Floats:
-    """The differences of two methods' runs, one per pair.
+def differences(
+    a: Sequence[MeasuredRun], b: Sequence[MeasuredRun], by_query: Mapping[str, Floats] | None = None
+) -> Floats:
+    """The differences of two methods' runs, one per pair, or one per pair and query.
 
     A pair has one seed, and one value of each setting that runs of both have; runs that share all that are averaged. If
     one method has several agents, a pair is an agent: the mean over all that it shares with the other method. If both
     have several, it is an agent of the same name.
 
+    Args:
+        a, b: the runs of both methods.
+        by_query: the values of each run by query, float64 [queries], by its name; None compares the runs' values.
+
     Returns:
-        The differences in the order of the seeds or agents; empty if nothing can be paired.
+        The differences in the order of the seeds or agents, float64 [pairs] or [pairs, queries]; empty if nothing can
+        be paired.
     """
     shared = sorted(_settings(a) & _settings(b))
-    of_a, of_b = _means(a, shared), _means(b, shared)
+    of_a, of_b = _means(a, shared, by_query), _means(b, shared, by_query)
     if len(of_a) > 1 and len(of_b) > 1:
         pairs = [_common(of_a[agent], of_b[agent]) for agent in sorted(of_a.keys() & of_b.keys())]
     elif len(of_a) > 1:
@@ -168,7 +177,7 @@ def differences(a: Sequence[MeasuredRun], b: Sequence[MeasuredRun]) -> Floats:
     else:
         every = [_common(first, other) for first in of_a.values() for other in of_b.values()]
         return np.array([difference for pair in every for difference in pair], np.float64)
-    return np.array([fmean(pair) for pair in pairs if pair], np.float64)
+    return np.array([_mean(pair) for pair in pairs if pair], np.float64)
 
 
 def units(runs: Sequence[MeasuredRun]) -> Floats:
@@ -196,14 +205,21 @@ def _settings(runs: Iterable[MeasuredRun]) -> set[str]:
     return set.intersection(*known) if known else set()
 
 
-def _means(runs: Sequence[MeasuredRun], shared: Sequence[str]) -> dict[str, dict[Unit, float]]:
+def _mean(values: Sequence[Any]) -> Any:
+    """The mean of numbers, exactly, or of arrays."""
+    return np.mean(values, axis=0) if isinstance(values[0], np.ndarray) else fmean(sorted(values))
+
+
+def _means(
+    runs: Sequence[MeasuredRun], shared: Sequence[str], by_query: Mapping[str, Floats] | None
+) -> dict[str, dict[Unit, Any]]:
     """The mean value by agent and unit."""
-    values: dict[str, dict[Unit, list[float]]] = defaultdict(lambda: defaultdict(list))
+    values: dict[str, dict[Unit, list[Any]]] = defaultdict(lambda: defaultdict(list))
     for run in runs:
         unit = (("seed", f"{run.seed:020}"), *((key, run.settings[key]) for key in shared))
-        values[run.agent][unit].append(run.value)
-    return {agent: {unit: fmean(sorted(same)) for unit, same in units.items()} for agent, units in values.items()}
+        values[run.agent][unit].append(run.value if by_query is None else by_query[run.name])
+    return {agent: {unit: _mean(same) for unit, same in units.items()} for agent, units in values.items()}
 
 
-def _common(first: Mapping[Unit, float], other: Mapping[Unit, float]) -> list[float]:
+def _common(first: Mapping[Unit, Any], other: Mapping[Unit, Any]) -> list[Any]:
     return [first[unit] - other[unit] for unit in sorted(first.keys() & other.keys())]

@@ -2,16 +2,18 @@
 
 Cohen et al. 2019 (sections 5.4 and 6) report a sampling policy by the mean and deviation of many runs, never by its
 best one, and mark it if it differs from the best baseline by Student's t-test or, since consistency is
-the point, by the Kolmogorov-Smirnov test. Both take all runs as independent, which runs of the same seeds are not, so
-the test that leads here is paired by seed. A study makes many comparisons, so p values are also adjusted by Holm's
-method, and only the adjusted ones make marks.
+the point, by the Kolmogorov-Smirnov test. Both take all runs as independent, which runs of the same seeds are not, and
+neither is about other queries. The test that leads here is paired by seed and query, and takes both as a sample
+(`cluster.statistics.paired.crossed_difference`): its p, `p_both`, is about other seeds and other queries, that of the
+t-test over seeds about other seeds and the same queries. A study makes many comparisons, so p values are also adjusted
+by Holm's method, and only the adjusted ones make marks.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from zlib import crc32
 
 import numpy as np
@@ -19,18 +21,28 @@ import polars as pl
 from numpy.typing import NDArray
 
 from cluster.output.methods import BM25, METHOD, RUN, column_of, evaluations, factors, first_stage_of, measurements
+from cluster.statistics.by_query import values_by_run
 from cluster.statistics.comparison import TESTS, MethodRuns, best_baselines, compare, named_baseline, runs_of
 from cluster.statistics.paired import MeasuredRun
 from ranking.evaluation.significance import bootstrap_interval
 
 LEVEL = 0.05
 INTERPOLATED = ("interpolated_mean", "interpolated_std")
-MARKS = (("*", "paired"), ("‡", "t"), ("†", "ks"))
+LEAST_SEEDS = 3
+"""Seeds that both methods must have before a difference is marked: two have one degree of freedom."""
+COSTS = ("seconds", "documents_read", "memory")
+"""Means over runs: of the training alone; distinct documents of each batch; MiB at the peak."""
 
 Row = dict[str, object]
 
 
-def summarise(trials: pl.DataFrame, baseline: str | None = None, seed: int = 0) -> pl.DataFrame:
+def summarise(
+    trials: pl.DataFrame,
+    baseline: str | None = None,
+    seed: int = 0,
+    queries: pl.DataFrame | pl.LazyFrame | None = None,
+    equal_within: float | None = None,
+) -> pl.DataFrame:
     """Summarise a study, one row per method, candidate origin and measure: the table in `summary.csv`.
 
     Each method is compared, within its ranker, collection, origin and measure, with the best baseline: the
@@ -40,8 +52,10 @@ def summarise(trials: pl.DataFrame, baseline: str | None = None, seed: int = 0) 
     Args:
         trials: the frame of `trials.parquet`; the order of its rows does not matter.
         baseline: a method to compare all others with as well, as "policy=fixed function=bm25
-            selector=uniform"; with "ranker=…" only the rows of that ranker.
+            selector=uniform"; with "ranker=…" the methods of all rankers are compared with that ranker's.
         seed: the seed of the bootstrap.
+        queries: the frame of `queries.parquet`, for the tests over seeds and queries; None makes none.
+        equal_within: the margin of the tests of equivalence; None makes none.
 
     Returns:
         The columns that docs/reference/results.md documents, by collection, origin, measure, ranker, and mean from the
@@ -55,20 +69,31 @@ def summarise(trials: pl.DataFrame, baseline: str | None = None, seed: int = 0) 
     named, rankers = "", set[str]()
     if baseline is not None:
         named, rankers = named_baseline(every.select("method", *METHOD, *keys).unique(), baseline)
+    across = baseline is not None and any(part.startswith("ranker=") for part in baseline.split())
+    spent = {name: row for name, *row in _with_costs(trials).select("run", *COSTS).iter_rows()}
+    done = trials.filter(pl.col("status") == "done")["run"].to_list()
+    measures = dict.fromkeys(measure for _, measure in evaluations(trials))
+    by_query = {name: {} if queries is None else values_by_run(queries, done, name) for name in measures}
 
     rows: list[Row] = []
     for collection, candidates, measure in _places(trials, every):
         place = {"collection": collection, "candidates": candidates, "measure": measure}
         here = every.filter(pl.col(name) == value for name, value in place.items())
-        for ranker in here["ranker"].unique().sort():
-            family = _family(here.filter(pl.col("ranker") == ranker), keys)
+        values = by_query[measure].get(candidates)
+        families = {
+            ranker: _family(here.filter(pl.col("ranker") == ranker), keys) for ranker in here["ranker"].unique().sort()
+        }
+        elsewhere = [runs for ranker in rankers for runs in families.get(ranker, []) if runs.method == named]
+        for ranker, family in families.items():
             best = best_baselines(family)
-            tests = compare(family, best)
-            fixed = {r.method: o for r in family for o in family if o.method == named and ranker in rankers}
-            fixed_tests = compare(family, {m: o for m, o in fixed.items() if len(o.values)})
+            tests = compare(family, best, values, equal_within)
+            of_ranker = elsewhere if across else [runs for runs in family if runs.method == named and ranker in rankers]
+            fixed = {runs.method: other for runs in family for other in of_ranker if len(other.values)}
+            fixed_tests = compare(family, fixed, values, equal_within)
             for runs in family:
                 generator = np.random.default_rng([seed, _digest(*place.values(), ranker, runs.method)])
                 row: Row = {**place, **runs.identity, **_spread(runs, generator)}
+                row |= _mean_costs([spent[run.name] for run in runs.runs])
                 row |= _comparison(runs.method, best, tests, "against", "")
                 row["marks"] = marks(row)
                 if baseline is not None:
@@ -78,9 +103,25 @@ def summarise(trials: pl.DataFrame, baseline: str | None = None, seed: int = 0) 
     return pl.DataFrame(rows, schema=_schema(keys, baseline is not None))
 
 
+def _with_costs(trials: pl.DataFrame) -> pl.DataFrame:
+    """The trials with all columns of costs; an older study has recorded fewer."""
+    return trials.with_columns(pl.lit(None, pl.Float64).alias(name) for name in COSTS if name not in trials.columns)
+
+
+def _mean_costs(spent: Sequence[Sequence[float | None]]) -> Row:
+    known = [[cost for cost in column if cost is not None] for column in zip(*spent, strict=True)]
+    return {name: float(np.mean(costs)) if costs else None for name, costs in zip(COSTS, known, strict=False)}
+
+
 def marks(row: Mapping[str, object], prefix: str = "") -> str:
-    """The marks of what differs: "*" by the t-test paired by seed, "‡" by Student's, "†" by Kolmogorov-Smirnov."""
-    tests = ((mark, row.get(f"{prefix}{test}_p_holm")) for mark, test in MARKS)
+    """The marks of what differs: "*" by the test over seeds and queries (or over seeds, if values per query are not
+    known), "‡" by Student's t-test, "†" by Kolmogorov-Smirnov. Fewer than LEAST_SEEDS pairs have none."""
+    pairs = row.get(f"{prefix}pairs")
+    if isinstance(pairs, int) and pairs < LEAST_SEEDS:
+        return ""
+    leading = "paired" if row.get(f"{prefix}p_both") is None else "p_both"
+    columns = (("*", "p_both_holm" if leading == "p_both" else "paired_p_holm"), ("‡", "t_p_holm"), ("†", "ks_p_holm"))
+    tests = ((mark, row.get(f"{prefix}{column}")) for mark, column in columns)
     return "".join(mark for mark, p in tests if isinstance(p, float) and p < LEVEL)
 
 
@@ -159,6 +200,7 @@ def _schema(keys: list[str], baseline: bool) -> dict[str, pl.DataType]:
     schema |= dict.fromkeys(("measure", "candidates"), text)
     schema |= dict.fromkeys(("runs", "failed", "diverged"), pl.Int64())
     schema |= dict.fromkeys(("mean", "std", "min", "max", "ci_low", "ci_high"), number)
+    schema |= dict.fromkeys(COSTS, number)
     schema |= dict.fromkeys(("trained_mean", "trained_std", "all_mean", "all_std", *INTERPOLATED), number)
     tests = {**dict.fromkeys(TESTS, number), "pairs": pl.Int64()}
     schema |= {"against": text, **tests, "marks": text}

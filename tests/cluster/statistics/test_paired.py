@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import stats
 
-from cluster.statistics.paired import MeasuredRun, agent_means, are_means, differences, units
+from cluster.statistics.paired import MeasuredRun, agent_means, are_means, crossed_difference, differences, units
 
 
 def of_agent(agent: str, *values: float) -> list[MeasuredRun]:
@@ -86,3 +87,37 @@ def test_the_order_of_runs_makes_no_difference() -> None:
     for _ in range(5):
         shuffled = [[runs[i] for i in rng.permutation(len(runs))] for runs in (a, b)]
         assert differences(*shuffled).tolist() == expected.tolist()
+
+
+def test_a_crossed_difference_by_hand() -> None:
+    """Two seeds by two queries, 3 and 1, 2 and 2: mean squares 0, 1 and 1 with one degree of freedom each."""
+    cells = np.array([[3.0, 1.0], [2.0, 2.0]])
+    test = crossed_difference(cells)
+    assert test is not None
+    assert test.mean == 2
+    assert (test.of_seed, test.of_query) == (0, 0)
+    assert test.of_cell == pytest.approx(1)
+    assert test.error == pytest.approx(0.5)  # the rest's mean square, over four cells
+    assert test.freedom == pytest.approx(1)
+    assert test.p == pytest.approx(2 * stats.t.sf(4, 1))
+    assert test.p_equal(3) == pytest.approx(stats.t.sf(2, 1))
+    assert crossed_difference(cells[:1]) is None
+    assert crossed_difference(np.zeros((3, 4))) is None
+
+
+def test_a_crossed_difference_has_the_spread_of_seeds_and_of_queries() -> None:
+    rng = np.random.default_rng(1)
+    of_seeds, of_queries = rng.normal(0, 1, (30, 1)), rng.normal(0, 1, (1, 50))
+    for cells, error in (
+        (of_seeds + 0 * of_queries, of_seeds.std(ddof=1) / 30**0.5),
+        (0 * of_seeds + of_queries, of_queries.std(ddof=1) / 50**0.5),
+    ):
+        test = crossed_difference(cells)
+        assert test is not None
+        assert test.error == pytest.approx(error)
+
+
+def test_runs_are_paired_query_by_query() -> None:
+    a, b = [MeasuredRun(0.5, seed, name=f"a{seed}") for seed in (1, 0)], [MeasuredRun(0.4, 0, name="b0")]
+    values = {"a0": np.array([0.5, 0.3]), "a1": np.array([9.0, 9.0]), "b0": np.array([0.25, 0.25])}
+    assert differences(a, b, values).tolist() == [pytest.approx([0.25, 0.05])]

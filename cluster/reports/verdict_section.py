@@ -1,0 +1,90 @@
+"""Lays out the verdict of a study: a table per ranker and origin of candidates, and a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from string import ascii_uppercase
+from typing import Any
+
+import polars as pl
+
+from cluster.reports.labels import count, distinct_names, duration, p_value, signed, signed_interval, title_of, value
+from cluster.reports.report import Cell, Part, Section, Table
+from cluster.reports.result_sections import origin_name
+from cluster.statistics.verdict import Conclusion, MethodTest, Verdict
+
+WIDEST = 15
+"""The longest name that fits into a line of 80 columns; longer ones are lettered."""
+NOTE = (
+    "The 95% interval and p (Holm) are for other seeds and other queries; * p < .05. Time is that of training a run, "
+    "documents are those that the ranker read, memory is the peak of the process."
+)
+
+
+def verdict_section(conclusion: Conclusion, summary: pl.DataFrame) -> Section:
+    """The verdicts, for the top of the page and the end of the terminal.
+
+    Args:
+        conclusion: the conclusion of the study.
+        summary: its summary, for the figures of the first stage alone.
+    """
+    several = len({verdict.place["collection"] for verdict in conclusion.verdicts}) > 1
+    parts: list[Part] = []
+    terminal: list[Part] = []
+    for verdict in conclusion.verdicts:
+        place = verdict.place
+        names = distinct_names(row["method"] for row in verdict.rows)
+        title = title_of(place["ranker"], place["collection"], several)
+        caption = f"{title}: {place['measure']}, {origin_name(place['candidates'])}"
+        alone = summary.filter(
+            *(pl.col(name) == place[name] for name in ("collection", "candidates", "measure")), ranker="bm25"
+        ).rows(named=True)
+        sentence = verdict.sentence(names)
+        parts += [Cell(f"{caption}. {sentence}", best=True), _table(verdict, names, alone, caption, wide=True)]
+        lettered = max(map(len, names.values()), default=0) > WIDEST
+        letters = dict(zip(names, ascii_uppercase, strict=False)) if lettered and len(names) <= 26 else names
+        if letters is not names:
+            terminal += [f"{letters[method]} = {name}" for method, name in names.items()]
+        terminal += [_table(verdict, letters, alone, caption, wide=False), sentence, ""]
+    parts += conclusion.depends
+    terminal += conclusion.depends
+    note = [NOTE] if any(verdict.tests for verdict in conclusion.verdicts) else []
+    frames = {"verdict.csv": conclusion.table()}
+    return Section("", [*parts, *note], [*terminal, *note], frames, last=True)
+
+
+def _table(
+    verdict: Verdict, names: Mapping[str, str], alone: Sequence[Mapping[str, Any]], caption: str, wide: bool
+) -> Table:
+    """A row per method: its mean, its difference from the reference, and its cost."""
+    reference = names.get(verdict.reference, verdict.reference)
+    against = f"against {reference} (95%)" if verdict.tests else "difference"
+    base = next((row["seconds"] for row in verdict.rows if row["method"] == verdict.reference), None)
+    rows: list[list[object]] = []
+    for row in verdict.rows:
+        test = verdict.tests.get(row["method"])
+        name = names[row["method"]] + (" (baseline)" if wide and row["method"] == verdict.baseline else "")
+        spread = f"± {value(row['std'])}" if wide and row["std"] is not None else ""
+        ratio = (
+            f"{row['seconds'] / base:.1f}×" if base and row["seconds"] and row["method"] != verdict.reference else ""
+        )
+        memory = None if row["memory"] is None else f"{row['memory']:,.0f} MB"
+        rows.append([
+            name, Cell(value(row["mean"]), spread, best=row["method"] == verdict.take), _difference(test),
+            p_value(None if test is None else test.p), duration(row["seconds"]), ratio, count(row["documents_read"]),
+            memory, *([row["runs"]] if wide else []),
+        ])  # fmt: skip
+    dashes = [""] * (6 + wide)
+    rows += [[row["method"], value(row["mean"]), *dashes] for row in alone]
+    head = [
+        "method", "mean" if not wide else verdict.place["measure"], against, "p", "time", "", "docs" if not wide else
+        "documents read", "memory", *(["runs"] if wide else []),
+    ]  # fmt: skip
+    return Table(head, rows, caption="" if wide else caption)
+
+
+def _difference(test: MethodTest | None) -> Cell:
+    if test is None:
+        return Cell(None)
+    interval = signed_interval(test.low, test.high)
+    return Cell(signed(test.difference), f"({interval})" if interval else "", "*" if test.differs else "")

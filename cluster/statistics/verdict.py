@@ -1,0 +1,368 @@
+"""Concludes a study: which method to take, what it is better than, what can't be told from it, and what each costs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from cluster.output.methods import METHOD, column_of, evaluations, factors, measurements
+from cluster.statistics.by_query import values_by_run
+from cluster.statistics.comparison import MethodRuns, compare, runs_of
+from cluster.statistics.paired import Floats, crossed_difference, differences, mean_difference
+from cluster.statistics.power import seeds_of_a_test
+from cluster.statistics.summary import LEAST_SEEDS, LEVEL
+from ranking.evaluation.significance import holm
+
+SMALL = 0.01
+"""The difference whose number of seeds is named if nothing can be told apart, unless the study has a margin."""
+SCHEMA: dict[str, Any] = dict.fromkeys(
+    ("collection", "ranker", "candidates", "measure", "baseline", "take", "better_than", "alike", "equal", "sentence"),
+    pl.String,
+)
+"""Columns of verdict.csv; several methods are joined by "; "."""
+
+
+@dataclass(frozen=True)
+class MethodTest:
+    """A method against the reference.
+
+    Args:
+        difference: the method's mean less the reference's.
+        low, high: the 95% interval of the difference, for other seeds and queries if values per query are known.
+        p: the probability if there is none, by Holm's method over the family; None if it can't be tested.
+        equal: p of the test of equivalence.
+        spread: the standard deviation of the pairs' differences.
+    """
+
+    difference: float
+    low: float
+    high: float
+    p: float | None
+    equal: float
+    spread: float
+
+    @property
+    def differs(self) -> bool:
+        """Whether p is below .05."""
+        return self.p is not None and self.p < LEVEL
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The conclusion for one ranker on one collection, over one origin of candidates.
+
+    Args:
+        place: collection, ranker, candidates and measure.
+        rows: the summary's rows, the baseline first and then by mean from the highest.
+        baseline: the method that the user named; None if there is none here.
+        take: the recommended method; None if the study can't recommend one.
+        better_than: the methods that it is better than.
+        alike: the methods that can't be told from it.
+        equal: those of `alike` that differ from it by less than the margin.
+        seeds: the least number of seeds that two methods share.
+        needed: the seeds that would show a small difference; None if that is not known.
+        margin: the margin of `equal`, and the size of that difference.
+        reference: the method that the others are compared with in the table: the baseline, or else the recommended one,
+            or else the best.
+        tests: the tests against the reference, by method.
+    """
+
+    place: Mapping[str, str]
+    rows: Sequence[Mapping[str, Any]]
+    baseline: str | None = None
+    take: str | None = None
+    better_than: Sequence[str] = ()
+    alike: Sequence[str] = ()
+    equal: Sequence[str] = ()
+    seeds: int = 0
+    needed: int | None = None
+    margin: float = SMALL
+    reference: str = ""
+    tests: Mapping[str, MethodTest] = field(default_factory=dict)
+
+    def sentence(self, names: Mapping[str, str] | None = None) -> str:
+        """The verdict in words.
+
+        Args:
+            names: short names of methods; None takes the whole ones.
+        """
+
+        def listed(methods: Sequence[str], last: str = "and") -> str:
+            shown = [(names or {}).get(method, method) for method in methods]
+            return f"{', '.join(shown[:-1])} {last} {shown[-1]}" if len(shown) > 1 else shown[0]
+
+        if len(self.rows) < 2:
+            return "There is one method, so there is nothing to compare."
+        if self.seeds < LEAST_SEEDS:
+            return (
+                f"Nothing is tested with {self.seeds} seed{'s' * (self.seeds != 1)}: a difference can be marked from "
+                f"{LEAST_SEEDS} seeds on (seeds={LEAST_SEEDS}; --resume keeps the runs so far)."
+            )
+        enough = (
+            f" To see a difference of {_places(self.margin)} takes about {self.needed} seeds."
+            if self.needed is not None and self.needed > self.seeds
+            else ""
+        )
+        if self.take is None:
+            return f"No method can be told from the others with {self.seeds} seeds.{enough}"
+        parts = []
+        if self.take == self.baseline and not self.better_than:
+            parts.append(f"Keep {listed([self.take])}: no method is shown to be better")
+        elif self.take == self.baseline:
+            parts.append(f"Keep {listed([self.take])}: it is better than {listed(self.better_than)}")
+        elif self.better_than:
+            parts.append(f"Take {listed([self.take])}: it is better than {listed(self.better_than)}")
+        else:
+            parts.append(f"Take {listed([self.take])}")
+        others = [method for method in self.alike if method not in self.equal]
+        if self.equal:
+            parts.append(f"{listed(self.equal)} differ{'s' * (len(self.equal) == 1)} from it by less than "
+                         f"{_places(self.margin)}{self._price(self.equal)}")  # fmt: skip
+        if others:
+            parts.append(f"{listed(others)} can't be told from it{self._price(others)}")
+        return "; ".join(parts) + "." + (enough if others and not self.better_than else "")
+
+    def _price(self, methods: Sequence[str]) -> str:
+        """The price of some methods in times of the recommended one's."""
+        seconds = {row["method"]: row["seconds"] for row in self.rows}
+        base = seconds.get(self.take or "")
+        costs = [seconds[method] for method in methods]
+        if not base or None in costs:
+            return ""
+        low, high = min(costs) / base, max(costs) / base
+        verb = "cost" + "s" * (len(methods) == 1)
+        if low > 0.95 and high < 1.05:
+            return f" and {verb} as much"
+        span = f"{low:.1f}" if f"{low:.1f}" == f"{high:.1f}" else f"{low:.1f} to {high:.1f}"
+        return f" and {verb} {span} times as much"
+
+    def row(self) -> dict[str, str | None]:
+        """The verdict's row of verdict.csv."""
+        joined = {name: "; ".join(getattr(self, name)) for name in ("better_than", "alike", "equal")}
+        return {**self.place, "baseline": self.baseline, "take": self.take, **joined, "sentence": self.sentence()}
+
+
+@dataclass(frozen=True)
+class Conclusion:
+    """All verdicts of a study, and what depends on the origin of the candidates.
+
+    Args:
+        verdicts: by collection, ranker and origin.
+        depends: sentences on the rankers whose verdict depends on what is ranked, or on which ranker is ahead.
+    """
+
+    verdicts: Sequence[Verdict]
+    depends: Sequence[str] = field(default_factory=list)
+
+    def table(self) -> pl.DataFrame:
+        """The table in verdict.csv."""
+        return pl.DataFrame([verdict.row() for verdict in self.verdicts], schema=SCHEMA)
+
+
+def conclude(
+    trials: pl.DataFrame,
+    summary: pl.DataFrame,
+    queries: pl.DataFrame | pl.LazyFrame | None = None,
+    equal_within: float | None = None,
+) -> Conclusion:
+    """Conclude a study by its leading measure.
+
+    The best method is compared with all others, over seeds and queries, by Holm's method. Of those that can't be told
+    from it, and that are better than the baseline if any are, the one that trains fastest is recommended.
+
+    Args:
+        trials: the frame of `trials.parquet`.
+        summary: the frame of `cluster.statistics.summary.summarise`, with its baseline.
+        queries: the frame of `queries.parquet`; None compares runs alone.
+        equal_within: the margin of the tests of equivalence; None makes none.
+    """
+    every, keys = measurements(trials), [column_of(key) for key in factors(trials)]
+    measure = evaluations(trials)[0][1]
+    done = trials.filter(pl.col("status") == "done")["run"].to_list()
+    by_query = {} if queries is None else values_by_run(queries, done, measure)
+    rows = summary.filter(pl.col("measure") == measure, pl.col("ranker") != "bm25", pl.col("runs") > 0)
+    places = rows.partition_by("collection", "ranker", as_dict=True, maintain_order=True)
+    verdicts: list[Verdict] = []
+    depends: list[str] = []
+    for (collection, ranker), of_ranker in places.items():
+        families: dict[str, dict[str, MethodRuns]] = {}
+        concluded: dict[str, Verdict] = {}
+        for (origin,), part in of_ranker.partition_by("candidates", as_dict=True, maintain_order=True).items():
+            place = {"collection": str(collection), "ranker": str(ranker), "candidates": str(origin)}
+            here = every.filter(*(pl.col(name) == value for name, value in place.items()), measure=measure)
+            methods = here.partition_by("method", as_dict=True)
+            families[str(origin)] = {
+                row["method"]: runs_of(methods[row["method"],], (*METHOD, *keys, "method"))
+                for row in part.iter_rows(named=True)
+            }
+            family, values = families[str(origin)], by_query.get(str(origin))
+            concluded[str(origin)] = _verdict(place | {"measure": measure}, part, family, values, equal_within)
+        verdicts += concluded.values()
+        depends += _dependence(concluded, families, by_query)
+    return Conclusion(verdicts, depends + _across_rankers(trials, every, by_query, measure, keys))
+
+
+def _verdict(
+    place: Mapping[str, str],
+    part: pl.DataFrame,
+    family: Mapping[str, MethodRuns],
+    values: Mapping[str, Floats] | None,
+    equal_within: float | None,
+) -> Verdict:
+    named = part["baseline"].drop_nulls().unique().to_list() if "baseline" in part.columns else []
+    baseline = named[0] if named and named[0] in family else None
+    rows = sorted(part.iter_rows(named=True), key=lambda row: (row["method"] != baseline, -row["mean"]))
+    margin = SMALL if equal_within is None else equal_within
+    if len(family) < 2:
+        return Verdict(place, rows, baseline)
+    seeds = min(len(differences(a.runs, b.runs)) for a, b in combinations(family.values(), 2))
+    if seeds < LEAST_SEEDS:
+        return Verdict(place, rows, baseline, seeds=seeds)
+    ordered = sorted(family, key=lambda method: (-family[method].mean, method))
+    alike = [ordered[0], *(m for m, test in _tests(family, ordered[0], values, margin).items() if not test.differs)]
+    able = alike
+    if baseline is not None:
+        against = _tests(family, baseline, values, margin)
+        better = [method for method, test in against.items() if test.differs and test.difference > 0]
+        able = [method for method in alike if method in better]
+        if not able:
+            able = [baseline]
+    elif len(alike) == len(family):
+        reference = _tests(family, ordered[0], values, margin)
+        needed = _needed(reference[ordered[1]].spread, len(family), margin)
+        return Verdict(place, rows, None, None, (), alike, (), seeds, needed, margin, ordered[0], reference)
+    seconds = {row["method"]: row["seconds"] for row in rows}
+    take = min(able, key=lambda method: (seconds[method] is None, seconds[method] or 0.0, -family[method].mean))
+    tests = _tests(family, take, values, margin)
+    if any(test.differs and test.difference > 0 for test in tests.values()) and take != baseline:
+        take, tests = ordered[0], _tests(family, ordered[0], values, margin)
+    worse = [method for method in ordered if method in tests and tests[method].differs and tests[method].difference < 0]
+    close = [method for method in ordered if method in tests and not tests[method].differs]
+    equal = [method for method in close if equal_within is not None and tests[method].equal < LEVEL]
+    spread = tests[close[0]].spread if close else math.nan
+    shown = tests if baseline is None else _tests(family, baseline, values, margin)
+    needed = _needed(spread, len(family), margin)
+    return Verdict(place, rows, baseline, take, worse, close, equal, seeds, needed, margin, baseline or take, shown)
+
+
+def _tests(
+    family: Mapping[str, MethodRuns], reference: str, values: Mapping[str, Floats] | None, margin: float
+) -> dict[str, MethodTest]:
+    """Test all other methods against the reference, over seeds and queries if values per query are known."""
+    others = [runs for method, runs in family.items() if method != reference]
+    compared = compare(others, {runs.method: family[reference] for runs in others}, values, margin)
+    tests = {}
+    for runs in others:
+        row = compared[runs.method]
+        p = row["paired_p_holm"] if row["p_both_holm"] is None else row["p_both_holm"]
+        pairs = differences(runs.runs, family[reference].runs)
+        equal = row["equal_p"]
+        if equal is None:
+            equal = _equal(pairs, margin)
+        spread = float(pairs.std(ddof=1)) if len(pairs) > 1 else math.nan
+        low, high = row["low_both"], row["high_both"]
+        if low is None or high is None:
+            _, low, high, _, _ = mean_difference(pairs)
+        tests[runs.method] = MethodTest(float(row["difference"] or 0.0), low, high, p, equal, spread)
+    return tests
+
+
+def _equal(pairs: Floats, margin: float) -> float:
+    """p of two one-sided t-tests over seeds that the difference is `margin` or more."""
+    return max(_one_sided(pairs - margin), _one_sided(-pairs - margin))
+
+
+def _one_sided(values: Floats) -> float:
+    """p of a t-test that the mean is 0 or more."""
+    test = mean_difference(values)
+    return 1.0 if math.isnan(test.p) else test.p / 2 if test.mean < 0 else 1 - test.p / 2
+
+
+def _needed(spread: float, methods: int, difference: float) -> int | None:
+    """The seeds that show a difference, at 80% power, if all methods are compared with one."""
+    if not spread > 0:
+        return None
+    return seeds_of_a_test(difference, spread, LEVEL / max(methods - 1, 1))
+
+
+def _dependence(
+    verdicts: Mapping[str, Verdict],
+    families: Mapping[str, Mapping[str, MethodRuns]],
+    by_query: Mapping[str, Mapping[str, Floats]],
+) -> list[str]:
+    """Test whether the recommended method depends on the origin of the candidates.
+
+    It does if two origins recommend different methods, whose difference has another sign in each, and the difference of
+    these differences is tested (over seeds and queries, Holm over the pairs of origins).
+    """
+    pairs, tests = [], []
+    for one, other in combinations(verdicts, 2):
+        a, b = verdicts[one].take, verdicts[other].take
+        if a is None or b is None or a == b:
+            continue
+        known = []
+        for origin in (one, other):
+            values = by_query.get(origin)
+            known.append(differences(families[origin][a].runs, families[origin][b].runs, values))
+        if known[0].shape != known[1].shape or not len(known[0]) or not known[0].mean() > 0 > known[1].mean():
+            continue
+        between = known[0] - known[1]
+        crossed = crossed_difference(between[:, ~np.isnan(between).any(0)]) if between.ndim == 2 else None
+        by_run = between if between.ndim == 1 else np.nanmean(between, axis=1)
+        pairs.append((one, a, other, b))
+        tests.append(mean_difference(by_run).p if crossed is None else crossed.p)
+    return [
+        f"It depends on the candidates (p = {p:.2g}): take {a} over {one} candidates, {b} over {other} candidates."
+        for (one, a, other, b), p in zip(pairs, holm(np.array(tests, np.float64)), strict=True)
+        if p < LEVEL
+    ]
+
+
+def _across_rankers(
+    trials: pl.DataFrame,
+    every: pl.DataFrame,
+    by_query: Mapping[str, Mapping[str, Floats]],
+    measure: str,
+    keys: Sequence[str],
+) -> list[str]:
+    """Compare rankers trained with the same method, on the leading origin, with the first ranker of the study."""
+    origin = evaluations(trials)[0][0]
+    here = every.filter(candidates=origin, measure=measure)
+    sentences = []
+    for (collection,), part in here.partition_by("collection", as_dict=True, maintain_order=True).items():
+        rankers = part["ranker"].unique(maintain_order=True).to_list()
+        for other in rankers[1:]:
+            both = [part.filter(ranker=ranker).partition_by("method", as_dict=True) for ranker in (rankers[0], other)]
+            family, against = {}, {}
+            for key in sorted(both[0].keys() & both[1].keys()):
+                identity = ("ranker", *METHOD[1:], *keys, "method")
+                family[str(key[0])] = runs_of(both[1][key], identity)
+                against[str(key[0])] = runs_of(both[0][key], identity)
+            family = {name: runs for name, runs in family.items() if len(runs.values) and len(against[name].values)}
+            compared = compare(list(family.values()), against, by_query.get(origin))
+            several = f" on {collection}" if every["collection"].n_unique() > 1 else ""
+            for method, row in compared.items():
+                sentences.append(_ranker_sentence(f"{other} with {method}{several}", rankers[0], row))
+    return sentences
+
+
+def _ranker_sentence(name: str, reference: str, row: Mapping[str, float | None]) -> str:
+    pairs, difference = row["pairs"] or 0, row["difference"] or 0.0
+    p = row["paired_p_holm"] if row["p_both_holm"] is None else row["p_both_holm"]
+    interval = "" if row["low_both"] is None else f" ({row['low_both']:+.4f} to {row['high_both']:+.4f})"
+    figures = f"{difference:+.4f}{interval}" + ("" if p is None else f", p = {p:.2g}")
+    if pairs < LEAST_SEEDS:
+        return f"{name} against {reference}: {figures}; nothing is tested with fewer than {LEAST_SEEDS} seeds."
+    if p is None or p >= LEVEL:
+        return f"{name} can't be told from {reference}: {figures}."
+    return f"{name} is {'better' if difference > 0 else 'worse'} than {reference}: {figures}."
+
+
+def _places(number: float) -> str:
+    return f"{number:g}".replace("0.", ".", 1)

@@ -1,0 +1,150 @@
+"""Tests of verdicts: which method is recommended, and what is said if nothing can be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import polars as pl
+import pytest
+
+from cluster.reports.verdict_section import verdict_section
+from cluster.statistics.summary import summarise
+from cluster.statistics.verdict import Conclusion, Verdict, conclude
+
+SWEPT = pl.List(pl.Struct({"key": pl.String, "value": pl.String}))
+QUERIES = 60
+
+
+def study(
+    lead: Mapping[str, float | Mapping[str, float]],
+    seconds: Mapping[str, float] | None = None,
+    seeds: int = 6,
+    rankers: Mapping[str, float] | None = None,
+    origins: Sequence[str] = ("bm25",),
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Runs of functions with a lead (by origin), over what seeds and queries have in common."""
+    rng, rows, values = np.random.default_rng(0), [], []
+    common = rng.normal(0.4, 0.05, (1, QUERIES)) + rng.normal(0, 0.003, (seeds, 1))
+    for ranker, more in (rankers or {"static": 0.0}).items():
+        for function, above in lead.items():
+            for seed in range(seeds):
+                run = f"{ranker}{function}{seed}"
+                row = {
+                    "run": run, "ranker": ranker, "policy": "fixed", "function": function, "selector": "uniform",
+                    "objective": "softmax", "seed": seed, "status": "done", "collection": "c", "fingerprint": "c",
+                    "overrides": f"function={function} seed={seed}", "swept": [], "drawn": [],
+                    "seconds": (seconds or {}).get(function), "documents_read": 1000, "memory": 300.0,
+                }  # fmt: skip
+                for origin in origins:
+                    leads = above if isinstance(above, Mapping) else dict.fromkeys(origins, above)
+                    own = common[seed] + leads[origin] + more + rng.normal(0, 0.01, QUERIES)
+                    row[f"{origin}:AP@10"] = float(own.mean())
+                    values += [{"run": run, "query": f"q{q}", "origin": origin, "AP@10": v} for q, v in enumerate(own)]
+                rows.append(row)
+    nothing = {"swept": SWEPT, "drawn": pl.List(pl.String), "seconds": pl.Float64}
+    return pl.DataFrame(rows, schema_overrides=nothing), pl.DataFrame(values)
+
+
+def concluded(
+    trials: pl.DataFrame, queries: pl.DataFrame | None, baseline: str | None = None, within: float | None = None
+) -> Conclusion:
+    return conclude(trials, summarise(trials, baseline, queries=queries, equal_within=within), queries, within)
+
+
+def test_the_cheapest_of_the_best_is_taken() -> None:
+    lead = {"none": 0.0, "one": 0.0301, "four": 0.03, "bad": -0.03}
+    trials, queries = study(lead, {"none": 10.0, "one": 20.0, "four": 60.0, "bad": 5.0})
+    (verdict,) = concluded(trials, queries, "function=none").verdicts
+    assert verdict.take == "one · uniform"
+    assert verdict.baseline == verdict.rows[0]["method"] == "none · uniform"
+    assert set(verdict.better_than) == {"none · uniform", "bad · uniform"}
+    assert list(verdict.alike) == ["four · uniform"]
+    assert verdict.sentence({f"{name} · uniform": name for name in lead}).startswith(
+        "Take one: it is better than none and bad; four can't be told from it and costs 3.0 times as much."
+    )
+    assert verdict.tests["one · uniform"].low < 0.03 < verdict.tests["one · uniform"].high
+    (equal,) = concluded(trials, queries, "function=none", 0.02).verdicts
+    assert list(equal.equal) == ["four · uniform"]
+    assert "four differs from it by less than .02 and costs 3.0 times as much" in equal.sentence(
+        {f"{name} · uniform": name for name in lead}
+    )
+    (free,) = concluded(trials, queries).verdicts
+    assert (free.take, free.baseline, free.reference) == ("one · uniform", None, "one · uniform")
+
+
+def test_nothing_is_taken_if_nothing_can_be_told_apart() -> None:
+    trials, queries = study({"a": 0.0, "b": 0.0002})
+    (verdict,) = concluded(trials, queries).verdicts
+    assert verdict.take is None
+    assert verdict.sentence().startswith("No method can be told from the others with 6 seeds.")
+    (kept,) = concluded(trials, queries, "function=a").verdicts
+    assert kept.take == "a · uniform"
+    assert kept.sentence().startswith("Keep a · uniform: no method is shown to be better; b · uniform can't be told")
+
+
+def test_few_seeds_carry_no_mark() -> None:
+    trials, queries = study({"a": 0.0, "b": 0.2}, seeds=2)
+    summary = summarise(trials, "function=a", queries=queries)
+    assert set(summary["marks"]) == {""}
+    (verdict,) = concluded(trials, queries, "function=a").verdicts
+    assert verdict.take is None
+    assert "from 3 seeds on" in verdict.sentence()
+    more, of_more = study({"a": 0.0, "b": 0.2}, seeds=3)
+    assert "*" in summarise(more, queries=of_more)["marks"][0]
+
+
+def test_it_depends_on_the_candidates_only_if_a_test_says_so() -> None:
+    both = {"a": {"bm25": 0.03, "full": -0.03}, "b": {"bm25": 0.0, "full": 0.0}}
+    trials, queries = study(both, origins=("bm25", "full"))
+    (sentence,) = concluded(trials, queries).depends
+    assert "take a · uniform over bm25 candidates, b · uniform over full candidates" in sentence
+    noise = {"a": {"bm25": 0.0005, "full": -0.0005}, "b": {"bm25": 0.0, "full": 0.0}}
+    trials, queries = study(noise, origins=("bm25", "full"))
+    assert concluded(trials, queries).depends == []
+
+
+def test_rankers_are_compared_by_default_and_by_a_baseline() -> None:
+    trials, queries = study({"a": 0.0, "b": 0.01}, rankers={"static": 0.0, "mine": 0.05})
+    depends = concluded(trials, queries).depends
+    assert [line.split(":")[0] for line in depends] == [
+        "mine with a · uniform is better than static", "mine with b · uniform is better than static",
+    ]  # fmt: skip
+    summary = summarise(trials, "ranker=static function=a", queries=queries)
+    mine = summary.filter(ranker="mine", function="a").row(0, named=True)
+    assert mine["baseline"] == "a · uniform"
+    assert mine["baseline_difference"] == pytest.approx(0.05, abs=0.01)
+    assert mine["baseline_p_both_holm"] < 0.001
+
+
+def test_without_values_per_query_runs_decide() -> None:
+    trials, _ = study({"a": 0.0, "b": 0.05})
+    (verdict,) = concluded(trials, None).verdicts
+    assert verdict.take == "b · uniform"
+    assert verdict.row()["better_than"] == "a · uniform"
+
+
+def test_one_method_has_nothing_to_compare() -> None:
+    assert "nothing to compare" in Verdict({}, [{"method": "a"}]).sentence()
+
+
+def test_the_terminal_shows_it_in_eighty_columns() -> None:
+    lead = {"none": 0.0, "a_function_with_a_long_name": 0.03, "bad": -0.03}
+    trials, queries = study(lead, {"none": 10.0, "a_function_with_a_long_name": 720.0, "bad": 5.0})
+    summary = summarise(trials, "function=none", queries=queries)
+    section = verdict_section(conclude(trials, summary, queries), summary)
+    assert section.last
+    import io
+
+    from rich.console import Console
+
+    from cluster.reports.report import Report
+
+    out = io.StringIO()
+    Report("", [section]).to_terminal(Console(file=out, width=80))
+    lines = [line.rstrip() for line in out.getvalue().splitlines()]
+    assert max(map(len, lines)) <= 80
+    assert "B = a_function_with_a_long_name" in lines
+    (row,) = [line for line in lines if line.startswith(" B ")]
+    assert all(part in row for part in ("*", "12 min", "72.0×", "1.0k", "300 MB"))
+    assert any(line.startswith("Take a_function_with_a_long_name: it is better than none") for line in lines)
