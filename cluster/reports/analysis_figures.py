@@ -43,7 +43,9 @@ def variation_figure(frame: pl.DataFrame) -> Figure | None:
             look = styles[method["method"]]
             for ax, name in ((ratio, "ratio"), (won, "beats"), (risk, "below")):
                 if method[name] is not None:
-                    ax.plot((method[f"{name}_low"], method[f"{name}_high"]), (y, y), color=look.colour, lw=1.6)
+                    low, high = method[f"{name}_low"], method[f"{name}_high"]
+                    if low is not None:
+                        ax.plot((low, low * 100 if high is None else high), (y, y), color=look.colour, lw=1.6)
                     ax.plot(method[name], y, color=look.colour, marker=look.marker, ms=5)
             reached = [method[f"best_of_{k}"] for k in BEST_OF]
             best.plot(BEST_OF, reached, color=look.colour, ls=look.line, marker=look.marker, ms=3, lw=1.2)

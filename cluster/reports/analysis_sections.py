@@ -11,7 +11,7 @@ import polars as pl
 from cluster.reports import analysis_figures as draw
 from cluster.reports.embedding_map import embedding_map
 from cluster.reports.hardness import end_table, hardness_figure
-from cluster.reports.labels import p_value, signed_interval, title_of, value
+from cluster.reports.labels import distinct_names, p_value, signed, signed_interval, title_of, value
 from cluster.reports.report import Cell, Drawing, Fold, Section, Table
 from cluster.reports.result_sections import CURVES, cell, origin_name, tested
 from cluster.reports.run_figures import curves
@@ -24,7 +24,7 @@ from cluster.statistics.importance import importance
 from cluster.statistics.oscillation import oscillation
 from cluster.statistics.power import DIFFERENCES, LONGEST, MOST, power
 from cluster.statistics.seed_variation import seed_variation
-from cluster.statistics.sequential import StoppingRule, decisions
+from cluster.statistics.sequential import StoppingRule, decisions, hopeless
 from cluster.statistics.zero_shot import summarise_zero_shot
 
 Rows = list["list[object] | str"]
@@ -51,42 +51,56 @@ def analyses(
 
 def contrasts(tested: pl.DataFrame) -> Section:
     """The differences that were named before the study ran."""
-    head = ["against", "seeds", "its mean", "the other's", "difference", "95%", "p (Holm)"]
+    head = ["against", "seeds", "its mean", "the other's", "difference", "95%", "p (Holm)", "p equal", "p, seeds only"]
     tables = []
     for part in tested.partition_by("candidates", maintain_order=True):
         rows = [
             [
                 row["against"], row["seeds"],
                 *(f"{row[side + 'mean']:.4f} ± {row[side + 'std'] or 0:.4f}" for side in ("", "against_")),
-                f"{row['difference']:+.4f}", signed_interval(row["low"], row["high"]), f"{row['p_holm']:.2g}",
+                signed(row["difference"]), signed_interval(row["low_both"], row["high_both"]),
+                *(_p(row[name]) for name in ("p_both_holm", "equal_p", "p_holm")),
             ]
             for row in part.iter_rows(named=True)
         ]  # fmt: skip
         caption = f"{part[0, 'method']} against others: {part[0, 'measure']}, {origin_name(part[0, 'candidates'])}"
         tables.append(Table(head, rows, caption=caption))
     text = (
-        "One method against each of those that were named before the study ran. Pairs have a seed in common. "
-        "Intervals draw seeds and queries with replacement; p is of a t-test over seeds, by Holm's method over the "
-        "opponents. The first origin's table is the primary one."
+        "One method against each of those that were named before the study ran. Pairs have a seed in common. The "
+        "interval and p are for other seeds and other queries, p by Holm's method over the opponents; “p equal” tests "
+        "that the difference is smaller than the margin (equal_within). “p, seeds only” is of a t-test over seeds: it "
+        "is about other seeds and these very queries, and too small for a claim about others. The first origin's "
+        "table is the primary one."
     )
     frames = {"contrasts.parquet": tested}
     return Section("The differences that the study was made for", [text, *tables], tables[:1], frames)
+
+
+def _p(p: float | None) -> str | None:
+    return None if p is None else f"{p:.2g}"
 
 
 def _decisions(trials: pl.DataFrame, rule: StoppingRule, baseline: str | None) -> list[Section]:
     frame = decisions(trials, rule, baseline)
     if frame.is_empty():
         return []
-    rows, lines = [], []
+    rows, lines, shown = [], [], list[set[str]]()
     for row in frame.iter_rows(named=True):
         verdict, more = decision_words(row, rule), outlook(row, rule)
         rows.append([
             row["ranker"], row["method"], row["against"], verdict, f"{row['difference']:+.4f}",
             signed_interval(row["low"], row["high"]), p_value(row["p"]), row["seeds"], more,
         ])  # fmt: skip
-        seeds = f"{row['seeds']} seeds" + ("" if row["more"] is None else f", {more}")
-        names = f"{row['ranker']}: {row['method']} and {row['against']}"
-        lines.append(f"{names}: {verdict} ({row['difference']:+.4f}, {seeds})")
+        pair = {row["ranker"], row["method"], row["against"]}
+        if pair not in shown:  # two baselines are each other's opponents
+            shown.append(pair)
+            seeds = f"{row['seeds']} seeds" + ("" if row["more"] is None else f", {more}")
+            words = f"differ by less than {rule.equal_within:g}" if row["verdict"] == "equal" else f"is {verdict} than"
+            names = f"{row['method']} {words} {row['against']}"
+            if row["verdict"] in ("equal", "open"):
+                is_open = "can't be told apart" if row["verdict"] == "open" else words
+                names = f"{row['method']} and {row['against']} {is_open}"
+            lines.append(f"{row['ranker']}: {names} ({signed(row['difference'])}, {seeds})")
     bounds = " or ".join(f"{bound:.3g}" for bound in frame["bound"].unique().sort().to_list())
     head = ["ranker", "method", "against", "is", "difference", "interval at the end", "p", "seeds", "seeds to come"]
     text = (
@@ -95,12 +109,13 @@ def _decisions(trials: pl.DataFrame, rule: StoppingRule, baseline: str | None) -
         f"by less than {rule.equal_within:g}. One could look after every seed and stop at any time, so a decision "
         "holds. Over all pairs of methods at once, the chance that any pair without a difference is declared "
         "different is below .05, and so is the chance that any pair declared equal is not.",
-        f"The interval and the decision are about the mean difference with each seed's cut off at {bounds}: the mean "
-        "of differences without bounds could not be decided with tens of seeds. If clip= does not set the bound, the "
-        f"first {rule.first} seeds did, by how far runs spread, and are no evidence. A comparison that after half of "
-        "the seeds would take far more than there are stays open without them. “Seeds to come” is a guess from the "
-        "seeds so far. Methods that are decided get no more seeds, so the other tables of this page compare unequal "
-        "numbers of runs, and their tests, which ask for a number fixed beforehand, do not apply.",
+        "The interval and the decision have the same level, and are about the mean difference with each seed's cut "
+        f"off at {bounds}: the mean of differences without bounds could not be decided with tens of seeds. If clip= "
+        f"does not set the bound, the first {rule.first} seeds did, by how far runs spread, and are no evidence. A "
+        "comparison that after half of the seeds would take far more than there are stays open without them. “Seeds "
+        "to come” is a guess from the seeds so far. Methods that are decided get no more seeds, so the other tables "
+        "of this page compare unequal numbers of runs, and their tests, which ask for a number fixed beforehand, do "
+        "not apply.",
     )
     frames = {"decisions.parquet": frame}
     return [Section("What is decided", [Table(head, rows, words=4), *text], lines, frames)]
@@ -116,6 +131,8 @@ def outlook(row: Mapping[str, Any], rule: StoppingRule) -> str:
     more = row["more"]
     if more is None:
         return "decided"
+    if row["seeds"] < rule.most and hopeless(row["seeds"], more, rule):
+        return f"ended after {row['seeds']} of {rule.most}, more would not decide it"
     if math.isinf(more) or more > 50 * rule.most:
         return "can't be estimated"
     return f"about {more:.0f} more for {rule.equal_within:g}"
@@ -129,7 +146,10 @@ def _variation(frame: pl.DataFrame) -> list[Section]:
     def interval(row: dict[str, Any], name: str, form: str) -> str | None:
         if row[name] is None:
             return None
-        return f"{row[name]:{form}} ({row[f'{name}_low']:{form}}–{row[f'{name}_high']:{form}})"
+        low, high = (row[f"{name}_{side}"] for side in ("low", "high"))
+        if low is None:
+            return f"{row[name]:{form}}"
+        return f"{row[name]:{form}} ({low:{form}}" + ("–∞)" if high is None else f"–{high:{form}})")
 
     rows = [
         [
@@ -190,16 +210,18 @@ def power_section(frame: pl.DataFrame) -> list[Section]:
     if figure is None:
         return []
     tried = {"seeds": MOST, "seeds_of_many": MOST, "seeds_sequential": LONGEST}
-    rows = []
+    rows: Rows = []
+    names = distinct_names([*frame["method"], *frame["against"]])
     for part in frame.partition_by("ranker", "method", maintain_order=True):
         at = {row["difference"]: row for row in part.iter_rows(named=True)}
         counts = [
             " / ".join(f"> {most:,}" if at[size][name] is None else str(at[size][name]) for name, most in tried.items())
             for size in DIFFERENCES
         ]
-        names = part[0, "ranker"], part[0, "method"], part[0, "against"]
-        rows.append([*names, part[0, "pairs"], f"{part[0, 'spread']:.4f}", *counts])
-    head = ["ranker", "method", "against", "pairs", "spread", *(f"for {size:g}" for size in DIFFERENCES)]
+        pair = names[part[0, "method"]], names[part[0, "against"]]
+        rows += [part[0, "ranker"]] if part[0, "ranker"] not in rows else []
+        rows.append([*pair, part[0, "pairs"], f"{part[0, 'spread']:.4f}", *counts])
+    head = ["method", "against", "pairs", "spread", *(f"for {size:g}" for size in DIFFERENCES)]
     note = "Seeds that a difference takes at 80% power: one t-test / all methods compared / sequential (stop=decided)."
     text = (
         "Estimated from the spread of these runs: the seeds with which a difference of this size is found in four "
@@ -207,7 +229,7 @@ def power_section(frame: pl.DataFrame) -> list[Section]:
         "(the first of Holm's steps); and of a sequential comparison over all pairs (stop=decided), which needs no "
         "number beforehand. With five seeds this estimate may be off by a factor of two."
     )
-    table = Table(head, rows, words=3, note=note)
+    table = Table(head, rows, words=2, note=note)
     caption = "Seeds of a paired t-test with a power of 80%, by the size of the difference."
     return [Section(
         "How many seeds it takes", [table, text, Drawing("power", figure, caption)], (), {"power.parquet": frame},

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import polars as pl
 
 from cluster.output.methods import first_stage_of
 from cluster.reports.analysis_figures import query_histogram
-from cluster.reports.labels import p_value, title_of, value
+from cluster.reports.labels import p_value, signed, title_of, value
 from cluster.reports.report import Cell, Drawing, Fold, Part, Section, Table
 from cluster.reports.run_figures import curves, density, runs
 from cluster.reports.settings_figures import hyperparameters
 from cluster.statistics.by_query import best_two
 from cluster.statistics.comparison import TESTS
 from cluster.statistics.oscillation import dev_losses
-from cluster.statistics.summary import INTERPOLATED
 
 Row = dict[str, Any]
-READING = "* differs from the best baseline, p < .05 (t-test paired by seed, Holm); ‡ by Student's t-test; † by KS"
+READING = (
+    "* differs from the best baseline, p < .05 (for other seeds and queries, Holm); ‡ by Student's t-test; † by KS"
+)
 HOW_TO_READ = (
     "Each figure is the mean over a method's runs ± their sample standard deviation. A method is a policy, a "
     "retrieval function and a selector, and any other setting swept over names or a few numbers; its runs differ by "
@@ -27,10 +28,13 @@ HOW_TO_READ = (
     "*, ‡ and † mark methods that differ from the best baseline with p < .05. The best baseline is the highest mean "
     "among the other methods that are not learned, of the same ranker and over the same candidates; the best baseline "
     "itself is compared with the runner-up. A mark means different, not better: the means show which way.",
-    "* is the test that leads: a t-test of the differences between runs of the same seed, because a seed sets the "
-    "first weights and the order of the examples of all methods alike. ‡ is Student's two-tailed t-test and † the "
-    "two-sample Kolmogorov-Smirnov test, which take all runs as independent. If a method has several learned agents, "
-    "the agent is the unit: its runs share its luck, so its mean over seeds counts as one value.",
+    "* is the test that leads. Runs of the same seed are paired, because a seed sets the first weights and the order "
+    "of the examples of all methods alike, and so are the values of the same query. Seeds and queries are both taken "
+    "as a sample (a model of random effects with Satterthwaite's degrees of freedom), so the test is about other "
+    "seeds and other queries. The paired t-test over seeds, in all figures, is about other seeds and these very "
+    "queries: its p is smaller, and says less. ‡ is Student's two-tailed t-test and † the two-sample "
+    "Kolmogorov-Smirnov test, which take all runs as independent. If a method has several learned agents, the agent "
+    "is the unit: its runs share its luck, so its mean over seeds counts as one value. Two seeds carry no mark.",
     "p values are adjusted by Holm's method for all comparisons of one ranker, origin and measure. Three runs per "
     "method cannot reach p < .05 by the Kolmogorov-Smirnov test at all, and four only without any overlap and before "
     "the adjustment; a missing mark is then no evidence that methods are alike. The same holds for the sign test, "
@@ -69,9 +73,9 @@ def results(summary: pl.DataFrame) -> list[Section]:
     """The methods by origins of candidates, for each measure; the first one open."""
     first, *others = measures_of(summary)
     table = side_by_side(summary, first)
-    parts: list[Part] = [table, Fold(f"All figures of {first}", [all_figures(summary, first)])]
+    parts: list[Part] = [table, Fold(f"All figures of {first}", all_figures(summary, first))]
     for measure in others:
-        figures = Fold(f"All figures of {measure}", [all_figures(summary, measure)])
+        figures = Fold(f"All figures of {measure}", all_figures(summary, measure))
         parts.append(Fold(measure, [side_by_side(summary, measure), figures]))
     parts.append(Fold("How to read this", HOW_TO_READ))
     return [Section("Results", parts, (), {"summary.csv": summary})]
@@ -103,26 +107,58 @@ def side_by_side(summary: pl.DataFrame, measure: str) -> Table:
     return Table([*head, "runs"], lines, caption=caption, note=READING if tested else "")
 
 
-def all_figures(summary: pl.DataFrame, measure: str) -> Table:
-    """All columns of the summary for one measure."""
-    tests = [("", "against")] + ([("baseline_", "baseline")] if "baseline" in summary.columns else [])
-    counts, numbers = ("runs", "failed", "diverged"), ("mean", "std", "min", "max")
-    robust = ("trained_mean", "trained_std", "all_mean", "all_std", *INTERPOLATED)
-    head = ["method", "candidates", *counts, *numbers, "95% interval"]
-    head += ["mean without diverged", "std", "mean with failed as 0", "std", "with the first stage", "std"]
-    for _, name in tests:
-        head += [name, *(f"{test.replace('_holm', ' (Holm)').replace('_p', ' p')}" for test in TESTS)]
+def all_figures(summary: pl.DataFrame, measure: str) -> list[Table]:
+    """All columns of the summary for one measure, in tables of about ten columns."""
+    tables = [_figures_of(summary, measure, "Means over runs", {
+        "runs": "runs", "mean": "mean", "std": "deviation", "min": "least", "max": "greatest", "ci_low": "95% from",
+        "ci_high": "to",
+    }), _figures_of(summary, measure, "Cost per run, and runs that went wrong", {
+        "seconds": "seconds", "documents_read": "documents read", "memory": "memory (MiB)", "failed": "failed",
+        "diverged": "diverged", "trained_mean": "mean without diverged", "trained_std": "deviation",
+        "all_mean": "mean with failed as 0", "all_std": "deviation", "interpolated_mean": "with the first stage",
+        "interpolated_std": "deviation",
+    })]  # fmt: skip
+    sides = [("", "against", "the best baseline")]
+    sides += [("baseline_", "baseline", "the baseline")] if "baseline" in summary.columns else []
+    for prefix, name, opponent in sides:
+        for title, tests in TESTS_SHOWN.items():
+            columns = {name: "against"} | {prefix + test: shown for test, shown in tests.items()}
+            tables.append(_figures_of(summary, measure, f"Against {opponent}: {title}", columns))
+    return tables
+
+
+TESTS_SHOWN: dict[str, dict[str, str]] = {
+    "over seeds and queries": {
+        "difference": "difference", "pairs": "pairs", "low_both": "95% from", "high_both": "to", "p_both": "p",
+        "p_both_holm": "p (Holm)", "equal_p": "p equal",
+    },
+    "over seeds alone": {
+        "effect": "effect", "paired_p": "paired p", "paired_p_holm": "(Holm)", "sign_p": "sign p",
+        "sign_p_holm": "(Holm)", "t_p": "t p", "t_p_holm": "(Holm)", "ks_p": "KS p", "ks_p_holm": "(Holm)",
+    },
+}  # fmt: skip
+
+
+def _figures_of(summary: pl.DataFrame, measure: str, caption: str, columns: Mapping[str, str]) -> Table:
+    """Some columns of the summary, by title; those of words come first."""
+    words = 2 + sum(summary.schema[name] == pl.String for name in columns)
     rows: list[list[object] | str] = []
     for title, family in families(summary, measure):
         rows.append(title)
         for row in family.iter_rows(named=True):
-            interval = f"{value(row['ci_low'])} to {value(row['ci_high'])}" if row["ci_low"] is not None else None
-            cells: list[object] = [row["method"], row["candidates"], *(row[name] for name in counts)]
-            cells += [value(row[name]) for name in numbers] + [interval] + [value(row[name]) for name in robust]
-            for prefix, name in tests:
-                cells += [row[name], *(tested(test, row[prefix + test]) for test in TESTS)]
-            rows.append(cells)
-    return Table(head, rows, words=2)
+            rows.append([row["method"], row["candidates"], *(_figure(name, row[name]) for name in columns)])
+    return Table(["method", "candidates", *columns.values()], rows, words=words, caption=caption)
+
+
+def _figure(name: str, number: float | str | None) -> str | None:
+    test = name.removeprefix("baseline_")
+    if number is None or isinstance(number, str):
+        return number
+    if test in TESTS or test in ("low_both", "high_both"):
+        return tested(test, number)
+    if test in ("runs", "failed", "diverged", "documents_read", "memory"):
+        return f"{number:,.0f}"
+    return f"{number:,.1f}" if test == "seconds" else value(number)
 
 
 def families(summary: pl.DataFrame, measure: str) -> Iterator[tuple[str, pl.DataFrame]]:
@@ -144,11 +180,11 @@ def cell(row: Row | None, best: float | None) -> Cell:
 
 def tested(test: str, number: float | None) -> str | None:
     """A cell of one of the columns of TESTS."""
-    if number is None or "_p" in test:
+    if number is None or "_p" in test or test == "p_both":
         return p_value(number)
     if test == "pairs":
         return str(number)
-    return f"{number:+.2f}" if test == "effect" else f"{number:+.4f}"
+    return f"{number:+.2f}" if test == "effect" else signed(number)
 
 
 def _runs(rows: Iterable[Row]) -> str:
@@ -175,7 +211,9 @@ def figures(trials: pl.DataFrame, summary: pl.DataFrame, measure: str) -> list[S
     if dev_losses(trials).is_empty():
         parts.append(Drawing("curves", curves(trials), CURVES))
     if (drawn := hyperparameters(trials, measure)) is not None:
-        caption = f"{measure} against what was swept. Lines join the means of a method; boxes span all methods."
+        caption = (
+            f"{measure} against what was swept. Lines join the means of a method; boxes, for names, span all methods."
+        )
         parts.append(Drawing("hyperparameters", drawn, caption))
     return [Section("Figures", parts)]
 

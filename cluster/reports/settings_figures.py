@@ -21,7 +21,8 @@ def hyperparameters(trials: pl.DataFrame, measure: str) -> Figure | None:
     """Draw the measure against each swept hyperparameter, a row of panels each; None if none was swept.
 
     Numbers have a logarithmic scale if they span more than a factor of 20; names are side by side with a box over all
-    methods, in which methods are ordered from left to right.
+    methods, in which methods are ordered from left to right. A method without the setting is left out, unless the
+    setting is a number of negatives, of which it has none.
     """
     numbers = set(swept(trials).drop_nulls("number")["key"])
     # A line joins the values of a number: runs that differ by it alone are of one method here.
@@ -35,15 +36,20 @@ def hyperparameters(trials: pl.DataFrame, measure: str) -> Figure | None:
         return None
     rows = section_titles(panels.sections) * len(keys)
     figure, axes = grid(rows, [f"{origin} candidates" for origin in panels.origins], height=2.5)
+    drawn: set[str] = set()
     places = [(k, *section, o) for k in keys for section in panels.sections for o in panels.origins]
     for (key, collection, ranker, origin), ax in zip(places, axes, strict=True):
         setting = pairs.filter(key=key).select("run", "number", setting="value")
         here = panels.runs.filter(collection=collection, ranker=ranker, candidates=origin)
         here = here.join(setting, on="run", maintain_order="left")
-        draw = _numbers if here["number"].null_count() == 0 else _names
-        draw(ax, here, panels.looks)
+        if key.startswith("negatives.") and here["number"].count():  # a method without the function shows none of it
+            here = here.with_columns(pl.col("number").fill_null(0.0))
+        known = here.drop_nulls("setting") if here["number"].null_count() else here
+        draw = _numbers if known["number"].null_count() == 0 else _names
+        draw(ax, known, panels.looks)
+        drawn |= set(known["method"])
         name_axes(ax, key, measure)
-    legend(figure, panels.looks, panels.runs["method"], lines=False)
+    legend(figure, panels.looks, drawn, lines=False)
     return figure
 
 

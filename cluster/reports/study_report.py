@@ -180,7 +180,7 @@ def study_report(
         rule = StoppingRule.of_options(options) if "equal_within" in options else None
         sections.insert(0, verdict_section(conclude(trials, summary, queries, within), summary))
         sections += result_sections.results(summary)
-        sections += _contrasts(results, trials, contrasts)
+        sections += _contrasts(results, trials, contrasts, within)
         sections += analysis_sections.analyses(trials, options, baseline, rule)
         sections += analysis_sections.zero_shot(trials, results.zero_shot)
         sections += paper_section(read_published(results.design), trials, summary, results.config.get("overrides", ()))
@@ -210,7 +210,9 @@ def _text_of(storage: Storage) -> str:
     return (storage.read(CONFIG) or b"").decode()
 
 
-def _contrasts(results: StudyResults, trials: pl.DataFrame, requested: Sequence[str] | None) -> list[Section]:
+def _contrasts(
+    results: StudyResults, trials: pl.DataFrame, requested: Sequence[str] | None, within: float | None
+) -> list[Section]:
     """The contrasts that are requested, or else the study's, or else its experiment's.
 
     The experiment's name its methods, of which the user may have left some out.
@@ -219,7 +221,7 @@ def _contrasts(results: StudyResults, trials: pl.DataFrame, requested: Sequence[
     chosen = named or results.design.get("contrasts")
     try:
         if chosen:
-            return [analysis_sections.contrasts(planned_contrasts(trials, results.queries, chosen))]
+            return [analysis_sections.contrasts(planned_contrasts(trials, results.queries, chosen, within))]
     except BadInput:
         if named:
             raise

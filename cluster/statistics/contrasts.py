@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,8 +12,9 @@ from numpy.typing import NDArray
 
 from cluster.output.methods import evaluations, with_methods
 from cluster.statistics.by_query import QueryNumbers, values_of
+from cluster.statistics.paired import crossed_difference
 from ranking.errors import BadInput
-from ranking.evaluation.significance import bootstrap_over_both, holm, paired_t_test
+from ranking.evaluation.significance import holm, paired_t_test
 
 OR = " | "
 _number, _text = pl.Float64, pl.String
@@ -20,7 +22,9 @@ SCHEMA: dict[str, Any] = {
     **dict.fromkeys(("candidates", "measure", "method", "against"), _text),
     "seeds": pl.Int64,
     **dict.fromkeys(("mean", "against_mean", "std", "against_std"), _number),
-    **dict.fromkeys(("difference", "low", "high", "p", "p_holm"), _number),
+    **dict.fromkeys(
+        ("difference", "low_both", "high_both", "p_both", "p_both_holm", "equal_p", "p", "p_holm"), _number
+    ),
 }
 """Columns of contrasts.parquet."""
 
@@ -28,7 +32,10 @@ BySeed = dict[int, NDArray[np.float64]]
 
 
 def planned_contrasts(
-    trials: pl.DataFrame, queries: pl.DataFrame | pl.LazyFrame, requested: Sequence[str], seed: int = 0
+    trials: pl.DataFrame,
+    queries: pl.DataFrame | pl.LazyFrame,
+    requested: Sequence[str],
+    equal_within: float | None = None,
 ) -> pl.DataFrame:
     """Test one method against each of some others, by the leading measure.
 
@@ -37,12 +44,13 @@ def planned_contrasts(
         queries: the frame of `queries.parquet`.
         requested: words of the overrides of one method each, the first being compared with the others. Of several, with
             ` | ` between them, the one whose runs validated best represents all: the best of a kind by dev queries.
-        seed: the seed of the bootstrap.
+        equal_within: the margin of the tests of equivalence; None makes none.
 
     Returns:
-        One row per origin and opponent: means and deviations over the seeds that both have, the mean `difference` with
-        an interval of 95% by a bootstrap over seeds and queries, p of a t-test paired by seed, and the same by Holm
-        over the opponents (over one origin: the first origin's family is the primary one).
+        One row per origin and opponent: means and deviations over the seeds that both have, the mean `difference`, its
+        95% interval and p for other seeds and queries (`crossed_difference`), the same p by Holm over the opponents
+        (over one origin: the first origin's family is the primary one), p of equivalence, and p of a t-test paired by
+        seed, which is about other seeds and the same queries, with that by Holm.
 
     Raises:
         BadInput: if words name no method.
@@ -58,12 +66,15 @@ def planned_contrasts(
         if measure != leading:
             continue
         first, *others = _by_seed(chosen, queries, origin, measure)
-        family = [_contrast(first, other, np.random.default_rng([seed, turn])) for turn, other in enumerate(others)]
-        adjusted = holm([row["p"] for row in family])
-        for row, other, p in zip(family, chosen[1:], adjusted, strict=True):
+        family = [_contrast(first, other, equal_within) for other in others]
+        for name in ("p_both", "p"):
+            adjusted = holm([math.nan if row[name] is None else row[name] for row in family])
+            for row, p in zip(family, adjusted, strict=True):
+                row[f"{name}_holm"] = float(p)
+        for row, other in zip(family, chosen[1:], strict=True):
             pair = {"method": chosen[0][0, "method"], "against": other[0, "method"]}
-            rows.append({"candidates": origin, "measure": measure, **pair, **row, "p_holm": float(p)})
-    return pl.DataFrame(rows, schema=SCHEMA)
+            rows.append({"candidates": origin, "measure": measure, **pair, **row})
+    return pl.DataFrame(rows, schema=SCHEMA).fill_nan(None)
 
 
 def _named(done: pl.DataFrame, requested: str) -> pl.DataFrame:
@@ -102,11 +113,11 @@ def _by_seed(
     return ordered
 
 
-def _contrast(one: BySeed, other: BySeed, rng: np.random.Generator) -> dict[str, Any]:
+def _contrast(one: BySeed, other: BySeed, equal_within: float | None) -> dict[str, Any]:
     seeds = [seed for seed in one if seed in other]
     first, second = (np.array([values[seed] for seed in seeds]) for values in (one, other))
     means = first.mean(axis=1), second.mean(axis=1)
-    low, high = bootstrap_over_both(first - second, rng)
+    test = crossed_difference(first - second)
     return {
         "seeds": len(seeds),
         "mean": float(means[0].mean()),
@@ -114,7 +125,9 @@ def _contrast(one: BySeed, other: BySeed, rng: np.random.Generator) -> dict[str,
         "std": float(means[0].std(ddof=1)) if len(seeds) > 1 else None,
         "against_std": float(means[1].std(ddof=1)) if len(seeds) > 1 else None,
         "difference": float((first - second).mean()),
-        "low": low,
-        "high": high,
+        "low_both": test and test.low,
+        "high_both": test and test.high,
+        "p_both": test and test.p,
+        "equal_p": None if test is None or equal_within is None else test.p_equal(equal_within),
         "p": paired_t_test(*means),
     }

@@ -44,7 +44,8 @@ def seed_variation(trials: pl.DataFrame, line: float | None = None, seed: int = 
         Brown and Forsythe 1974 (Levene's with medians); `beats`, the probability that a run of the method is better
         than one of `against`, ties counting half, with a bootstrap interval; `best_of_k`, the best of k runs
         on average (Dodge et al. 2019, "Show your work", equation 3); `below`, the share of runs below the line,
-        failed ones among them, with Wilson's interval. What can't be computed is null.
+        failed ones among them, with Wilson's interval. What can't be computed is null, as is an upper bound that few
+        runs don't give.
     """
     rows: list[dict[str, Any]] = []
     for candidates, measure in evaluations(trials):
@@ -54,8 +55,9 @@ def seed_variation(trials: pl.DataFrame, line: float | None = None, seed: int = 
         for (collection, ranker), family in every.partition_by("collection", "ranker", as_dict=True).items():
             place = {"collection": collection, "ranker": ranker, "candidates": candidates, "measure": measure}
             rows += [place | row for row in _family(family, line, [seed, crc32(f"{place}".encode())])]
-    order = ["collection", "ranker", "candidates", "method"]
-    return pl.DataFrame(rows, schema=SCHEMA).sort(order)
+    origins = {origin: rank for rank, (origin, _) in reversed(list(enumerate(evaluations(trials))))}
+    rows.sort(key=lambda row: (row["collection"], row["ranker"], origins[row["candidates"]], row["method"]))
+    return pl.DataFrame(rows, schema=SCHEMA)
 
 
 def _family(family: pl.DataFrame, line: float | None, seed: list[int]) -> list[dict[str, Any]]:
@@ -120,7 +122,9 @@ def _spreads(a: Floats, b: Floats, rng: np.random.Generator) -> dict[str, float 
         return {}
     drawn = [rng.choice(len(values), (RESAMPLES, len(values))) for values in (a, b)]
     stds = a[drawn[0]].std(1, ddof=1), b[drawn[1]].std(1, ddof=1)
-    able = (stds[0] > 0) & (stds[1] > 0)
+    # A sample that draws one run alone has no spread but rounding errors: its ratio has no bound.
+    flat = 1e-9 * max(np.abs(a).max(), np.abs(b).max())
+    able = (stds[0] > flat) | (stds[1] > flat)
     counts = [_counts(part) for part in drawn]
     won = ((counts[0] @ np.heaviside(a[:, None] - b, 0.5)) * counts[1]).sum(1) / (len(a) * len(b))
     std, other = float(a.std(ddof=1)), float(b.std(ddof=1))
@@ -128,8 +132,10 @@ def _spreads(a: Floats, b: Floats, rng: np.random.Generator) -> dict[str, float 
     row |= dict(zip(("beats_low", "beats_high"), map(float, np.quantile(won, [0.025, 0.975])), strict=True))
     if std > 0 and other > 0:
         row["ratio"] = std / other
-        interval = np.quantile(stds[0][able] / stds[1][able], [0.025, 0.975])
-        row |= dict(zip(("ratio_low", "ratio_high"), map(float, interval), strict=True))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratios = np.where(stds[1] > flat, stds[0] / stds[1], np.inf)
+        low, high = np.quantile(ratios[able], [0.025, 0.975], method="higher")
+        row |= {"ratio_low": float(low) if low < np.inf else None, "ratio_high": float(high) if high < np.inf else None}
         if min(len(a), len(b)) > 2:
             p = float(stats.levene(a, b, center="median").pvalue)
             row["brown_forsythe_p"] = None if np.isnan(p) else p

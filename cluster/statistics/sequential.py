@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Set
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -85,7 +85,8 @@ class Comparison:
     Args:
         verdict: the decision on the first method against the second.
         difference: the mean over the common seeds, without the bound.
-        low, high: bounds of the mean difference, cut off at `bound`; of all pairs at once, whenever one stops.
+        low, high: bounds of the mean difference, cut off at `bound`, whenever one stops. Their level is that of the
+            decision: for a pair that is equal they lie within the margin, for one that differs on one side of 0.
         bound: the highest absolute difference of a seed.
         seeds: the seeds that both have, with those that set the bound.
         p: the probability if they do not differ, valid whenever one stops, adjusted by Holm's method.
@@ -122,12 +123,13 @@ def compare_all(
     spreads = [part.std(ddof=1) for a, b in pairs if len(part := _of_seeds(values, a, b, pilot)) > 1]
     bound, count = rule.of_spread(float(np.median(spreads or [math.inf]))), max(len(pairs), 1)
     later = [_of_seeds(values, a, b, values[a].keys() - pilot) for a, b in pairs]
-    differ = holm(np.array([_differ(part, bound) for part in later]))
-    equal = holm(np.array([_equal(part, rule.equal_within, bound) for part in later]))
+    differ = np.array([_differ(part, bound) for part in later])
+    equal = np.array([_equal(part, rule.equal_within, bound) for part in later])
+    tests = zip(holm(differ), holm(equal), _steps(differ), _steps(equal), strict=True)
     compared: dict[tuple[str, str], Comparison] = {}
-    for (a, b), part, *p in zip(pairs, later, differ, equal, strict=True):
+    for (a, b), part, test in zip(pairs, later, tests, strict=True):
         every = by_seed(values[a], values[b])
-        one = _decided(every, part, (float(p[0]), float(p[1])), rule, bound, count, intervals)
+        one = _decided(every, part, _PairTest(*map(float, test)), rule, bound, count, intervals)
         if b in baselines:
             compared[a, b] = one
         if a in baselines:
@@ -158,7 +160,7 @@ def contenders(values: Values, baselines: Collection[str], named: Collection[str
         against = {best_baseline(values, baselines, method), *named} - {None, method}
         for other in against:
             pair = compared.get((method, str(other)))
-            if pair is not None and pair.verdict == "open" and not _hopeless(pair, rule):
+            if pair is not None and pair.verdict == "open" and not hopeless(pair.seeds, pair.more, rule):
                 wanted |= {method, str(other)}
     return wanted
 
@@ -223,10 +225,16 @@ def _of_seeds(values: Values, a: str, b: str, seeds: Set[int]) -> NDArray[np.flo
     return by_seed({seed: values[a][seed] for seed in values[a].keys() & seeds}, values[b])
 
 
-def _hopeless(pair: Comparison, rule: StoppingRule) -> bool:
-    left = rule.most - pair.seeds
-    late = pair.seeds >= max(rule.most / 2, 2 * rule.first)
-    return late and pair.more is not None and pair.more > HOPELESS * left
+def hopeless(seeds: int, more: float | None, rule: StoppingRule) -> bool:
+    """Whether an open comparison gets no more seeds, because those that are left would not decide it.
+
+    Args:
+        seeds: the seeds so far.
+        more: the seeds that it is expected to take yet; None if it is decided.
+        rule: the study's rule.
+    """
+    late = seeds >= max(rule.most / 2, 2 * rule.first)
+    return late and more is not None and more > HOPELESS * (rule.most - seeds)
 
 
 def _differ(difference: NDArray[np.float64], bound: float) -> float:
@@ -243,33 +251,50 @@ def _equal(difference: NDArray[np.float64], delta: float, bound: float) -> float
     return float(max(less, more))
 
 
+class _PairTest(NamedTuple):
+    """The tests of a pair: p by Holm's method that it does not differ, and that it is not equal, and by how much Holm's
+    step multiplied each."""
+
+    differ: float
+    equal: float
+    differ_step: float
+    equal_step: float
+
+
+def _steps(p: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Holm's multipliers: the number of tests for the least p, one less for each next."""
+    return len(p) - np.argsort(np.argsort(p, kind="stable"), kind="stable")
+
+
 def _decided(
     every: NDArray[np.float64],
     later: NDArray[np.float64],
-    p: tuple[float, float],
+    test: _PairTest,
     rule: StoppingRule,
     bound: float,
     count: int,
     interval: bool,
 ) -> Comparison:
-    """Decide a pair from all of its differences, those after the pilot, and p of no difference and of one."""
+    """Decide a pair from all of its differences, those after the pilot, and its tests."""
     low, high = -bound, bound
     if not len(later):
         mean = float(every.mean()) if len(every) else math.nan
         more = _forecast(every, rule.equal_within, bound, count) + len(every) if len(every) else math.inf
         return Comparison("open", mean, low, high, bound, len(every), 1.0, more)
-    if interval:
-        sequence = confidence_sequence(later, 1 - ALPHA / count, -bound, bound)
-        low, high = (float(side[-1]) for side in sequence)
-    differ, equal = p
     verdict: Decision = "open"
     if len(every) >= rule.first:
-        if differ <= ALPHA:
+        if test.differ <= ALPHA:
             verdict = "better" if np.clip(later, -bound, bound).mean() > 0 else "worse"
-        elif equal <= ALPHA:
+        elif test.equal <= ALPHA:
             verdict = "equal"
+    if interval:
+        # Two one-sided tests at α have the interval of 1 - 2α, and Holm's step divides α.
+        level = 2 * ALPHA / test.equal_step if verdict == "equal" else ALPHA / test.differ_step
+        low, high = (float(side[-1]) for side in confidence_sequence(later, 1 - level, -bound, bound))
+        if verdict == "equal":  # by a step of the grid of means that the bounds are on
+            low, high = max(low, -rule.equal_within), min(high, rule.equal_within)
     left = None if verdict != "open" else _forecast(later, rule.equal_within, bound, count)
-    return Comparison(verdict, float(every.mean()), low, high, bound, len(every), differ, left)
+    return Comparison(verdict, float(every.mean()), low, high, bound, len(every), test.differ, left)
 
 
 def _turned(one: Comparison) -> Comparison:

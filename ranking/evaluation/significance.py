@@ -10,6 +10,7 @@ never a warning: in a sweep some cell always has one run, or a method that fails
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -67,7 +68,9 @@ def kolmogorov_smirnov(a: Sample, b: Sample) -> float:
     """
     if min(len(a), len(b)) < 2:
         return NAN
-    return float(scipy.stats.ks_2samp(a, b).pvalue)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # that it is not exact for samples that are too large
+        return float(scipy.stats.ks_2samp(a, b).pvalue)
 
 
 def effect_size(a: Sample, b: Sample) -> float:
@@ -122,33 +125,6 @@ def bootstrap_interval(
         rng=generator,
     ).confidence_interval
     return float(interval.low), float(interval.high)
-
-
-def bootstrap_over_both(
-    differences: npt.NDArray[np.float64],
-    generator: np.random.Generator,
-    confidence: float = 0.95,
-    resamples: int = 4999,
-) -> tuple[float, float]:
-    """The percentile interval of a mean over runs and queries, both of which are drawn anew with replacement.
-
-    A difference that is to hold of other seeds and of other queries has the spread of both.
-
-    Args:
-        differences: [runs, queries], paired.
-        generator: of the draws.
-
-    Returns:
-        (low, high); NaN for fewer than two runs or queries.
-    """
-    runs, queries = differences.shape
-    if min(runs, queries) < 2:
-        return NAN, NAN
-    drawn_runs = generator.multinomial(runs, np.full(runs, 1 / runs), resamples) / runs
-    drawn_queries = generator.multinomial(queries, np.full(queries, 1 / queries), resamples) / queries
-    means = np.einsum("br,rq,bq->b", drawn_runs, differences, drawn_queries, optimize=True)
-    low, high = np.quantile(means, [(1 - confidence) / 2, (1 + confidence) / 2])
-    return float(low), float(high)
 
 
 def _constant(sample: Sample, scale: float | None = None) -> bool:

@@ -261,12 +261,15 @@ def test_a_baseline_that_is_not_one_method(made_up_study: Any, baseline: str) ->
     assert type(raised.value).__name__ == "BadInput"
 
 
-def test_a_baseline_of_one_ranker(made_up_study: Any) -> None:
+def test_the_methods_of_all_rankers_are_compared_with_a_baseline_of_one(made_up_study: Any) -> None:
     trials, _ = made_up_study(rankers=("feed_forward", "match_pyramid"))
     summary = summarise(trials, f"{BASE} ranker=feed_forward")
     compared = summary.filter(pl.col("baseline").is_not_null())
-    assert set(compared["ranker"]) == {"feed_forward"}
-    assert "bm25 · uniform" not in set(compared["method"])
+    assert set(compared["ranker"]) == {"feed_forward", "match_pyramid"}
+    assert "bm25 · uniform" not in set(compared.filter(ranker="feed_forward")["method"])
+    other = row(compared.filter(ranker="match_pyramid"), "bm25 · uniform")
+    own = row(summary.filter(ranker="feed_forward"), "bm25 · uniform")
+    assert other["baseline_difference"] == pytest.approx(other["mean"] - own["mean"])
 
 
 def test_summary_survives_csv(made_up_study: Any) -> None:
