@@ -95,6 +95,8 @@ class PoolExperiment(Experiment):
 
     def prepare(self, console: Console) -> Work:
         from cluster.executors.object_store import bytes_of, largest_and_all
+        from cluster.statistics.pool_summary import unjudged_warning
+        from pooling.pool import UNJUDGED_NOTE
 
         plan = self.plan
         with console.status("reading runs and judgements") as status:
@@ -108,6 +110,10 @@ class PoolExperiment(Experiment):
             for note, count in pool.pool.notes.items():
                 if count:
                     console.print(f"[dim]  {count:,} {escape(note)}[/]", soft_wrap=True)
+        judged = {pool.name: pool.pool for pool in pools if UNJUDGED_NOTE in pool.pool.notes}
+        self.warnings = {name: text for name, pool in judged.items() if (text := unjudged_warning(pool))}
+        for text in self.warnings.values():
+            console.print(f"[yellow]warning[/]: {escape(text)}", soft_wrap=True)
         self.trials = trials = [plan_trial(pool, variant, plan.config) for pool in pools for variant in plan.variants]
         done, outdated = trial_store(plan.storage, trials).finished(trial.name for trial in trials)
         for line in outdated_lines(outdated):
@@ -143,6 +149,7 @@ class PoolExperiment(Experiment):
             "files": {pool.name: file_digests(pool.files) for pool in pools if pool.files},
             "facts": {pool.name: described(pool) for pool in pools},
             "notes": {pool.name: {note: count for note, count in pool.pool.notes.items() if count} for pool in pools},
+            "warnings": self.warnings,
             "methods": {
                 variant.label: {"overrides": list(variant.overrides), **variant.node} for variant in plan.variants
             },

@@ -88,7 +88,7 @@ def _decisions(trials: pl.DataFrame, rule: StoppingRule, baseline: str | None) -
     for row in frame.iter_rows(named=True):
         verdict, more = decision_words(row, rule), outlook(row, rule)
         rows.append([
-            row["ranker"], row["method"], row["against"], verdict, f"{row['difference']:+.4f}",
+            row["method"], row["ranker"], row["against"], verdict, signed(row["difference"]),
             signed_interval(row["low"], row["high"]), p_value(row["p"]), row["seeds"], more,
         ])  # fmt: skip
         pair = {row["ranker"], row["method"], row["against"]}
@@ -102,7 +102,7 @@ def _decisions(trials: pl.DataFrame, rule: StoppingRule, baseline: str | None) -
                 names = f"{row['method']} and {row['against']} {is_open}"
             lines.append(f"{row['ranker']}: {names} ({signed(row['difference'])}, {seeds})")
     bounds = " or ".join(f"{bound:.3g}" for bound in frame["bound"].unique().sort().to_list())
-    head = ["ranker", "method", "against", "is", "difference", "interval at the end", "p", "seeds", "seeds to come"]
+    head = ["method", "ranker", "against", "is", "difference", "interval", "p", "seeds", "seeds to come"]
     text = (
         f"{frame[0, 'measure']} over {origin_name(frame[0, 'candidates'])}, each method against the best baseline, by "
         "differences paired by seed. “Better” and “worse” are methods that differ, “equal” are methods that differ "
@@ -153,14 +153,14 @@ def _variation(frame: pl.DataFrame) -> list[Section]:
 
     rows = [
         [
-            *(row["ranker"], row["method"], row["candidates"], row["against"]),
+            *(row["method"], row["ranker"], row["candidates"], row["against"]),
             *(value(row["std"]), interval(row, "ratio", ".2f"), p_value(row["brown_forsythe_p_holm"])),
             *(interval(row, "beats", ".0%"), *(value(row[f"best_of_{k}"]) for k in (1, 5))),
             interval(row, "below", ".0%"),
         ]
         for row in frame.iter_rows(named=True)
     ]
-    head = ["ranker", "method", "candidates", "against", "deviation", "ratio", "p (Holm)", "beats it"]
+    head = ["method", "ranker", "candidates", "against", "deviation", "ratio", "p (Holm)", "beats it"]
     text = (
         "A method whose runs spread less is the safer one to train once, whatever its mean. “Ratio” is its deviation "
         "divided by the other's, below 1 if it is steadier; p is Brown and Forsythe's test that they spread alike. "
@@ -183,7 +183,7 @@ def _across(frame: pl.DataFrame) -> list[Section]:
         return [Section("", [], frames=frames)] if frames else []
     rows = [
         [
-            *(row["method"], row["places"], row["pairs"], f"{row['difference']:+.4f}"),
+            *(row["method"], row["places"], row["pairs"], signed(row["difference"])),
             signed_interval(row["low"], row["high"]),
             *(f"{row['heterogeneity']:.4f}", signed_interval(row["next_low"], row["next_high"])),
         ]
@@ -299,7 +299,7 @@ def _few_judgements(trials: pl.DataFrame) -> list[Section]:
         rows = [
             [
                 row["collection"], row["policy"], row["feeders"].strip("[]"), row["order"], row["budget"],
-                f"{row['value']:.4f}", f"{row['unfed']:.4f}", f"{row['gain']:+.4f}",
+                f"{row['value']:.4f}", f"{row['unfed']:.4f}", signed(row["gain"]),
                 signed_interval(row["low"], row["high"]),
             ]
             for row in gained.iter_rows(named=True)

@@ -17,6 +17,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.transforms import Bbox
 
 from cluster.output.methods import evaluations, measurements
 
@@ -169,4 +170,33 @@ def svg(figure: Figure, name: str) -> str:
     drawn = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->\s*", "", drawn, flags=re.DOTALL)
     # A hundredth of a point is enough, and half the bytes. Only within tags: labels are numbers too.
     drawn = re.sub(r"<[^>]+>", lambda tag: re.sub(r"(\d\.\d\d)\d+", r"\1", tag[0]), drawn)
+    drawn = drawn.replace('id="figure_1"', f'id="{escape(name)}-figure"')
     return f'<svg{opening} role="img" aria-label="{escape(name)}">{drawn}'.replace(INK, "currentColor")
+
+
+def panels(figure: Figure) -> list[tuple[float, float, float, float]]:
+    """The parts of a figure that a narrow page shows one below the other: its panels, and its legends last.
+
+    Args:
+        figure: a figure that has been laid out (`png`).
+
+    Returns:
+        x, y, width and height of each in the coordinates of `svg`; empty if there is one panel.
+    """
+    renderer = FigureCanvasAgg(figure).get_renderer()
+    mains = [ax for ax in figure.axes if ax.get_subplotspec() is not None and not hasattr(ax, "_colorbar")]
+    if len(mains) < 2:
+        return []
+    boxes = [ax.get_tightbbox(renderer) for ax in mains]
+    for ax in figure.axes:
+        if ax not in mains:  # a colour bar belongs to the panel on its left
+            box = ax.get_tightbbox(renderer)
+            near = min(range(len(boxes)), key=lambda i: abs(boxes[i].x1 - box.x0) + abs(boxes[i].y0 - box.y0))
+            boxes[near] = Bbox.union([boxes[near], box])
+    boxes += [part.get_window_extent(renderer) for part in figure.legends]
+    scale, height = 72 / figure.dpi, figure.bbox.height
+    return [
+        (round(box.x0 * scale - 2, 1), round((height - box.y1) * scale - 2, 1),
+         round(box.width * scale + 4, 1), round(box.height * scale + 4, 1))
+        for box in boxes if box is not None
+    ]  # fmt: skip

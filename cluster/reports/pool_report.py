@@ -18,7 +18,15 @@ from cluster.output.tables import read_table, required_table
 from cluster.pools.trial import TABLES
 from cluster.reports import pool_figures as draw
 from cluster.reports.report import Cell, Drawing, Fold, Items, Report, Section, Table, TerminalLine, Verbatim
-from cluster.statistics.pool_summary import ALPHA, efforts, estimate_errors, over_seeds, pool_contrasts, summarise_pools
+from cluster.statistics.pool_summary import (
+    ALPHA,
+    efforts,
+    estimate_errors,
+    over_seeds,
+    pool_contrasts,
+    pool_sentence,
+    summarise_pools,
+)
 from pooling.effort import SHARES
 from ranking.errors import BadInput
 
@@ -69,7 +77,13 @@ def pool_report(storage: Storage, tables: Tables, baseline: str | None = None, w
     baseline = baseline or config["options"]["baseline"]
     summary = summarise_pools(budgets, methods, baseline)
     pools = summary["pool"].unique(maintain_order=True).to_list()
-    sections = [Section("", _facts(config, trials, pools, waiting)), _found(summary, tables["totals"], baseline)]
+    of_effort = efforts(tables["effort"])
+    sentences = [pool_sentence(pool, summary, of_effort, baseline) for pool in pools]
+    warnings = list(config.get("warnings", {}).values())
+    verdict = [*(Cell(text, best=True) for text in sentences), *(f"Warning: {text}." for text in warnings)]
+    lines = [*sentences, *(TerminalLine(f"[yellow]warning[/]: {escape(text)}") for text in warnings)]
+    sections = [Section("", verdict, lines, last=True), Section("", _facts(config, trials, pools, waiting))]
+    sections.append(_found(summary, tables["totals"], baseline))
     sections += _contrasts(pool_contrasts(budgets, config["options"].get("contrasts") or []))
     sections.append(_effort(tables["effort"], pools))
     parts = {

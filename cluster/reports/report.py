@@ -23,9 +23,12 @@ from rich.text import Text
 
 from cluster.output.storage import Storage
 from cluster.output.tables import as_parquet
-from cluster.reports.canvas import png, svg
+from cluster.reports.canvas import panels, png, svg
 
-STYLE = files("cluster.reports").joinpath("page/page.css").read_text("utf-8")
+STYLE, SCRIPT = (files("cluster.reports").joinpath(f"page/page.{kind}").read_text("utf-8") for kind in ("css", "js"))
+
+
+VIEW = '<svg viewBox="{} {} {} {}" aria-hidden="true"><use href="#{}-figure"/></svg>'
 
 
 @dataclass(frozen=True)
@@ -137,7 +140,16 @@ class Drawing:
 
     def to_html(self) -> Markup:
         assert self.png
-        return _tag("figure", Markup(svg(self.figure, self.name)), _tag("figcaption", self.caption))
+        views = panels(self.figure)
+        narrow = Markup().join(
+            Markup('<svg viewBox="{} {} {} {}" aria-hidden="true"><use href="#{}-figure"/></svg>').format(
+                *box, self.name
+            )
+            for box in views
+        )
+        whole = _tag("div", Markup(svg(self.figure, self.name)), class_="whole" if views else "")
+        stacked = _tag("div", narrow, class_="panels") if views else ""
+        return _tag("figure", whole, stacked, _tag("figcaption", self.caption))
 
 
 @dataclass(frozen=True)
@@ -236,7 +248,7 @@ class Report:
             + _tag("style", Markup(STYLE))
         )
         body = _tag("h1", self.title), *(section.to_html() for section in self.sections)
-        page = _tag("html", _tag("head", head), "\n", _tag("body", *body), lang="en")
+        page = _tag("html", _tag("head", head), "\n", _tag("body", *body, _tag("script", Markup(SCRIPT))), lang="en")
         return f"<!doctype html>\n{page}\n"
 
     def to_terminal(self, console: Console) -> None:

@@ -11,10 +11,13 @@ from numpy.typing import NDArray
 
 from cluster.pools.trial import WHOLE
 from cluster.statistics.paired import mean_difference
+from pooling.pool import Pool
 from ranking.evaluation.significance import holm, paired_t_test
 
 RESAMPLES = 1000
 ALPHA = 0.05
+UNJUDGED = 0.1
+"""The share of documents without a judgement above which there is a warning."""
 
 
 def summarise_pools(budgets: pl.DataFrame, methods: Sequence[str], baseline: str | None) -> pl.DataFrame:
@@ -66,6 +69,40 @@ def summarise_pools(budgets: pl.DataFrame, methods: Sequence[str], baseline: str
     pools = budgets["pool"].unique(maintain_order=True).to_list()
     rows.sort(key=lambda row: (pools.index(row["pool"]), methods.index(row["method"]), row["budget"] == WHOLE))
     return pl.DataFrame(rows, schema_overrides={"found_std": pl.Float64, "difference": pl.Float64, "p": pl.Float64})
+
+
+def judged_depth(pool: Pool, enough: float = 0.95) -> tuple[float, int | None]:
+    """The share of a pool's documents without a judgement, and the depth that the judgements fit.
+
+    Args:
+        pool: the pool, with its judgements.
+        enough: the share of judged documents at that depth.
+
+    Returns:
+        The share, and the greatest depth at which enough documents are judged; None if there is none.
+    """
+    best = [np.minimum.reduceat(topic.pool.ranks, topic.pool.offsets[:-1]) for topic in pool.topics if topic.pool.size]
+    ranks = np.concatenate(best)
+    judged = np.concatenate([topic.judged for topic in pool.topics if topic.pool.size])
+    counts = np.bincount(ranks, minlength=pool.depth).cumsum()
+    known = np.bincount(ranks, judged, minlength=pool.depth).cumsum()
+    fitting = np.flatnonzero(known >= enough * counts)
+    return 1 - float(judged.mean()), int(fitting[-1]) + 1 if len(fitting) else None
+
+
+def unjudged_warning(pool: Pool) -> str | None:
+    """A warning if more than a tenth of a pool's documents have no judgement, with its remedy."""
+    share, depth = judged_depth(pool)
+    if share <= UNJUDGED:
+        return None
+    remedy = (
+        "none of its depths is judged throughout: use other judgements"
+        if depth is None
+        else f"the judgements fit depth={depth}"
+    )
+    count = round(share * pool.size)
+    unjudged = f"{count:,} of {pool.size:,} pooled documents ({share:.0%}) have no judgement"
+    return f"{unjudged} and count as not relevant; {remedy}"
 
 
 def pool_contrasts(budgets: pl.DataFrame, pairs: Sequence[Sequence[str]]) -> pl.DataFrame:
@@ -141,3 +178,31 @@ def _interval(values: NDArray[np.float64]) -> tuple[float, float]:
     means = ((of_seeds @ values) * of_topics).sum(1)
     low, high = np.quantile(means, [0.025, 0.975])
     return float(low), float(high)
+
+
+def pool_sentence(pool: str, summary: pl.DataFrame, effort: pl.DataFrame, baseline: str | None) -> str:
+    """The result of a pool in a sentence: which method finds 90% of the relevant documents first, and what is tested.
+
+    Args:
+        pool: its name.
+        summary: the frame of `summarise_pools`.
+        effort: the frame of `efforts`.
+        baseline: the method that the others are tested against.
+    """
+    part = effort.filter(pl.col("pool") == pool).drop_nulls("to_90").sort("to_90", "method")
+    if part.is_empty():
+        return f"{pool}: no judged document is relevant."
+    best, after = part.row(0, named=True)["method"], dict(part.select("method", "to_90").iter_rows())
+    text = f"{pool}: {best} finds 90% of the relevant documents after {after[best]:,.0f} judgements per topic"
+    other = baseline if baseline in after and baseline != best else None
+    if other is None and len(part) > 1:
+        other = part.row(1, named=True)["method"]
+    text += f", {other} after {after[other]:,.0f}." if other else "."
+    rows = summary.filter(pl.col("pool") == pool, pl.col("method") == best).drop_nulls("p")
+    if rows.is_empty():
+        return text
+    sure = rows.filter((pl.col("p") < ALPHA) & (pl.col("difference") > 0))["judgements"].to_list()
+    if not sure:
+        return f"{text} At no budget does {best} find significantly more than {baseline}."
+    budgets = "every budget" if len(sure) == len(rows) else f"{', '.join(sure)} judgements"
+    return f"{text} {best} finds more than {baseline} at {budgets} (t-test over topics, p < .05, Holm)."
