@@ -138,9 +138,14 @@ class Drawing:
         """The figure's file. It is drawn before the page's, which takes its layout from there."""
         return png(self.figure)
 
-    def to_html(self) -> Markup:
+    @cached_property
+    def views(self) -> list[tuple[float, float, float, float]]:
+        """The parts that a narrow page shows, by the layout of the file."""
         assert self.png
-        views = panels(self.figure)
+        return panels(self.figure)
+
+    def to_html(self) -> Markup:
+        views = self.views
         narrow = Markup().join(
             Markup('<svg viewBox="{} {} {} {}" aria-hidden="true"><use href="#{}-figure"/></svg>').format(
                 *box, self.name

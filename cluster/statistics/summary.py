@@ -115,14 +115,15 @@ def _mean_costs(spent: Sequence[Sequence[float | None]]) -> Row:
 
 def marks(row: Mapping[str, object], prefix: str = "") -> str:
     """The marks of what differs: "*" by the test over seeds and queries (or over seeds, if values per query are not
-    known), "‡" by Student's t-test, "†" by Kolmogorov-Smirnov. Fewer than LEAST_SEEDS pairs have none."""
-    pairs = row.get(f"{prefix}pairs")
-    if isinstance(pairs, int) and pairs < LEAST_SEEDS:
-        return ""
-    leading = "paired" if row.get(f"{prefix}p_both") is None else "p_both"
-    columns = (("*", "p_both_holm" if leading == "p_both" else "paired_p_holm"), ("‡", "t_p_holm"), ("†", "ks_p_holm"))
-    tests = ((mark, row.get(f"{prefix}{column}")) for mark, column in columns)
-    return "".join(mark for mark, p in tests if isinstance(p, float) and p < LEVEL)
+    known), "‡" by Student's t-test, "†" by Kolmogorov-Smirnov. Fewer than LEAST_SEEDS pairs, or runs, have none."""
+    leading = "paired_p_holm" if row.get(f"{prefix}p_both") is None else "p_both_holm"
+    columns = (("*", "pairs", leading), ("‡", "runs", "t_p_holm"), ("†", "runs", "ks_p_holm"))
+    shown = ""
+    for mark, unit, column in columns:
+        count, p = row.get(unit if unit == "runs" else f"{prefix}{unit}"), row.get(f"{prefix}{column}")
+        enough = not isinstance(count, int) or count >= LEAST_SEEDS
+        shown += mark if enough and isinstance(p, float) and p < LEVEL else ""
+    return shown
 
 
 def _places(trials: pl.DataFrame, every: pl.DataFrame) -> list[tuple[str, str, str]]:
