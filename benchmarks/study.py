@@ -22,6 +22,8 @@ from unittest.mock import patch
 import numpy as np
 import polars as pl
 import ray
+from cluster.tune import live_table as live
+from cluster.tune import study_work as tuning
 from rich.console import Console
 
 from cluster.commands.experiment import conduct
@@ -29,8 +31,6 @@ from cluster.commands.study import StudyExperiment
 from cluster.config.compose import compose
 from cluster.executors.session import session
 from cluster.runs.artifacts import Artifacts
-from cluster.tune import live_table as live
-from cluster.tune import study_work as tuning
 from ranking.checkpoint import to_bytes
 
 SMALLEST = [

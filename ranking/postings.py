@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ranking.cores import cores
 from ranking.postings_kernels import search
 
 Searched = tuple[NDArray[np.int32], NDArray[np.float32], NDArray[np.float32]]
@@ -73,13 +73,8 @@ def search_postings(
     def search_part(rows: NDArray[np.integer]) -> None:
         search(*index, flat, offsets, rows[0], rows[-1] + 1, documents, scores, pairs, pair_scores)
 
-    threads = threads or available_cores()
+    threads = threads or cores()
     parts = [rows for rows in np.array_split(np.arange(len(terms)), threads * 8) if len(rows)]
     with ThreadPoolExecutor(threads) as pool:
         list(pool.map(search_part, parts))
     return documents, scores, pair_scores
-
-
-def available_cores() -> int:
-    """Return the number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NoReturn
 
+from cluster.commands.signals import exit_code, handled_signals, ignore_further_signals, replace_unprintable
 from cluster.commands.submit import listen
 from cluster.commands.verbs import VERBS, parse
 from cluster.config.extras import missing_extra
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
     from cluster.commands.experiment import Experiment
 
-INTERRUPTED = 130
 FIRST_STEPS = """\
 Where should a neural ranker's negatives come from? Compare ways of choosing them:
 
@@ -35,13 +35,14 @@ WARM_UP = "cluster.training.study_runs:warm_up"
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Run a command; exit code 0 for success, 1 for runs that failed, 2 for bad input, 130 for Ctrl-C."""
+    """Run a command. Exit code 0 is success, 1 failed runs, 2 bad input, 130 Ctrl-C and 143 SIGTERM."""
     listen()
+    replace_unprintable()
     given = sys.argv[1:] if arguments is None else list(arguments)
     if not given:
         print(FIRST_STEPS)
         sys.exit(0)
-    with exit_codes():
+    with handled_signals(restore=arguments is not None), exit_codes():
         chosen = parse(given)
         from rich.console import Console
 
@@ -63,8 +64,9 @@ def exit_codes() -> Iterator[None]:
         _exit(str(refused), 2)
     except BadInput as error:
         _exit(str(error), 2)
-    except KeyboardInterrupt:
-        _exit("interrupted", INTERRUPTED)
+    except KeyboardInterrupt as error:
+        ignore_further_signals()
+        _exit("interrupted", exit_code(error))
     except BrokenPipeError:  # the reader of a pipe has ended
         sys.stderr.close()
         sys.exit(0)
@@ -108,11 +110,12 @@ def run_experiment(
     experiment.workers = workers
     try:
         return 1 if conduct(experiment, console) else 0
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as error:
+        ignore_further_signals()
         again = resume_command(experiment)
         if again is not None:
             console.print(f"Stopped. To continue: {again}", soft_wrap=True, markup=False)
-        return INTERRUPTED
+        return exit_code(error)
 
 
 def kind_of(verb: str) -> type[Experiment]:

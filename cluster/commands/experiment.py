@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import shlex
 import time
 from abc import ABC, abstractmethod
@@ -17,6 +16,7 @@ from rich.markup import escape
 
 from cluster.config.quoting import quoted_path
 from cluster.config.trust import from_folder
+from cluster.executors.address import is_cluster
 from cluster.executors.session import connected
 from cluster.output.lock import output_lock
 from cluster.output.manifest import CONFIG, read_config, read_config_of, refuse_taken, write_config
@@ -251,7 +251,7 @@ def runs_here(options: Mapping[str, Any], work: Work) -> bool:
 
 def ray_is_there(address: str | None) -> bool:
     """Return whether this process is part of a running Ray, or one is named."""
-    return bool(address or os.environ.get("RAY_ADDRESS") or connected())
+    return is_cluster(address) or connected()
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from cluster.config.compose import compose
 from cluster.config.groups import CHOICES
 from cluster.config.validate import check_pooling
 from cluster.executors.local import LocalExecutor
-from cluster.executors.resources import check_bundle, cores, may_grow
+from cluster.executors.resources import check_bundle, may_grow
 from cluster.executors.task import Executor, Retry
 from cluster.output.manifest import CONFIG
 from cluster.output.result_store import outdated_lines
@@ -31,6 +31,7 @@ from cluster.telemetry.run_watch import RunWatch, raise_unwritable
 from cluster.telemetry.tracking.tracking import Tracking
 from cluster.telemetry.training_metrics import study_of
 from pooling.simulation import needs_of
+from ranking.cores import cores
 from ranking.errors import BadInput
 
 DEFAULT = [

@@ -1,4 +1,4 @@
-"""Checks that what the trials of a study share fits into Ray's object store."""
+"""Checks that the parts that trials share fit into Ray's object store."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from typing import Any
 from ranking.errors import BadInput
 
 SPARE = 1.25
-"""What a store has to be larger than its parts: it keeps results and messages too."""
+"""Size of a store relative to its parts: it keeps results and messages too."""
 MOST = 0.6
-"""Share of the memory that is free which a store of ours may take; the rest is the trials' own."""
+"""Largest share of the free memory for a store that we size; the rest is for the trials."""
+LEAST = 75 * 1024 * 1024
+"""Ray's minimum size of a store."""
 REMEDY = (
     "give it more by `ray start --object-store-memory=BYTES` (of /dev/shm, which must be larger), "
     "or choose a smaller scale= or collection"
@@ -20,36 +22,38 @@ REMEDY = (
 
 
 def bytes_of(value: Any) -> int:
-    """What a value takes in the object store: its arrays, which are counted and not copied, and the rest."""
+    """Return the bytes that a value takes in the object store. Arrays are counted without a copy."""
     buffers: list[pickle.PickleBuffer] = []
     rest = pickle.dumps(value, protocol=5, buffer_callback=buffers.append)
     return len(rest) + sum(buffer.raw().nbytes for buffer in buffers)
 
 
 def wanted_store(shared: int) -> int | None:
-    """Bytes of the store of a local Ray; None leaves it to Ray, which takes 30% of the free memory.
+    """Return the bytes of a local Ray's store; None leaves it to Ray, which takes 30% of the free memory.
+
+    Ray uses a folder on disk instead of /dev/shm if that is too small, as in a container by default (64 MB).
 
     Args:
-        shared: bytes of all that will lie in it.
+        shared: bytes that it must hold.
     """
     import psutil  # Ray brings it
 
     free = psutil.virtual_memory().available
     if os.path.isdir("/dev/shm"):
-        place = os.statvfs("/dev/shm")
-        free = min(free, place.f_bavail * place.f_frsize)
+        disk = os.statvfs("/dev/shm")
+        free = min(free, disk.f_bavail * disk.f_frsize)
     wanted = int(SPARE * shared)
-    return wanted if 0.3 * free < wanted < MOST * free else None
+    return wanted if max(0.3 * free, LEAST) < wanted < MOST * free else None
 
 
 def largest_and_all(sizes: Sequence[Mapping[str, int]]) -> tuple[int, int]:
-    """Bytes of the parts of the largest run, and of those of all runs, each part once.
+    """Return the bytes of the parts of the largest run, and of the parts of all runs, each counted once.
 
     Args:
-        sizes: of each run's parts, by their keys.
+        sizes: bytes by key, one mapping per run.
     """
-    parts = {key: size for each in sizes for key, size in each.items()}
-    return max((sum(each.values()) for each in sizes), default=0), sum(parts.values())
+    parts = {key: size for of_run in sizes for key, size in of_run.items()}
+    return max((sum(of_run.values()) for of_run in sizes), default=0), sum(parts.values())
 
 
 def check_store(run: int, shared: int, note: Callable[[str], None]) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from cluster.executors.ray_tasks import RayExecutor
-from cluster.executors.resources import Resources, cores
+from cluster.executors.resources import Resources
 from cluster.executors.session import connected, session
 from cluster.executors.task import Task
 from ranking.collections.pieces import in_turn
+from ranking.cores import cores
 
 LEAST_PIECES = 4
 """Pieces from which a Ray is started for them. For fewer its start takes longer."""

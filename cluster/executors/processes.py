@@ -14,8 +14,9 @@ from multiprocessing.connection import Connection
 from types import TracebackType
 from typing import Any, Self
 
-from cluster.executors.resources import cores
+from cluster.executors.origin import origin_of
 from cluster.executors.task import Report, Task
+from ranking.cores import cores
 
 BOOT = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[2]); from cluster.executors.worker import main; "
@@ -46,7 +47,7 @@ class WarmProcess:
     def _start(self) -> None:
         ours, theirs = socket.socketpair()
         with theirs:
-            command = [sys.executable, "-c", BOOT, str(theirs.fileno()), json.dumps(sys.path), self.warm_up]
+            command = [sys.executable, "-P", "-c", BOOT, str(theirs.fileno()), json.dumps(sys.path), self.warm_up]
             self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()])
         self._connection = Connection(ours.detach())
         self._ready = False
@@ -82,7 +83,7 @@ class WarmProcess:
         try:
             if not self._ready:
                 self._ready = bool(self._connection.recv())
-            self._connection.send((task, dict(shared), sys.path))
+            self._connection.send((task, dict(shared), sys.path, origin_of(task)))
             while True:
                 kind, value = self._connection.recv()
                 if kind != "report":

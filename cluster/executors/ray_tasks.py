@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from cluster.executors.limits import POLL_S
+from cluster.executors.origin import Origin, origin_of
 from cluster.executors.resources import Resources
 from cluster.executors.task import (
     Context,
@@ -137,7 +138,7 @@ class _Places:
 
     def start(self, task: Task) -> ray.ObjectRef:
         remote: Any = self._remote.options(name=task.label or task.key, **task.resources.ray_options())
-        return remote.remote(task, self._shared)
+        return remote.remote(task, self._shared, origin_of(task))
 
     def ended(self, ref: ray.ObjectRef, lost: bool) -> None:
         """Nothing is kept between tasks."""
@@ -167,7 +168,7 @@ class _Actors:
 
     def start(self, task: Task) -> ray.ObjectRef:
         actor = self._idle.pop() if self._idle else self._actor.remote(self._shared)
-        ref: ray.ObjectRef = actor.run.remote(task)
+        ref: ray.ObjectRef = actor.run.remote(task, origin_of(task))
         self._busy[ref] = actor
         return ref
 
@@ -189,8 +190,9 @@ class _Worker:
     def __init__(self, shared: Mapping[str, Any]) -> None:
         self.stored, self.shared = shared, dict[str, Any]()
 
-    def run(self, task: Task) -> Answer:
+    def run(self, task: Task, origin: Origin) -> Answer:
         """Run a task."""
+        origin.enter()
         if self.stored and not self.shared:
             try:
                 self.shared = built(_opened(self.stored))
@@ -199,8 +201,9 @@ class _Worker:
         return _answer(task, self.shared)
 
 
-def _run_task(task: Task, shared: Mapping[str, Any]) -> Answer:
+def _run_task(task: Task, shared: Mapping[str, Any], origin: Origin) -> Answer:
     """Run a task; this is the Ray task."""
+    origin.enter()
     return _answer(task, built(_opened(shared)))
 
 

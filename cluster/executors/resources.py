@@ -67,11 +67,6 @@ class Resources:
         return options
 
 
-def cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def bundle(asked: Mapping[str, Any]) -> dict[str, float]:
     """What a run, or each of its workers, takes.
 

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import logging
 import os
-import socket
+import signal
 import sys
+import tempfile
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from typing import Any
 
+from cluster.executors.address import TOKEN, agreed_token, check_address, clashing_files
 from cluster.executors.object_store import wanted_store
-from cluster.executors.resources import cores
 from cluster.output.storage import FULL, unwritable
+from ranking.cores import cores
 from ranking.errors import BadInput
 
 ATTEMPTS = 3
-"""At starting a local Ray."""
+"""Attempts at starting a local Ray."""
+LONGEST_FOLDER = 107 - len("/session_2026-01-01_00-00-00_000000_4194304/sockets/plasma_store")
+"""Longest name of a folder for Ray's sessions: the system limits the path of a socket to 107 bytes."""
 
 
 def connected() -> bool:
@@ -26,65 +32,67 @@ def connected() -> bool:
 
 @contextmanager
 def session(address: str | None = None, dashboard: bool = True, shared: int = 0) -> Iterator[str]:
-    """Connect to Ray, and leave it as it was found.
+    """Connect to Ray until the context ends.
 
-    Inside a submitted job, or where Ray runs in this process already, that cluster is used. Everything
-    started here listens on loopback alone and ends with the command; what torch's workers open among themselves
-    (`resources.workers` above 1) is theirs.
+    In a submitted job, or if this process is connected already, that cluster is used. A local Ray listens on loopback
+    only and ends with the context. Ports that torch's workers open among themselves (`resources.workers` above 1) are
+    theirs.
 
     Args:
-        address: of a cluster, e.g. `auto`; None takes RAY_ADDRESS, or starts a local Ray.
-        dashboard: start a dashboard with a local Ray.
-        shared: bytes that will lie in the object store; a local Ray makes room for them if there is memory.
+        address: a cluster's address, e.g. `auto`; None takes RAY_ADDRESS, or starts a local Ray.
+        dashboard: whether a local Ray starts its dashboard.
+        shared: bytes that the object store must hold. A local Ray makes room for them if there is memory.
 
     Yields:
-        The address of the dashboard, "" where there is none.
+        The address of the dashboard, "" if there is none.
 
     Raises:
-        BadInput: where the cluster can't be reached or refuses us.
+        BadInput: if the cluster can't be reached or refuses to connect.
     """
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # Ray's coming default; unset, it warns
     import ray
 
     if ray.is_initialized():
         yield _dashboard()
         return
     address = address or os.environ.get("RAY_ADDRESS")
-    _knock(address)
-    try:
-        if address:
-            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
-        else:
-            _start(dashboard, shared)
-    except OSError as error:
-        if error.errno in FULL:
-            place = error.filename or "the folder of Ray's sessions"
-            raise unwritable(error, place, "name another by RAY_TMPDIR") from None
-        if not isinstance(error, ConnectionError | PermissionError):
-            raise
-        raise _refusal(error, address) from None
-    except (ValueError, ray.exceptions.AuthenticationError) as error:
-        raise _refusal(error, address) from None
-    try:
-        yield _dashboard()
-    finally:
-        ray.shutdown()
+    check_address(address)
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(agreed_token(address))
+            with _kept_signal_handlers():
+                if address:
+                    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+                    ray.init(address=address, job_config=_job_config(), **quiet)
+                else:
+                    _start(dashboard, shared)
+        except OSError as error:
+            raise _of_system(error, address) from None
+        except (ValueError, RuntimeError, ray.exceptions.AuthenticationError) as error:
+            raise _refusal(error, address) from None
+        try:
+            yield _dashboard()
+        finally:
+            ray.shutdown()
 
 
 def _start(dashboard: bool, shared: int) -> None:
-    """Start a local Ray, again where the first did not come up: Ray waits 30 s, and a busy machine may need more."""
+    """Start a local Ray, again if it did not come up: Ray waits 30 s, and a busy machine may need longer."""
     import ray
 
     for attempt in range(ATTEMPTS):
         try:
-            with _on_loopback():
+            with _on_loopback(), _without_uv():
                 ray.init(
                     address="local",
                     num_cpus=cores(),
                     include_dashboard=dashboard,
                     dashboard_host="127.0.0.1",
                     object_store_memory=wanted_store(shared),
+                    job_config=_job_config(),
                     log_to_driver=False,
                     logging_level=logging.ERROR,
+                    **_short_folder(),
                 )
             return
         except Exception as error:  # Ray raises no narrower class
@@ -94,22 +102,81 @@ def _start(dashboard: bool, shared: int) -> None:
             if attempt + 1 == ATTEMPTS:
                 raise BadInput(
                     "Ray did not start, because this machine is too busy",
-                    remedy="end what else runs here, or take local=true where runs are few and small",
+                    remedy="end other programs, or set local=true if runs are few and small",
                 ) from None
+
+
+def _job_config() -> Any:
+    """Return a job's configuration in which workers import our packages and not files of the user with their names.
+
+    Ray puts the working folder in front of a worker's module path.
+    """
+    from ray.job_config import JobConfig
+
+    class OursFirst(list[str]):
+        """Ray adds its folders to the list and workers put each in front, so that the last one counts most."""
+
+        def extend(self, folders: Any) -> None:
+            self[:0] = list(folders)
+
+    ours = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    return JobConfig(_py_driver_sys_path=OursFirst([ours])) if clashing_files() else JobConfig()
+
+
+def _short_folder() -> dict[str, str]:
+    """Return the option of another folder for Ray's sessions, if the usual one is too long or can't be written."""
+    usual = os.environ.get("RAY_TMPDIR") or os.environ.get("TMPDIR") or "/tmp"
+    if len(os.path.join(usual, "ray")) <= LONGEST_FOLDER and _is_usable(usual):
+        return {}
+    for folder in (tempfile.gettempdir(), "/tmp", "/var/tmp", "/dev/shm"):
+        if len(os.path.join(folder, "ray")) <= LONGEST_FOLDER and _is_usable(folder):
+            return {"_temp_dir": os.path.join(folder, f"ray-{os.getuid()}")}
+    raise BadInput("no folder is short and writable enough for Ray's sessions", usual, "name one by RAY_TMPDIR")
+
+
+def _is_usable(folder: str) -> bool:
+    """Return whether Ray's sessions can be written to a folder: another user's `ray` folder there can't be used."""
+    sessions = os.path.join(folder, "ray")
+    return os.access(sessions if os.path.isdir(sessions) else folder, os.W_OK | os.X_OK)
+
+
+@contextmanager
+def _kept_signal_handlers() -> Iterator[None]:
+    """Put back the handler of SIGTERM, which Ray replaces by one that exits at once."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    handler = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, handler)
+
+
+@contextmanager
+def _without_uv() -> Iterator[None]:
+    """Start workers with this interpreter. Under `uv run` Ray would start each by `uv run`, which needs the network."""
+    from ray._private import ray_constants
+
+    before, ray_constants.RAY_ENABLE_UV_RUN_RUNTIME_ENV = ray_constants.RAY_ENABLE_UV_RUN_RUNTIME_ENV, False
+    try:
+        yield
+    finally:
+        ray_constants.RAY_ENABLE_UV_RUN_RUNTIME_ENV = before
 
 
 @contextmanager
 def _on_loopback() -> Iterator[None]:
-    """Have every process of a Ray that starts within bind to 127.0.0.1, as Ray has it on a Mac.
+    """Make every process of a Ray that starts bind to 127.0.0.1, as Ray does on macOS.
 
-    No option of `ray.init` does: an address of loopback is resolved to the machine's own again.
+    No option of `ray.init` does this: it resolves a loopback address to the machine's address again.
     """
     from ray._private import ray_constants
 
     variable = ray_constants.ENABLE_RAY_CLUSTERS_ENV_VAR
     before, constant = os.environ.get(variable), ray_constants.ENABLE_RAY_CLUSTER
     os.environ[variable] = "0"  # for the processes that are started
-    ray_constants.ENABLE_RAY_CLUSTER = False  # for this one, which has read the variable when it imported Ray
+    ray_constants.ENABLE_RAY_CLUSTER = False  # for this one, which read the variable when it imported Ray
     try:
         yield
     finally:
@@ -119,26 +186,35 @@ def _on_loopback() -> Iterator[None]:
             os.environ[variable] = before
 
 
-def _refusal(error: Exception, address: str | None) -> BadInput:
-    return BadInput(
-        f"Ray can't be reached ({' '.join(str(error).split())[:200]})",
-        address or "a local Ray",
-        "is it running, and is its token in RAY_AUTH_TOKEN, RAY_AUTH_TOKEN_PATH or ~/.ray/auth_token?",
-    )
+def _of_system(error: OSError, address: str | None) -> Exception:
+    """Return what an error of the system means."""
+    path = error.filename or "the folder of Ray's sessions"
+    if error.errno in FULL:
+        return unwritable(error, path, "name another folder by RAY_TMPDIR")
+    if isinstance(error, PermissionError):
+        remedy = "it belongs to another user: name a folder of your own by RAY_TMPDIR"
+        return BadInput("can't be written", path, remedy if address is None else f"{remedy}, or give HOST:PORT")
+    return _refusal(error, address) if isinstance(error, ConnectionError) else error
 
 
-def _knock(address: str | None) -> None:
-    """See whether anyone listens at HOST:PORT: Ray itself would wait for minutes."""
-    host, _, port = (address or "").rpartition(":")
-    if not host or not port.isdigit():
-        return
-    try:
-        socket.create_connection((host.rpartition("//")[2], int(port)), timeout=10).close()
-    except OSError as error:
-        raise BadInput(f"nobody answers ({error})", address, "is the cluster running, and this its address?") from None
+def _refusal(error: Exception, address: str | None) -> Exception:
+    """Return Ray's error as one line. An error of another kind keeps its traceback."""
+    text = " ".join(str(error).split())
+    if isinstance(error, RuntimeError):
+        if "Version mismatch" not in text:
+            return error
+        remedy = "install the cluster's versions here, or use `pyrite submit`"
+        return BadInput(f"runs other versions ({text[:300]})", address or "the cluster", remedy)
+    name = address or "a local Ray"
+    if "oken" in text or "uthentication" in text:
+        return BadInput(f"refuses the token ({text[:200]})", name, f"put the cluster's token into {TOKEN}")
+    if address is None:
+        return BadInput(f"Ray did not start ({text[:300]})", name, "set local=true to do without it, if runs are few")
+    return BadInput(f"Ray can't be reached ({text[:200]})", name, "is it running, and is this its address?")
 
 
 def _dashboard() -> str:
+    """Return the address of the dashboard, "" if there is none."""
     import ray
 
     url = ray._private.worker.get_dashboard_url()

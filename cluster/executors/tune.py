@@ -16,6 +16,7 @@ from ray.tune.search import ConcurrencyLimiter, Searcher
 from ray.tune.trainable.function_trainable import wrap_function
 
 from cluster.executors.drain import leave
+from cluster.executors.origin import origin_of
 from cluster.executors.ray_tasks import dereferenced
 from cluster.executors.reports import AGAIN, ERROR, FINAL
 from cluster.executors.task import (
@@ -130,7 +131,9 @@ class TuneExecutor:
             # Before its process takes the next trial Tune waits for this one's thread to end: 2 s, after which it drops
             # the next one and nothing reports it. A busy machine may take longer.
             os.environ["TUNE_FUNCTION_THREAD_TIMEOUT_S"] = THREAD_END_S
-            attempt(cloudpickle.loads(config["task"]), shared, retries, tune.report)
+            task, origin = cloudpickle.loads(config["task"])
+            origin.enter()
+            attempt(task, shared, retries, tune.report)
 
         made = wrap_function(tune.with_resources(tune.with_parameters(trial, **self.shared), placement_of), self.name)
         made.__name__ = made.__qualname__ = self.name
@@ -173,13 +176,14 @@ def _leave_broken_process() -> None:
 
 def placement_of(config: Mapping[str, Any]) -> PlacementGroupFactory:
     """Return what a trial takes of the cluster."""
-    resources = cloudpickle.loads(config["task"]).resources
+    task, _ = cloudpickle.loads(config["task"])
+    resources = task.resources
     return PlacementGroupFactory([resources.bundle(), *resources.beside], strategy=resources.strategy)
 
 
 def _config(task: Task) -> dict[str, Any]:
     """Return a trial's configuration. The task is bytes, because Tune copies mappings many times and keeps them."""
-    return {"run": {"name": task.key, **task.facts}, "task": cloudpickle.dumps(task)}
+    return {"run": {"name": task.key, **task.facts}, "task": cloudpickle.dumps((task, origin_of(task)))}
 
 
 def _trial_name(trial: Any) -> str:
@@ -312,6 +316,7 @@ def _set_environment() -> None:
     os.environ["TUNE_DISABLE_AUTO_CALLBACK_LOGGERS"] = "1"
     os.environ["TUNE_DISABLE_SIGINT_HANDLER"] = "1"
     os.environ.setdefault("RAY_AIR_NEW_OUTPUT", "0")
+    os.environ["RAY_CHDIR_TO_TRIAL_DIR"] = "0"  # relative paths of the configuration stay valid
     os.environ.setdefault("TUNE_MAX_PENDING_TRIALS_PG", MAX_PENDING)
     os.environ["TUNE_DISABLE_STRICT_METRIC_CHECKING"] = "1"  # a trial that failed has no `best`
     os.environ["TUNE_PRINT_ALL_TRIAL_ERRORS"] = "0"  # the watch logs them

@@ -38,9 +38,10 @@ def serve(connection: Connection, warm_up: str = "") -> None:
     connection.send(READY)
     kept: dict[bytes, Any] = {}
     while True:
-        task, shared, path = connection.recv()
+        task, shared, path, origin = connection.recv()
         sys.path[:] = path  # a user's classes are found where the parent finds them
         try:
+            origin.enter()
             answer = "value", _run(connection, task, shared, kept)
         except ConnectionError:  # of a report
             raise

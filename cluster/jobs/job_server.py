@@ -6,13 +6,13 @@ import logging
 import os
 import re
 import socket
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from cluster.executors.address import MODE, set_mode
 from ranking.errors import BadInput
 
 if TYPE_CHECKING:
@@ -37,8 +37,9 @@ def connected(address: str | None) -> Iterator[JobSubmissionClient]:
     Raises:
         BadInput: if there is no server, it does not answer, is something else, or refuses.
     """
-    if "ray" not in sys.modules and os.environ.get("RAY_AUTH_MODE") == "token" and not token_given():
-        os.environ["RAY_AUTH_MODE"] = "disabled"  # Ray's client would exit; a server that needs a token says so
+    if MODE not in os.environ or (os.environ[MODE] == "token" and not token_given()):
+        # Without a token Ray's client would exit; a server that requires one reports it.
+        set_mode("token" if token_given() else "disabled")
     from ray.job_submission import JobSubmissionClient
 
     url = find_server(address)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,8 +11,14 @@ from html import escape
 from itertools import product
 from typing import Any
 
-import matplotlib
 import polars as pl
+
+# A backend that a notebook names in the environment may be missing here, and matplotlib would refuse to be imported.
+_backend = os.environ.pop("MPLBACKEND", None)
+import matplotlib
+
+if _backend is not None:
+    os.environ["MPLBACKEND"] = _backend
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
@@ -29,7 +36,9 @@ INK = "#010203"  # text and axes; a page replaces it by its own text colour, so 
 
 DPI = 150
 
-STYLE: dict[Any, Any] = {  # keys are matplotlib's own
+STYLE: dict[Any, Any] = {
+    # Whatever a user's matplotlibrc has, such as usetex; the backend is chosen per figure.
+    **{key: value for key, value in matplotlib.rcParamsDefault.items() if not key.startswith("backend")},
     "font.size": 9,
     "axes.titlesize": 10,
     "axes.labelsize": 9,

@@ -42,3 +42,11 @@ def fails(folder: str, name: str, times: int, how: str = "raise") -> str:
             os._exit(7)
         raise BadInput("it is wrong", name) if how == "refuse" else ValueError(f"try {tries}")
     return f"{name} after {tries}"
+
+
+def notebook(config: dict[str, Any], path: str) -> tuple[str, str]:
+    """Return what a class of `__main__` has, and the content of a file."""
+    import sys
+
+    name = config["policy"]["_target_"].removeprefix("__main__.")
+    return getattr(sys.modules["__main__"], name).name, Path(path).read_text()

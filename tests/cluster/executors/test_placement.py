@@ -10,6 +10,7 @@ from ray import cloudpickle
 
 from cluster.commands.mine import MineExperiment
 from cluster.config.compose import compose
+from cluster.executors.origin import Origin
 from cluster.executors.resources import (
     Resources,
     at_once,
@@ -37,12 +38,12 @@ def trial(*overrides: str) -> Any:
     config = compose(list(overrides))
     artifacts: Any = SimpleNamespace(provenance=lambda config: {}, keys=lambda config: {})
     task = task_of(Planned("run", (), (), config), artifacts, Storage("/nowhere"))
-    return placement_of({"task": cloudpickle.dumps(task)})
+    return placement_of({"task": cloudpickle.dumps((task, Origin()))})
 
 
 def pooled(*overrides: str) -> dict[str, float]:
     (only,) = placement_of(
-        {"task": cloudpickle.dumps(Task("", "", {}, resources_of(compose(list(overrides), "pool"))))}
+        {"task": cloudpickle.dumps((Task("", "", {}, resources_of(compose(list(overrides), "pool"))), Origin()))}
     ).bundles
     return dict(only)
 

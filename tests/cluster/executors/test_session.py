@@ -7,12 +7,17 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from cluster.executors.session import session
+from cluster.executors.address import check_address, clashing_files, is_cluster
+from cluster.executors.object_store import wanted_store
+from cluster.executors.session import LONGEST_FOLDER, _job_config, _short_folder, session
 from ranking.errors import BadInput
 
+ROOT = Path(__file__).resolve().parents[3]
 LISTENING = """
 import json, os, psutil
 from cluster.executors.session import session
@@ -69,6 +74,122 @@ def test_a_ray_that_does_not_come_up_is_started_again(failures: int, monkeypatch
         with session(dashboard=False):
             assert started == ["local", "local"]
     else:
-        with pytest.raises(BadInput, match="too busy; end what else"), session(dashboard=False):
+        with pytest.raises(BadInput, match="too busy; end other programs"), session(dashboard=False):
             pass
         assert len(started) == 3
+
+
+@pytest.mark.parametrize(
+    ("address", "remedy"),
+    [
+        ("http://head:8265", r"is a job server.*give head:6379.*pyrite submit --address http://head:8265"),
+        ("ray://head:10001", r"Ray Client's port.*give head:6379.*--address http://head:8265"),
+        ("127.0.0.1:1", "nothing answers"),
+    ],
+)
+def test_an_address_of_another_kind_is_refused_with_what_to_give(address: str, remedy: str) -> None:
+    with pytest.raises(BadInput, match=remedy):
+        check_address(address)
+
+
+def test_a_job_server_in_the_environment_is_no_cluster_to_run_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAY_ADDRESS", "http://head:8265")
+    assert not is_cluster(None)
+    assert is_cluster("auto")
+    monkeypatch.setenv("RAY_ADDRESS", "head:6379")
+    assert is_cluster(None)
+
+
+VERSIONS = (
+    "Version mismatch: The cluster was started with:\n    Ray: 2.59.0\n    Python: 3.11.2\n"
+    "This process on node 127.0.0.1 was started with:\n    Ray: 2.60.0"
+)
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (RuntimeError(VERSIONS), r"^head:6379: runs other versions .*Ray: 2\.59\.0.*2\.60\.0.*install the cluster's"),
+        (ValueError("the token is wrong"), r"^head:6379: refuses the token .*RAY_AUTH_TOKEN"),
+        (ConnectionError("no route"), r"^head:6379: Ray can't be reached \(no route\)"),
+    ],
+)
+def test_what_ray_refuses_is_one_line_with_its_remedy(
+    error: Exception, line: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import ray
+
+    def init(**options: object) -> None:
+        raise error
+
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(ray, "init", init)
+    monkeypatch.setattr("cluster.executors.session.check_address", lambda address: None)
+    with pytest.raises(BadInput, match=line), session("head:6379"):
+        pass
+
+
+def test_sessions_have_a_folder_that_is_short_and_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RAY_TMPDIR", raising=False)
+    long = tmp_path / ("x" * 60)
+    long.mkdir()
+    for folder in (str(long), str(tmp_path / "missing")):
+        monkeypatch.setenv("TMPDIR", folder)
+        monkeypatch.setattr("tempfile.tempdir", str(long))
+        chosen = _short_folder()["_temp_dir"]
+        assert len(chosen) <= LONGEST_FOLDER
+        assert not chosen.startswith(folder)
+    monkeypatch.setenv("TMPDIR", "/tmp")
+    if os.access("/tmp", os.W_OK):
+        assert _short_folder() == {} or not os.access("/tmp/ray", os.W_OK)
+
+
+def test_nothing_of_ray_is_set_when_we_are_imported() -> None:
+    program = (
+        "import os\nbefore = dict(os.environ)\nimport cluster.commands.cli, pyrite\n"
+        "print({key for key in os.environ if os.environ[key] != before.get(key)} - {'_RJEM_MALLOC_CONF'})"  # polars' own
+    )
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("RAY_")}
+    ended = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    assert ended.stdout.strip() == "set()"
+
+
+def test_files_of_the_user_with_our_names_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["/nowhere/pyrite"])
+    assert clashing_files() == []
+    (tmp_path / "sampling.py").touch()
+    (tmp_path / "ranking").mkdir()
+    assert clashing_files() == [str(tmp_path / "sampling.py")]
+    path = _job_config()._py_driver_sys_path
+    path.extend([str(tmp_path)])
+    assert path[-1] == str(ROOT)  # workers put each in front, so the last one counts
+
+
+def test_a_container_of_64_mb_leaves_the_store_to_ray(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "statvfs", lambda path: SimpleNamespace(f_bavail=64, f_frsize=1 << 20))
+    assert wanted_store(20 << 20) is None
+
+
+TOKENS = """
+import os
+import ray
+from cluster.executors.session import session
+
+assert "RAY_AUTH_MODE" not in os.environ
+with session(dashboard=False):
+    print("in", os.environ.get("RAY_AUTH_MODE"), ray.get(ray.remote(lambda: 3).remote()))
+print("after", os.environ.get("RAY_AUTH_MODE"))
+"""
+
+
+def test_a_local_ray_has_a_token_though_ray_was_imported_first(tmp_path: Path) -> None:
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("RAY_")}
+    environment["HOME"] = str(tmp_path)
+    (tmp_path / "sampling.py").write_text("raise SystemExit('imported')")
+    ended = subprocess.run(
+        [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(ROOT)!r})\n{TOKENS}"],
+        env=environment, capture_output=True, text=True, cwd=tmp_path,
+    )  # fmt: skip
+    assert ended.stdout.splitlines() == ["in token 3", "after None"], ended.stderr
+    assert (tmp_path / ".ray" / "auth_token").is_file()

@@ -1,0 +1,69 @@
+"""Ends a command in order when the system asks it to: SIGTERM and SIGHUP interrupt it as Ctrl-C does."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+INTERRUPTED = 128 + signal.SIGINT
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM or SIGHUP: a batch system, `docker stop`, `timeout`, or a terminal that was closed.
+
+    Args:
+        signum: the signal.
+    """
+
+    def __init__(self, signum: int) -> None:
+        super().__init__(signal.Signals(signum).name)
+        self.signum = signum
+
+
+@contextmanager
+def handled_signals(restore: bool) -> Iterator[None]:
+    """Raise `Terminated` in the main thread on SIGTERM and SIGHUP. SIGHUP stays ignored under `nohup`.
+
+    Args:
+        restore: whether the process continues afterwards, with the handlers of before.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {signum: signal.getsignal(signum) for signum in SIGNALS}
+    for signum, handler in before.items():
+        if signum != signal.SIGINT and handler != signal.SIG_IGN:
+            signal.signal(signum, _terminate)
+    try:
+        yield
+    finally:
+        for signum, handler in before.items() if restore else ():
+            signal.signal(signum, handler)
+
+
+def _terminate(signum: int, frame: Any) -> None:
+    raise Terminated(signum)
+
+
+def exit_code(error: KeyboardInterrupt) -> int:
+    """Return the exit code of an interrupted command, by the convention of shells: 130, 143 or 129."""
+    return 128 + error.signum if isinstance(error, Terminated) else INTERRUPTED
+
+
+def ignore_further_signals() -> None:
+    """Let a command that ends anyway end in order, however often Ctrl-C is pressed."""
+    if threading.current_thread() is threading.main_thread():
+        for signum in SIGNALS:
+            signal.signal(signum, signal.SIG_IGN)
+
+
+def replace_unprintable() -> None:
+    """Print a replacement for characters that the encoding of the output lacks, as in a batch system's log."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")

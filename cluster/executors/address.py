@@ -1,0 +1,143 @@
+"""Checks the address of a cluster before Ray connects, and agrees with it on tokens."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ranking.errors import BadInput
+
+MODE = "RAY_AUTH_MODE"
+TOKEN = "RAY_AUTH_TOKEN, RAY_AUTH_TOKEN_PATH or ~/.ray/auth_token"
+PROBE_S = 5
+"""Time that a cluster has to answer."""
+
+
+def is_cluster(address: str | None) -> bool:
+    """Return whether an address, or RAY_ADDRESS, names a cluster to run on.
+
+    The address of a job server, as http://HOST:8265, is for `pyrite submit` alone.
+    """
+    address = address or os.environ.get("RAY_ADDRESS")
+    return bool(address) and not str(address).startswith(("http://", "https://"))
+
+
+def check_address(address: str | None) -> None:
+    """Refuse an address that Ray would take minutes to refuse, or can't be run on.
+
+    Args:
+        address: a cluster's address; None is a local Ray.
+
+    Raises:
+        BadInput: if it is of another kind, or nothing answers.
+    """
+    scheme, _, rest = (address or "").rpartition("://")
+    if scheme in ("http", "https"):
+        host = rest.rpartition(":")[0] or rest
+        remedy = f"give {host}:6379, the port of `ray start`, or run `pyrite submit --address {address}`"
+        raise BadInput("is a job server, which takes submitted jobs", address, remedy)
+    if scheme == "ray":
+        host = rest.rpartition(":")[0] or rest
+        remedy = f"give {host}:6379, the port of `ray start`, or run `pyrite submit --address http://{host}:8265`"
+        raise BadInput("is Ray Client's port, through which no study can run", address, remedy)
+    host, _, port = (address or "").rpartition(":")
+    if not host or not port.isdigit():
+        return
+    try:
+        socket.create_connection((host, int(port)), timeout=10).close()
+    except OSError as error:
+        raise BadInput(
+            f"nothing answers ({error})", address, "is the cluster running, and is this its address?"
+        ) from None
+
+
+@contextmanager
+def agreed_token(address: str | None) -> Iterator[None]:
+    """Send a token if the cluster requires one, and none otherwise, until the context ends.
+
+    RAY_AUTH_MODE decides if the user has set it. A local Ray requires a token: it is the only protection against other
+    users of the machine.
+
+    Args:
+        address: a cluster's address; None is a local Ray.
+
+    Raises:
+        BadInput: if the cluster requires a token and there is none.
+    """
+    from ray._private.authentication.authentication_token_setup import AuthenticationTokenLoader
+
+    if MODE in os.environ:
+        yield
+        return
+    has_token = AuthenticationTokenLoader.instance().has_token(ignore_auth_mode=True)
+    given = None
+    if address is None:
+        if not has_token and not _home_is_writable():
+            given = os.environ["RAY_AUTH_TOKEN"] = os.urandom(16).hex()
+    elif not _requires_token(address):
+        yield
+        return
+    elif not has_token:
+        raise BadInput("the cluster requires its token", address, f"put it into {TOKEN}")
+    try:
+        set_mode("token")
+        yield
+    finally:
+        set_mode(None)
+        if given is not None:
+            os.environ.pop("RAY_AUTH_TOKEN", None)
+
+
+def _requires_token(address: str) -> bool:
+    """Return whether a cluster refuses to answer without a token."""
+    import ray
+    from ray._private import services
+    from ray._raylet import GcsClient
+
+    try:
+        found = services.canonicalize_bootstrap_address_or_die(address)
+        GcsClient(address=found).internal_kv_get(b"session_name", b"session", PROBE_S)
+    except ray.exceptions.AuthenticationError:
+        return True
+    except Exception:  # of any other kind: Ray itself reports it when it connects
+        return False
+    return False
+
+
+def set_mode(mode: str | None) -> None:
+    """Set RAY_AUTH_MODE, also for a Ray that was imported before."""
+    from ray._raylet import Config
+
+    if mode is None:
+        os.environ.pop(MODE, None)
+    else:
+        os.environ[MODE] = mode
+    Config.initialize("")
+
+
+def _home_is_writable() -> bool:
+    home = os.path.expanduser("~")
+    return os.access(os.path.join(home, ".ray") if os.path.isdir(os.path.join(home, ".ray")) else home, os.W_OK)
+
+
+def clashing_files() -> list[str]:
+    """Return files and folders of the user that Python would import in a Ray worker instead of our packages."""
+    names = ("cluster", "pooling", "pyrite", "ranking", "rl", "sampling")
+    ours = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    folders = {folder for folder in (_working_folder(), os.path.dirname(os.path.realpath(sys.argv[0]))) if folder}
+    clashes = []
+    for folder in sorted(folders - {ours}):
+        for name in names:
+            module, package = os.path.join(folder, f"{name}.py"), os.path.join(folder, name, "__init__.py")
+            clashes += [path for path in (module, package) if os.path.exists(path)]
+    return clashes
+
+
+def _working_folder() -> str | None:
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        return None

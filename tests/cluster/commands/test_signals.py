@@ -1,0 +1,70 @@
+"""Commands that the system ends, and output that is not UTF-8."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import subprocess
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from cluster.commands import cli
+from cluster.commands.signals import Terminated, exit_code, handled_signals, ignore_further_signals
+
+
+@pytest.mark.parametrize(("signum", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_what_the_system_sends_interrupts_as_ctrl_c_does(signum: signal.Signals, code: int) -> None:
+    before = signal.getsignal(signum)
+    with pytest.raises(KeyboardInterrupt) as raised, handled_signals(restore=True):
+        os.kill(os.getpid(), signum)
+        signal.pause()
+    assert isinstance(raised.value, Terminated)
+    assert exit_code(raised.value) == code
+    assert exit_code(KeyboardInterrupt()) == 130
+    assert signal.getsignal(signum) == before
+
+
+def test_a_process_under_nohup_keeps_ignoring_that_its_terminal_is_closed() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with handled_signals(restore=True):
+            assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def test_a_command_that_is_terminated_prints_how_to_continue(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Ended:
+        @classmethod
+        def read(cls, overrides: Any, resume: Any) -> Any:
+            return SimpleNamespace(verb="study", storage=SimpleNamespace(place="here"))
+
+    def conduct(experiment: Any, console: Console) -> int:
+        raise Terminated(signal.SIGTERM)
+
+    monkeypatch.setattr("cluster.commands.cli.kind_of", lambda verb: Ended)
+    monkeypatch.setattr("cluster.commands.experiment.conduct", conduct)
+    printed = io.StringIO()
+    with handled_signals(restore=True):
+        assert cli.run_experiment("study", [], None, Console(file=printed)) == 143
+        assert signal.getsignal(signal.SIGINT) == signal.SIG_IGN  # a third Ctrl-C prints no traceback
+    assert printed.getvalue() == "Stopped. To continue: pyrite study --resume here\n"
+    assert signal.getsignal(signal.SIGINT) != signal.SIG_IGN
+    with handled_signals(restore=True):
+        ignore_further_signals()
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "ascii", "utf-8"])
+def test_characters_that_the_output_lacks_are_replaced(encoding: str) -> None:
+    program = (
+        "from cluster.commands.signals import replace_unprintable; replace_unprintable()\n"
+        "print('± → résultats \\udcff')"
+    )
+    environment = os.environ | {"PYTHONIOENCODING": encoding}
+    ended = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, check=True)
+    assert ended.stdout.decode(encoding).replace("?", "").split()[-1].startswith("r")
