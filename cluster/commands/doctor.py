@@ -96,7 +96,7 @@ def machine() -> Iterator[Finding]:
     """Check cores, memory, shared memory and GPUs."""
     import psutil
 
-    from cluster.executors.resources import cores
+    from ranking.cores import cores
 
     count, present = cores(), os.cpu_count() or 1
     yield Finding("cores", f"{count}" + (f" of {present} may be used" if count < present else ""))

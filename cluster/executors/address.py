@@ -95,7 +95,7 @@ def _requires_token(address: str) -> bool:
     """Return whether a cluster refuses to answer without a token."""
     import ray
     from ray._private import services
-    from ray._raylet import GcsClient
+    from ray._raylet import GcsClient  # type: ignore[attr-defined]
 
     try:
         found = services.canonicalize_bootstrap_address_or_die(address)
@@ -109,7 +109,7 @@ def _requires_token(address: str) -> bool:
 
 def set_mode(mode: str | None) -> None:
     """Set RAY_AUTH_MODE, also for a Ray that was imported before."""
-    from ray._raylet import Config
+    from ray._raylet import Config  # type: ignore[attr-defined]
 
     if mode is None:
         os.environ.pop(MODE, None)

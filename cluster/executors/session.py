@@ -123,7 +123,7 @@ def _job_config() -> Any:
     return JobConfig(_py_driver_sys_path=OursFirst([ours])) if clashing_files() else JobConfig()
 
 
-def _short_folder() -> dict[str, str]:
+def _short_folder() -> dict[str, Any]:
     """Return the option of another folder for Ray's sessions, if the usual one is too long or can't be written."""
     usual = os.environ.get("RAY_TMPDIR") or os.environ.get("TMPDIR") or "/tmp"
     if len(os.path.join(usual, "ray")) <= LONGEST_FOLDER and _is_usable(usual):

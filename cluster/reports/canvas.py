@@ -196,10 +196,10 @@ def panels(figure: Figure) -> list[tuple[float, float, float, float]]:
     mains = [ax for ax in figure.axes if ax.get_subplotspec() is not None and not hasattr(ax, "_colorbar")]
     if len(mains) < 2:
         return []
-    boxes = [ax.get_tightbbox(renderer) for ax in mains]
+    boxes: list[Any] = [ax.get_tightbbox(renderer) for ax in mains]
     for ax in figure.axes:
         if ax not in mains:  # a colour bar belongs to the panel on its left
-            box = ax.get_tightbbox(renderer)
+            box: Any = ax.get_tightbbox(renderer)
             near = min(range(len(boxes)), key=lambda i: abs(boxes[i].x1 - box.x0) + abs(boxes[i].y0 - box.y0))
             boxes[near] = Bbox.union([boxes[near], box])
     boxes += [part.get_window_extent(renderer) for part in figure.legends]

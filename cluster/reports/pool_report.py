@@ -80,8 +80,8 @@ def pool_report(storage: Storage, tables: Tables, baseline: str | None = None, w
     of_effort = efforts(tables["effort"])
     sentences = [pool_sentence(pool, summary, of_effort, baseline) for pool in pools]
     warnings = list(config.get("warnings", {}).values())
-    verdict = [*(Cell(text, best=True) for text in sentences), *(f"Warning: {text}." for text in warnings)]
-    lines = [*sentences, *(TerminalLine(f"[yellow]warning[/]: {escape(text)}") for text in warnings)]
+    verdict: list[Any] = [*(Cell(text, best=True) for text in sentences), *(f"Warning: {text}." for text in warnings)]
+    lines: list[Any] = [*sentences, *(TerminalLine(f"[yellow]warning[/]: {escape(text)}") for text in warnings)]
     sections = [Section("", verdict, lines, last=True), Section("", _facts(config, trials, pools, waiting))]
     sections.append(_found(summary, tables["totals"], baseline))
     sections += _contrasts(pool_contrasts(budgets, config["options"].get("contrasts") or []))

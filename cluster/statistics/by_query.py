@@ -82,9 +82,9 @@ def values_by_run(
             portions.append((str(origin), str(run), numbers.of(part["query"]), part[measure].to_numpy()))
     values: dict[str, dict[str, NDArray[np.float64]]] = {}
     while portions:
-        origin, run, rows, part = portions.pop()
-        of_run = values.setdefault(origin, {}).setdefault(run, np.full(len(numbers.names), np.nan))
-        of_run[rows] = part
+        name, run_name, rows, found = portions.pop()
+        of_run = values.setdefault(name, {}).setdefault(run_name, np.full(len(numbers.names), np.nan))
+        of_run[rows] = found
     return values
 
 

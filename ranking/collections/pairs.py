@@ -278,8 +278,10 @@ def _check(form: RowForm, columns: Sequence[str], file: Path) -> None:
 def _report(fault: RowFault, file: Path, line: int, faults: Faults) -> None:
     if fault.always:
         raise BadInput(fault.what, f"{file}:{line}", fault.remedy) from None
-    remedy = {"remedy": fault.remedy} if fault.remedy else {}
-    faults.report(fault.kind, fault.what, file, line, **remedy)
+    if fault.remedy:
+        faults.report(fault.kind, fault.what, file, line, remedy=fault.remedy)
+    else:
+        faults.report(fault.kind, fault.what, file, line)
 
 
 def _with_ids(row: Mapping[str, Any], ids: Row | None, file: Path) -> dict[str, Any]:

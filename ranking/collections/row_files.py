@@ -192,7 +192,7 @@ def _csv(file: Path, faults: Faults, options: TextOptions, names: Sequence[str])
         named = not tabs or bool({cell.strip().lower() for cell in cells} & set(names))
         quote = options.quote if options.quote is not None else '"' if named else ""
         quoting = {"quotechar": quote} if quote else {"quoting": csv.QUOTE_NONE}
-        table = csv.reader(_Lines(first, text), delimiter=separator, strict=True, **quoting)  # type: ignore[arg-type]
+        table = csv.reader(_Lines(first, text), delimiter=separator, strict=True, **quoting)
         yield from _of_table(table, file, faults, encoding, named)
 
 

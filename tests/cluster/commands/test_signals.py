@@ -20,7 +20,7 @@ from cluster.commands.signals import Terminated, exit_code, handled_signals, ign
 @pytest.mark.parametrize(("signum", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_what_the_system_sends_interrupts_as_ctrl_c_does(signum: signal.Signals, code: int) -> None:
     before = signal.getsignal(signum)
-    with pytest.raises(KeyboardInterrupt) as raised, handled_signals(restore=True):
+    with pytest.raises(KeyboardInterrupt) as raised, handled_signals(restore=True):  # noqa: PT012
         os.kill(os.getpid(), signum)
         signal.pause()
     assert isinstance(raised.value, Terminated)

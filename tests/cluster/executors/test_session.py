@@ -147,7 +147,7 @@ def test_sessions_have_a_folder_that_is_short_and_ours(tmp_path: Path, monkeypat
 def test_nothing_of_ray_is_set_when_we_are_imported() -> None:
     program = (
         "import os\nbefore = dict(os.environ)\nimport cluster.commands.cli, pyrite\n"
-        "print({key for key in os.environ if os.environ[key] != before.get(key)} - {'_RJEM_MALLOC_CONF'})"  # polars' own
+        "print({key for key in os.environ if os.environ[key] != before.get(key)} - {'_RJEM_MALLOC_CONF'})"
     )
     environment = {key: value for key, value in os.environ.items() if not key.startswith("RAY_")}
     ended = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
