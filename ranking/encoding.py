@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ranking.ascending import find
 from ranking.bounds import AtLeast, checked
 from ranking.collections.collection import Collection
+from ranking.contents import content_ids, query_contents, text_hashes
 from ranking.labels import LabelCounts, encode_labels, label_counts
 from ranking.reading import WORDS, Reading, words_of
 from ranking.texts import Texts
@@ -99,6 +100,11 @@ class EncodedCollection:
         split: int8 by query, an index into `SPLITS`, −1 if the collection has no split.
         document_key: int32 by document, the rank of its id in ascending byte order. trec_eval
             breaks ties by it.
+        content: int32 by document, the index of the first document with the same text after case and white space
+            (`ranking.contents`); None if all texts are different.
+        itself: int32 by query, the content of the document that the query is, −1 if it is none; None if no query is a
+            document, or queries may find themselves (`collection.self=keep`).
+        merges: whether evaluation takes documents with the same text as one (`collection.duplicates=merge`).
     """
 
     documents: Texts
@@ -107,6 +113,9 @@ class EncodedCollection:
     judgements: Judgements
     split: NDArray[np.int8]
     document_key: NDArray[np.int32]
+    content: NDArray[np.int32] | None = None
+    itself: NDArray[np.int32] | None = None
+    merges: bool = False
 
     def queries_of(self, split: str) -> NDArray[np.int64]:
         """Return indices of the queries of a split."""
@@ -123,7 +132,15 @@ class EncodedCollection:
             documents=self.judgements.documents[rows],
             grades=self.judgements.grades[rows],
         )
-        return replace(self, queries=self.queries.take(queries), judgements=judgements, split=self.split[queries])
+        itself = None if self.itself is None else self.itself[queries]
+        of_queries = {"queries": self.queries.take(queries), "split": self.split[queries], "itself": itself}
+        return replace(self, judgements=judgements, **of_queries)
+
+    def contents(self, documents: NDArray[np.integer]) -> NDArray[np.integer]:
+        """Return the contents of documents of any shape: equal for the same text; −1 for no document (−1)."""
+        if self.content is None or not len(self.content):
+            return documents
+        return np.where(documents < 0, -1, self.content[np.maximum(documents, 0)])
 
     @property
     def label_counts(self) -> LabelCounts:
@@ -227,7 +244,12 @@ class Encoder:
         return self.with_documents(collection, documents, vocabulary, idf), vocabulary
 
     def with_documents(
-        self, collection: Collection, documents: Texts, vocabulary: list[str], idf: NDArray[np.float32]
+        self,
+        collection: Collection,
+        documents: Texts,
+        vocabulary: list[str],
+        idf: NDArray[np.float32],
+        hashes: NDArray[np.uint64] | None = None,
     ) -> EncodedCollection:
         """Return the encoded collection if its documents are encoded already.
 
@@ -236,18 +258,29 @@ class Encoder:
             documents: token ids, without labels.
             vocabulary: the words, from `merge_counts`.
             idf: their idf, from `merge_counts`.
+            hashes: `ranking.contents.text_hashes` of the documents; None computes them.
         """
         split = collection.queries["split"].replace_strict(list(SPLITS), [0, 1, 2], default=-1, return_dtype=pl.Int8)
         of_documents, of_queries = encode_labels(collection)
+        hashes = text_hashes(collection.documents["text"]) if hashes is None else hashes
+        content = content_ids(hashes)
+        itself = query_contents(collection, hashes, content) if collection.self_documents == "drop" else None
+        judgements = encode_judgements(collection, self.relevant_from)
+        if itself is not None:
+            itself = _not_relevant(itself, judgements, content)
+        repeats = len(content) > 0 and bool((content != np.arange(len(content))).any())
         return EncodedCollection(
             documents=replace(documents, labels=of_documents),
             queries=replace(
                 encode_texts(collection.queries, vocabulary, self.max_query, collection.reading), labels=of_queries
             ),
             idf=idf,
-            judgements=encode_judgements(collection, self.relevant_from),
+            judgements=judgements,
             split=split.fill_null(-1).to_numpy(),
             document_key=collection.document_keys(),
+            content=content if repeats else None,
+            itself=itself if itself is not None and (itself >= 0).any() else None,
+            merges=collection.duplicates == "merge",
         )
 
 
@@ -260,3 +293,13 @@ def unmatched_queries(encoded: EncodedCollection) -> NDArray[np.int64]:
     occurs[[PADDING, UNKNOWN]] = False
     matched = np.concatenate([[0], np.cumsum(occurs[encoded.queries.tokens])])
     return np.flatnonzero(np.diff(matched[encoded.queries.offsets]) == 0)
+
+
+def _not_relevant(itself: NDArray[np.int32], judgements: Judgements, content: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Return `itself` with −1 for queries whose own document is judged relevant for them."""
+    relevant = judgements.relevant()
+    rows = relevant.rows()
+    judged = np.unique(rows[content[relevant.documents] == itself[rows]])
+    kept = itself.copy()
+    kept[judged] = -1
+    return kept

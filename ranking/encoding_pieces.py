@@ -12,18 +12,20 @@ from ranking.backing import at_hand
 from ranking.collections.arrow_files import mapped, write_whole
 from ranking.collections.collection import Collection
 from ranking.collections.pieces import Run
+from ranking.contents import joined_hashes, text_hashes
 from ranking.encoding import EncodedCollection, Encoder, count_words, encode_texts, merge_counts
 from ranking.mapped import open_array, write_array
 from ranking.reading import Reading
 from ranking.text_pieces import Encode, encode_pieces
 
 COUNTED = {"word": pl.String(), "count": pl.UInt32()}
+HASHED = {"hash": pl.UInt64()}
 VOCABULARY = "vocabulary.arrow"
 
 
 @dataclass(frozen=True)
 class CountPiece:
-    """A task that counts in how many documents of a piece each word occurs."""
+    """A task that counts in how many documents of a piece each word occurs, and hashes the texts."""
 
     pieces: tuple[Path, ...]
     folder: Path
@@ -33,7 +35,10 @@ class CountPiece:
     def __call__(self, number: int) -> None:
         file = _counts(self.folder, number)
         if not at_hand(file):
-            write_whole(file, COUNTED, [count_words(mapped(self.pieces[number]), self.limit, self.reading)])
+            documents = mapped(self.pieces[number])
+            hashes = pl.DataFrame({"hash": text_hashes(documents["text"])})
+            write_whole(_hashes(self.folder, number), HASHED, [hashes])
+            write_whole(file, COUNTED, [count_words(documents, self.limit, self.reading)])
 
 
 @dataclass(frozen=True)
@@ -73,12 +78,17 @@ def encode_in_pieces(
     write_whole(folder / VOCABULARY, {"word": pl.String()}, [pl.DataFrame({"word": vocabulary})])
     make = WordEncoder(folder / VOCABULARY, encoder.max_document, collection.reading)
     texts = encode_pieces(pieces, folder, make, run)
-    encoded = encoder.with_documents(collection, texts, vocabulary, idf)
+    hashes = joined_hashes(mapped(_hashes(folder, number))["hash"].to_numpy() for number in range(len(pieces)))
+    encoded = encoder.with_documents(collection, texts, vocabulary, idf, hashes)
     assert encoded.documents.labels is not None
     write_array(folder / "labels.npy", encoded.documents.labels)
     write_array(folder / "keys.npy", encoded.document_key)
     documents = replace(texts, labels=open_array(folder / "labels.npy"))
     return replace(encoded, documents=documents, document_key=open_array(folder / "keys.npy")), vocabulary
+
+
+def _hashes(folder: Path, number: int) -> Path:
+    return folder / f"hashes-{number:05d}.arrow"
 
 
 def _counts(folder: Path, number: int) -> Path:

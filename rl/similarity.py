@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from ranking.ranked_lists import RankedLists
 from ranking.sources import Sources
 from ranking.vectors import directions
-from sampling.guard import best_positive
+from sampling.guard import Guard, positive_scores
 from sampling.retrieval.function import RetrievalFunction
 
 STATISTICS = ("mean", "deviation", "maximum", "gap")
@@ -48,7 +48,7 @@ def similarity_table(function: RetrievalFunction, lists: RankedLists | None, sou
 def _scores(
     function: RetrievalFunction, lists: RankedLists, sources: Sources
 ) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
-    positives = best_positive(function, sources)
+    positives = positive_scores(function, sources, Guard(positive="best"))
     known = np.full(len(lists), np.nan) if positives is None else positives
     return np.where(lists.documents >= 0, lists.scores, np.nan), known
 

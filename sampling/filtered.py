@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from ranking.contents import repeated_in_row
 from ranking.encoding import EncodedCollection
 from ranking.errors import BadInput
 from ranking.ranked_lists import RankedLists
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 class FilteredFunction(RetrievalFunction):
     """A retrieval function without a query's relevant documents and without negatives that it already has.
+
+    Documents with the text of one that is left out are left out too, and no text is offered twice for one query.
 
     If an answer holds such a document, the function is asked again for as many more as may have to go, so that a draw
     stays uniform over the rest. A function that leaves them out itself is never asked twice.
@@ -62,7 +65,15 @@ class FilteredFunction(RetrievalFunction):
 
     def excluded(self, batch: Batch, documents: NDArray[np.integer]) -> NDArray[np.bool_]:
         """Return which documents [b, m] must not be shown: judged relevant for their query, or already supplied."""
-        return self.relevant.among(batch.queries, documents) | self.repeated(batch, documents)
+        out = self.relevant.among(batch.queries, documents) | self.repeated(batch, documents)
+        return out | self._repeated_text(documents, out)
+
+    def _repeated_text(self, documents: NDArray[np.integer], out: NDArray[np.bool_]) -> NDArray[np.bool_] | np.bool_:
+        """Return which of the documents have the text of another one ahead of them in their row that is not `out`."""
+        encoded = self.relevant.encoded
+        if encoded.content is None:
+            return np.False_
+        return repeated_in_row(np.where(out, -1, encoded.contents(documents)))
 
     def repeated(self, batch: Batch, documents: NDArray[np.integer]) -> NDArray[np.bool_] | np.bool_:
         """Return which of the documents [b, m] another function has supplied for their query; one False if there is
@@ -75,7 +86,8 @@ class FilteredFunction(RetrievalFunction):
         return self._again(documents, self.taken)
 
     def _again(self, documents: NDArray[np.integer], taken: NDArray[np.int32]) -> NDArray[np.bool_]:
-        again: NDArray[np.bool_] = (documents[:, :, None] == taken[:, None, :]).any(axis=2) & (documents >= 0)
+        contents, taken_contents = (self.relevant.encoded.contents(part) for part in (documents, taken))
+        again: NDArray[np.bool_] = (contents[:, :, None] == taken_contents[:, None, :]).any(axis=2) & (documents >= 0)
         return again
 
     def _most_excluded(self, batch: Batch, rows: NDArray[np.intp]) -> int:
@@ -97,7 +109,14 @@ class FilteredFunction(RetrievalFunction):
             out |= self._again(more.documents, self.taken[rows])
         if more.tier is not None:  # nearer tiers come first; the order counts within a tier
             order = np.argsort(np.argsort(order, axis=1, kind="stable"), axis=1) + more.tier * float(order.shape[1])
-        best = np.argsort(np.where(out, np.inf, order), axis=1, kind="stable")[:, :count]
+        ranked = np.argsort(np.where(out, np.inf, order), axis=1, kind="stable")
+        repeated = self._repeated_text(
+            np.take_along_axis(more.documents, ranked, 1), np.take_along_axis(out, ranked, 1)
+        )
+        if repeated.any():
+            np.put_along_axis(out, ranked, np.take_along_axis(out, ranked, 1) | repeated, 1)
+            ranked = np.argsort(np.where(out, np.inf, order), axis=1, kind="stable")
+        best = ranked[:, :count]
         present = ~np.take_along_axis(out, best, 1)
         width = max(candidates.documents.shape[1], best.shape[1])
         documents = np.full((len(batch), width), -1, np.int32)
@@ -157,13 +176,16 @@ def check_selected(
         raise BadInput(f"{source} picked a document that is not in the collection", "selector", "use −1 for none")
     if function.relevant.among(batch.queries, documents).any():
         raise BadInput(
-            f"{source} picked a document that is judged relevant for its query",
+            f"{source} picked a document that is judged relevant for its query, or has the text of one",
             "selector",
             "pick from what the function offers",
         )
-    ordered = np.sort(documents, axis=1)
-    if ((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)).any():
-        raise BadInput(f"{source} picked a document twice for one query", "selector", "use −1 if there are too few")
+    if repeated_in_row(function.relevant.encoded.contents(documents)).any():
+        raise BadInput(
+            f"{source} picked a document twice for one query, or another one with its text",
+            "selector",
+            "use −1 if there are too few",
+        )
     if function.repeated(batch, documents).any():
         raise BadInput(
             f"{source} picked a document that another function has supplied",

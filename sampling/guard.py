@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,10 +33,10 @@ class Guard:
     """Drops candidates that the retrieval function scores almost as high as a relevant document, or higher.
 
     An unjudged document that looks that relevant may well be. A candidate is kept if its score is at most `positive −
-    absolute` and at most `positive − relative·|positive|`; `positive` is the score of the best relevant document of the
-    query. If both are None, nothing is dropped. If a function finds none of a query's relevant documents, no margin
-    drops anything for that query. These are TopK-MarginPos, TopK-PercPos and TopK-Abs (Moreira et al. 2024, section
-    3.2).
+    absolute` and at most `positive − relative·|positive|`; `positive` is the score of a relevant document of the query,
+    chosen by the option `positive`. If both margins are None, nothing is dropped. If a function finds none of a query's
+    relevant documents, no margin drops anything for that query. These are TopK-MarginPos, TopK-PercPos and TopK-Abs
+    (Moreira et al. 2024, section 3.2).
 
     With `ranker` the scores are those of a trained ranker: denoising by a teacher (RocketQA; Qu et al. 2021, section
     3.2.2), which recognises unjudged relevant documents better than the function does.
@@ -49,6 +49,9 @@ class Guard:
             of the function.
         deepest: the last rank that is searched to refill a list whose first documents were dropped; None searches as
             far as needed, with a ranker `DEEPER` times the list's length.
+        positive: the relevant document that candidates are compared with, if a query has several: `lowest`, the one
+            with the lowest score (as in sentence-transformers), `best`, the one with the highest, or `own`, the
+            positive of the row, when rows are mined. None takes `own` when rows are mined, and `lowest` otherwise.
 
     Raises:
         BadInput: if an option is out of its range.
@@ -59,6 +62,7 @@ class Guard:
     ceiling: float | None = None
     ranker: Any = None
     deepest: Annotated[int, AtLeast(1)] | None = None
+    positive: Literal["lowest", "own", "best"] | None = None
 
     def __post_init__(self) -> None:
         if self.ranker is not None and not self.active:
@@ -69,6 +73,34 @@ class Guard:
     def active(self) -> bool:
         """Whether it drops anything."""
         return self.absolute is not None or self.relative is not None or self.ceiling is not None
+
+    @property
+    def per_row(self) -> bool:
+        """Whether a mined row's candidates are compared with the positive of that row."""
+        return self.active and self.positive in (None, "own")
+
+    def check_per_query(self) -> None:
+        """Raise if candidates would have to be compared with a row's positive, and lists are made per query.
+
+        Raises:
+            BadInput: with `positive=own`.
+        """
+        if self.active and self.positive == "own":
+            what = "positive=own compares the candidates of a mined row, and here lists are made per query"
+            raise BadInput(what, "sampling.guard.positive", "choose lowest or best")
+
+    def positive_of(self, scores: NDArray[np.floating]) -> NDArray[np.float32]:
+        """Return the score that a query's candidates are compared with [q]; +inf without a score.
+
+        Args:
+            scores: [q, m], the scores of its relevant documents; −inf for none.
+        """
+        known = np.isfinite(scores)
+        if self.positive == "best":
+            chosen = np.where(known, scores, -np.inf).max(axis=1, initial=-np.inf)
+        else:
+            chosen = np.where(known, scores, np.inf).min(axis=1, initial=np.inf)
+        return np.where(known.any(axis=1), chosen, np.inf).astype(np.float32)
 
     def below(self, positives: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return the highest score that a candidate may have, given the positives' scores; +inf for no limit."""
@@ -105,7 +137,7 @@ class Guard:
             queries: int [q].
             ranked: the lists of the queries.
             dropped: bool [q, k], the documents that were dropped.
-            positives: float32 [q], the scores of the best relevant documents.
+            positives: float32 [q], the scores of the relevant documents that they were compared with.
             depth: the number of dropped documents per query that are recorded.
         """
         rows, places = np.nonzero(dropped & (np.cumsum(dropped, axis=1) <= depth))
@@ -121,65 +153,91 @@ class Guard:
         )
 
 
-def best_positive(
-    function: RetrievalFunction, sources: Sources, asked: NDArray[np.integer] | None = None
+def positive_scores(
+    function: RetrievalFunction,
+    sources: Sources,
+    guard: Guard,
+    queries: NDArray[np.integer] | None = None,
+    positives: NDArray[np.integer] | None = None,
 ) -> NDArray[np.float32] | None:
-    """Return the function's highest score of a relevant document for each query, +inf if it finds none.
+    """Return the score of the relevant document that each query's candidates are compared with, +inf if it has none.
 
     None if the function has no scores of pairs.
 
     Args:
         function: the function.
         sources: the collection and indexes that it ranks with.
-        asked: int [q], the queries; None for all.
+        guard: chooses among several relevant documents.
+        queries: int [q]; None for all.
+        positives: int [q], a relevant document of each query; None for all its relevant documents.
     """
     relevant = sources.encoded.judgements.relevant()
-    asked = np.arange(len(sources.encoded.queries)) if asked is None else asked
-    counts = np.diff(relevant.offsets)[asked]
-    best = np.full(len(asked), np.inf, np.float32)
+    queries = np.arange(len(sources.encoded.queries)) if queries is None else queries
+    if positives is not None:
+        scores = function.own_scores(sources, queries, np.asarray(positives)[:, None])
+        return None if scores is None else guard.positive_of(scores)
+    counts = np.diff(relevant.offsets)[queries]
+    chosen = np.full(len(queries), np.inf, np.float32)
     # Grouped by the number of relevant documents, so that one query with many does not widen all others.
     for count in np.unique(counts[counts > 0]):
         rows = np.flatnonzero(counts == count)
-        documents = relevant.documents[relevant.offsets[asked[rows]][:, None] + np.arange(count)]
-        scores = function.own_scores(sources, asked[rows], documents)
+        documents = relevant.documents[relevant.offsets[queries[rows]][:, None] + np.arange(count)]
+        scores = function.own_scores(sources, queries[rows], documents)
         if scores is None:
             return None
-        highest = scores.max(axis=1)
-        best[rows] = np.where(np.isfinite(highest), highest, np.inf)
-    return best
+        chosen[rows] = guard.positive_of(scores)
+    return chosen
+
+
+class GuardedLists(NamedTuple):
+    """The lists of a function as a run uses them.
+
+    Args:
+        lists: one row per query; None if the function ranks during the training.
+        dropped: the documents that the guard dropped.
+        ranks: int32 [q, depth], the rank of each document without the guard, from 1; 0 for no document.
+    """
+
+    lists: RankedLists | None
+    dropped: GuardedDocuments
+    ranks: NDArray[np.int32]
 
 
 def negatives_lists(
-    function: RetrievalFunction, sources: Sources, guard: Guard, asked: NDArray[np.integer] | None = None
-) -> tuple[RankedLists | None, GuardedDocuments]:
+    function: RetrievalFunction,
+    sources: Sources,
+    guard: Guard,
+    asked: NDArray[np.integer] | None = None,
+    positives: NDArray[np.integer] | None = None,
+) -> GuardedLists:
     """Return a function's lists as a run uses them: without relevant and guarded documents, filled to the full depth.
 
-    A list that falls short of the function's depth is searched again, deeper, until it is full, the function finds no
-    more, or `guard.deepest` is reached.
+    Documents that have the text of a relevant one, or are the query itself, are left out too, and each text occurs once
+    in a list. A list that falls short of the function's depth is searched again, deeper, until it is full, the function
+    finds no more, or `guard.deepest` is reached.
 
     Args:
         function: the function, not yet prepared.
         sources: the collection and indexes that it ranks with.
         guard: decides which documents must not be shown.
         asked: int [q], the queries whose lists are made; None for all.
-
-    Returns:
-        The lists of those queries in their order (None if the function ranks during the training), and the documents
-        that the guard dropped.
+        positives: int [q], a relevant document of each query that its candidates are compared with; None to choose by
+            `guard.positive`.
     """
     if type(function).rank is RetrievalFunction.rank:
-        return None, GuardedDocuments.joined([])
+        return GuardedLists(None, GuardedDocuments.joined([]), np.zeros((0, 0), np.int32))
+    if positives is None:
+        guard.check_per_query()
     queries = np.arange(len(sources.encoded.queries)) if asked is None else np.asarray(asked)
-    pairs = RelevantPairs(sources.encoded.judgements, len(sources.encoded.documents))
-    lists = RankedLists(
-        np.full((len(queries), function.depth), -1, np.int32),
-        np.full((len(queries), function.depth), -np.inf, np.float32),
-    )
+    search = _GuardedSearch(function, sources, guard, RelevantPairs(sources.encoded))
+    shape = (len(queries), function.depth)
+    lists = RankedLists(np.full(shape, -1, np.int32), np.full(shape, -np.inf, np.float32))
+    ranks = np.zeros(shape, np.int32)
     dropped: list[GuardedDocuments] = []
-    first = np.minimum(pairs.counts[queries], function.depth)  # this many more are searched from the start
+    first = np.minimum(search.pairs.counts[queries], function.depth)  # this many more are searched from the start
     left, width = np.arange(len(queries)), function.depth + int(first.max(initial=0))
     # A ranker is slow: if it drops too much, a list stays short.
-    deepest = pairs.size if guard.ranker is None else DEEPER * width
+    deepest = search.pairs.size if guard.ranker is None else DEEPER * width
     if guard.active and guard.ranker is None:
         width = max(width, FIRST)
     if guard.deepest is not None:
@@ -189,60 +247,93 @@ def negatives_lists(
         short, step = [], max(1, CELLS // width)
         for start in range(0, len(left), step):
             rows = left[start : start + step]
-            whole, found, part = _guarded(function, sources, guard, pairs, queries[rows], width)
-            done = ((found.documents >= 0).all(axis=1)) | ~whole | (width >= deepest)
-            lists.documents[rows[done]], lists.scores[rows[done]] = found.documents[done], found.scores[done]
-            dropped.append(part(done))
+            block = search(queries[rows], None if positives is None else positives[rows], width)
+            done = (block.documents >= 0).all(axis=1) | ~block.more | (width >= deepest)
+            lists.documents[rows[done]], lists.scores[rows[done]] = block.documents[done], block.scores[done]
+            ranks[rows[done]] = block.ranks[done]
+            dropped.append(block.record(done))
             short.append(rows[~done])
         left, width = np.concatenate(short), min(WIDER * width, max(deepest, width + 1))
-    return lists, GuardedDocuments.joined(dropped)
+    return GuardedLists(lists, GuardedDocuments.joined(dropped), ranks)
 
 
-def _guarded(
-    function: RetrievalFunction,
-    sources: Sources,
-    guard: Guard,
-    pairs: RelevantPairs,
-    rows: NDArray[np.integer],
-    width: int,
-) -> tuple[NDArray[np.bool_], RankedLists, Callable[[NDArray[np.bool_]], GuardedDocuments]]:
-    """Build the lists of `rows` from the first `width` documents.
+@dataclass(frozen=True)
+class _Block:
+    """The lists of some queries from a search of one width.
 
-    Returns:
-        Which queries have more documents beyond those; the lists, cut to the function's depth; and a function that
-        returns the record of what was dropped for some of the queries.
+    Args:
+        documents, scores: [q, depth], cut to the function's depth.
+        ranks: int32 [q, depth], ranks without the guard.
+        more: bool [q], whether a query has more documents beyond the search.
+        record: returns the record of what was dropped for some of the queries (bool [q]).
     """
-    ranked = function.rank(sources, rows, width)
-    assert ranked is not None
-    more = ranked.counts >= width
-    candidates = (ranked.documents >= 0) & ~pairs.among(rows, ranked.documents)
-    positives, allowed = np.full(len(rows), np.inf, np.float32), candidates
-    judged_by, others = ranked.scores, np.zeros_like(candidates)
-    if guard.active:
-        best = best_positive(guard.ranker or function, sources, rows)
-        if best is None and guard.absolute is guard.relative is None:
-            best = positives
-        if best is None:
-            raise BadInput(
-                f"{type(function).__name__} has no scores of relevant documents to compare with",
-                "sampling.guard",
-                "set its margins to null, or choose bm25, tfidf, embedding or run_file",
+
+    documents: NDArray[np.int32]
+    scores: NDArray[np.float32]
+    ranks: NDArray[np.int32]
+    more: NDArray[np.bool_]
+    record: Callable[[NDArray[np.bool_]], GuardedDocuments]
+
+
+@dataclass(frozen=True)
+class _GuardedSearch:
+    """Searches a function's lists, and drops what must not be shown."""
+
+    function: RetrievalFunction
+    sources: Sources
+    guard: Guard
+    pairs: RelevantPairs
+
+    def __call__(self, queries: NDArray[np.integer], own: NDArray[np.integer] | None, width: int) -> _Block:
+        """Return the lists of some queries from the first `width` documents."""
+        guard, depth = self.guard, self.function.depth
+        ranked = self.function.rank(self.sources, queries, width)
+        assert ranked is not None
+        present = ranked.documents >= 0
+        candidates = self.pairs.allowed(queries, ranked.documents)
+        positives, allowed = np.full(len(queries), np.inf, np.float32), candidates
+        judged_by, others = ranked.scores, np.zeros_like(candidates)
+        if guard.active:
+            positives = self._positives(queries, own)
+            judged_by = guard.scores(self.function, self.sources, queries, ranked)
+            above = judged_by > guard.below(positives)[:, None]
+            allowed = candidates & ~above
+            others = present & ~candidates & above & (judged_by < positives[:, None])
+        kept = np.argsort(~allowed, axis=1, kind="stable")[:, :depth]
+        shown = np.take_along_axis(allowed, kept, 1)
+        shape = (len(queries), depth)
+        documents, scores = np.full(shape, -1, np.int32), np.full(shape, -np.inf, np.float32)
+        ranks, size = np.zeros(shape, np.int32), kept.shape[1]
+        documents[:, :size] = np.where(shown, np.take_along_axis(ranked.documents, kept, 1), -1)
+        scores[:, :size] = np.where(shown, np.take_along_axis(ranked.scores, kept, 1), -np.inf)
+        ranks[:, :size] = np.where(shown, np.take_along_axis(np.cumsum(candidates, axis=1), kept, 1), 0)
+
+        def record(done: NDArray[np.bool_]) -> GuardedDocuments:
+            # The documents ahead of the last one that the list needed.
+            passed = done[:, None] & (np.cumsum(allowed, axis=1) < depth)
+            dropped = guard.record(
+                queries, RankedLists(ranked.documents, judged_by), candidates & ~allowed & passed, positives, depth
             )
-        positives, judged_by = best, guard.scores(function, sources, rows, ranked)
-        above = judged_by > guard.below(positives)[:, None]
-        allowed = candidates & ~above
-        others = (ranked.documents >= 0) & ~candidates & above & (judged_by < positives[:, None])
-    kept = ranked.keep(allowed)
-    depth = function.depth
-    documents = np.full((len(rows), depth), -1, np.int32)
-    scores = np.full((len(rows), depth), -np.inf, np.float32)
-    there = min(depth, kept.documents.shape[1])
-    documents[:, :there], scores[:, :there] = kept.documents[:, :there], kept.scores[:, :there]
+            texts = present & ~candidates & passed
+            if texts.any():
+                texts &= ~self.pairs.encoded.judgements.are_relevant(queries, ranked.documents)
+            return replace(dropped, relevant=int((others & done[:, None]).sum()), repeats=int(texts.sum()))
 
-    def part(done: NDArray[np.bool_]) -> GuardedDocuments:
-        # The dropped documents ahead of the last one that the list needed.
-        out = candidates & ~allowed & done[:, None] & (np.cumsum(allowed, axis=1) < depth)
-        record = guard.record(rows, RankedLists(ranked.documents, judged_by), out, positives, depth)
-        return replace(record, relevant=int((others & done[:, None]).sum()))
+        return _Block(documents, scores, ranks, ranked.counts >= width, record)
 
-    return more, RankedLists(documents, scores), part
+    def _positives(self, queries: NDArray[np.integer], own: NDArray[np.integer] | None) -> NDArray[np.float32]:
+        """Return the scores of the relevant documents that the queries' candidates are compared with.
+
+        Raises:
+            BadInput: if the function has no scores of pairs, and there is a margin.
+        """
+        positives = positive_scores(self.guard.ranker or self.function, self.sources, self.guard, queries, own)
+        if positives is not None:
+            return positives
+        if self.guard.absolute is self.guard.relative is None:
+            return np.full(len(queries), np.inf, np.float32)
+        raise BadInput(
+            f"{type(self.function).__name__} has no scores of relevant documents to compare with",
+            "sampling.guard",
+            "set its margins to null, or choose bm25, tfidf, embedding or run_file",
+        )

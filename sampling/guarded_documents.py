@@ -24,6 +24,8 @@ class GuardedDocuments:
         total: the number of documents that were dropped before the lists were full.
         relevant: the number of documents judged relevant that it would also have dropped, without the best-scored one
             of each query. If they are many, the guard drops relevant documents rather than noise.
+        repeats: the number of documents left out of the lists because they have the text of a relevant document or of
+            one ahead of them, or are the query itself.
     """
 
     queries: NDArray[np.int32]
@@ -33,6 +35,7 @@ class GuardedDocuments:
     reasons: NDArray[np.int8]
     total: int = 0
     relevant: int = 0
+    repeats: int = 0
 
     def by_query(self, queries: NDArray[np.integer]) -> dict[int, GuardedDocuments]:
         """Return the record of each of some queries."""
@@ -55,4 +58,5 @@ class GuardedDocuments:
             np.concatenate([nothing, *(part.reasons for part in parts)]).astype(np.int8),
             sum(part.total for part in parts),
             sum(part.relevant for part in parts),
+            sum(part.repeats for part in parts),
         )

@@ -1,4 +1,4 @@
-"""Looks up which documents are judged relevant for which query."""
+"""Looks up which documents must never be a query's negatives."""
 
 from __future__ import annotations
 
@@ -6,25 +6,57 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranking.ascending import find
-from ranking.encoding import Judgements
+from ranking.contents import repeated_in_row
+from ranking.encoding import EncodedCollection
 
 
 class RelevantPairs:
-    """Looks up quickly which documents are judged relevant for which query.
+    """Looks up quickly which documents are no negatives of a query.
+
+    They are the documents that are judged relevant for it, documents with the text of one of these, and the query
+    itself if it is a document of the collection (`ranking.contents`).
 
     Args:
-        judgements: the judgements of the collection.
+        encoded: the collection.
+
+    Attributes:
+        counts: int64 [queries], the number of such documents.
         size: the number of documents in the collection.
     """
 
-    def __init__(self, judgements: Judgements, size: int) -> None:
-        relevant = judgements.relevant()
-        self.size = size
-        self.counts = np.diff(relevant.offsets)
-        # A query and a document are one number; the numbers ascend because judgements do.
-        self._keys = relevant.rows() * size + relevant.documents
+    def __init__(self, encoded: EncodedCollection) -> None:
+        relevant = encoded.judgements.relevant()
+        self.size, self.encoded = len(encoded.documents), encoded
+        rows, contents = relevant.rows(), encoded.contents(relevant.documents).astype(np.int64)
+        # A query and a content are one number.
+        keys = rows * self.size + contents
+        if encoded.itself is not None:
+            known = np.flatnonzero(encoded.itself >= 0)
+            keys = np.concatenate([keys, known * self.size + encoded.itself[known]])
+        if encoded.content is not None or encoded.itself is not None:
+            keys = np.unique(keys)
+        self._keys = keys
+        copies = np.ones(len(keys), np.int64)
+        if encoded.content is not None:
+            copies = np.bincount(encoded.content, minlength=self.size)[keys % max(self.size, 1)]
+        self.counts = np.bincount(
+            keys // max(self.size, 1), weights=copies, minlength=len(encoded.judgements.offsets) - 1
+        ).astype(np.int64)
 
     def among(self, queries: NDArray[np.integer], documents: NDArray[np.integer]) -> NDArray[np.bool_]:
-        """Return which of the documents [b, m] are judged relevant for their query [b]; a missing one (−1) is not."""
-        _, judged = find(self._keys, np.asarray(queries, np.int64)[:, None] * self.size + documents)
-        return judged & (documents >= 0)
+        """Return which of the documents [b, m] must not be negatives of their query [b]; a missing one (−1) may."""
+        contents = self.encoded.contents(documents)
+        _, known = find(self._keys, np.asarray(queries, np.int64)[:, None] * self.size + contents)
+        return known & (documents >= 0)
+
+    def allowed(self, queries: NDArray[np.integer], documents: NDArray[np.integer]) -> NDArray[np.bool_]:
+        """Return which of the documents [b, m] may be negatives, each text once: its first document in the row."""
+        out = self.among(queries, documents) | (documents < 0)
+        if self.encoded.content is not None:
+            out |= repeated_in_row(np.where(out, -1, self.encoded.contents(documents)))
+        return ~out
+
+    def unjudged_among(self, queries: NDArray[np.integer], documents: NDArray[np.integer]) -> NDArray[np.bool_]:
+        """Return which of the documents `among` finds are not judged relevant themselves."""
+        out = self.among(queries, documents)
+        return out & ~self.encoded.judgements.are_relevant(queries, documents) if out.any() else out

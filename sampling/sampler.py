@@ -134,7 +134,7 @@ class Sampler:
         return [("policy", self.policy), ("selector", self.selector), *per_function]
 
     def _start_run(self, training: RankerTraining) -> None:
-        self._relevant = RelevantPairs(training.encoded.judgements, len(training.encoded.documents))
+        self._relevant = RelevantPairs(training.encoded)
         for name, function in self.functions.items():
             if self._learned.get("functions", {}).get(name):
                 function.load_state_dict(self._learned["functions"][name])

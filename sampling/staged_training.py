@@ -163,7 +163,7 @@ def compress_lists(
     documents = np.full((len(training.encoded.queries), width), -1, np.int32)
     scores = np.full(documents.shape, -np.inf, np.float32)
     relevant = training.encoded.judgements.relevant()
-    pairs = RelevantPairs(training.encoded.judgements, len(training.encoded.documents))
+    pairs = RelevantPairs(training.encoded)
     offered = FilteredFunction(function, pairs)
     for start in range(0, len(queries), chunk):
         rows = queries[start : start + chunk]

@@ -105,7 +105,11 @@ class Collections:
         run = run_pieces_here if isinstance(place, BackedPath) else run_pieces
         alone = nullcontext() if is_cached(reader, place, strict) else self.lock(place / digest(repr(reader)))
         with alone:
-            return open_collection(reader, place, strict, run)
+            collection = open_collection(reader, place, strict, run)
+        chosen = {"self_documents": reader.self, "duplicates": reader.duplicates}
+        if chosen == {"self_documents": "drop", "duplicates": "keep"}:
+            return collection
+        return collection.changed(fingerprint=digest([collection.fingerprint, chosen])[:16], **chosen)
 
 
 def _partial(config: Mapping[str, Any]) -> dict[str, Any] | None:

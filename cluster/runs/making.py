@@ -133,19 +133,32 @@ def _lists(artifacts: Opener, config: dict[str, Any], name: str, sources: Source
         sources.bm25(function.options, function.shards)  # indexed now, and searched while rankers train
         return Lists(None, GuardedDocuments.joined([]))
     if guard.ranker is None:
-        return Lists(*negatives_lists(function, sources, guard))
+        lists, guarded, _ = negatives_lists(function, sources, guard)
+        if guarded.repeats:
+            artifacts.note(_left_out(name, guarded.repeats))
+        return Lists(lists, guarded)
     queries = np.unique(np.concatenate([split.train for split in base.splits]))
-    of_queries, guarded = negatives_lists(function, sources, guard, queries)
+    of_queries, guarded, _ = negatives_lists(function, sources, guard, queries)
     if of_queries is None:
         return Lists(None, guarded)
     artifacts.note(
         f"{name}: the guard's ranker dropped {guarded.total:,} documents of the lists, and would have dropped "
         f"{guarded.relevant:,} that are judged relevant"
     )
+    if guarded.repeats:
+        artifacts.note(_left_out(name, guarded.repeats))
     shape = (len(base.encoded.queries), of_queries.documents.shape[1])
     lists = RankedLists(np.full(shape, -1, np.int32), np.full(shape, -np.inf, np.float32))
     lists.documents[queries], lists.scores[queries] = of_queries.documents, of_queries.scores
     return Lists(lists, guarded)
+
+
+def _left_out(name: str, repeats: int) -> str:
+    """Return a line about documents that were left out because of their texts."""
+    return (
+        f"{name}: left out {repeats:,} documents that have the text of a relevant document or of another one in the "
+        "list, or are the query itself"
+    )
 
 
 def _teacher(artifacts: Opener, config: dict[str, Any], sources: Sources, base: Base) -> PairScores:

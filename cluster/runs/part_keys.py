@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rl.progress import ProgressOptions
     from rl.state import StateOptions
 
-FORMAT = 8
+FORMAT = 9
 """Number to increase whenever a part's content changes for the same configuration."""
 
 

@@ -27,7 +27,7 @@ from ranking.collections.collection import Collection
 from ranking.collections.faults import Faults
 from ranking.collections.ids import IdTable, id_files
 from ranking.collections.pieces import Run, in_turn, mapped_pieces, piece_files
-from ranking.collections.reader import Reader
+from ranking.collections.reader import OF_USE, Reader
 from ranking.errors import BadInput
 from ranking.reading import Reading
 
@@ -124,7 +124,7 @@ def _entry(reader: Reader, cache: str | Path) -> Path:
 def _last(reader: Reader, root: Path) -> Path:
     """Return the file that names the last folder made with these options, for machines without the files."""
     options = {"reader": f"{type(reader).__module__}.{type(reader).__qualname__}", "version": [_LAYOUT, reader.version]}
-    options |= {field.name: getattr(reader, field.name) for field in fields(reader)}
+    options |= {field.name: getattr(reader, field.name) for field in fields(reader) if field.name not in OF_USE}
     if "path" in options:
         options["path"] = os.path.abspath(os.path.expanduser(str(options["path"])))
     return root / f"{_digest(options)}.json"
@@ -234,7 +234,8 @@ def _is_held(folder: Path) -> bool:
 def _key(reader: Reader) -> str:
     """Return the key of a cached collection: its sources and options, known without reading it."""
     # The path is one of the sources, in a form that does not depend on the working folder.
-    options = {field.name: getattr(reader, field.name) for field in fields(reader) if field.name not in UNREAD}
+    unread = {*UNREAD, *OF_USE}
+    options = {field.name: getattr(reader, field.name) for field in fields(reader) if field.name not in unread}
     content = {
         "reader": f"{type(reader).__module__}.{type(reader).__qualname__}",
         "version": [_LAYOUT, reader.version],

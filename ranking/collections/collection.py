@@ -40,6 +40,8 @@ class Collection:
         ids: the ids of documents in several pieces, sorted on disk.
         empty: columns that are null in all documents.
         reading: how its texts are cut into words, the same for everything that counts them.
+        self_documents: `drop` if queries that are documents must not find themselves, or `keep`.
+        duplicates: `merge` if evaluation takes documents with the same text as one, or `keep`.
     """
 
     name: str
@@ -58,6 +60,8 @@ class Collection:
     ids: IdTable | None = field(default=None, kw_only=True)
     empty: tuple[str, ...] = field(default=(), kw_only=True)
     reading: Reading = field(default=WORDS, kw_only=True)
+    self_documents: str = field(default="drop", kw_only=True)
+    duplicates: str = field(default="keep", kw_only=True)
 
     def unopened(self) -> Collection:
         """Return a copy whose `documents` are opened when they are first read."""

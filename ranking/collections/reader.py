@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import polars as pl
 
@@ -14,6 +14,8 @@ from ranking.collections.faults import Faults
 from ranking.errors import BadInput
 from ranking.reading import Reading
 
+OF_USE = ("self", "duplicates")
+"""Options of all readers that do not change what is read."""
 _PLACE = {"file": pl.String(), "line": pl.Int64()}
 DOCUMENTS: Mapping[str, pl.DataType] = {
     "id": pl.String(),
@@ -65,12 +67,17 @@ class Reader(ABC):
             `characters` (for Chinese, Japanese, Thai and other scripts without blanks) or `subwords`.
         language: the language of stemmer and stop words. None neither stems nor drops any.
         subwords: the tokenizer of tokenizer=subwords: a folder, or a name at the hub.
+        self: `drop` if a query that is a document of the collection (the same text, or the same id and one text within
+            the other, as in ArguAna and Quora) is never its negative and is left out of its ranking; `keep` otherwise.
+        duplicates: `keep` documents with the same text in the candidate lists of an evaluation, or `merge` them into
+            one. In training, the text of a relevant document is never a negative, and no text is shown twice.
     """
 
     tokenizer: str = field(default="words", kw_only=True)
     language: str | None = field(default="english", kw_only=True)
     subwords: str | None = field(default=None, kw_only=True)
-
+    self: Literal["drop", "keep"] = field(default="drop", kw_only=True)
+    duplicates: Literal["keep", "merge"] = field(default="keep", kw_only=True)
     version: ClassVar[int] = 1  # incremented when the same files are read differently
 
     @property

@@ -68,7 +68,7 @@ class Bm25Function(Ranked):
         if lists is not None or self.shards == 1:
             super().prepare(encoded, lists)
             return
-        self._pairs = RelevantPairs(encoded.judgements, len(encoded.documents))
+        self._pairs = RelevantPairs(encoded)
 
     def attach_index(self, index: Bm25Index) -> None:
         """Use this index for the lists of each batch."""

@@ -23,6 +23,7 @@ from ranking.rankers.dense import DenseRanker
 from ranking.rankers.pretrained import PRECISIONS, read_in, transformers_of
 from sampling.guard import Guard
 from sampling.guarded_documents import GuardedDocuments
+from sampling.relevant_pairs import RelevantPairs
 from sampling.retrieval.function import CandidateBatch, RetrievalFunction
 from sampling.retrieval.live_index import LocalIndex, NegativeIndex
 from sampling.retrieval.ranked import candidates_at, draw_positions
@@ -152,7 +153,7 @@ class Dense(RetrievalFunction):
         self._loaded: dict[str, Any] | None = None
 
     def prepare(self, encoded: EncodedCollection, lists: RankedLists | None) -> None:
-        self.encoded = encoded
+        self.encoded, self.pairs = encoded, RelevantPairs(encoded)
         self.relevant = encoded.judgements.relevant()
 
     @property
@@ -175,6 +176,7 @@ class Dense(RetrievalFunction):
         self.index.check(ranker.dimension)
         if self.precision is not None:
             transformers_of(ranker)  # raises here rather than when an encoder starts
+        self.guard.check_per_query()
         self.training, self.ranker = training, ranker
         self.version = self.age = -1
         self.guarded = 0
@@ -209,7 +211,7 @@ class Dense(RetrievalFunction):
         if self.searched == "step":
             return None
         queries = np.unique(training.examples.queries).astype(np.int64)
-        return Listed(queries, self.depth + self._positives(queries).shape[1])
+        return Listed(queries, self.depth + int(self.pairs.counts[queries].max(initial=0)))
 
     def after_update(self, training: RankerTraining) -> None:
         if self.refresh.mode != "never" and training.step % self.refresh.every == 0 and not training.diverged:
@@ -240,16 +242,15 @@ class Dense(RetrievalFunction):
         if self.queries == "now":
             vectors = embed(self.ranker, self.encoded.queries, queries, queries=True)
         positives = self._positives(queries)
-        width = self.depth + positives.shape[1]
+        width = self.depth + int(self.pairs.counts[queries].max(initial=0))
         while True:
             answer = self.service.search(queries, width, step, vectors)
             lists = RankedLists(answer.documents, answer.scores)
-            unjudged = lists.keep(~_among(answer.documents, positives, size))
+            unjudged = lists.keep(self.pairs.allowed(queries, answer.documents))
             kept = unjudged
             if self.guard.active:
                 of_positives = self.service.scores(queries, positives, vectors)
-                best = np.where((positives >= 0).any(axis=1), of_positives.max(axis=1, initial=-np.inf), np.inf)
-                best = best.astype(np.float32)
+                best = self.guard.positive_of(of_positives)
                 allowed = unjudged.scores <= self.guard.below(best)[:, None]
                 kept = unjudged.keep(allowed)
             if not self.guard.active or (kept.counts >= self.depth).all() or width >= min(size, WIDEST * self.depth):
@@ -271,9 +272,3 @@ class Dense(RetrievalFunction):
         there = places < counts[:, None]
         documents = np.append(self.relevant.documents, np.int32(-1))
         return documents[np.where(there, starts[:, None] + places, -1)]
-
-
-def _among(documents: NDArray[np.int32], positives: NDArray[np.int32], size: int) -> NDArray[np.bool_]:
-    """Return which of the documents [q, k] are in their row of `positives` [q, m]."""
-    rows = np.arange(len(documents), dtype=np.int64)[:, None] * (size + 1)
-    return np.isin(rows + documents, (rows + positives)[positives >= 0])

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ranking.alike import digests
-from ranking.ascending import find
 from ranking.encoding import EncodedCollection
 from ranking.ranked_lists import RankedLists
+from sampling.relevant_pairs import RelevantPairs
 from sampling.retrieval.function import CandidateBatch, RetrievalFunction
 
 if TYPE_CHECKING:
@@ -38,12 +36,7 @@ class InBatch(RetrievalFunction):
         self.hard = self.reads_mined = hard
 
     def prepare(self, encoded: EncodedCollection, lists: RankedLists | None) -> None:
-        relevant = encoded.judgements.relevant()
-        self._texts, self._size = replace(encoded.documents, labels=None), len(encoded.documents)
-        self._judged = relevant.rows() * self._size + relevant.documents
-        # Only judged documents are read here, and otherwise those of a batch: a collection may be large.
-        self._contents, content = np.unique(digests(self._texts, relevant.documents), return_inverse=True)
-        self._alike = np.unique(relevant.rows() * self._size + content)
+        self.encoded, self.pairs = encoded, RelevantPairs(encoded)
 
     def supply(self, batch_size: int, mined: int) -> int | None:
         return (batch_size - 1) * (1 + (mined if self.hard else 0))
@@ -57,12 +50,14 @@ class InBatch(RetrievalFunction):
 
     def offer(self, batch: Batch, others: NDArray[np.integer], count: int, rng: np.random.Generator) -> CandidateBatch:
         """Draw `count` of the documents `others` for each query, without those that have the text of a relevant one."""
-        contents = digests(self._texts, others)
-        out = contents == digests(self._texts, batch.positives)[:, None]
-        out |= self._reads_relevant(batch.queries, others, contents)
+        contents = self.encoded.contents(others)
+        out = contents == self.encoded.contents(batch.positives)[:, None]
+        if self.encoded.content is not None or self.encoded.itself is not None:
+            # Documents that are judged relevant themselves are left out for every function (`FilteredFunction`).
+            out |= self.pairs.unjudged_among(batch.queries, np.broadcast_to(others, out.shape))
         if self.hard and batch.mined is not None:
-            for column in batch.mined.T:  # there are few columns
-                out |= others == column[:, None]
+            for column in self.encoded.contents(batch.mined).T:  # there are few columns
+                out |= contents == column[:, None]
         keys = np.where(out, np.inf, rng.random(out.shape))
         order = np.argsort(keys, axis=1, kind="stable")[:, :count]
         present = np.isfinite(np.take_along_axis(keys, order, 1))
@@ -71,15 +66,3 @@ class InBatch(RetrievalFunction):
 
     def top(self, batch: Batch, count: int, rng: np.random.Generator) -> CandidateBatch:
         return self.sample(batch, count, rng)  # they have no order
-
-    def _reads_relevant(
-        self, queries: NDArray[np.integer], documents: NDArray[np.integer], contents: NDArray[np.uint64]
-    ) -> NDArray[np.bool_]:
-        """Return which of the documents [m] have the text of one that is relevant for the query, without being judged:
-        [b, m].
-
-        Documents that are judged relevant are left out for every function (`sampling.filtered.FilteredFunction`).
-        """
-        rows = np.asarray(queries, np.int64)[:, None] * self._size
-        content, known = find(self._contents, contents)
-        return known & find(self._alike, rows + content)[1] & ~find(self._judged, rows + documents)[1]

@@ -40,7 +40,7 @@ def encoded(encoded_of: Callable[..., EncodedCollection]) -> EncodedCollection:
 
 
 def test_relevant_pairs(encoded: EncodedCollection) -> None:
-    pairs = RelevantPairs(encoded.judgements, 8)
+    pairs = RelevantPairs(encoded)
     documents = np.array([[3, 5, 6, -1, 7], [3, 5, 6, -1, 7]])
     assert pairs.among(np.array([0, 1]), documents).tolist() == [[True, True, False, False, False], [False] * 5]
     assert pairs.counts.tolist() == [2, 0]
@@ -48,7 +48,7 @@ def test_relevant_pairs(encoded: EncodedCollection) -> None:
 
 def test_the_head_of_a_list_without_relevant_and_taken_documents(encoded: EncodedCollection) -> None:
     function = ranked([[3, 1, 5, 0, 2, 4], [3, 1]], encoded)
-    pairs, rng = RelevantPairs(encoded.judgements, 8), np.random.default_rng(0)
+    pairs, rng = RelevantPairs(encoded), np.random.default_rng(0)
     top = FilteredFunction(function, pairs).top(batch_of(0, 1), 3, rng)
     assert top.documents.tolist() == [[1, 0, 2], [3, 1, -1]]
     assert top.scores.tolist() == [[-1, -3, -4], [0, -1, -np.inf]]
@@ -60,7 +60,7 @@ def test_the_head_of_a_list_without_relevant_and_taken_documents(encoded: Encode
 
 def test_draws_stay_uniform_over_what_is_left(encoded: EncodedCollection) -> None:
     function = ranked([[3, 1, 5, 0, 2, 4, 7]], encoded)
-    offered = FilteredFunction(function, RelevantPairs(encoded.judgements, 8), np.full((30_000, 1), 7, np.int32))
+    offered = FilteredFunction(function, RelevantPairs(encoded), np.full((30_000, 1), 7, np.int32))
     documents = offered.sample(batch_of(np.zeros(30_000, int)), 2, np.random.default_rng(0)).documents
     pairs, counts = np.unique(np.sort(documents, axis=1), axis=0, return_counts=True)
     assert pairs.tolist() == [[0, 1], [0, 2], [0, 4], [1, 2], [1, 4], [2, 4]]

@@ -10,7 +10,7 @@ from ranking.encoding import EncodedCollection
 from ranking.errors import BadInput
 from ranking.ranked_lists import RankedLists, stack_lists
 from ranking.sources import Sources
-from sampling.guard import Guard, best_positive, negatives_lists
+from sampling.guard import Guard, negatives_lists, positive_scores
 from sampling.guarded_documents import REASONS
 from sampling.retrieval.bm25 import Bm25Function
 from sampling.retrieval.random import RandomFunction
@@ -45,15 +45,15 @@ def sources(encoded_of: Callable[..., EncodedCollection]) -> Sources:
 
 
 def listed(guard: Guard, sources: Sources) -> tuple[list[list[int]], int]:
-    lists, guarded = negatives_lists(Known(6), sources, guard)
+    lists, guarded, _ = negatives_lists(Known(6), sources, guard)
     assert lists is not None
     assert np.array_equal(lists.documents >= 0, np.isfinite(lists.scores))
     return [[document for document in row if document >= 0] for row in lists.documents.tolist()], guarded.total
 
 
 def test_the_limit_comes_from_the_best_relevant_document(sources: Sources) -> None:
-    assert best_positive(Known(6), sources, np.arange(3)).tolist() == [10, -2, np.inf]  # type: ignore[union-attr]
-    assert best_positive(Known(6), sources, np.array([1])).tolist() == [-2]  # type: ignore[union-attr]
+    assert positive_scores(Known(6), sources, Guard(positive="best"), np.arange(3)).tolist() == [10, -2, np.inf]  # type: ignore[union-attr]
+    assert positive_scores(Known(6), sources, Guard(positive="best"), np.array([1])).tolist() == [-2]  # type: ignore[union-attr]
 
 
 def test_no_guard_drops_the_relevant_alone(sources: Sources) -> None:
@@ -63,14 +63,14 @@ def test_no_guard_drops_the_relevant_alone(sources: Sources) -> None:
 @pytest.mark.parametrize(
     ("guard", "first", "second", "guarded"),
     [
-        (Guard(absolute=0), [2, 3, 4, 5], [3, 4], 3),
-        (Guard(absolute=1), [3, 4, 5], [3, 4], 4),
-        (Guard(absolute=1.5), [4, 5], [4], 6),
-        (Guard(relative=0), [2, 3, 4, 5], [3, 4], 3),
-        (Guard(relative=0.1), [3, 4, 5], [3, 4], 4),
-        (Guard(relative=0.55), [5], [4], 7),  # limits 4.5 and −3.1
-        (Guard(absolute=0.5, relative=0.2), [4, 5], [3, 4], 5),  # the lower one counts: 8, and −2.5
-        (Guard(absolute=100), [], [], 9),
+        (Guard(positive="best", absolute=0), [2, 3, 4, 5], [3, 4], 3),
+        (Guard(positive="best", absolute=1), [3, 4, 5], [3, 4], 4),
+        (Guard(positive="best", absolute=1.5), [4, 5], [4], 6),
+        (Guard(positive="best", relative=0), [2, 3, 4, 5], [3, 4], 3),
+        (Guard(positive="best", relative=0.1), [3, 4, 5], [3, 4], 4),
+        (Guard(positive="best", relative=0.55), [5], [4], 7),  # limits 4.5 and −3.1
+        (Guard(positive="best", absolute=0.5, relative=0.2), [4, 5], [3, 4], 5),  # the lower one counts: 8, and −2.5
+        (Guard(positive="best", absolute=100), [], [], 9),
     ],
 )
 def test_margins(guard: Guard, first: list[int], second: list[int], guarded: int, sources: Sources) -> None:
@@ -80,7 +80,7 @@ def test_margins(guard: Guard, first: list[int], second: list[int], guarded: int
 
 
 def test_functions_without_lists_are_left_alone(sources: Sources) -> None:
-    lists, guarded = negatives_lists(RandomFunction(), sources, Guard(absolute=1))
+    lists, guarded, _ = negatives_lists(RandomFunction(), sources, Guard(positive="best", absolute=1))
     assert lists is None
     assert guarded.total == len(guarded.queries) == 0
 
@@ -96,30 +96,38 @@ def test_margins_out_of_range_are_bad_input(margins: dict[str, float]) -> None:
 def test_bm25_lists_of_the_tiny_collection(tiny_sources: Sources) -> None:
     """Guarded candidates score no higher than the best relevant document, by BM25's own scores."""
     function, queries = Bm25Function(depth=12), np.arange(8)
-    whole, none = negatives_lists(function, tiny_sources, Guard())
-    guarded, dropped = negatives_lists(function, tiny_sources, Guard(relative=0.8))
+    whole, none, _ = negatives_lists(function, tiny_sources, Guard())
+    guarded, dropped, _ = negatives_lists(function, tiny_sources, Guard(positive="best", relative=0.8))
     assert whole is not None
     assert guarded is not None
     assert none.total == 0
     assert dropped.total == whole.counts.sum() - guarded.counts.sum() > 0
-    best = best_positive(function, tiny_sources, queries)
+    best = positive_scores(function, tiny_sources, Guard(), queries)
     assert best is not None
     assert (guarded.scores <= best[:, None] * 0.2 + 1e-6).all()
     relevant = tiny_sources.encoded.judgements.relevant()
     assert not relevant.lookup(queries, whole.documents).any()
     every = function.rank(tiny_sources)
     for query in queries:
-        expected = [d for d in every.documents[query].tolist() if d >= 0 and d not in relevant.of(query)[0]]
+        contents, known = (
+            tiny_sources.encoded.contents,
+            set(tiny_sources.encoded.contents(relevant.of(query)[0]).tolist()),
+        )
+        expected = []
+        for document in every.documents[query].tolist():
+            if document >= 0 and (content := int(contents(np.array(document)))) not in known:
+                known.add(content)  # each text once
+                expected.append(document)
         assert [d for d in whole.documents[query].tolist() if d >= 0] == expected
 
 
 def test_lists_are_as_long_as_asked_for(sources: Sources) -> None:
     """What is left out is made up for from further down, as far as the function ranks anything."""
-    lists, none = negatives_lists(Known(2), sources, Guard())
+    lists, none, _ = negatives_lists(Known(2), sources, Guard())
     assert lists is not None
     assert lists.documents.tolist() == [[2, 3], [5, 1], [5, 4]]
     assert none.total == 0
-    lists, guarded = negatives_lists(Known(2), sources, Guard(absolute=1))
+    lists, guarded, _ = negatives_lists(Known(2), sources, Guard(positive="best", absolute=1))
     assert lists is not None
     assert lists.documents.tolist() == [[3, 4], [3, 4], [5, 4]]  # limits 9 and −3: the third and fourth of their lists
     assert lists.scores.tolist() == [[9, 8], [-3, -9], [6, 5]]
@@ -127,14 +135,14 @@ def test_lists_are_as_long_as_asked_for(sources: Sources) -> None:
 
 
 def test_lists_are_filled_no_further_than_the_deepest_rank(sources: Sources) -> None:
-    lists, guarded = negatives_lists(Known(2), sources, Guard(absolute=1, deepest=3))
+    lists, guarded, _ = negatives_lists(Known(2), sources, Guard(positive="best", absolute=1, deepest=3))
     assert lists is not None
     assert lists.documents.tolist() == [[3, -1], [-1, -1], [5, 4]]  # of 1, 2, 3; of 5, 1, 2; of 5, 4, 3
     assert guarded.total == 4
 
 
 def test_what_was_dropped_and_why(sources: Sources) -> None:
-    _, guarded = negatives_lists(Known(6), sources, Guard(absolute=0.5, relative=0.2))
+    _, guarded, _ = negatives_lists(Known(6), sources, Guard(positive="best", absolute=0.5, relative=0.2))
     told = [
         (int(query), int(document), float(score), float(best), REASONS[reason])
         for query, document, score, best, reason in zip(
@@ -147,15 +155,15 @@ def test_what_was_dropped_and_why(sources: Sources) -> None:
         (1, 5, 4, -2, above), (1, 1, -1, -2, above), (1, 2, -1.5, -2, above),
     ]  # fmt: skip
     assert guarded.total == 5
-    _, guarded = negatives_lists(Known(6), sources, Guard(absolute=1.5))
+    _, guarded, _ = negatives_lists(Known(6), sources, Guard(positive="best", absolute=1.5))
     absolute = "within the absolute margin"
     assert [REASONS[reason] for reason in guarded.reasons] == [absolute, absolute, above, above, above, absolute]
-    _, guarded = negatives_lists(Known(6), sources, Guard(relative=0.1))
+    _, guarded, _ = negatives_lists(Known(6), sources, Guard(positive="best", relative=0.1))
     assert [REASONS[reason] for reason in guarded.reasons] == [relative, above, above, above]
 
 
 def test_of_a_query_no_more_is_written_down_than_its_list_is_long(sources: Sources) -> None:
-    _, guarded = negatives_lists(Known(1), sources, Guard(relative=0.55))
+    _, guarded, _ = negatives_lists(Known(1), sources, Guard(positive="best", relative=0.55))
     assert (guarded.total, len(guarded.queries)) == (7, 2)
     assert guarded.queries.tolist() == [0, 1]
 
@@ -165,7 +173,7 @@ def test_a_function_that_finds_no_relevant_document_drops_nothing(sources: Sourc
         def own_scores(self, sources: Sources, queries: Any, documents: Any) -> Any:
             return np.full(documents.shape, -np.inf, np.float32)
 
-    lists, guarded = negatives_lists(Lost(6), sources, Guard(absolute=100))
+    lists, guarded, _ = negatives_lists(Lost(6), sources, Guard(positive="best", absolute=100))
     assert lists is not None
     assert lists.counts.tolist() == [4, 5, 6]
     assert guarded.total == 0
@@ -180,9 +188,9 @@ def test_a_positive_outside_the_lists_leaves_something_to_train_on(tiny_sources:
         for query, row in enumerate(whole.documents.tolist())
         if row[0] >= 0 and not relevant.are_relevant(np.array([query]), np.array([row[:1]])).any()
     ]
-    short, _ = negatives_lists(Bm25Function(depth=1), tiny_sources, Guard(relative=0.0))
+    short, _, _ = negatives_lists(Bm25Function(depth=1), tiny_sources, Guard(positive="best", relative=0.0))
     assert short is not None
-    best = best_positive(Bm25Function(), tiny_sources, np.arange(8))
+    best = positive_scores(Bm25Function(), tiny_sources, Guard(), np.arange(8))
     assert best is not None
     for query in deep:
         ranked = zip(whole.documents[query].tolist(), whole.scores[query].tolist(), strict=True)
@@ -192,10 +200,10 @@ def test_a_positive_outside_the_lists_leaves_something_to_train_on(tiny_sources:
 
 
 def test_a_ceiling_is_on_the_scale_of_the_scores(sources: Sources) -> None:
-    lists, dropped = listed(Guard(ceiling=4.0), sources)
+    lists, dropped = listed(Guard(positive="best", ceiling=4.0), sources)
     assert lists == [[5], [5, 1, 2, 3, 4], [3, 2, 1, 0]]
     assert dropped == 5
-    _, guarded = negatives_lists(Known(6), sources, Guard(absolute=0.7, ceiling=8.5))
+    _, guarded, _ = negatives_lists(Known(6), sources, Guard(positive="best", absolute=0.7, ceiling=8.5))
     of_first = [REASONS[reason] for reason in guarded.reasons[guarded.queries == 0]]
     assert of_first == ["within the absolute margin", "above the ceiling"]
 
@@ -209,14 +217,14 @@ class Opposite:
 
 def test_a_ranker_says_what_is_dropped_and_the_function_in_what_order(sources: Sources) -> None:
     """To query 0's relevant documents it gives −5 and −10, so that only what has less than −5 may be shown."""
-    lists, guarded = negatives_lists(Known(6), sources, Guard(absolute=0.0, ranker=Opposite()))
+    lists, guarded, _ = negatives_lists(Known(6), sources, Guard(positive="best", absolute=0.0, ranker=Opposite()))
     assert lists is not None
     assert lists.documents[0].tolist() == [2, 3, 4, -1, -1, -1]
     assert lists.scores[0, :3].tolist() == [9.5, 9, 8]
     assert guarded.documents[guarded.queries == 0].tolist() == [5]
     assert (guarded.scores[0], guarded.positives[0]) == (-4, -5)
     # With a margin of 6 it would have dropped document 1 as well, which is relevant: −10 > −5 − 6.
-    _, wider = negatives_lists(Known(6), sources, Guard(absolute=6.0, ranker=Opposite()))
+    _, wider, _ = negatives_lists(Known(6), sources, Guard(positive="best", absolute=6.0, ranker=Opposite()))
     assert (guarded.relevant, wider.relevant) == (0, 1)
     with pytest.raises(BadInput, match="a ranker without a margin"):
         Guard(ranker=Opposite())

@@ -38,7 +38,9 @@ class Hash:
 
     def __init__(self, encoded: EncodedCollection | None = None) -> None:
         nothing = Judgements(np.zeros(4, np.int64), np.zeros(0, np.int32), np.zeros(0, np.int32))
-        self.encoded = encoded or SimpleNamespace(documents=range(1000), judgements=nothing)
+        self.encoded = encoded or SimpleNamespace(
+            documents=range(1000), judgements=nothing, content=None, itself=None, contents=lambda documents: documents
+        )
         self.epoch_over = self.diverged = False
 
     def score(self, queries: Any, documents: np.ndarray) -> np.ndarray:

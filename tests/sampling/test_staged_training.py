@@ -48,7 +48,7 @@ def assemble(tiny_training: Callable[..., RankerTraining]) -> Callable[..., Asse
 def test_lists_keep_what_the_ranker_scores_highest(assemble: Callable[..., Assemble]) -> None:
     training, sampler = assemble(SequentialSIR([4, 3]))()
     function = sampler.functions["bm25"]
-    offered = FilteredFunction(function, RelevantPairs(training.encoded.judgements, 12))
+    offered = FilteredFunction(function, RelevantPairs(training.encoded))
     compressed = compress_lists(function, training, np.arange(4), 6, 3, np.random.default_rng(0), chunk=3)
     for query in range(4):
         shown = offered.top(batch_of(query), 6, np.random.default_rng(0)).documents[0]
@@ -64,7 +64,7 @@ def test_a_pick_at_random_hands_all_on_to_draw_from(assemble: Callable[..., Asse
     training, sampler = assemble(SequentialSIR([4, 3]))()
     function = sampler.functions["bm25"]
     compressed = compress_lists(function, training, np.arange(4), 6, None, np.random.default_rng(0))
-    offered = FilteredFunction(function, RelevantPairs(training.encoded.judgements, 12))
+    offered = FilteredFunction(function, RelevantPairs(training.encoded))
     head = offered.top(batch_of(np.arange(4)), 6, np.random.default_rng(0)).documents
     assert compressed.lists.documents[:4].tolist() == head.tolist()
     assert compressed.counts.tolist() == [6, 6, 6, 4, 0, 0, 0, 0]

@@ -28,7 +28,7 @@ def test_pairs_are_found_and_others_are_nan() -> None:
 
 def test_bm25_teaches_what_is_relevant_and_what_lists_hold(tiny_sources: Sources) -> None:
     teacher, function = Bm25Function(), Bm25Function(depth=3)
-    lists, _ = negatives_lists(function, tiny_sources, Guard())
+    lists, _, _ = negatives_lists(function, tiny_sources, Guard())
     assert lists is not None
     queries = np.arange(4)
     known = teacher_scores(teacher, tiny_sources, queries, [lists])

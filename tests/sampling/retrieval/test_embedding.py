@@ -70,8 +70,8 @@ def test_documents_that_are_alike_stand_in_the_collection_s_order(checkpoint: st
 
 def test_the_guard_reads_its_scores(checkpoint: str, tiny_sources: Sources) -> None:
     function = Embedding(checkpoint, depth=12)
-    whole, none = negatives_lists(function, tiny_sources, Guard())
-    guarded, dropped = negatives_lists(function, tiny_sources, Guard(absolute=0.1))
+    whole, none, _ = negatives_lists(function, tiny_sources, Guard())
+    guarded, dropped, _ = negatives_lists(function, tiny_sources, Guard(absolute=0.1))
     assert whole is not None
     assert guarded is not None
     assert none.total == 0

@@ -33,8 +33,8 @@ def test_lists_are_by_score_and_cut(tiny_sources: Sources) -> None:
 
 
 def test_the_guard_reads_its_scores(tiny_sources: Sources) -> None:
-    whole, _ = negatives_lists(Given(), tiny_sources, Guard())
-    guarded, record = negatives_lists(Given(), tiny_sources, Guard(absolute=1.0))
+    whole, _, _ = negatives_lists(Given(), tiny_sources, Guard())
+    guarded, record, _ = negatives_lists(Given(), tiny_sources, Guard(absolute=1.0))
     assert whole is not None
     assert guarded is not None
     assert record.total > 0

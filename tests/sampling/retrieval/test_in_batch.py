@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 from scipy.stats import chisquare
 
+from ranking.contents import content_ids
 from ranking.encoding import EncodedCollection
 from ranking.training import Batch
 from sampling.filtered import FilteredFunction
@@ -17,6 +18,12 @@ def batch(*positives: int) -> Batch:
     return Batch(np.arange(len(positives)), np.array(positives, np.int32))
 
 
+def with_contents(encoded: EncodedCollection, texts: list[list[int]]) -> EncodedCollection:
+    return replace(
+        encoded, content=content_ids(np.array([sum(t * 10**i for i, t in enumerate(x)) for x in texts], np.uint64))
+    )
+
+
 def prepared(encoded: EncodedCollection) -> InBatch:
     function = InBatch()
     function.prepare(encoded, None)
@@ -25,11 +32,13 @@ def prepared(encoded: EncodedCollection) -> InBatch:
 
 def test_positives_of_others_by_hand(encoded_of: Callable[..., EncodedCollection]) -> None:
     """Documents 1 and 4 read the same; the second query judges document 3 relevant too."""
-    encoded = encoded_of([[5], [6], [7], [8], [6]], [[1]] * 4, {0: {1: 1}, 1: {2: 1, 3: 1}, 2: {3: 1}, 3: {4: 1}})
+    texts = [[5], [6], [7], [8], [6]]
+    encoded = with_contents(encoded_of(texts, [[1]] * 4, {0: {1: 1}, 1: {2: 1, 3: 1}, 2: {3: 1}, 3: {4: 1}}), texts)
     whole = batch(1, 2, 3, 4)
-    offered = FilteredFunction(prepared(encoded), RelevantPairs(encoded.judgements, 5))
+    offered = FilteredFunction(prepared(encoded), RelevantPairs(encoded))
     found = offered.sample(whole, 4, np.random.default_rng(0))
-    assert [sorted(d for d in row if d >= 0) for row in found.documents.tolist()] == [[2, 3], [1, 4], [1, 2, 4], [2, 3]]
+    shown = [sorted(1 if d == 4 else d for d in row if d >= 0) for row in found.documents.tolist()]
+    assert shown == [[2, 3], [1], [1, 2], [2, 3]]  # the text of 1 and 4 once
     assert found.documents.dtype == np.int32
     assert found.documents.shape == found.scores.shape
 
@@ -53,21 +62,24 @@ def test_hard_ones_are_what_was_mined_for_others(encoded_of: Callable[..., Encod
     """Documents 0 to 3 are the positives; 4 reads as 1, 5 is judged relevant for query 0, 7 reads as that one."""
     texts = [[1], [2], [3], [4], [2], [6], [7], [6], [9]]
     encoded = encoded_of(texts, [[1]] * 4, {0: {0: 1, 5: 1}, 1: {1: 1}, 2: {2: 1}, 3: {3: 1}})
+    encoded = with_contents(encoded, texts)
     function = InBatch(hard=True)
     function.prepare(encoded, None)
     whole = replace(batch(0, 1, 2, 3), mined=np.array([[6], [7], [4], [-1]], np.int32))
-    offered = FilteredFunction(function, RelevantPairs(encoded.judgements, 9), whole.mined)
+    offered = FilteredFunction(function, RelevantPairs(encoded), whole.mined)
     found = offered.sample(whole, 9, np.random.default_rng(0)).documents
     # Not its own positive, what reads as it or is relevant or reads so, nor what it has already.
-    expected = [[1, 2, 3, 4], [0, 2, 3, 6], [0, 1, 3, 6, 7], [0, 1, 2, 4, 6, 7]]
-    assert [sorted(d for d in row if d >= 0) for row in found.tolist()] == expected
+    # Query 2 has 4, which reads as 1; query 3 is shown one of them.
+    expected = [[1, 2, 3], [0, 2, 3, 6], [0, 3, 6, 7], [0, 1, 2, 6, 7]]
+    assert [sorted(1 if d == 4 else d for d in row if d >= 0) for row in found.tolist()] == expected
     part = whole.part(np.array([2]))
-    assert sorted(function.sample(part, 5, np.random.default_rng(0)).documents[0].tolist()) == expected[2]
+    assert sorted(function.sample(part, 4, np.random.default_rng(0)).documents[0].tolist()) == expected[2]
     assert InBatch(hard=True).supply(4, 2) == 9
     assert InBatch().supply(4, 2) == 3
 
 
 def test_what_reads_as_another_relevant_document_is_left_out(encoded_of: Callable[..., EncodedCollection]) -> None:
-    encoded = encoded_of([[1], [2], [3], [3]], [[1]] * 2, {0: {0: 1, 2: 1}, 1: {3: 1}})
+    texts = [[1], [2], [3], [3]]
+    encoded = with_contents(encoded_of(texts, [[1]] * 2, {0: {0: 1, 2: 1}, 1: {3: 1}}), texts)
     found = prepared(encoded).sample(batch(0, 3), 3, np.random.default_rng(0)).documents
     assert found.tolist() == [[-1, -1], [0, -1]] or [sorted(row) for row in found.tolist()] == [[-1, -1], [-1, 0]]

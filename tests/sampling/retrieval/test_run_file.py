@@ -16,7 +16,7 @@ def test_queries_that_the_run_lacks_get_no_negatives(tmp_path: Path, tiny_source
     run = tmp_path / "run"
     run.write_text("q1 Q0 d60 1 9 x\nq1 Q0 d9 2 8 x\nq1 Q0 d7 3 7 x\nother Q0 unheard 1 1 x\n")
     function = RunFile(str(run), depth=4)
-    lists, guarded = negatives_lists(function, tiny_sources, Guard())
+    lists, guarded, _ = negatives_lists(function, tiny_sources, Guard())
     assert guarded.total == 0
     assert lists is not None
     assert lists.documents[0].tolist() == [8, 10, -1, -1]  # d60 is judged not relevant; d9 is relevant
@@ -60,7 +60,7 @@ def test_the_guard_reads_the_scores_of_the_run(tmp_path: Path, tiny_sources: Sou
     relevant = {ids[d] for d in tiny_sources.encoded.judgements.relevant().of(0)[0].tolist()}
     assert "d9" in relevant
     assert not relevant & {"d60", "d7", "d5"}
-    lists, guarded = negatives_lists(function, tiny_sources, Guard(absolute=0.5))
+    lists, guarded, _ = negatives_lists(function, tiny_sources, Guard(absolute=0.5))
     assert lists is not None
     assert [ids[d] for d in lists.documents[:2, 0].tolist()] == ["d5", "d60"]
     assert [ids[d] for d in guarded.documents.tolist()] == ["d60"]  # no more of a query than its list is long

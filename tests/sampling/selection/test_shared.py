@@ -18,7 +18,7 @@ def offered(training: RankerTraining, count: int, seed: int = 0) -> tuple[np.nda
     function = RandomFunction()
     function.prepare(training.encoded, None)
     batch = training.next_batch()
-    pairs = RelevantPairs(training.encoded.judgements, len(training.encoded.documents))
+    pairs = RelevantPairs(training.encoded)
     documents = (
         Shared()
         .select(batch, FilteredFunction(function, pairs), count, training, np.random.default_rng(seed))
