@@ -136,6 +136,25 @@ class EncodedCollection:
         of_queries = {"queries": self.queries.take(queries), "split": self.split[queries], "itself": itself}
         return replace(self, judgements=judgements, **of_queries)
 
+    @property
+    def most_copies(self) -> int:
+        """The largest number of documents with the same text."""
+        return 1 if self.content is None else int(np.bincount(self.content).max(initial=1))
+
+    def own_documents(self, queries: NDArray[np.integer]) -> NDArray[np.int32]:
+        """Return the documents that each query is [q, most], −1 after the last (`itself`)."""
+        if self.itself is None:
+            return np.full((len(queries), 0), -1, np.int32)
+        itself = self.itself[queries]
+        if self.content is None:
+            return itself[:, None].astype(np.int32)
+        order = np.argsort(self.content, kind="stable")
+        starts, ends = (np.searchsorted(self.content, itself, side, sorter=order) for side in ("left", "right"))
+        counts = np.where(itself >= 0, ends - starts, 0)
+        columns = np.arange(counts.max(initial=0))
+        at = np.minimum(starts[:, None] + columns, len(order) - 1)
+        return np.where(columns < counts[:, None], order[at], -1).astype(np.int32)
+
     def contents(self, documents: NDArray[np.integer]) -> NDArray[np.integer]:
         """Return the contents of documents of any shape: equal for the same text; −1 for no document (−1)."""
         if self.content is None or not len(self.content):

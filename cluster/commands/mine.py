@@ -18,7 +18,7 @@ from cluster.executors.local import LocalExecutor
 from cluster.executors.loss_lines import LossLines
 from cluster.executors.resources import Resources, bundle, check_bundle
 from cluster.executors.task import Executor, Once, Task, TaskLost
-from cluster.mining.data_card import finish, summary_table
+from cluster.mining.data_card import finish, remarks, summary_table
 from cluster.mining.miner import Miner
 from cluster.mining.shards import shards_of
 from cluster.mining.writing import shard_store
@@ -138,6 +138,9 @@ class MineExperiment(Experiment):
         collection = self.miner.collection
         about = {"collection": f"{collection.name} (fingerprint {collection.fingerprint})"}
         about |= {key: str(self.config[key]) for key in ("seed", "queries", "scores")}
-        console.print(summary_table(*finish(self.store, self.shards, self.config, self._command, about)))
+        totals, functions = finish(self.store, self.shards, self.config, self._command, about)
+        console.print(summary_table(totals, functions))
+        for line in remarks(totals, functions, self.miner.guard.active):
+            console.print(line, soft_wrap=True, markup=False)
         console.print(f"results: {self.storage}", soft_wrap=True, markup=False)
         return 0

@@ -34,7 +34,7 @@ from ranking.collections.collection import Collection
 from ranking.encoding import EncodedCollection, Encoder
 from ranking.errors import BadInput
 from ranking.evaluation.measures import Evaluator, parse
-from ranking.evaluation.origins import Candidates
+from ranking.evaluation.origins import Candidates, itself_among
 from ranking.full_ranking import rank_all, rank_candidates
 from ranking.ranked_lists import RankedLists
 from ranking.sources import Sources
@@ -97,7 +97,7 @@ def _write(config: dict[str, Any], storage: Storage, name: str, console: Console
     sources = Sources(collection, encoded, WordVectors(np.zeros((1, 1), np.float32), np.zeros(1, bool)))
     read = trained.read(collection, encoded)
     (node,) = config["origin"].values()
-    candidates = build(node, "origin").candidates(sources, queries)
+    candidates = build(node, "origin").of(sources, queries)
     parts = []
     with console.status("ranking") as status:
         for start in range(0, len(queries), QUERIES):
@@ -152,8 +152,11 @@ def _ranked(ranker: Any, encoded: EncodedCollection, candidates: Candidates, dep
     shape = (len(candidates.queries), depth)
     lists = RankedLists(np.full(shape, -1, np.int32), np.full(shape, -np.inf, np.float32))
     for rows, space in candidates.spaces(encoded):
-        part = rank_all(ranker, encoded, candidates.queries[rows], depth, space)
-        lists.documents[rows], lists.scores[rows] = part.documents, part.scores
+        queries, itself = candidates.queries[rows], encoded.own_documents(candidates.queries[rows])
+        part = rank_all(ranker, encoded, queries, depth + itself.shape[1], space)
+        if itself.shape[1]:
+            part = part.keep(~itself_among(encoded, queries, part.documents))
+        lists.documents[rows], lists.scores[rows] = part.documents[:, :depth], part.scores[:, :depth]
     return lists
 
 

@@ -18,7 +18,7 @@ from cluster.output.storage import Storage
 from cluster.output.tables import read_table, write_table
 from ranking.errors import BadInput
 
-SUMS = ("negatives", "missing", "guarded", "ranks", "ranked", "scores", "scored")
+SUMS = ("negatives", "missing", "guarded", "repeats", "ranks", "ranked", "scores", "scored")
 """Sums per function in the counts of a shard (`cluster.mining.rows.counts_of`)."""
 
 
@@ -31,7 +31,7 @@ def summary_of(
         The numbers of examples, of rows and of examples left out. One row per function with its counts and the means of
         its ranks and scores, and of the positives' scores.
     """
-    totals = {"examples": 0, "rows": 0, "left out": 0, "positives scored": 0, "positives' scores": 0.0}
+    totals = {"examples": 0, "rows": 0, "left out": 0, "above": 0, "positives scored": 0, "positives' scores": 0.0}
     by_function = {name: dict.fromkeys(SUMS, 0.0) for name in names}
     for shard in shards:
         counts = store.read(shard.name) or {}
@@ -44,7 +44,8 @@ def summary_of(
     rows = [
         {
             "function": name, "negatives": int(sums["negatives"]), "missing": int(sums["missing"]),
-            "guarded": int(sums["guarded"]), "rank": _mean(sums["ranks"], sums["ranked"]),
+            "guarded": int(sums["guarded"]), "same text": int(sums["repeats"]),
+            "rank": _mean(sums["ranks"], sums["ranked"]),
             "score of positives": positives, "of negatives": _mean(sums["scores"], sums["scored"]),
         }
         for name, sums in by_function.items()
@@ -67,6 +68,33 @@ def summary_table(totals: dict[str, int], functions: pl.DataFrame) -> Table:
         table.add_row(*("" if value is None else f"{value:,.2f}" if isinstance(value, float) else
                         f"{value:,}" if isinstance(value, int) else value for value in row))  # fmt: skip
     return table
+
+
+def remarks(totals: dict[str, int], functions: pl.DataFrame, guarded: bool) -> list[str]:
+    """Return lines about what was dropped, with advice.
+
+    Args:
+        totals: the totals of all shards, as `summary_of` returns them.
+        functions: one row per function, as `summary_of` returns them.
+        guarded: whether there was a guard.
+    """
+    lines = []
+    for row in functions.iter_rows(named=True):
+        if row["same text"]:
+            what = "that have the text of a relevant document or of another negative, or are the query itself"
+            lines.append(f"{row['function']}: left out {row['same text']:,} documents {what}")
+        dropped = row["guarded"] / max(totals["examples"], 1)
+        if dropped >= 1 and row["rank"] is not None:
+            advice = f"; guard.deepest={10 * max(10, round(row['rank'] / 20))} would keep them nearer to the top"
+            lines.append(
+                f"{row['function']}: the guard dropped {dropped:,.0f} documents per pair; the negatives that are left "
+                f"have rank {row['rank']:,.0f} on average{advice if row['rank'] > 100 else ''}"
+            )
+    if totals["above"]:
+        share = f"in {totals['above']:,} of {totals['examples']:,} pairs a negative scores above the positive"
+        advice = "guard.positive=own compares with it" if guarded else "guard.relative=0.05 drops such negatives"
+        lines.append(f"warning: {share}, and may be relevant; {advice}")
+    return lines
 
 
 def finish(

@@ -16,7 +16,7 @@ from cluster.mining.shards import Shard
 from cluster.runs.artifacts import Artifacts
 from cluster.runs.parts import Base
 from cluster.runs.trained import read_ranker
-from ranking.batch import pairs_of
+from ranking.batch import Batch, pairs_of
 from ranking.collections.splits import TEST_ONLY
 from ranking.embedding import embed
 from ranking.encoding import EncodedCollection
@@ -27,7 +27,7 @@ from ranking.ranked_lists import RankedLists
 from ranking.rankers.dense import DenseRanker
 from ranking.rankers.ranker import Ranker
 from ranking.sources import Sources
-from sampling.guard import negatives_lists
+from sampling.guard import GuardedLists, negatives_lists
 from sampling.guarded_documents import GuardedDocuments
 from sampling.policies.policy import SamplingPolicy
 from sampling.retrieval.dense import Dense
@@ -45,11 +45,12 @@ class MinedShard:
         queries, positives: int [e], indices in the collection.
         negatives: int32 [e, n], −1 if there were too few.
         functions: int8 [e, n], index of the function that supplied each negative.
-        ranks: int32 [e, n], ranks from 1 in the function's list without relevant and guarded documents; 0 if the
+        ranks: int32 [e, n], ranks from 1 in the function's list without relevant documents, before the guard; 0 if the
             function has no list.
         scores: float32 [e, 1 + n], scores of the positive and the negatives by the function or the ranker; nan if
             there is none.
         guarded: the documents that the guard dropped, by function.
+        above: number of examples with a negative that scores above their positive, by the function that scores both.
     """
 
     queries: NDArray[np.int64]
@@ -59,6 +60,7 @@ class MinedShard:
     ranks: NDArray[np.int32]
     scores: NDArray[np.float32]
     guarded: dict[str, GuardedDocuments]
+    above: int
 
 
 class Miner:
@@ -120,18 +122,20 @@ class Miner:
     def mine(self, shard: Shard) -> MinedShard:
         """Mine one shard. Its negatives depend neither on the process nor on the order of shards."""
         rng = np.random.default_rng([self.config["seed"], shard.number])
-        queries = shard.queries
+        queries, own = shard.queries, None
+        examples = pairs_of(self.encoded.with_queries(queries), np.arange(len(queries)))
+        if self.guard.per_row:  # one list per example, guarded by its positive
+            queries, own = queries[examples.queries], examples.positives
+            examples = Batch(np.arange(len(examples)), examples.positives)
         shard_encoded = self.encoded.with_queries(queries)
-        lists: list[RankedLists | None] = []
-        guarded = {}
-        for name, function in self.functions.items():
-            ranked, guarded[name] = negatives_lists(function, self.sources, self.guard, queries)
-            function.prepare(shard_encoded, ranked)
-            lists.append(ranked)
+        lists: list[GuardedLists] = []
+        for function in self.functions.values():
+            lists.append(negatives_lists(function, self.sources, self.guard, queries, own))
+            function.prepare(shard_encoded, lists[-1].lists)
+        guarded = {name: guarded_lists.dropped for name, guarded_lists in zip(self.functions, lists, strict=True)}
         sampler = self._sampler(rng)
         count, batch_size = sampler.count, self.config["batch"]
         training: Any = FrozenRanker(self.ranker, self.ranker_encoded.with_queries(queries))
-        examples = pairs_of(shard_encoded, np.arange(len(queries)))
         order = rng.permutation(len(examples))
         negatives = np.full((len(examples), count), -1, np.int32)
         scores = np.full((len(examples), 1 + count), np.nan, np.float32)
@@ -146,39 +150,43 @@ class Miner:
             documents = np.concatenate([examples.positives[:, None], negatives], axis=1)
             of_ranker = training.score(examples.queries, documents)
             scores = np.where(documents >= 0, of_ranker, np.nan).astype(np.float32)
+            comparable = np.ones(negatives.shape, bool)
         else:
-            scores[:, 0] = self._positive_scores(queries, examples.queries, examples.positives)
+            scores[:, 0], scorer = self._positive_scores(queries, examples.queries, examples.positives)
+            comparable = functions == scorer
         ranks = _ranks(lists, examples.queries, negatives, functions)
         scores[~np.isfinite(scores)] = np.nan
-        return MinedShard(queries[examples.queries], examples.positives, negatives, functions, ranks, scores, guarded)
+        above = int(((scores[:, 1:] > scores[:, :1]) & comparable & (negatives >= 0)).any(axis=1).sum())
+        mined_queries = queries[examples.queries]
+        return MinedShard(mined_queries, examples.positives, negatives, functions, ranks, scores, guarded, above)
 
     def _positive_scores(
         self, shard: NDArray[np.int64], rows: NDArray[np.int64], positives: NDArray[np.int32]
-    ) -> NDArray[np.float32]:
-        """Return the scores of positives by the first function that has scores; nan if none has."""
-        for function in self.functions.values():
+    ) -> tuple[NDArray[np.float32], int]:
+        """Return the scores of positives by the first function that has scores, and its index; nan and −1 if none."""
+        for index, function in enumerate(self.functions.values()):
             scores = function.own_scores(self.sources, shard[rows], positives[:, None])
             if scores is not None:
-                return scores[:, 0]
-        return np.full(len(rows), np.nan, np.float32)
+                return scores[:, 0], index
+        return np.full(len(rows), np.nan, np.float32), -1
 
 
 def _ranks(
-    lists: list[RankedLists | None],
+    lists: list[GuardedLists],
     rows: NDArray[np.int64],
     negatives: NDArray[np.int32],
     functions: NDArray[np.int8],
 ) -> NDArray[np.int32]:
-    """Return the rank of each negative in its function's list, from 1; 0 if that function has no list."""
+    """Return the rank of each negative in its function's unguarded list, from 1; 0 if that function has no list."""
     ranks = np.zeros(negatives.shape, np.int32)
-    for index, ranked in enumerate(lists):
-        if ranked is None:
+    for index, guarded_lists in enumerate(lists):
+        if guarded_lists.lists is None:
             continue
-        documents = ranked.documents[rows]
+        documents = guarded_lists.lists.documents[rows]
         for column in range(negatives.shape[1]):
             match = (documents == negatives[:, column, None]) & (negatives[:, column, None] >= 0)
             listed = match.any(axis=1) & (functions[:, column] == index)
-            ranks[listed, column] = 1 + match[listed].argmax(axis=1)
+            ranks[listed, column] = guarded_lists.ranks[rows[listed], match[listed].argmax(axis=1)]
     return ranks
 
 

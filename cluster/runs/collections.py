@@ -18,8 +18,9 @@ from cluster.runs.measured_on import collections_of
 from ranking.backing import BackedPath
 from ranking.collections.cache import is_cached, open_collection
 from ranking.collections.collection import Collection
-from ranking.collections.reader import NOTED, Reader
+from ranking.collections.reader import NOTED, OF_USE, Reader
 from ranking.digest import digest
+from ranking.errors import BadInput
 from ranking.relabel import relabelled
 
 if TYPE_CHECKING:
@@ -106,8 +107,11 @@ class Collections:
         alone = nullcontext() if is_cached(reader, place, strict) else self.lock(place / digest(repr(reader)))
         with alone:
             collection = open_collection(reader, place, strict, run)
+        for name, values in OF_USE.items():
+            if (value := getattr(reader, name)) not in values:
+                raise BadInput(f"{name} is {value!r}", f"collection.{name}", f"choose {' or '.join(values)}")
         chosen = {"self_documents": reader.self, "duplicates": reader.duplicates}
-        if chosen == {"self_documents": "drop", "duplicates": "keep"}:
+        if tuple(chosen.values()) == tuple(values[0] for values in OF_USE.values()):
             return collection
         return collection.changed(fingerprint=digest([collection.fingerprint, chosen])[:16], **chosen)
 

@@ -91,7 +91,7 @@ def make_part(artifacts: Opener, config: dict[str, Any], name: str) -> Part:
         else ("test", config["origin"][which])
     )
     queries = np.unique(np.concatenate([getattr(each, split) for each in base.splits]))
-    return build(node).candidates(sources, queries)
+    return build(node).of(sources, queries)
 
 
 FEW = 0.05

@@ -35,7 +35,7 @@ def rerank(inputs: SystemInputs, lists: RankedLists, overrides: Sequence[str]) -
     from sampling.guarded_documents import GuardedDocuments
 
     config = compose(["seed=0", "policy=fixed", "selector=uniform", *overrides])
-    validation = Bm25Candidates(inputs.depth).candidates(inputs.sources, inputs.split.dev)
+    validation = Bm25Candidates(inputs.depth).of(inputs.sources, inputs.split.dev)
     parts: dict[str, Any] = {"base": Base(inputs.encoded, inputs.vectors, [inputs.split]), "validation": validation}
     parts |= {
         f"function:{name}": Lists(_negatives(inputs) if name == "bm25" else None, GuardedDocuments.joined([]))

@@ -48,7 +48,7 @@ def zero_shot(config: dict[str, Any], sources: Sources, read: EncodedCollection)
         key = mix(digests(sources.encoded.queries, queries))
         queries = np.sort(queries[np.argsort(key, kind="stable")[:most]])
     nodes = {name: node for name, node in config["origin"].items() if "path" not in node and name != "category"}
-    return ZeroShot(read, {name: build(node).candidates(sources, queries) for name, node in nodes.items()})
+    return ZeroShot(read, {name: build(node).of(sources, queries) for name, node in nodes.items()})
 
 
 def measure_zero_shot(config: dict[str, Any], parts: Mapping[str, Any], ranker: Ranker, outcome: Outcome) -> None:

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import polars as pl
 
@@ -14,8 +14,8 @@ from ranking.collections.faults import Faults
 from ranking.errors import BadInput
 from ranking.reading import Reading
 
-OF_USE = ("self", "duplicates")
-"""Options of all readers that do not change what is read."""
+OF_USE = {"self": ("drop", "keep"), "duplicates": ("keep", "merge")}
+"""Options of all readers that do not change what is read, and their values, the default first."""
 _PLACE = {"file": pl.String(), "line": pl.Int64()}
 DOCUMENTS: Mapping[str, pl.DataType] = {
     "id": pl.String(),
@@ -73,11 +73,12 @@ class Reader(ABC):
             one. In training, the text of a relevant document is never a negative, and no text is shown twice.
     """
 
+    # Not Literals: the names of an inherited annotation are looked up in the module of the subclass.
     tokenizer: str = field(default="words", kw_only=True)
     language: str | None = field(default="english", kw_only=True)
     subwords: str | None = field(default=None, kw_only=True)
-    self: Literal["drop", "keep"] = field(default="drop", kw_only=True)
-    duplicates: Literal["keep", "merge"] = field(default="keep", kw_only=True)
+    self: str = field(default="drop", kw_only=True)
+    duplicates: str = field(default="keep", kw_only=True)
     version: ClassVar[int] = 1  # incremented when the same files are read differently
 
     @property

@@ -36,6 +36,7 @@ class Evaluation:
             judged_relevant = [positive.of(query) for query in candidates.queries]
             self._wanted = _rectangle([documents for documents, _ in judged_relevant], -1)
             self._wanted_grades = _rectangle([grades for _, grades in judged_relevant], 0)
+            self._itself = encoded.own_documents(candidates.queries)
             for rows, space in candidates.spaces(encoded):  # documents outside can't be found
                 self._wanted_grades[rows] *= np.isin(self._wanted[rows], space)
 
@@ -53,8 +54,13 @@ class Evaluation:
         if scores is not None:
             return self.of_scores(scores)
         ranks = np.zeros(self._wanted.shape, np.int64)
+        together, count = np.concatenate([self._wanted, self._itself], axis=1), self._wanted.shape[1]
         for rows, space in self.candidates.spaces(self.encoded):
-            ranks[rows] = ranks_in(ranker, self.encoded, queries[rows], self._wanted[rows], space)
+            of_both = ranks_in(ranker, self.encoded, queries[rows], together[rows], space)
+            found, itself = of_both[:, :count], of_both[:, count:]
+            # The query itself is left out of its ranking.
+            ahead = (itself[:, None, :] > 0) & (itself[:, None, :] < found[:, :, None])
+            ranks[rows] = found - ahead.sum(axis=2)
         return self.evaluator.of_ranks(self._wanted_grades, ranks, self.candidates.depth)
 
     def scores(self, ranker: Ranker) -> NDArray[np.float32] | None:

@@ -6,22 +6,26 @@ a study evaluates several and shows them next to each other.
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ranking.bm25 import Bm25Options
 from ranking.bounds import AtLeast, checked
+from ranking.contents import repeated_in_row
 from ranking.encoding import EncodedCollection
 from ranking.labels import labels_of
 from ranking.ranked_lists import RankedLists, stack_lists
 from ranking.run_files import lists_of_run
 from ranking.sources import Sources
 
+DEEPER = 2
+"""Times the largest number of documents with one text by which a search is deepened if some are left out."""
 BM25_DEPTH = 1000
 """The depth of BM25's ranking if a ranker's has no limit."""
 
@@ -78,18 +82,78 @@ class Origin(ABC):
         BadInput: if the depth is below 1.
     """
 
+    searches: ClassVar[bool] = True
+    """Whether a greater depth finds the same candidates and more."""
+
     @checked
     def __init__(self, depth: Annotated[int, AtLeast(1)] = 100) -> None:
         self.depth = depth
 
+    def of(self, sources: Sources, queries: NDArray[np.int64]) -> Candidates:
+        """Return the candidates of `queries` (ascending) without the queries themselves, and without duplicates.
+
+        A query that is a document of the collection does not find itself (`collection.self=drop`). With
+        `collection.duplicates=merge` documents with the same text are one candidate, the relevant one if there is one.
+        """
+        encoded = sources.encoded
+        if encoded.itself is None and not (encoded.merges and encoded.content is not None):
+            return self.candidates(sources, queries)
+        deeper, depth = copy.copy(self), self.depth if self.searches else None
+        if depth is not None:
+            deeper.depth = depth + DEEPER * encoded.most_copies
+        return without_repeats(deeper.candidates(sources, queries), encoded, depth)
+
     @abstractmethod
     def candidates(self, sources: Sources, queries: NDArray[np.int64]) -> Candidates:
-        """Return the candidates of `queries` (ascending)."""
+        """Return the candidates of `queries` (ascending), as the origin finds them."""
 
     def scored(self, sources: Sources, queries: NDArray[np.int64], documents: NDArray[np.int32]) -> Candidates:
         """Return the candidates with BM25's scores."""
         scores = sources.bm25(Bm25Options()).search(queries, 0, documents)[1]
         return Candidates(queries, documents, RankedLists(documents, scores), documents.shape[1])
+
+
+def without_repeats(candidates: Candidates, encoded: EncodedCollection, depth: int | None) -> Candidates:
+    """Return candidates without the queries themselves and, if the collection merges duplicates, each text once.
+
+    Args:
+        candidates: the candidates, deeper than needed.
+        encoded: the collection.
+        depth: the number of candidates that are kept; None keeps all.
+    """
+
+    def cut(lists: RankedLists, depth: int | None) -> RankedLists:
+        documents = lists.documents
+        out = itself_among(encoded, candidates.queries, documents)
+        if encoded.merges and encoded.content is not None:
+            contents = np.where(out, -1, encoded.contents(documents))
+            # A relevant document stands for its text.
+            relevant = encoded.judgements.are_relevant(candidates.queries, documents)
+            order = np.argsort(~relevant, axis=1, kind="stable")
+            repeated = repeated_in_row(np.take_along_axis(contents, order, 1))
+            repeats = np.zeros_like(out)
+            np.put_along_axis(repeats, order, repeated, 1)
+            out |= repeats
+        kept = lists.keep(~out & (documents >= 0))
+        return RankedLists(kept.documents[:, :depth], kept.scores[:, :depth])
+
+    first = cut(candidates.first_stage, depth)
+    if candidates.documents is None:
+        return Candidates(candidates.queries, None, first, depth, candidates.categories)
+    whole = RankedLists(candidates.documents, np.zeros(candidates.documents.shape, np.float32))
+    documents = cut(whole, depth).documents
+    return Candidates(candidates.queries, documents, first, documents.shape[1], candidates.categories)
+
+
+def itself_among(
+    encoded: EncodedCollection, queries: NDArray[np.integer], documents: NDArray[np.integer]
+) -> NDArray[np.bool_]:
+    """Return which of the documents [q, m] are the query itself."""
+    if encoded.itself is None:
+        return np.zeros(documents.shape, bool)
+    itself = encoded.itself[queries][:, None]
+    out: NDArray[np.bool_] = (encoded.contents(documents) == itself) & (itself >= 0) & (documents >= 0)
+    return out
 
 
 class Bm25Candidates(Origin):
@@ -109,6 +173,8 @@ class RandomCandidates(Origin):
         depth: candidates per query.
         seed: the seed of the random documents, which are the same for every run of every study with this seed.
     """
+
+    searches = False
 
     def __init__(self, depth: int = 100, seed: int = 0) -> None:
         super().__init__(depth)

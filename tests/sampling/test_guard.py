@@ -56,6 +56,29 @@ def test_the_limit_comes_from_the_best_relevant_document(sources: Sources) -> No
     assert positive_scores(Known(6), sources, Guard(positive="best"), np.array([1])).tolist() == [-2]  # type: ignore[union-attr]
 
 
+def test_the_positive_is_the_lowest_unless_another_is_chosen(sources: Sources) -> None:
+    """Query 0 has the relevant documents 0 (5) and 1 (10): nothing but 5 (4) is below the lowest."""
+    lowest = positive_scores(Known(6), sources, Guard())
+    assert lowest is not None
+    assert lowest.tolist() == [5, -2, np.inf]
+    assert listed(Guard(relative=0.1), sources)[0][0] == [5]
+    assert listed(Guard(relative=0.1, positive="lowest"), sources)[0][0] == [5]
+    assert listed(Guard(relative=0.1, positive="best"), sources)[0][0] == [3, 4, 5]
+    with pytest.raises(BadInput, match="choose lowest or best"):
+        listed(Guard(relative=0.1, positive="own"), sources)
+    with pytest.raises(BadInput, match="positive is 'first'"):
+        Guard(positive="first")  # type: ignore[arg-type]
+
+
+def test_mined_rows_are_compared_with_their_positive_and_keep_their_ranks(sources: Sources) -> None:
+    queries, positives = np.array([0, 0, 1]), np.array([0, 1, 0])
+    lists, _, ranks = negatives_lists(Known(6), sources, Guard(relative=0.1), queries, positives)
+    assert lists is not None
+    assert [[d for d in row if d >= 0] for row in lists.documents.tolist()] == [[5], [3, 4, 5], [3, 4]]
+    # Without the guard: 2, 3, 4, 5 and 5, 1, 2, 3, 4.
+    assert [[r for r in row if r] for row in ranks.tolist()] == [[4], [2, 3, 4], [4, 5]]
+
+
 def test_no_guard_drops_the_relevant_alone(sources: Sources) -> None:
     assert listed(Guard(), sources) == ([[2, 3, 4, 5], [5, 1, 2, 3, 4], [5, 4, 3, 2, 1, 0]], 0)
 

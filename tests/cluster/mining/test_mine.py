@@ -76,6 +76,43 @@ def test_the_guard_drops_what_scores_close_to_the_positive(of_mine: list[str], t
     assert mined.summary["guarded"].sum() >= len(mined.guarded)
 
 
+def test_no_row_has_the_text_of_its_positive_and_pairs_are_guarded_by_theirs(
+    tmp_path: Path, own_cache: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from cluster.commands.cli import main
+
+    folder = tmp_path / "twice"
+    (folder / "qrels").mkdir(parents=True)
+    animals = ["otter", "heron", "badger", "stoat"]
+    texts = {f"d{n}": f"the {animal} eats fish near lake {n}" for n, animal in enumerate(animals)}
+    texts |= {f"{name}-again": text.upper() for name, text in texts.items()}
+    texts |= {f"e{n}": f"where otter heron and badger eat, story {n} of the lake" for n in range(6)}
+    texts["e5"] += ", with many more words about the long cold winter, snow, ice and wind"
+    corpus = [json.dumps({"_id": name, "text": text}) for name, text in texts.items()]
+    (folder / "corpus.jsonl").write_text("\n".join(corpus))
+    queries = [json.dumps({"_id": f"q{n}", "text": f"what does the {name} eat"}) for n, name in enumerate(animals)]
+    (folder / "queries.jsonl").write_text("\n".join(queries))
+    (folder / "qrels" / "train.tsv").write_text("q\td\ts\nq0\td0\t1\nq0\te5\t1\nq1\td1\t1\n")
+    (folder / "qrels" / "dev.tsv").write_text("q\td\ts\nq2\td2\t1\n")
+    (folder / "qrels" / "test.tsv").write_text("q\td\ts\nq3\td3\t1\n")
+    options = ["mine", "collection=beir", f"collection.path={folder}", "function=bm25", "count=2"]
+    options.append("rows=labelled_pairs")
+    with pytest.raises(SystemExit):
+        main([*options, f"out={tmp_path / 'plain'}"])
+    shown = capsys.readouterr().out
+    assert "left out" in shown
+    assert "a negative scores above the positive" in shown
+    mined = pyrite.MiningResult(str(tmp_path / "plain"))
+    assert mined.summary["same text"][0] > 0
+    positives = {text.lower() for text in mined.rows.filter(label=1)["document"]}
+    assert not positives & {text.lower() for text in mined.rows.filter(label=0)["document"]}
+    with pytest.raises(SystemExit):
+        main([*options, "guard.relative=0.0", f"out={tmp_path / 'guarded'}"])
+    assert "a negative scores above the positive" not in capsys.readouterr().out
+    ids = pyrite.MiningResult(str(tmp_path / "guarded")).ids
+    assert ids["ranks"].list.max().max() > 2  # as they are without the guard
+
+
 def test_a_trained_ranker_guards_scores_and_is_searched(base: list[str], of_mine: list[str], tmp_path: Path) -> None:
     run = pyrite.train(
         [*base, "ranker=static", "function=random", "training.max_epochs=1", f"out={tmp_path / 'run'}"]

@@ -1,0 +1,184 @@
+"""Tests of `ranking.contents`: documents with one text, and queries that are documents, from encoding to evaluation."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from ranking.collections.beir import Beir
+from ranking.collections.cache import open_collection
+from ranking.contents import content_ids, normalized, repeated_in_row, text_hashes
+from ranking.encoding import EncodedCollection, Encoder
+from ranking.evaluation.evaluation import Evaluation
+from ranking.evaluation.origins import Bm25Candidates, FullCollection, RandomCandidates
+from ranking.rankers.ranker import Ranker
+from ranking.sources import Sources
+from ranking.vectors import WordVectors
+from sampling.guard import Guard, negatives_lists
+from sampling.relevant_pairs import RelevantPairs
+from sampling.retrieval.bm25 import Bm25Function
+
+DOCUMENTS = [
+    ("d0", "The otter eats fish in the river"),
+    ("d1", "the OTTER  eats fish in the river "),  # d0 in other letters
+    ("d2", "the heron eats fish at the lake"),
+    ("d3", "what does the otter eat"),  # is query q0
+    ("q1", "A title. what does the heron eat and where"),  # is query q1, with a title
+    ("d5", "the badger sleeps in the forest and eats fruit"),
+    ("d6", "The Badger sleeps in the forest and eats fruit"),
+]
+QUERIES = [
+    ("q0", "What does the otter eat"),
+    ("q1", "what does the heron eat and where"),
+    ("d5", "where sleeps the badger"),
+]
+RELEVANT = [("q0", "d0"), ("q1", "d2"), ("d5", "d5")]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "same"
+    (folder / "qrels").mkdir(parents=True)
+
+    def lines(name: str, rows: Sequence[tuple[str, str]]) -> None:
+        (folder / name).write_text("".join(json.dumps({"_id": id_, "text": text}) + "\n" for id_, text in rows))
+
+    lines("corpus.jsonl", DOCUMENTS)
+    lines("queries.jsonl", QUERIES)
+    header = "query-id\tcorpus-id\tscore\n"
+    rows = "".join(f"{query}\t{document}\t1\n" for query, document in RELEVANT)
+    (folder / "qrels" / "test.tsv").write_text(header + rows)
+    return folder
+
+
+def sources_of(folder: Path, tmp_path: Path, **options: str) -> Sources:
+    collection = open_collection(Beir(str(folder)), tmp_path / "cache").changed(**options)
+    encoded, words = Encoder(min_count=1).encode(collection)
+    vectors = WordVectors(np.zeros((len(words), 2), np.float32), np.ones(len(words), bool))
+    return Sources(collection, encoded, vectors)
+
+
+def ids(sources: Sources, documents: np.ndarray) -> list[list[str]]:
+    names = sources.collection.documents["id"].to_list()
+    return [[names[document] for document in row if document >= 0] for row in documents.tolist()]
+
+
+def test_texts_are_the_same_after_case_space_and_composition() -> None:
+    texts = pl.Series(["  Cafe\u0301\n au  lait", "café au lait", "cafe au lait", ""])
+    assert normalized(texts).to_list() == ["café au lait", "café au lait", "cafe au lait", ""]
+    assert content_ids(text_hashes(texts)).tolist() == [0, 0, 2, 3]
+    assert repeated_in_row(np.array([[3, 1, 3, -1, -1, 1]])).tolist() == [[False, False, True, False, False, True]]
+
+
+def test_contents_are_decided_at_encoding(folder: Path, tmp_path: Path) -> None:
+    encoded = sources_of(folder, tmp_path).encoded
+    assert encoded.content is not None
+    assert encoded.content.tolist() == [0, 0, 2, 3, 4, 5, 5]
+    # q0 has the text of d3; q1 is in the text of the document q1; d5 is only called like one.
+    assert encoded.itself is not None
+    assert encoded.itself.tolist() == [3, 4, -1]
+    assert encoded.with_queries(np.array([1])).itself.tolist() == [4]  # type: ignore[union-attr]
+    kept = sources_of(folder, tmp_path, self_documents="keep").encoded
+    assert kept.itself is None
+
+
+def test_a_query_that_is_judged_relevant_for_itself_stays(folder: Path, tmp_path: Path) -> None:
+    with (folder / "qrels" / "test.tsv").open("a") as file:
+        file.write("q0\td3\t1\n")
+    encoded = sources_of(folder, tmp_path).encoded
+    assert encoded.itself is not None
+    assert encoded.itself.tolist() == [-1, 4, -1]
+
+
+def test_no_negative_has_the_text_of_the_positive_or_is_the_query(folder: Path, tmp_path: Path) -> None:
+    sources = sources_of(folder, tmp_path)
+    pairs = RelevantPairs(sources.encoded)
+    assert pairs.counts.tolist() == [3, 2, 2]  # d0, d1, d3; d2, q1; d5, d6
+    among = pairs.among(np.arange(3), np.tile(np.arange(7), (3, 1)))
+    assert [np.flatnonzero(row).tolist() for row in among] == [[0, 1, 3], [2, 4], [5, 6]]
+    lists, dropped, ranks = negatives_lists(Bm25Function(depth=5, stop_words=False), sources, Guard())
+    assert lists is not None
+    shown = ids(sources, lists.documents)
+    assert not {"d0", "d1", "d3"} & {*shown[0]}
+    assert not {"d2", "q1"} & {*shown[1]}
+    assert len({"d0", "d1"} & {*shown[1]}) == 1  # one of two with the same text
+    assert ranks[1, 0] == 1
+    assert dropped.repeats > 0
+
+
+class ByIndex(Ranker):
+    """Scores documents by their index: the last one is the best."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        import torch
+
+        self.weight = torch.nn.Parameter(torch.ones(1))
+
+    def represent_queries(self, queries):  # type: ignore[no-untyped-def]
+        import torch
+
+        return torch.zeros(len(queries), 1)
+
+    def represent_documents(self, documents):  # type: ignore[no-untyped-def]
+        import torch
+
+        lengths = torch.from_numpy(documents.lengths.astype(np.float32))
+        return lengths[:, None]
+
+    def interact(self, queries, documents):  # type: ignore[no-untyped-def]
+        return (queries + documents).sum(-1) * self.weight
+
+    def layers(self):  # type: ignore[no-untyped-def]
+        import torch
+
+        return [torch.nn.ParameterList([self.weight])]
+
+
+@pytest.mark.parametrize("origin", [Bm25Candidates(4), RandomCandidates(20), FullCollection(3)])
+def test_a_query_is_left_out_of_its_own_ranking(folder: Path, tmp_path: Path, origin: Bm25Candidates) -> None:
+    sources = sources_of(folder, tmp_path)
+    candidates = origin.of(sources, np.arange(3))
+    assert "d3" not in ids(sources, candidates.first_stage.documents)[0]
+    assert "q1" not in ids(sources, candidates.first_stage.documents)[1]
+    if candidates.documents is not None:
+        assert "d3" not in ids(sources, candidates.documents)[0]
+    kept = sources_of(folder, tmp_path, self_documents="keep")
+    first = ids(kept, origin.of(kept, np.arange(3)).first_stage.documents)
+    assert "d3" in first[0]
+    assert "q1" in first[1]
+
+
+def test_the_ranks_over_the_whole_collection_leave_the_query_out(folder: Path, tmp_path: Path) -> None:
+    ranker, values = ByIndex(), {}
+    for name, option in (("drop", "drop"), ("keep", "keep")):
+        sources = sources_of(folder, tmp_path, self_documents=option)
+        candidates = FullCollection(None).of(sources, np.array([1]))
+        values[name] = float(Evaluation(sources.encoded, candidates, ["RR"])(ranker)["RR"][0])
+    # By length: d5, d6 and q1 (9, 9 and 9 words) are ahead of d2 (7), which ties with d0 and d1.
+    assert 1 / values["keep"] - 1 / values["drop"] == pytest.approx(1)
+
+
+def test_duplicates_are_merged_in_evaluation_if_asked(folder: Path, tmp_path: Path) -> None:
+    merged = sources_of(folder, tmp_path, duplicates="merge")
+    assert merged.encoded.merges
+    listed = ids(merged, RandomCandidates(20).of(merged, np.arange(3)).first_stage.documents)
+    assert "d5" in listed[2]  # the relevant one of the two
+    assert "d6" not in listed[2]
+    assert all(len({"d0", "d1"} & {*row}) == 1 for row in listed)
+    kept = sources_of(folder, tmp_path)
+    assert {"d5", "d6"} <= {*ids(kept, RandomCandidates(20).of(kept, np.arange(3)).first_stage.documents)[2]}
+
+
+def test_collections_without_repeats_cost_nothing(encoded_of) -> None:  # type: ignore[no-untyped-def]
+    encoded: EncodedCollection = encoded_of([[1], [2]], [[1]], {0: {0: 1}})
+    documents = np.array([[0, 1, -1]])
+    assert encoded.contents(documents) is documents
+    assert encoded.most_copies == 1
+    assert replace(encoded, content=np.array([0, 0])).most_copies == 2
