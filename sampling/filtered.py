@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from ranking.training import Batch
 
 
+MOST_COPIES = 4
+"""Largest factor by which more documents are requested because several have the same text."""
+
+
 class FilteredFunction(RetrievalFunction):
     """A retrieval function without a query's relevant documents and without negatives that it already has.
 
@@ -49,7 +53,7 @@ class FilteredFunction(RetrievalFunction):
         if not out.any():
             return self._noted(candidates)
         rows = np.flatnonzero(out.any(axis=1))
-        more = self.function.sample(batch.part(rows), count + self._most_excluded(batch, rows), rng)
+        more = self.function.sample(batch.part(rows), self._wanted(batch, rows, count), rng)
         order = rng.random(more.documents.shape)
         return self._noted(self._replaced(batch, candidates, rows, more, order, count))
 
@@ -59,7 +63,7 @@ class FilteredFunction(RetrievalFunction):
         if not out.any():
             return self._noted(candidates)
         rows = np.flatnonzero(out.any(axis=1))
-        more = self.function.top(batch.part(rows), count + self._most_excluded(batch, rows), rng)
+        more = self.function.top(batch.part(rows), self._wanted(batch, rows, count), rng)
         order = np.broadcast_to(np.arange(more.documents.shape[1], dtype=float), more.documents.shape)
         return self._noted(self._replaced(batch, candidates, rows, more, order, count))
 
@@ -93,6 +97,10 @@ class FilteredFunction(RetrievalFunction):
     def _most_excluded(self, batch: Batch, rows: NDArray[np.intp]) -> int:
         taken = (self.taken[rows] >= 0).sum(axis=1) if self.taken.shape[1] else 0
         return int((self.relevant.counts[batch.queries[rows]] + taken).max())
+
+    def _wanted(self, batch: Batch, rows: NDArray[np.intp], count: int) -> int:
+        """Return how many documents to ask for so that `count` are left: more if several have the same text."""
+        return (count + self._most_excluded(batch, rows)) * min(self.relevant.most_copies, MOST_COPIES)
 
     def _replaced(
         self,

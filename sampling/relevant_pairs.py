@@ -22,11 +22,12 @@ class RelevantPairs:
     Attributes:
         counts: int64 [queries], the number of such documents.
         size: the number of documents in the collection.
+        most_copies: the largest number of documents with the same text.
     """
 
     def __init__(self, encoded: EncodedCollection) -> None:
         relevant = encoded.judgements.relevant()
-        self.size, self.encoded = len(encoded.documents), encoded
+        self.size, self.encoded, self.most_copies = len(encoded.documents), encoded, encoded.most_copies
         rows, contents = relevant.rows(), encoded.contents(relevant.documents).astype(np.int64)
         # A query and a content are one number.
         keys = rows * self.size + contents

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -63,7 +64,7 @@ def started(
     sources: Sources, objective: Objective | None = None, fixed: bool = True, epochs: int = 6
 ) -> tuple[RankerTraining, Sampler]:
     """A training and its sampler, nothing trained yet."""
-    encoded = sources.encoded
+    encoded = replace(sources.encoded, content=None)  # as if no two texts were alike
     ranker = TwoTowers(len(encoded.idf))
     ranker.fixed_documents = fixed
     evaluation = Evaluation(encoded, FullCollection(12).candidates(sources, QUERIES), ["nDCG@10"])

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -58,8 +59,8 @@ class Bag(DenseRanker):
 
 @pytest.fixture
 def bag_training(tiny_sources: Sources) -> Callable[..., RankerTraining]:
-    """Makes the training of a `Bag` on `tiny`: three batches an epoch."""
-    encoded = tiny_sources.encoded
+    """Makes the training of a `Bag` on `tiny`, as if no two texts were alike: three batches an epoch."""
+    encoded = replace(tiny_sources.encoded, content=None)
     evaluation = Evaluation(encoded, RandomCandidates(8).candidates(tiny_sources, np.array([4, 5])), ["AP@8"])
 
     def make(ranker: Any = None) -> RankerTraining:
@@ -141,12 +142,32 @@ def test_samples_are_of_the_first_depth_and_distinct(bag_training: Callable[...,
         )
 
 
+def test_a_text_is_served_once_and_the_guard_compares_with_the_lowest(
+    bag_training: Callable[..., RankerTraining], tiny_sources: Sources
+) -> None:
+    training = bag_training()
+    training.encoded = tiny_sources.encoded  # its last two texts are alike
+    served = started(training, depth=12).top(batch_of(np.arange(8)), 12, np.random.default_rng(0)).documents
+    for query, row in enumerate(served.tolist()):
+        assert len({10, 11} & {*row}) == len({10, 11} - relevant_to(training, query)) // 2
+    queries = np.arange(8)
+    of_queries = products(training, queries)
+    kept = (
+        started(training, Guard(absolute=0.5), depth=12).top(batch_of(queries), 12, np.random.default_rng(0)).documents
+    )
+    for query, row in enumerate(kept.tolist()):
+        lowest = min(of_queries[query, list(relevant_to(training, query))])
+        assert all(of_queries[query, document] <= lowest - 0.5 for document in row if document >= 0)
+    with pytest.raises(BadInput, match="choose lowest or best"):
+        started(training, Guard(absolute=0.5, positive="own"))
+
+
 @pytest.mark.parametrize("margins", [{"absolute": 0.5}, {"relative": 0.2}, {"absolute": 0.1, "relative": 0.05}])
 def test_neither_relevant_nor_guarded_documents_are_served(
     bag_training: Callable[..., RankerTraining], margins: dict[str, float]
 ) -> None:
     training = bag_training()
-    guard = Guard(**margins)
+    guard = Guard(positive="best", **margins)
     function = started(training, guard, depth=12)
     queries = np.arange(8)
     of_queries = products(training, queries)
