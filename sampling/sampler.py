@@ -66,7 +66,7 @@ class Sampler:
         self.stats = {name: FunctionStats() for name in self.functions}
         self.trace = Trace()
         self.shown = ShownNegatives(self.recorded)
-        self.source_scores: NDArray[np.float32] | None = np.zeros((0, 0), np.float32)
+        self.source_scores = np.zeros((0, 0), np.float32)
         self._assigned: NDArray[np.int64] = np.zeros((0, 0), np.int64)
         self._last: tuple[Batch, RankerTraining] | None = None
         self._selections: list[Selection] = []
