@@ -39,7 +39,12 @@ class Hash:
     def __init__(self, encoded: EncodedCollection | None = None) -> None:
         nothing = Judgements(np.zeros(4, np.int64), np.zeros(0, np.int32), np.zeros(0, np.int32))
         self.encoded = encoded or SimpleNamespace(
-            documents=range(1000), judgements=nothing, content=None, itself=None, contents=lambda documents: documents
+            documents=range(1000),
+            judgements=nothing,
+            content=None,
+            itself=None,
+            most_copies=1,
+            contents=lambda ids: ids,
         )
         self.epoch_over = self.diverged = False
 
