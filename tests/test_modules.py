@@ -29,6 +29,7 @@ REACHED = {
     "cluster/reports/pool_tables.py": "cluster/commands/test_pool.py",
     "cluster/reports/power_report.py": "cluster/statistics/test_sequential.py",
     "cluster/pools/pool_runs.py": "cluster/commands/test_pool.py",
+    "ranking/collections/json_rows.py": "ranking/collections/test_cases_files.py",
     "ranking/frozen.py": "ranking/test_bi_encoder.py",
 }
 """Modules that none of these rules reaches, and the test that runs them."""
