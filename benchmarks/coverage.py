@@ -108,7 +108,13 @@ def both(seeds: int, queries: int, of_query: float, of_seed: float, repeat: int)
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], default=list(PARTS), help="what is measured")
+    parser.add_argument(
+        "parts",
+        nargs="*",
+        choices=[*PARTS, []],
+        metavar="PART",
+        help=f"what is measured, of {', '.join(PARTS)}; all by default",
+    )
     parser.add_argument("--repeat", type=int, default=1000, help="repetitions of each setting")
     chosen = parser.parse_args(arguments)
     measured: dict[str, Callable[[], None]] = {"audit": lambda: _covered(

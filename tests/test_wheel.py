@@ -50,7 +50,7 @@ def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    (wheel,) = built.glob("pyrite-*.whl")
+    (wheel,) = built.glob("pyrite_ir-*.whl")
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(folder)
     _reuse_compiled(folder)

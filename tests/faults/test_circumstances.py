@@ -413,10 +413,15 @@ def test_bytes_of_what_is_shared() -> None:
 
 
 def test_a_local_ray_makes_room_if_there_is_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Memory:
-        available = 1000
-
-    monkeypatch.setattr("psutil.virtual_memory", Memory)
-    assert wanted_store(0) is wanted_store(200) is None  # what Ray takes by itself is enough
-    assert wanted_store(400) == 500
-    assert wanted_store(500) is None  # there is no room: `check_store` says so
+    mb = 1024 * 1024
+    memory, shared = SimpleNamespace(available=1000 * mb), SimpleNamespace(f_bavail=1000, f_frsize=mb)
+    monkeypatch.setattr("psutil.virtual_memory", lambda: memory)
+    monkeypatch.setattr("cluster.executors.object_store.os.path.isdir", lambda path: True)
+    monkeypatch.setattr("cluster.executors.object_store.os.statvfs", lambda path: shared)
+    assert wanted_store(0) is wanted_store(200 * mb) is None  # what Ray takes by itself is enough
+    assert wanted_store(400 * mb) == 500 * mb
+    assert wanted_store(500 * mb) is None  # there is no room: `check_store` says so
+    shared.f_bavail = 64  # /dev/shm of a container
+    assert wanted_store(400 * mb) is None
+    memory.available, shared.f_bavail = 100 * mb, 1000
+    assert wanted_store(40 * mb) is None  # Ray refuses a store as small as 50 MB

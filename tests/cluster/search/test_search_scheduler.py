@@ -181,7 +181,7 @@ def test_a_study_stops_what_is_behind(
     assert stopped["error"].null_count() == len(stopped)
     assert (stopped["epochs"] == stopped["curve_validation"].list.len()).all()
     assert (stopped["epochs"] < 4).all()
-    assert f"{len(stopped)} of a search stopped" in (out / "report.html").read_text()
+    assert f"{len(stopped)} stopped by the search" in (out / "report.html").read_text()
     events = [event["run"] for event in EventLog.read(Storage(str(out))) if event["event"] == "run stopped"]
     assert sorted(events) == sorted(stopped["run"])
     assert not list((out / "states").glob("*")) if (out / "states").exists() else True

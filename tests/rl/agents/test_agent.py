@@ -48,7 +48,7 @@ def test_where_nothing_matters_it_claims_nothing(start: Any) -> None:
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"copies": 5, "workers": 2}, "5 copies can't be shared out equally among 2 runners"),
+        ({"copies": 5, "workers": 2}, "5 copies can't be divided equally among 2 runners"),
         ({"copies": 0}, "0 copies"),
         ({"gamma": 1.1}, "γ is 1.1"),
         ({"seed": -1}, "seed is -1"),
@@ -63,7 +63,7 @@ def test_what_cannot_be_built_is_refused(options: dict[str, Any], says: str) -> 
 @pytest.mark.parametrize(
     ("agent", "options", "says"),
     [
-        (ActorCritic, {"actor_lr": 0.0}, "agent.actor_lr: actor_lr is 0.0"),
+        (ActorCritic, {"actor_lr": 0.0}, "ActorCritic: actor_lr is 0.0"),
         (ActorCritic, {"critic_lr": -1.0}, "critic_lr"),
         (ActorCritic, {"entropy": -0.1}, "entropy"),
         (ActorCritic, {"fragment": 0}, "fragment"),
