@@ -41,7 +41,9 @@ NEEDED = {
 
 def blocks(page: str) -> Iterator[str]:
     """Commands in code blocks and code spans, each on one line."""
-    fenced = re.findall(r"^```[a-z]*\n(.*?)^```", page, re.M | re.S)
+    fenced = [
+        block for language, block in re.findall(r"^```([a-z]*)\n(.*?)^```", page, re.M | re.S) if language != "python"
+    ]
     spans = re.findall(r"`(\.?[^`\n]*\bpyrite [^`\n]+)`", re.sub(r"^```.*?^```", "", page, flags=re.M | re.S))
     for line in [line for block in fenced for line in block.replace("\\\n", " ").splitlines()] + spans:
         found = re.search(r"(?:^|[\s/&|])pyrite (.*)$", line.strip().removeprefix("$ "))
@@ -244,6 +246,7 @@ def test_what_nobody_defines_is_found() -> None:
     assert not composes("training.acumulate=4")
     assert composes("function.bm25.k1=1.2")
     assert list(blocks("```\n.venv/bin/pyrite study \\\n  seeds=2\n```\n")) == ["study    seeds=2"]
+    assert list(blocks("```python\nfrom pyrite import BM25\n```\n")) == []
 
 
 def test_the_map_names_one_file_an_answer() -> None:

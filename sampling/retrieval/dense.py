@@ -111,8 +111,6 @@ class Dense(RetrievalFunction):
             same with any number; FAISS's approximate ones find more with more shards.
         searched: when queries are searched: at each `step` those of its batch, or all training queries once per
             `version`, in batches, so that a step reads lists.
-        replicas: actors per shard if the index lives on Ray: readers are spread over them, and a run does not wait for
-            one that dies. No list depends on it.
         precision: precision in which the index reads texts: `float32`, `bfloat16` or `float16`; None takes the
             ranker's. The precision of the stored vectors is `index.precision`.
 
