@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -22,7 +22,7 @@ from cluster.output.tables import required_table
 from cluster.plan.point import key_of
 from cluster.reports.labels import p_value
 from cluster.reports.report import Items, Report, Section, Table, Verbatim
-from cluster.reports.result_sections import origin_name, results
+from cluster.reports.result_sections import measures_of, origin_name, results, side_by_side
 from cluster.statistics.paired import mean_difference
 from cluster.statistics.summary import summarise
 from ranking.errors import BadInput
@@ -104,7 +104,9 @@ def compare(folders: Sequence[Storage], baseline: str | None = None) -> Report:
         paired = paired_table(trials, list(options))
         if paired.rows:
             sections.append(Section("The same methods under both options", [paired], [paired]))
-    sections += results(summarise(trials, baseline))
+    summary = summarise(trials, baseline)
+    methods = side_by_side(summary, measures_of(summary)[0])
+    sections += [replace(section, terminal=[methods]) for section in results(summary)]
     commands = "\n".join(str(study.config.get("command", "")) for study in studies)
     return Report(f"Comparison of {names}", [*sections, Section("Commands", [Verbatim(commands)])])
 

@@ -112,13 +112,13 @@ def test_the_report_of_half_a_study(base: list[str], tmp_path: Path) -> None:
     asked = [*base, "policy=fixed", "function=bm25,random", "selector=uniform", "seeds=1", "local=true", f"out={out}"]
     assert command("study", *asked) == 0
     whole = (out / "report.html").read_text()
-    assert "still runs" not in whole
+    assert "still running" not in whole
     next((out / "runs").glob("*random*")).unlink()
     study = StudyExperiment.read([], str(out))
     study.prepare(Console(quiet=True))
     study.renew()
     page = (out / "report.html").read_text()
-    assert "1 done, 1 to come: the study still runs" in page
+    assert "1 done, 1 to come, the study is still running" in page
     assert "bm25 · uniform" in page
     assert "random · uniform" not in page
     (out / "report.html").unlink()
