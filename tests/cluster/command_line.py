@@ -9,10 +9,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
+import polars as pl
 import pytest
 
 from cluster.commands.cli import main
+from cluster.statistics.summary import COSTS
 
 
 def command(*arguments: str) -> int:
@@ -20,6 +23,11 @@ def command(*arguments: str) -> int:
     with pytest.raises(SystemExit) as ended:
         main(list(arguments))
     return int(ended.value.code or 0)
+
+
+def summary_of(folder: Path) -> str:
+    """The summary of a study without what its runs cost, which differs each time they are trained."""
+    return pl.read_csv(folder / "summary.csv", infer_schema=False).drop(COSTS, strict=False).write_csv()
 
 
 def this_ray() -> str:

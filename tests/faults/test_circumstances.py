@@ -31,7 +31,7 @@ from cluster.rollouts import checkpoints
 from ranking.checkpoint import from_bytes, to_bytes
 from ranking.collections import cache
 from ranking.errors import BadInput
-from tests.cluster.command_line import command
+from tests.cluster.command_line import command, summary_of
 from tests.cluster.conftest import write_runs
 
 VERBS = ("study", "learn", "pool", "train")
@@ -95,7 +95,7 @@ def undisturbed(kills: int, base: list[str], ray_session: None, tmp_path_factory
 
 def same_study(one: Path, other: Path) -> bool:
     """Whether two studies have the same summary."""
-    return (one / "summary.csv").read_bytes() == (other / "summary.csv").read_bytes()
+    return summary_of(one) == summary_of(other)
 
 
 # A full disk
