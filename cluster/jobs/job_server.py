@@ -37,7 +37,8 @@ def connected(address: str | None) -> Iterator[JobSubmissionClient]:
     Raises:
         BadInput: if there is no server, it does not answer, is something else, or refuses.
     """
-    if MODE not in os.environ or (os.environ[MODE] == "token" and not token_given()):
+    mode = os.environ.get(MODE)
+    if mode is None or (mode == "token" and not token_given()):
         # Without a token Ray's client would exit; a server that requires one reports it.
         set_mode("token" if token_given() else "disabled")
     from ray.job_submission import JobSubmissionClient
@@ -52,6 +53,8 @@ def connected(address: str | None) -> Iterator[JobSubmissionClient]:
             yield JobSubmissionClient(url)
     finally:
         logging.disable(level)
+        if os.environ.get(MODE) != mode:
+            set_mode(mode)
         os.environ.pop(VARIABLE)
         if before is not None:
             os.environ[VARIABLE] = before
