@@ -80,7 +80,7 @@ def test_judgements_in_another_encoding_and_twice(small_pool: Path, tmp_path: Pa
     with pytest.raises(BadInput, match="utf-8"):
         opened(*given)
     (named,) = opened(*given, "encoding=latin-1")
-    assert named.pool.notes["judgements given again (the last counts)"] == 1
+    assert named.pool.notes["judgements given again (the highest grade counts)"] == 1
     with qrels.open("ab") as file:
         file.write(b"1 0 d01\n")
     (named,) = opened(*given, "encoding=latin-1", "strict=false")
