@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
-from typing import Annotated, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
 
 import numpy as np
 import torch
@@ -43,13 +43,17 @@ class NegativeSource(Protocol):
     A subclass has to define `negatives` and `observe`; the rest has defaults.
     """
 
-    @property
-    def source_scores(self) -> NDArray[np.float32] | None:
-        """Scores [b, n] that the retrieval functions gave the last negatives, nan if a function has none.
+    if TYPE_CHECKING:  # read-only for type checkers, an attribute that subclasses set at run time
 
-        None if no function of the source has scores.
-        """
-        return None
+        @property
+        def source_scores(self) -> NDArray[np.float32] | None:
+            """Scores [b, n] that the retrieval functions gave the last negatives, nan if a function has none.
+
+            None if no function of the source has scores.
+            """
+
+    else:
+        source_scores = None
 
     @abstractmethod
     def negatives(self, batch: Batch, training: RankerTraining) -> NDArray[np.int32]:

@@ -54,7 +54,7 @@ def test_what_one_machine_writes_another_has(place: Path, tmp_path: Path, monkey
     assert mapped(frame)["word"].to_list() == ["a", "b"]
     assert Shelf.fetched() == []  # it is here
     assert not at_hand(none)
-    with pytest.raises(NotWhole, match="shelf:none: is not there"):
+    with pytest.raises(NotWhole, match="shelf:none: does not exist"):
         fetched(none)
     withdraw(frame)
     assert not at_hand(frame)

@@ -147,8 +147,8 @@ def test_each_machine_encodes_its_own_piece(machines: Machines) -> None:
     assert found.documents.labels.tobytes() == expected.documents.labels.tobytes()
     behind = sorted(path.name for path in (machines.tmp_path / "behind" / "parts" / "key").iterdir())
     assert [name for name in behind if not name.startswith("counts-")] == [
-        "keys.npy", "labels.npy", "offsets.npy", "starts.npy", *(f"tokens-{n:05d}.npy" for n in range(7)),
-        "vocabulary.arrow",
+        *(f"hashes-{n:05d}.arrow" for n in range(7)), "keys.npy", "labels.npy", "offsets.npy", "starts.npy",
+        *(f"tokens-{n:05d}.npy" for n in range(7)), "vocabulary.arrow",
     ]  # fmt: skip
 
 

@@ -41,9 +41,9 @@ def test_trailing_blanks_and_words_with_blanks(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("the 1 2 3\ngold 1 2\n", r"v\.txt:2: 2 numbers where 3"),
-        ("the 1 2 3\ngold\n", r"v\.txt:2: 0 numbers where 3"),
-        ("the 1 2 3\ngold 1 2 3 4\n", r"v\.txt:2: 4 numbers where 3"),
+        ("the 1 2 3\ngold 1 2\n", r"v\.txt:2: 2 numbers, 3 in the lines before"),
+        ("the 1 2 3\ngold\n", r"v\.txt:2: 0 numbers, 3 in the lines before"),
+        ("the 1 2 3\ngold 1 2 3 4\n", r"v\.txt:2: 4 numbers, 3 in the lines before"),
         ("the 1 2 3\ngold 1 2 x\n", r"v\.txt:2: can't be read as word vectors"),
         ("the 1 2 3\ngold 1 nan 2\n", r"v\.txt:2: .*not finite"),
         ("silver 1 2 3\n", "no word of this collection"),

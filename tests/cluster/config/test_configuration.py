@@ -126,7 +126,7 @@ def test_parts_within_parts_are_built_and_held_against_their_class() -> None:
     )
     assert build(config["method"]["mm"]).arm._prior.strength == 3.0
     config["method"]["mm"]["arm"]["prior"]["strength"] = "much"
-    with pytest.raises(BadInput, match="strength of AgreementPrior is 'much'"):
+    with pytest.raises(BadInput, match="AgreementPrior: strength is 'much'"):
         build(config["method"]["mm"])
     config["method"]["mm"]["arm"] = {"_target_": "pooling.priors.CommonPrior"}
     with pytest.raises(BadInput, match="arm of Bandit"):

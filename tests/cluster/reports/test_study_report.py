@@ -103,7 +103,7 @@ def test_figures_and_tables_are_files_too(report: Any, tmp_path: Path) -> None:
     assert made.to_html().count('role="img"') == len(files_of(made))
     assert made.to_html().count('<use href="#density-figure"') == 4 + 1  # and the legend
     assert made.to_html().count('<use href="#runs-figure"') == 4  # two rankers over two origins
-    assert set(made.to_csv()) == {"summary.csv", "convergence.csv"}
+    assert set(made.to_csv()) == {"summary.csv", "verdict.csv", "convergence.csv"}
     assert (storage.read("summary.csv") or b"").startswith(b"collection,ranker,policy")
 
 

@@ -108,6 +108,7 @@ def test_a_planted_poison_ranks_last(tmp_path: Path, own_cache: Path) -> None:
     run.write_text("".join(f"{query['_id']} Q0 says-{query['_id']} 1 1.0 x\n" for query in queries))
     config = compose([
         "collection=beir", f"collection.path={folder}", *SMALL, "policy=mixture", "function=[random,bm25]",
+        "collection.self=keep",
     ])  # fmt: skip
     own = list(config["function"])
     actions = [ForkAction("random"), ForkAction("bm25"), ForkAction("run_file")]

@@ -112,7 +112,7 @@ def test_a_study_of_undecided_methods(base: list[str], tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (["seeds=3"], "two things"),
+        (["seeds=3"], "exclude each other"),
         (["optimizer.lr=interval(0.1,0.2)"], "drawn"),
         (["clip=0.005"], "clip"),
         (["stop=never"], "stop"),

@@ -206,7 +206,7 @@ def test_tensorboard_is_among_them_in_any_case() -> None:
     node = {"_target_": "cluster.telemetry.tracking.wandb.WandB", "project": "owls", "mode": None, "entity": None}
     assert [type(each) for each in trackers({})] == [TensorBoard]
     assert [type(each) for each in trackers({"wandb": node})] == [TensorBoard, WandB]
-    assert as_overrides({"tensorboard": {}, "wandb": node}) == ["track=[wandb]", "track.wandb.project=owls"]
+    assert as_overrides({"tensorboard": {}, "wandb": node}) == ["track=[tensorboard,wandb]", "track.wandb.project=owls"]
     assert as_overrides({"tensorboard": {}}) == []
 
 

@@ -267,6 +267,7 @@ def six() -> Sources:
         pl.DataFrame(queries, dict.fromkeys(("id", "text", "split", *names[2:]), pl.String), orient="row"),
         pl.DataFrame(judgements, {"query": pl.String, "document": pl.String, "grade": pl.Int32}, orient="row"),
     )
+    made = replace(made, self_documents="keep")  # a document may have the text of a query
     return Sources(made, Encoder(min_count=1).encode(made)[0], None)  # type: ignore[arg-type]
 
 
