@@ -170,13 +170,13 @@ def train(folder: Path, shards: int) -> None:
     """Train for 60 steps with an index that is rebuilt three times."""
     from cluster.executors.session import session
     from cluster.runs.artifacts import Artifacts
-    from cluster.training.launch import launch
+    from cluster.training.launch import launcher
 
     config = config_of(
         folder, *dense(shards, "lagged", 20), "training.max_epochs=1", "limits.examples=1920", "training.batch_size=32"
     )  # fmt: skip
     with session(dashboard=False):
-        launch(config, Artifacts().parts(config), name="growth")
+        launcher(config, "growth")(config, Artifacts().parts(config))
 
 
 PARTS: dict[str, Callable[..., None]] = {

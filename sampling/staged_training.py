@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -19,8 +19,7 @@ from sampling.sampler import Sampler
 
 
 class StagedTraining:
-    """Trains the stages of an objective: several for SIR V1 and V2, one for all others (then it is
-    `RankerTraining.fit`).
+    """Trains the stages of an objective: several for SIR V1 and V2, one for all others.
 
     After a stage each function's lists are compressed to the documents that the stage's ranker scores highest, and the
     next ranker is trained on those, either from the checkpoint again or from the weights that the stage has reached (Pu
@@ -37,20 +36,14 @@ class StagedTraining:
         self.stage = self.steps = self.epochs = self.documents_read = 0
         self.reports: list[dict[str, Any]] = []
 
-    def fit(
-        self,
-        on_validation: Callable[[RankerTraining], None],
-        on_step: Callable[[RankerTraining], None] | None = None,
-    ) -> None:
-        """Train to the end of the last stage.
+    def trainings(self) -> Iterator[RankerTraining]:
+        """Yield the training of each stage from the current one on, for the caller to fit on `sampler`.
 
-        Args:
-            on_validation: called after each validation; it may save `state_dict`.
-            on_step: called after each step that no validation follows; it may save `state_dict`.
+        Between two steps, the state can be saved.
         """
         while True:
             if self._has_use(self.stage):
-                self.training.fit(self.sampler, on_validation, on_step)
+                yield self.training
             if self.stage + 1 == len(self.stages):
                 return
             self._advance()

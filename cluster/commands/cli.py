@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, NoReturn
 
 from cluster.commands.signals import exit_code, handled_signals, ignore_further_signals, replace_unprintable
@@ -49,7 +48,12 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         console = Console(highlight=False)
         if VERBS[chosen.verb].target is not None:
             sys.exit(VERBS[chosen.verb].load()(chosen, console))
-        sys.exit(_run_experiment(chosen, console, own_process=arguments is None))
+        if getattr(chosen, "power", None):
+            from cluster.commands.report import show_power
+
+            sys.exit(show_power(chosen, console))
+        warm = arguments is None and chosen.verb == "study"
+        sys.exit(run_experiment(chosen.verb, chosen.overrides, getattr(chosen, "resume", None), console, warm))
 
 
 @contextmanager
@@ -77,20 +81,8 @@ def _exit(message: str, code: int) -> NoReturn:
     sys.exit(code)
 
 
-def _run_experiment(chosen: argparse.Namespace, console: Console, own_process: bool) -> int:
-    if getattr(chosen, "power", None):
-        from cluster.commands.report import show_power
-
-        return show_power(chosen, console)
-    resume = getattr(chosen, "resume", None)
-    if chosen.verb != "study" or not own_process:
-        return run_experiment(chosen.verb, chosen.overrides, resume, console)
-    with Processes.for_command(chosen.overrides, WARM_UP) as workers:
-        return run_experiment(chosen.verb, chosen.overrides, resume, console, workers)
-
-
 def run_experiment(
-    verb: str, overrides: Sequence[str], resume: str | None, console: Console, workers: Processes | None = None
+    verb: str, overrides: Sequence[str], resume: str | None, console: Console, warm: bool = False
 ) -> int:
     """Run a verb that leaves a folder of results.
 
@@ -99,23 +91,24 @@ def run_experiment(
         overrides: the verb's overrides.
         resume: a folder to continue.
         console: where progress and tables are shown.
-        workers: processes that a study may use if it needs no Ray.
+        warm: whether to start processes that a study may use if it needs no Ray.
 
     Returns:
         The exit code.
     """
     from cluster.commands.experiment import conduct, resume_command
 
-    experiment = kind_of(verb).read(overrides, resume)
-    experiment.workers = workers
-    try:
-        return 1 if conduct(experiment, console) else 0
-    except KeyboardInterrupt as error:
-        ignore_further_signals()
-        again = resume_command(experiment)
-        if again is not None:
-            console.print(f"Stopped. To continue: {again}", soft_wrap=True, markup=False)
-        return exit_code(error)
+    with Processes.for_command(overrides, WARM_UP) if warm else nullcontext() as workers:
+        experiment = kind_of(verb).read(overrides, resume)
+        experiment.workers = workers
+        try:
+            return 1 if conduct(experiment, console) else 0
+        except KeyboardInterrupt as error:
+            ignore_further_signals()
+            again = resume_command(experiment)
+            if again is not None:
+                console.print(f"Stopped. To continue: {again}", soft_wrap=True, markup=False)
+            return exit_code(error)
 
 
 def kind_of(verb: str) -> type[Experiment]:

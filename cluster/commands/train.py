@@ -7,7 +7,6 @@ import shlex
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from functools import partial
 from typing import Any
 
 import polars as pl
@@ -41,7 +40,7 @@ from cluster.runs.zero_shot import zero_shot_rows
 from cluster.telemetry.tracking.tracker import TrackedRun
 from cluster.telemetry.tracking.tracking import Tracking, trackers
 from cluster.telemetry.training_metrics import run_tags
-from cluster.training.launch import launch
+from cluster.training.launch import launcher
 from ranking.errors import BadInput
 
 
@@ -158,9 +157,8 @@ class TrainExperiment(Experiment):
 
         if self.storage is None or tracking is None:
             watch = run_tags("train", planned.config)
-            self.outcome = launch(
-                planned.config, self.parts, print_epoch, name=planned.name, note=note, watch=watch, on_batch=print_batch
-            )
+            start = launcher(planned.config, planned.name, note, print_batch)
+            self.outcome = start(planned.config, self.parts, print_epoch, watch=watch)
             return
         run, log = TrackedRun(planned.name, planned.parameters, shlex.join(planned.overrides)), RunLog(tracking.events)
         log.started(run.name)
@@ -177,7 +175,7 @@ class TrainExperiment(Experiment):
             note(line)
             log.says(run.name, [line])
 
-        start = partial(launch, name=planned.name, note=log_note, on_batch=print_batch)
+        start = launcher(planned.config, planned.name, log_note, print_batch)
         self.outcome = outcome = execute_run(
             planned.name, planned.config, self.made_of, self.parts, self.storage, log_epoch, start=start
         )

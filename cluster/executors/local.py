@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from functools import partial
 from typing import Any
 
 from cluster.executors.processes import Processes, ProcessLost, WarmProcess
@@ -84,7 +85,7 @@ class LocalExecutor:
                         task = source.next()
                         if task is None or task is Wait.WAIT:
                             break
-                        running.add(pool.submit(self._somewhere, task, watch, retry))
+                        running.add(self._submit(pool, task, watch, retry))
                     if not running:
                         return
                     ready, running = wait(running, return_when=FIRST_COMPLETED)
@@ -111,6 +112,8 @@ class LocalExecutor:
             except _Stopped:
                 done = Done(task, stopped=True)
                 break
+            except _Ended:
+                return Done(task, stopped=True)
             except Exception as error:  # the caller of `run` decides what an error ends
                 done = Done(task, error=error)
                 if not may_retry(error) or not left:
@@ -119,18 +122,16 @@ class LocalExecutor:
                     watch.retrying(task.key, error)
         return self._ended(done, watch)
 
-    def _somewhere(self, task: Task, watch: Watch, retry: Retry) -> Done:
+    def _submit(self, pool: ThreadPoolExecutor, task: Task, watch: Watch, retry: Retry) -> Future[Done]:
         """Run a task in whichever process is free."""
-        process = self.processes.take() if self.processes else None
-        try:
-            if process is None:
-                return self._attempt(task, watch, retry)
-            return self._in_process(process, task, watch, retry)
-        except _Ended:
-            return Done(task, stopped=True)
-        finally:
-            if self.processes:
-                self.processes.give_back(process)
+        processes = self.processes
+        if processes is None:
+            return pool.submit(self._attempt, task, watch, retry)
+        process = processes.take()
+        attempt = self._attempt if process is None else partial(self._in_process, process)
+        future = pool.submit(attempt, task, watch, retry)
+        future.add_done_callback(lambda _: processes.give_back(process))
+        return future
 
     def _in_process(self, process: WarmProcess, task: Task, watch: Watch, retry: Retry) -> Done:
         """Run a task in another process, again after errors of its own and after the loss of the process."""
@@ -147,6 +148,8 @@ class LocalExecutor:
                     break
                 process.restart()
                 again: Exception = error
+            except _Ended:
+                return Done(task, stopped=True)
             except Exception as error:
                 done = Done(task, error=error)
                 if not may_retry(error) or not left:

@@ -150,7 +150,8 @@ class _FoldRun:
 
         with watched(self.staged, watch, self.config["validation"]["measure"]):
             self.clock.left(self._step, 0)
-            self.staged.fit(after_epoch, after_step)
+            for training in self.staged.trainings():
+                training.fit(self.staged.sampler, after_epoch, after_step)
         return self.staged
 
     @property

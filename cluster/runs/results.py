@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from cluster.config.durations import seconds_of
-from cluster.output.result_store import ResultStore
+from cluster.output.result_store import ResultStore, SavedState
 from cluster.output.storage import Storage
 from cluster.plan.sweep import Planned
 from cluster.runs.outcome import FOLDER, Outcome, write_outcome
@@ -56,18 +57,39 @@ def execute_run(
     Raises:
         RunTimeout: if the run takes longer than `run_time`. Its state is kept.
     """
-    state = ResultStore(storage, FOLDER, made_of).state(name)
-    watch = run_tags(storage.place, config)
-    interval = config["save_every"] if save_every is None else save_every
-    if start is None:
-        from cluster.runs.execute import run
+    from cluster.runs.execute import run
 
-        start = run
+    interval = config["save_every"] if save_every is None else save_every
+    with saved_run(name, config, made_of, storage) as state:
+        outcome = (start or run)(config, parts, on_epoch, state, interval, watch=run_tags(storage.place, config))
+    write_result(name, config, made_of, parts, storage, outcome)
+    return outcome
+
+
+@contextmanager
+def saved_run(name: str, config: dict[str, Any], made_of: Mapping[str, str], storage: Storage) -> Iterator[SavedState]:
+    """Yield where the state of a run is kept, within its limit of time.
+
+    Raises:
+        RunTimeout: if the run takes longer than `run_time`. Its state is kept.
+    """
+    state = ResultStore(storage, FOLDER, made_of).state(name)
     limit = config["run_time"]
     if state.hung():  # in an attempt whose process had to be ended
         raise RunTimeout.of(limit or "its limit")
     with time_limit(limit, seconds_of(limit or 1, "run_time"), state.mark_hung):
-        outcome = start(config, parts, on_epoch, state, interval, watch=watch)
+        yield state
+
+
+def write_result(
+    name: str,
+    config: dict[str, Any],
+    made_of: Mapping[str, str],
+    parts: dict[str, Any],
+    storage: Storage,
+    outcome: Outcome,
+) -> None:
+    """Write a run's weights and outcome, and delete its state. The weights are removed from the outcome."""
     weights, outcome.weights, outcome.made_of = outcome.weights, None, dict(made_of)
     if weights is not None:
         from cluster.runs.trained import weights_description
@@ -75,8 +97,7 @@ def execute_run(
         _write_weights(storage, name, weights)
         storage.write(f"weights/{name}.json", weights_description(config, parts))
     write_outcome(storage, name, outcome)
-    state.delete()
-    return outcome
+    ResultStore(storage, FOLDER, made_of).state(name).delete()
 
 
 def _write_weights(storage: Storage, name: str, weights: dict[str, Any]) -> None:

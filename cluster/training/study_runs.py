@@ -6,7 +6,6 @@ import shlex
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from cluster.executors.resources import Resources, at_once, check_demand, demand, may_grow
@@ -17,7 +16,8 @@ from cluster.output.storage import Storage
 from cluster.plan.sweep import Planned
 from cluster.runs.artifacts import Artifacts
 from cluster.runs.outcome import mean_best
-from cluster.runs.results import execute_run
+from cluster.runs.results import saved_run, write_result
+from cluster.telemetry.training_metrics import run_tags
 
 if TYPE_CHECKING:
     from cluster.runs.opened_parts import OpenedParts
@@ -72,7 +72,7 @@ def study_run(
     Returns:
         best: the highest validation, averaged over folds; numbers: the mean of each measure; notes: messages.
     """
-    from cluster.training.launch import launch
+    from cluster.training.launch import launcher
 
     best = 0.0
     notes: list[str] = []
@@ -85,8 +85,12 @@ def study_run(
         context.report(shown | {"best": best, "numbers": numbers, "notes": list(notes)})
         notes.clear()
 
-    start = partial(launch, name=name, note=notes.append, leave=context.leave)
-    outcome = execute_run(name, config, made_of, opened.of(config, keys), storage, report, start=start)
+    parts = opened.of(config, keys)
+    start = launcher(config, name, notes.append, leave=context.leave)
+    with saved_run(name, config, made_of, storage) as state:
+        watch = run_tags(storage.place, config)
+        outcome = start(config, parts, report, state, config["save_every"], watch=watch)
+    write_result(name, config, made_of, parts, storage, outcome)
     return {"best": mean_best(outcome), "numbers": outcome.means(), "notes": notes}
 
 

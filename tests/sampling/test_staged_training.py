@@ -87,16 +87,10 @@ def test_levels_start_from_the_checkpoint_or_from_the_weights_before(
 
     staged = Watched(assemble(SequentialSIR([4, 3], flows=flows)))
     starts.append(weights(staged))
-    fit = RankerTraining.fit
-
-    def watched(training: RankerTraining, source: Any, on_epoch: Any = None, on_step: Any = None) -> None:
+    for training in staged.trainings():
         if staged.stage:
             starts.append(weights(staged))
-        fit(training, source, on_epoch, on_step)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(RankerTraining, "fit", watched)
-        staged.fit(lambda training: None)
+        training.fit(staged.sampler)
     assert len(starts) == 3
     assert len(ends) == 2
     for start, end in zip(starts[1:], ends, strict=True):
@@ -107,7 +101,7 @@ def test_levels_start_from_the_checkpoint_or_from_the_weights_before(
 
 def test_later_stages_are_trained_on_compressed_lists(assemble: Callable[..., Assemble]) -> None:
     staged = StagedTraining(assemble(SequentialSIR([4, 3])))
-    staged.fit(lambda training: None)
+    fit(staged)
     rows = staged.report()
     assert [(row["stage"], row["function"]) for row in rows] == [(0, "bm25"), (1, "bm25"), (2, "bm25")]
     # Five examples in each of two epochs; 6, 3 and 2 negatives each; one query has four of its six.
@@ -119,20 +113,25 @@ def test_later_stages_are_trained_on_compressed_lists(assemble: Callable[..., As
 def test_a_stage_whose_work_nobody_takes_is_left_out(assemble: Callable[..., Assemble]) -> None:
     """At random nobody asks the ranker before, and where weights do not flow nobody takes them."""
     alone = StagedTraining(assemble(SequentialSIR([4, 3], pick="random")))
-    alone.fit(lambda training: None)
+    fit(alone)
     assert (alone.steps, alone.training.step) == (0, 6)
     flowing = StagedTraining(assemble(SequentialSIR([4, 3], pick="random", flows=True)))
-    flowing.fit(lambda training: None)
+    fit(flowing)
     assert (flowing.steps, flowing.training.step) == (12, 6)
 
 
 def test_one_stage_is_a_plain_training(assemble: Callable[..., Assemble]) -> None:
     staged = StagedTraining(assemble(JointSIR([4, 3])))
-    staged.fit(lambda training: None)
+    fit(staged)
     training, sampler = assemble(JointSIR([4, 3]))()
     training.fit(sampler)
     for name, tensor in training.ranker.state_dict().items():
         assert torch.equal(tensor, staged.training.ranker.state_dict()[name])
+
+
+def fit(staged: StagedTraining, on_validation: Callable[[RankerTraining], None] = lambda training: None) -> None:
+    for training in staged.trainings():
+        training.fit(staged.sampler, on_validation)
 
 
 class Stopped(Exception):
@@ -143,7 +142,7 @@ class Stopped(Exception):
 def test_interrupted_it_goes_on_at_the_level_where_it_was(at: int, assemble: Callable[..., Assemble]) -> None:
     make = assemble(SequentialSIR([4, 3], pick=["top", "random"], flows=True))
     whole = StagedTraining(make)
-    whole.fit(lambda training: None)
+    fit(whole)
     first = StagedTraining(make)
     kept: list[bytes] = []
 
@@ -153,11 +152,11 @@ def test_interrupted_it_goes_on_at_the_level_where_it_was(at: int, assemble: Cal
             raise Stopped
 
     with pytest.raises(Stopped):
-        first.fit(stop)
+        fit(first, stop)
     other = StagedTraining(make)
     other.load_state_dict(from_bytes(kept[-1]))
     assert other.stage == (at - 1) // 2
-    other.fit(lambda training: None)
+    fit(other)
     assert other.report() == whole.report()
     assert (other.steps, other.epochs) == (whole.steps, whole.epochs)
     for name, tensor in whole.training.ranker.state_dict().items():

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import traceback
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
 
+from cluster.commands.cli import main
 from cluster.commands.study import StudyExperiment
 from cluster.executors.local import LocalExecutor
 from cluster.executors.processes import Processes
 from cluster.executors.task import Once
 from cluster.runs.outcome import read_outcome
 from cluster.training.study_runs import task_of
+from ranking.training import RankerTraining
+
+ROOT = Path(__file__).resolve().parents[3]
 
 OPTIONS = ["ranker=static", "policy=fixed", "function=random", "selector=uniform", "training.max_epochs=1"]
 WARM_UP = "cluster.training.study_runs:warm_up"
@@ -44,6 +50,31 @@ def test_runs_in_another_process_are_what_they_are_here(base: list[str], tmp_pat
         assert one is not None
         assert other is not None
         assert one.means() == other.means()
+
+
+def test_the_path_from_the_command_to_the_first_update_is_short(base: list[str], tmp_path: Path) -> None:
+    """So that a reader can follow it: a dozen calls of our own, in eight files at most."""
+    paths: list[list[str]] = []
+    update = RankerTraining.update
+
+    def traced(self: RankerTraining, *arguments: Any) -> Any:
+        calls = traceback.extract_stack()
+        paths.append([Path(call.filename).relative_to(ROOT).as_posix() for call in calls if _is_ours(call.filename)])
+        return update(self, *arguments)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(RankerTraining, "update", traced)
+        options = [*base, *OPTIONS, f"out={tmp_path / 'out'}", "local=true", "seeds=1", "concurrent=1"]
+        with pytest.raises(SystemExit) as ended:
+            main(["study", *options])
+    assert ended.value.code == 0
+    assert paths[0][0] == "cluster/commands/cli.py"
+    assert len(paths[0]) <= 12
+    assert len(set(paths[0])) <= 8
+
+
+def _is_ours(name: str) -> bool:
+    return any(Path(name).is_relative_to(ROOT / package) for package in ("cluster", "ranking", "sampling"))
 
 
 def test_a_study_on_a_cluster_starts_no_processes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ from cluster.runs.execute import run
 from cluster.runs.outcome import Outcome, read_outcome
 from cluster.runs.progress import Progress
 from cluster.runs.results import execute_run
-from cluster.training.launch import launch
+from cluster.training.launch import launcher
 from ranking.errors import BadInput
 from tests.made_up import TOPICS, WORDS
 from tests.ranking.checkpoints import write_checkpoint
@@ -147,7 +147,7 @@ def test_bad_input_of_a_worker_ends_the_run_at_once(
     shared["measures"] = ["AP@never"]
     (tmp_path / "states").write_text("in the way of the folder")
     with pytest.raises(BadInput):
-        execute_run("bad", shared, keys, parts, Storage(str(tmp_path)), lambda progress: None, 0, launch)
+        execute_run("bad", shared, keys, parts, Storage(str(tmp_path)), lambda progress: None, 0, launcher(shared))
 
 
 ASKED = {
