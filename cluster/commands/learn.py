@@ -25,6 +25,7 @@ from cluster.plan.sweep import key_of
 from cluster.rollouts import checkpoints
 from cluster.rollouts.request import MAY_CHANGE, LearnRequest, compose_learning
 from cluster.runs.agent_file import read_agent
+from cluster.runs.what_was_read import sentence
 from cluster.telemetry.tracking.tracker import TrackedRun
 from cluster.telemetry.tracking.tracking import Tracking
 from cluster.telemetry.training_metrics import study_of
@@ -77,6 +78,8 @@ class LearnExperiment(Experiment):
         self.artifacts = artifacts = self.artifacts_of(console)
         artifacts.make([config], only=())
         collection = artifacts.collection(config)
+        self.read_sentences = {collection.name: [sentence(collection, config)]}
+        note(sentence(collection, config))
         self.facts = {"collection": collection.name, "fingerprint": collection.fingerprint}
         self.episodes = _finished_episodes(storage, storage.read(EPISODES), note)
         if self.episodes is not None:
@@ -93,7 +96,7 @@ class LearnExperiment(Experiment):
         return Work(True, shared, shared)
 
     def manifest(self) -> dict[str, Any]:
-        return self.request.manifest(self.facts)
+        return self.request.manifest(self.facts) | {"read": self.read_sentences}
 
     def check_unchanged(self, before: dict[str, Any]) -> None:
         self.request.check_unchanged(before, self.facts)

@@ -26,6 +26,7 @@ from cluster.output.manifest import CONFIG
 from cluster.output.result_store import outdated_lines
 from cluster.output.storage import Storage, new_place
 from cluster.plan.sweep import key_of
+from cluster.runs.what_was_read import sentence
 from cluster.telemetry.tracking.tracking import Tracking
 from ranking.errors import BadInput
 
@@ -85,6 +86,7 @@ class MineExperiment(Experiment):
         if self.waiting:  # the first query shows errors before anything is written
             self.miner.mine(replace(self.shards[0], queries=self.shards[0].queries[:1]))
         queries, done = sum(len(shard.queries) for shard in self.shards), len(self.shards) - len(self.waiting)
+        console.print(sentence(collection, self.config), soft_wrap=True, markup=False)
         line = f"{queries:,} queries of {collection.name} ({collection.fingerprint}) in {len(self.shards)} shards"
         console.print(f"{line} ({done} done), results in {self.storage}", soft_wrap=True, markup=False)
         return Work(bool(self.waiting), facts={"runs": len(self.shards), "done": done})
@@ -93,7 +95,14 @@ class MineExperiment(Experiment):
         content = {key: value for key, value in self.config.items() if key != CHOICES}
         collection = self.miner.collection
         facts = {"mined": self._command, "command": self._command, "overrides": self.arguments}
-        return facts | content | {"collections": {collection.fingerprint: collection.name}}
+        return (
+            facts
+            | content
+            | {
+                "collections": {collection.fingerprint: collection.name},
+                "read": {collection.name: [sentence(collection, self.config)]},
+            }
+        )
 
     @property
     def _command(self) -> str:
@@ -137,6 +146,7 @@ class MineExperiment(Experiment):
         assert self.storage is not None
         collection = self.miner.collection
         about = {"collection": f"{collection.name} (fingerprint {collection.fingerprint})"}
+        about["read"] = sentence(collection, self.config)
         about |= {key: str(self.config[key]) for key in ("seed", "queries", "scores")}
         totals, functions = finish(self.store, self.shards, self.config, self._command, about)
         console.print(summary_table(totals, functions))

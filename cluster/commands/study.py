@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import shlex
 from collections.abc import Iterable, Sequence
 from functools import partial
@@ -35,6 +36,7 @@ from cluster.plan.point import root_of
 from cluster.plan.size import run_seconds, saved
 from cluster.plan.study import StudyPlan
 from cluster.plan.sweep import Planned, Point, given_seeds, identity, key_of
+from cluster.runs import what_was_read
 from cluster.runs.rerank import rerank
 from cluster.runs.results import run_store
 from cluster.search.time_budget import TimeBudget
@@ -182,6 +184,10 @@ class StudyExperiment(Experiment):
         for line in outdated_lines(outdated):
             console.print(line, soft_wrap=True, markup=False)
         total, self.ready = len(self.runs) + proposals.total, len(done) + proposals.finished
+        used = ((self.collections[planned.name], planned.config) for planned in known)
+        self.read_sentences = what_was_read.sentences(used)
+        for line in itertools.chain.from_iterable(self.read_sentences.values()):
+            console.print(line, soft_wrap=True, markup=False)
         names = dict.fromkeys(f"{each.name} ({each.fingerprint})" for each in self.collections.values())
         line = f"{total} runs ({self.ready} done) over {', '.join(names)}, results in {plan.storage}"
         console.print(escape(line), soft_wrap=True)
@@ -269,6 +275,7 @@ class StudyExperiment(Experiment):
             "overrides": plan.arguments,
             "design": plan.design,
             "collections": {fingerprint: collection.name for fingerprint, collection in distinct.items()},
+            "read": self.read_sentences,
             "facts": {collection.name: collection.facts for collection in distinct.values()},
             "skipped": {collection.name: collection.skipped for collection in distinct.values() if collection.skipped},
         }
@@ -285,7 +292,7 @@ class StudyExperiment(Experiment):
         command = shlex.join(["pyrite", "study", "--resume", plan.storage.place, *self.additions])
         options = before["study"] | {key: plan.options[key] for key in GROWING}
         manifest = before | {"study": options, "overrides": plan.arguments, "sample_batches": list(plan.sample_batches)}
-        manifest |= {key: before.get(key, {}) | now[key] for key in ("collections", "facts", "skipped")}
+        manifest |= {key: before.get(key, {}) | now[key] for key in ("collections", "read", "facts", "skipped")}
         return manifest | {"extended": [*before.get("extended", []), command]}
 
     def execute(self, console: Console, tracking: Tracking | None) -> None:

@@ -36,6 +36,7 @@ from cluster.runs.outcome import Outcome, mean_best
 from cluster.runs.progress import Progress
 from cluster.runs.rerank import rerank
 from cluster.runs.results import execute_run
+from cluster.runs.what_was_read import sentence
 from cluster.runs.zero_shot import zero_shot_rows
 from cluster.telemetry.tracking.tracker import TrackedRun
 from cluster.telemetry.tracking.tracking import Tracking, trackers
@@ -108,6 +109,7 @@ class TrainExperiment(Experiment):
         artifacts.make([planned.config])
         self.collection = collection = artifacts.collection(planned.config)
         self.parts, self.made_of = artifacts.parts(planned.config), artifacts.provenance(planned.config)
+        console.print(sentence(collection, planned.config), soft_wrap=True, markup=False)
         console.print(f"collection {collection.name} ({collection.fingerprint})")
         several = planned.config["resources"]["workers"] > 1
         shared = sum(artifacts.bytes_of(planned.config).values()) if several else 0
@@ -117,6 +119,7 @@ class TrainExperiment(Experiment):
         content = {key: value for key, value in self.planned.config.items() if key != CHOICES}
         content |= {"run": self.planned.name, "overrides": list(self.planned.overrides)}
         content["collections"] = {self.collection.fingerprint: self.collection.name}
+        content["read"] = {self.collection.name: [sentence(self.collection, self.planned.config)]}
         return content
 
     def check_unchanged(self, before: dict[str, Any]) -> None:

@@ -172,7 +172,7 @@ def study_report(
     summary = summarise(trials, baseline, queries=queries, equal_within=within)
     collections = ", ".join(trials["collection"].drop_nulls().unique().sort())
     title = f"Negative sampling on {collections}" if collections else "Negative sampling"
-    sections = [Section("", [Facts(_facts(trials, results.waiting)), Verbatim(results.config.get("command", ""))])]
+    sections = [Section("", [Facts(_facts(trials, results)), Verbatim(results.config.get("command", ""))])]
     if not summary["runs"].sum():
         sections.append(Section("", ["No run has finished."]))
     else:
@@ -228,7 +228,7 @@ def _contrasts(
     return []
 
 
-def _facts(trials: pl.DataFrame, waiting: int) -> dict[str, str]:
+def _facts(trials: pl.DataFrame, results: StudyResults) -> dict[str, str]:
     done = trials.filter(pl.col("status") == "done")
     failed, lost = int((trials["status"] == "failed").sum()), len(diverged(trials))
     stopped, behind = map(len, stopped_runs(trials))
@@ -240,9 +240,12 @@ def _facts(trials: pl.DataFrame, waiting: int) -> dict[str, str]:
     seeds = trials["seed"].n_unique()
     counts = {
         "done": len(done), "failed": failed, "diverged": lost, "not started": stopped,
-        "stopped by the search, which no figure includes": behind, "to come, the study is still running": waiting,
+        "stopped by the search, which no figure includes": behind,
+        "to come, the study is still running": results.waiting,
     }  # fmt: skip
+    read = [line for lines in results.config.get("read", {}).values() for line in lines]
     return {
+        **({"read": "; ".join(read)} if read else {}),
         "collection": "; ".join(f"{name}, fingerprint {fingerprint}" for name, fingerprint in known.iter_rows()),
         "compared": f"{len(methods)} ways of choosing negatives, ranker {' and '.join(rankers)}, {seeds} seeds each",
         "runs": ", ".join(f"{count:,} {name}" for name, count in counts.items() if count or name == "done"),

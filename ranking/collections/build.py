@@ -83,6 +83,7 @@ def build(reader: Reader, folder: Path, faults: Faults, run: Run = in_turn) -> N
         "fingerprint": _fingerprint(tables, facts),
         "skipped": faults.skipped,
         "facts": facts,
+        "source": reader.source(),
         "given": bool(len(given)),
         "documents": {file.name: len(mapped(file)) for file in piece_files(folder)},
         "ids": [file.name for file in id_files(folder)],

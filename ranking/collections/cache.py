@@ -163,7 +163,7 @@ def _load(entry: Path, strict: bool) -> Collection | None:
     collection = Collection(
         about["name"], about["fingerprint"], documents, queries, judgements, about["skipped"], about["facts"],
         **given, files=files, rows=tuple(counts), ids=id_table if id_table.files else None,
-        empty=tuple(about.get("empty", ())),
+        empty=tuple(about.get("empty", ())), source=about.get("source", {}),
     )  # fmt: skip
     return collection if here else collection.unopened()
 

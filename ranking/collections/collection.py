@@ -35,6 +35,7 @@ class Collection:
             negatives, in the order of the files (`pairs.Pairs`). Empty for other formats.
         skipped: with strict=False, the number of skipped faults of each kind, e.g. `{"broken line": 3}`.
         facts: further facts for a report, e.g. `{"packages": "torch 2.13.0, …"}`.
+        source: how it was read: `name` of the file, `rows`, `columns`; empty for most formats.
         files: the documents' files, by range; mapped when opened. Empty if the collection is not in a cache.
         rows: the number of documents in each file.
         ids: the ids of documents in several pieces, sorted on disk.
@@ -55,6 +56,7 @@ class Collection:
     )
     skipped: dict[str, int] = field(default_factory=dict)
     facts: dict[str, str] = field(default_factory=dict)
+    source: dict[str, Any] = field(default_factory=dict, kw_only=True)
     files: tuple[Path, ...] = field(default=(), kw_only=True)
     rows: tuple[int, ...] = field(default=(), kw_only=True)
     ids: IdTable | None = field(default=None, kw_only=True)

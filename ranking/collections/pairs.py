@@ -78,7 +78,7 @@ class Pairs(Reader):
     encoding: str = "utf-8"
     quote: str | None = None
 
-    version = 2
+    version = 3
 
     @property
     def name(self) -> str:
@@ -111,6 +111,9 @@ class Pairs(Reader):
 
     def facts(self) -> dict[str, str]:
         return self._content(Faults(strict=False)).facts
+
+    def source(self) -> dict[str, Any]:
+        return self._content(Faults(strict=False)).source
 
     def _files(self) -> list[tuple[str | None, Path]]:
         return row_files(Path(self.path).expanduser())
@@ -149,6 +152,7 @@ class Pairs(Reader):
         extra = beside if self._beside() else None
         content.write_documents(self._read_files(files, named, form, options, extra, content, faults))
         content.finish()
+        content.source |= {"name": Path(self.path).name, "columns": form.used()}
 
     def _read_files(
         self,
@@ -180,6 +184,7 @@ class Pairs(Reader):
                 except RowFault as fault:
                     _report(fault, file, line, faults)
                     continue
+                content.source["rows"] += 1
                 yield from content.add(parts.query, parts.query_id, parts.documents, split, str(file), line)
             if not count:
                 faults.report("empty file", "has no rows", file)
@@ -195,6 +200,7 @@ class _Content:
         weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
         self.documents = self.folder / "documents.arrow"
         self.facts: dict[str, str] = {}
+        self.source: dict[str, Any] = {"rows": 0}
         self.queries = pl.DataFrame(schema=QUERIES)
         self.rows = pl.DataFrame(schema=ROWS)
         self._ids: dict[bytes, str] = {}  # of each document, by the digest of its text

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import polars as pl
 
@@ -128,6 +128,10 @@ class Reader(ABC):
 
     def facts(self) -> dict[str, str]:
         """Return facts about the source for a report. Called after everything was read."""
+        return {}
+
+    def source(self) -> dict[str, Any]:
+        """Return how it was read: `name` of the file, `rows` and `columns`. It is no part of the fingerprint."""
         return {}
 
 

@@ -96,6 +96,11 @@ class RowForm:
     relevant_from: float | None = None
     _known: dict[tuple[str, ...], _Columns] = field(default_factory=dict, repr=False)
 
+    def used(self) -> list[str]:
+        """Return the columns that were used so far, in the order query, positive, negatives, scores, label."""
+        each = ((it.query, it.positive, *it.negatives, *it.scores, it.label or "") for it in self._known.values())
+        return list(dict.fromkeys(name for names in each for name in names if name and name != BESIDE))
+
     def names(self) -> tuple[str, ...]:
         """Return the names that a column of queries or positives may have."""
         given = tuple(name for name in (self.query, self.positive) if name)
