@@ -18,8 +18,11 @@ SCRIPTS = sorted(path.stem for path in FOLDER.glob("*.py") if "__main__" in path
 ArgumentsOf = Callable[[str], list[str]]
 FIGURE = re.compile(r"(?<![\w.])\d[\d,]*(\.\d+)?")
 
-LONG = {"audit", "clusters", "environment", "growth", "index", "results", "study", "trials", "workers"}
-"""Scripts that start processes again and again, which nothing makes short."""
+LONG = {
+    "agents", "audit", "clusters", "device", "dssm", "environment", "growth", "in_batch", "index", "mining", "recipes",
+    "results", "study", "transformers", "trials", "workers",
+}  # fmt: skip
+"""Scripts that compile, or start processes again and again, which nothing makes short."""
 
 PRINTS = {
     "device": r"a step of bi_encoder +[\d.]+ s, +[\d.]+ TFLOP/s, +\d+% of it",

@@ -82,6 +82,7 @@ def test_every_file_is_in_it(unpacked: Path) -> None:
         assert any(name.startswith(folder) and name.endswith(ending) for name in found), folder
 
 
+@pytest.mark.nightly
 def test_a_study_runs_from_it(unpacked: Path, beir_folder: Path, own_cache: Path, tmp_path: Path) -> None:
     environment = {name: value for name, value in os.environ.items() if name not in RAN_BY_ITSELF}
     environment |= {"PYTHONPATH": str(unpacked), "PYRITE_CACHE": str(own_cache)}

@@ -190,6 +190,7 @@ def test_what_a_lost_runner_held_is_repeated(
     assert episodes.equals(longer[1])
 
 
+@pytest.mark.nightly
 def test_a_machine_that_is_to_be_taken_away_is_left_and_nothing_is_repeated(
     config: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

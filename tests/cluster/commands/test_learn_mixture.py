@@ -174,6 +174,7 @@ def test_the_command_searches_in_ray_tasks(
     assert np.array_equal(there.parameters, read_agent(here.storage.place).parameters)  # type: ignore[union-attr]
 
 
+@pytest.mark.nightly
 def test_a_candidate_on_two_workers_has_the_numbers_of_one(
     ray_session: None, beir_folder: Path, own_cache: Path, tmp_path: Path
 ) -> None:

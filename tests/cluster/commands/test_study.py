@@ -171,7 +171,12 @@ def test_a_failed_run_is_reported_and_the_others_go_on(
 @pytest.mark.parametrize(
     ("search", "methods", "drawn"),
     [
-        ("random", ["training.batch_size=4,8", "function=bm25", "selector=uniform", "seeds=1"], {}),
+        pytest.param(
+            "random",
+            ["training.batch_size=4,8", "function=bm25", "selector=uniform", "seeds=1"],
+            {},
+            marks=pytest.mark.nightly,
+        ),
         ("optuna", ["function=bm25", "selector=uniform", "seeds=2"], {"function.bm25.k1": "interval(0.5,2)"}),
     ],
 )

@@ -338,6 +338,7 @@ def table_2(base: list[str], ray_session: None, tmp_path_factory: pytest.TempPat
     return out
 
 
+@pytest.mark.nightly
 def test_a_study_learns_its_agents_and_says_how_reliably(table_2: Path) -> None:
     assert len(list((table_2 / "agents").iterdir())) == 1
     trials = pl.read_parquet(table_2 / "trials.parquet")
@@ -349,6 +350,7 @@ def test_a_study_learns_its_agents_and_says_how_reliably(table_2: Path) -> None:
     assert rates.filter(candidates="bm25", measure="AP@10")["random_mean"].to_list() == [pytest.approx(chance)]
 
 
+@pytest.mark.nightly
 def test_its_report_has_the_papers_figures(table_2: Path) -> None:
     page = (table_2 / "report.html").read_text()
     for part in (

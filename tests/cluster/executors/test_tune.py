@@ -80,6 +80,7 @@ def test_only_errors_of_a_body_count_against_its_retries_and_bad_input_is_not_tr
     assert (table.done, table.failed, table.retried) == (3, 2, 5)
 
 
+@pytest.mark.nightly
 def test_a_run_whose_machine_will_be_taken_away_moves_as_often_as_that_happens(
     ray_session: None, tmp_path: Path
 ) -> None:
@@ -112,6 +113,7 @@ def killed_for_memory(file: str, wants: float, context: Context) -> dict[str, An
     return {"best": 0.0}
 
 
+@pytest.mark.nightly
 def test_a_trial_killed_for_memory_takes_more_of_a_machine_and_leaves_the_others_alone(
     ray_session: None, tmp_path: Path
 ) -> None:

@@ -162,6 +162,7 @@ def test_a_lagged_index_goes_on_after_an_interrupt_as_if_there_had_been_none(lag
     assert same(drive(lagged, 30), whole[6:])
 
 
+@pytest.mark.nightly
 def test_one_encoder_and_two_write_the_same_bytes(lagged: RemoteIndex, asynchronous: RemoteIndex) -> None:
     answers = []
     for index in (lagged, asynchronous):

@@ -106,6 +106,7 @@ def test_queries_that_are_listed_are_read_and_others_searched(of_two: RemoteInde
     assert right(of_two.search(QUERIES, 30, 3), depth=30)  # deeper than any list
 
 
+@pytest.mark.nightly
 def test_a_shard_that_is_killed_goes_on_from_its_disk_and_without_a_disk_is_built_again(of_two: RemoteIndex) -> None:
     of_two.load_state_dict({"token": of_two.token, **EMPTY})
     of_two.publish(weights_of(7), 7)

@@ -158,6 +158,7 @@ def test_on_ray_it_is_the_same(of_mine: list[str], tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("ray_session")
+@pytest.mark.nightly
 def test_a_shard_that_always_loses_its_process_ends_the_mining(
     of_mine: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -170,6 +170,7 @@ def test_machines_that_do_not_share_the_cache_leave_it_to_this_process(
     assert "base" in made
 
 
+@pytest.mark.nightly
 def test_a_task_that_is_killed_is_done_again_and_its_lock_blocks_nobody(
     ray_session: None, base: list[str], tmp_path: Path, elsewhere: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

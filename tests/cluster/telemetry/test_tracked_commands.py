@@ -88,6 +88,7 @@ def dies_once(flag: Path, context: Context) -> dict[str, Any]:
     return {"best": 0.5, "numbers": {"AP": 0.25}}
 
 
+@pytest.mark.nightly
 def test_a_trial_that_is_killed_is_told_of_and_tracked_once(ray_session: None, tmp_path: Path) -> None:
     storage, console = Storage(str(tmp_path / "out")), Console(quiet=True)
     tasks = [Task("one", dies_once, {"flag": tmp_path / "flag"})]
@@ -123,6 +124,7 @@ def test_a_single_run_is_tracked_as_in_a_study(study: Path, base: list[str], tmp
     assert command("train", *base, *METHOD, "track=wandb") == 2
 
 
+@pytest.mark.nightly
 def test_a_learning_is_tracked_by_episodes(base: list[str], ray_session: None, tmp_path: Path) -> None:
     out = tmp_path / "agent"
     options = [

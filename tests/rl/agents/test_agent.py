@@ -25,9 +25,9 @@ def test_another_seed_gives_other_weights_and_actions(start: Any) -> None:
 @pytest.mark.parametrize(
     ("agent", "updates"),
     [
-        (ActorCritic(actor_lr=0.003, critic_lr=0.003), 500),
+        pytest.param(ActorCritic(actor_lr=0.003, critic_lr=0.003), 500, marks=pytest.mark.nightly),
         (PPO(lr=0.005, fragment=40, epochs=8), 12),
-        (Reinforce(actor_lr=0.005, critic_lr=0.01), 80),
+        pytest.param(Reinforce(actor_lr=0.005, critic_lr=0.01), 80, marks=pytest.mark.nightly),
     ],
 )
 def test_it_learns_which_function_is_better_when(agent: Agent, updates: int, start: Any) -> None:
@@ -38,6 +38,7 @@ def test_it_learns_which_function_is_better_when(agent: Agent, updates: int, sta
     assert policy_value(described(trainer.network, trainer.policy_weights())) > 0.8
 
 
+@pytest.mark.nightly
 def test_where_nothing_matters_it_claims_nothing(start: Any) -> None:
     trainer = start(ActorCritic(), copies=8, matter=False)
     play(trainer, 300)

@@ -18,9 +18,9 @@ from tests.rl.agents.toys import SMALL, equal, play
     ("name", "workers"),
     [
         ("actor_critic", 2),
-        ("ppo", 0),
+        pytest.param("ppo", 0, marks=pytest.mark.nightly),
         pytest.param("ppo_episodes", 0, marks=pytest.mark.nightly),
-        ("reinforce", 0),
+        pytest.param("reinforce", 0, marks=pytest.mark.nightly),
     ],
 )
 def test_neither_runners_nor_interrupts_change_what_is_learned(name: str, workers: int, start: Any) -> None:
