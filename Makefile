@@ -5,6 +5,7 @@
 #   make faults  kills processes and machines under every command, twenty times each: half an hour and more
 #   make gpu     runs the tests that want a GPU with CUDA, on a machine that has one, and says what share of its peak is reached
 #   make docs    builds the documentation site with search, in build/docs
+#   make paper-tables  prints the tables of docs/experiments from archived runs (ARGS=--check only compares)
 # On a machine with a GPU:  make install FAISS=gpu CONSTRAINTS=
 
 PYTHON ?= python3
@@ -38,7 +39,7 @@ define install
 	touch $@
 endef
 
-.PHONY: install study test nightly faults gpu docs lint clean
+.PHONY: install study test nightly faults gpu docs paper-tables lint clean
 
 install: .venv/installed
 
@@ -50,6 +51,9 @@ install: .venv/installed
 
 study: $(STUDY)
 	$(BIN)/pyrite study $(ARGS)
+
+paper-tables: install
+	$(BIN)/python -m benchmarks.paper_tables $(ARGS)
 
 docs: install
 	$(BIN)/mkdocs build --quiet

@@ -66,11 +66,13 @@ class Rate(NamedTuple):
 
 
 def rate(exposures: NDArray[np.float64], inclusion: NDArray[np.float64], relevant: NDArray[np.float64]) -> Rate:
-    """Estimate the share of relevant documents among those that one policy was shown, by Horvitz and Thompson.
+    """Estimate the share of relevant documents among those that one policy was shown, by Hájek's ratio estimator.
 
-    The interval is Clopper and Pearson's for as many draws as would have the estimate's variance (Korn and Graubard
-    1998), but at most as many as the weights are worth (Kish): the few relevant documents found may have small weights
-    by chance.
+    The ratio of two weighted sums varies far less than the sum of the relevant ones alone (Horvitz and Thompson 1952)
+    if many are relevant, because a sample of one policy's negatives has no fixed size; its bias vanishes with the
+    number of draws. The interval is Clopper and Pearson's for as many draws as would have the estimate's variance (Korn
+    and Graubard 1998), but at most as many as the weights are worth (Kish): the few relevant documents found may have
+    small weights by chance.
 
     Args:
         exposures: float64 [negatives], how often it showed each.
@@ -78,13 +80,12 @@ def rate(exposures: NDArray[np.float64], inclusion: NDArray[np.float64], relevan
         relevant: float64 [negatives], 1 or 0 for a judged one; NaN for others.
     """
     judged = ~np.isnan(relevant) & (exposures > 0)
-    total = exposures.sum()
-    weights = exposures[judged] / inclusion[judged]
+    weights, known = exposures[judged] / inclusion[judged], relevant[judged]
     if not len(weights):
         return Rate(None, 0.0, 1.0, 0)
-    share = float(np.clip((weights * relevant[judged]).sum() / total, 0.0, 1.0))
+    share = float((weights * known).sum() / weights.sum())
     missing = 1.0 - inclusion[judged]
-    variance = float((missing * (weights * relevant[judged]) ** 2).sum() / total**2)
+    variance = float((missing * (weights * (known - share)) ** 2).sum() / weights.sum() ** 2)
     if not missing.any() and len(weights) == int((exposures > 0).sum()):
         return Rate(share, share, share, len(weights))
     kish = weights.sum() ** 2 / (weights**2).sum()

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 import numpy as np
+from scipy import stats
 
-from ranking.bounds import AtLeast, NonNegative, checked
+from ranking.bounds import AtLeast, Between, NonNegative, checked
+from ranking.errors import BadInput
 
 Episode = Mapping[str, Any]
 
@@ -21,9 +23,14 @@ class Plateau:
     They are compared whenever another `window` episodes have ended, so the result depends on the episodes only, and not
     on how they were distributed or interrupted. A plateau means that learning has stopped changing, and not that
     anything was learned: an agent that never improved is on a plateau too. Cohen et al. 2019 (section 5) decide
-    convergence by the performance on validation queries, without naming a test.
+    convergence by the performance on validation queries, without naming a test. A look at a few noisy episodes stops
+    most agents that would still gain, so `after` says how many episodes each agent has, and `gain` lets an agent go on
+    until it is better than the random one.
 
     Args:
+        after: episodes before the first comparison.
+        gain: p below which a one-sided Welch test of the last group against the random agent's episodes shows a gain;
+            an agent without one has not converged. None makes no such test.
         window: episodes per group.
         by: `validation` or `return`.
         errors: the later group counts as better if its mean exceeds the earlier one's by more than this many standard
@@ -34,22 +41,37 @@ class Plateau:
         BadInput: if an option is out of its range.
     """
 
+    after: Annotated[int, NonNegative] = 0
+    gain: Annotated[float, Between(0, 1, exclude="both")] | None = None
     window: Annotated[int, AtLeast(2)] = 16
     by: Literal["validation", "return"] = "validation"
     errors: Annotated[float, NonNegative] = 1.0
     settled: Annotated[float, NonNegative] = 0.1
 
-    def converged_at(self, episodes: Sequence[Episode]) -> int | None:
+    def converged_at(self, episodes: Sequence[Episode], random: Sequence[Episode] = ()) -> int | None:
         """Return the number of episodes after which the criterion first held; None if it never did.
 
         Args:
             episodes: the agent's episodes, in the order in which they ended, each with `by` and `share:FUNCTION`.
+            random: episodes of the random agent, for `gain`.
+
+        Raises:
+            BadInput: if `gain` is given without two episodes of the random agent.
         """
+        if self.gain is not None and len(random) < 2:
+            raise BadInput("there are no episodes of the random agent", "until.gain", "give random_baseline=16")
         for end in range(2 * self.window, len(episodes) + 1, self.window):
             middle = end - self.window
-            if self._alike(episodes[middle - self.window : middle], episodes[middle:end]):
+            earlier, later = episodes[middle - self.window : middle], episodes[middle:end]
+            if end >= self.after and self._alike(earlier, later) and self._gained(later, random):
                 return end
         return None
+
+    def _gained(self, later: Sequence[Episode], random: Sequence[Episode]) -> bool:
+        if self.gain is None:
+            return True
+        ours, theirs = ([float(episode[self.by]) for episode in part] for part in (later, random))
+        return float(stats.ttest_ind(ours, theirs, equal_var=False, alternative="greater").pvalue) < self.gain
 
     def _alike(self, earlier: Sequence[Episode], later: Sequence[Episode]) -> bool:
         before, after = (np.array([float(episode[self.by]) for episode in part]) for part in (earlier, later))

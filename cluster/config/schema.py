@@ -189,6 +189,13 @@ class ScaleConfig(Config):
     learn: list[str] = []
 
 
+class MethodConfig(Config):
+    """A method with a label of its own."""
+
+    label: Annotated[str, Field(min_length=1)]
+    overrides: list[str] | list[list[str]]
+
+
 class ExperimentConfig(Config):
     """A file of conf/experiment."""
 
@@ -196,18 +203,11 @@ class ExperimentConfig(Config):
     paper: str | None = None
     seeds: Count
     overrides: list[str] = []
-    methods: Annotated[list[list[str]], Field(min_length=1)]
+    methods: Annotated[list[list[str]] | list[MethodConfig], Field(min_length=1)]
     baseline: str | None = None
     contrasts: list[str] = []
     scales: dict[str, ScaleConfig] = {}
     published: PublishedConfig | None = None
-
-
-class MethodConfig(Config):
-    """A method of a study that the user labels."""
-
-    label: Annotated[str, Field(min_length=1)]
-    overrides: list[str] | list[list[str]]
 
 
 class StudyConfig(Config):

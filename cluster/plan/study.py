@@ -61,7 +61,13 @@ class StudyPlan:
         given = [text for text in self.arguments if key_of(text) != "seed"]
         if self.options.get("methods"):
             return labelled_points(self.options["methods"], common, given)
-        return points(self.scaled.get("methods") or self.design["methods"], common, given)
+        methods = self.scaled.get("methods") or self.design["methods"]
+        if not isinstance(methods[0], Mapping):
+            return points(methods, common, given)
+        lines = [method["overrides"] for method in methods]
+        replaced = {key_of(text) for line in lines for text in line} & {key_of(text) for text in given}
+        # What the user replaces may not be what a label says.
+        return points(lines, common, given) if replaced else labelled_points(methods, common, given)
 
     @property
     def scaled(self) -> dict[str, Any]:

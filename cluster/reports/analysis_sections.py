@@ -31,7 +31,11 @@ Rows = list["list[object] | str"]
 
 
 def analyses(
-    trials: pl.DataFrame, options: Mapping[str, Any], baseline: str | None, rule: StoppingRule | None
+    trials: pl.DataFrame,
+    options: Mapping[str, Any],
+    baseline: str | None,
+    rule: StoppingRule | None,
+    queries: pl.DataFrame | pl.LazyFrame | None = None,
 ) -> list[Section]:
     """Everything beyond the means, as far as the study has the runs for it.
 
@@ -40,10 +44,11 @@ def analyses(
         options: the study's options.
         baseline: a method that others are compared with.
         rule: when a comparison is decided.
+        queries: the frame of `queries.parquet`; None compares places over seeds alone.
     """
     sections = _decisions(trials, rule, baseline) if rule and options.get("stop") == "decided" else []
     sections += _variation(seed_variation(trials, options.get("never_below")))
-    sections += _across(across_places(trials))
+    sections += _across(across_places(trials, baseline, queries))
     sections += power_section(power(trials, rule))
     sections += _importance(trials)
     return sections + _few_judgements(trials)
@@ -67,10 +72,9 @@ def contrasts(tested: pl.DataFrame) -> Section:
         tables.append(Table(head, rows, caption=caption))
     text = (
         "One method against each of those that were named before the study ran. Pairs have a seed in common. The "
-        "interval and p are for other seeds and other queries, p by Holm's method over the opponents; “p equal” tests "
+        "interval and p are for other seeds and other queries, p by Holm's method over all rows here; “p equal” tests "
         "that the difference is smaller than the margin (equal_within). “p, seeds only” is of a t-test over seeds: it "
-        "is about other seeds and these very queries, and too small for a claim about others. The first origin's "
-        "table is the primary one."
+        "is about other seeds and these very queries, and too small for a claim about others."
     )
     frames = {"contrasts.parquet": tested}
     return Section("The differences that the study was made for", [text, *tables], tables[:1], frames)

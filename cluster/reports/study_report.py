@@ -178,10 +178,11 @@ def study_report(
     else:
         measure = measures_of(summary)[0]
         rule = StoppingRule.of_options(options) if "equal_within" in options else None
+        named = summary["baseline"].drop_nulls().first() if "baseline" in summary.columns else None
         sections.insert(0, verdict_section(conclude(trials, summary, queries, within), summary))
         sections += result_sections.results(summary)
         sections += _contrasts(results, trials, contrasts, within)
-        sections += analysis_sections.analyses(trials, options, baseline, rule)
+        sections += analysis_sections.analyses(trials, options, named, rule, queries)
         sections += analysis_sections.zero_shot(trials, results.zero_shot)
         sections += paper_section(read_published(results.design), trials, summary, results.config.get("overrides", ()))
         sections += analysis_sections.convergence_rates(trials, measure)

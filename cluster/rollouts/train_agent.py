@@ -159,7 +159,8 @@ def _convergence(config: dict[str, Any], rows: list[dict[str, Any]]) -> dict[str
     if config.get("until") is None:
         return {}
     plateau: Plateau = build(config["until"])
-    episode = plateau.converged_at([row for row in rows if row["agent"] == LEARNED])
+    learned, random = ([row for row in rows if (row["agent"] == LEARNED) == own] for own in (True, False))
+    episode = plateau.converged_at(learned, random)
     return {"converged": episode is not None, "converged_at": episode}
 
 

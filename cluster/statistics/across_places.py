@@ -8,8 +8,10 @@ import numpy as np
 import polars as pl
 from scipy import stats
 
-from cluster.output.methods import evaluations, is_learned, measurements
-from cluster.statistics.paired import Floats, by_seed, mean_difference
+from cluster.output.methods import METHOD, evaluations, is_learned, measurements
+from cluster.statistics.by_query import values_by_run
+from cluster.statistics.comparison import MethodRuns, compare_both, runs_of
+from cluster.statistics.paired import Floats, differences, mean_difference
 
 SCHEMA: dict[str, Any] = {
     **dict.fromkeys(("candidates", "measure", "method", "against", "place"), pl.String),
@@ -63,46 +65,55 @@ def pool_effects(effects: Floats, variances: Floats) -> PooledEffect:
     return PooledEffect(mean, mean - reach, mean + reach, float(np.sqrt(between)), mean - further, mean + further)
 
 
-def across_places(trials: pl.DataFrame) -> pl.DataFrame:
+def across_places(
+    trials: pl.DataFrame,
+    baseline: str | None = None,
+    queries: pl.DataFrame | pl.LazyFrame | None = None,
+) -> pl.DataFrame:
     """Compare each method with one reference at every place (a collection and ranker), and over all of them.
 
-    The reference is the method with the highest mean over the places, of those that are not learned and have runs at
-    all places. By the leading measure and origin.
+    By the leading measure and origin.
 
     Args:
         trials: the frame of `trials.parquet`.
+        baseline: the name of the reference. None, or one that not all places have, takes the method with the highest
+            mean over the places, of those that are not learned and have runs at all places.
+        queries: the frame of `queries.parquet`, for intervals over seeds and queries; None bounds over seeds alone.
 
     Returns:
         The columns of SCHEMA, one row per method and place, and one for all of them; empty with fewer than two places.
     """
     candidates, measure = evaluations(trials)[0]
     every = measurements(trials).filter(candidates=candidates, measure=measure).drop_nulls("value")
-    places: dict[str, dict[str, dict[int, float]]] = {}
-    learned: set[str] = set()
+    places: dict[str, dict[str, MethodRuns]] = {}
     for (collection, ranker, name), runs in every.partition_by("collection", "ranker", "method", as_dict=True).items():
-        places.setdefault(f"{ranker} on {collection}", {})[str(name)] = dict(runs.select("seed", "value").rows())
-        learned |= {str(name)} if is_learned(runs.row(0, named=True)) else set()
-    common = set.intersection(*map(set, places.values())) - learned if len(places) > 1 else set()
+        places.setdefault(f"{ranker} on {collection}", {})[str(name)] = runs_of(runs, (*METHOD, "method"))
+    known = [set(methods) for methods in places.values()]
+    shared = set.intersection(*known) if len(places) > 1 else set()
+    common = {name for name in shared if not is_learned(next(iter(places.values()))[name].identity)}
     if not common:
         return pl.DataFrame(schema=SCHEMA)
-    means = {
-        name: float(np.mean([np.mean(list(methods[name].values())) for methods in places.values()])) for name in common
-    }
-    reference = min(common, key=lambda name: (-means[name], name))
+    means = {name: float(np.mean([methods[name].mean for methods in places.values()])) for name in common}
+    reference = baseline if baseline in shared else min(common, key=lambda name: (-means[name], name))
+    by_query = {} if queries is None else values_by_run(queries, every["run"].to_list(), measure).get(candidates, {})
     rows: list[dict[str, Any]] = []
-    for method in sorted({name for methods in places.values() for name in methods} - {reference}):
+    for method in sorted(set.union(*known) - {reference}):
         head = {"candidates": candidates, "measure": measure, "against": reference, "method": method}
         effects, variances, pairs = [], [], 0
         for place, methods in sorted(places.items()):
-            differences = by_seed(methods[method], methods[reference]) if method in methods else np.zeros(0)
-            if len(differences) < 2:
+            if method not in methods:
                 continue
-            mean, low, high, _, count = mean_difference(differences)
-            figures = {"place": place, "difference": mean, "low": low, "high": high}
-            rows.append(head | {"places": 1, "pairs": count} | figures)
-            effects.append(mean)
-            variances.append(float(differences.var(ddof=1)) / count)
-            pairs += count
+            a, b = methods[method], methods[reference]
+            by_seed = differences(a.runs, b.runs)
+            if len(by_seed) < 2:
+                continue
+            both, of_seeds = compare_both(a, b, by_query), mean_difference(by_seed)
+            effect = both or of_seeds
+            rows.append(head | {"places": 1, "pairs": len(by_seed), "place": place,
+                                "difference": effect.mean, "low": effect.low, "high": effect.high})  # fmt: skip
+            effects.append(effect.mean)
+            variances.append(both.error**2 if both else float(by_seed.var(ddof=1)) / len(by_seed))
+            pairs += len(by_seed)
         if len(effects) > 1:
             pooled = pool_effects(np.array(effects), np.array(variances))
             figures = {"place": ALL, "difference": pooled.mean, "low": pooled.low, "high": pooled.high}

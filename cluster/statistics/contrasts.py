@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from cluster.output.methods import evaluations, with_methods
+from cluster.output.methods import LABEL, evaluations, with_methods
 from cluster.statistics.by_query import QueryNumbers, values_of
 from cluster.statistics.paired import crossed_difference
 from ranking.errors import BadInput
@@ -42,15 +42,16 @@ def planned_contrasts(
     Args:
         trials: the frame of `trials.parquet`.
         queries: the frame of `queries.parquet`.
-        requested: words of the overrides of one method each, the first being compared with the others. Of several, with
-            ` | ` between them, the one whose runs validated best represents all: the best of a kind by dev queries.
+        requested: the label of one method each, or words of its overrides; the first is compared with the others. Of
+            several, with ` | ` between them, the one whose runs validated best represents all: the best of a kind, or
+            of one method's rates, by dev queries.
         equal_within: the margin of the tests of equivalence; None makes none.
 
     Returns:
         One row per origin and opponent: means and deviations over the seeds that both have, the mean `difference`, its
-        95% interval and p for other seeds and queries (`crossed_difference`), the same p by Holm over the opponents
-        (over one origin: the first origin's family is the primary one), p of equivalence, and p of a t-test paired by
-        seed, which is about other seeds and the same queries, with that by Holm.
+        95% interval and p for other seeds and queries (`crossed_difference`), the same p by Holm over all rows (the
+        opponents at every origin: one family, of one measure), p of equivalence, and p of a t-test paired by seed,
+        which is about other seeds and the same queries, with that by Holm.
 
     Raises:
         BadInput: if words name no method.
@@ -66,14 +67,14 @@ def planned_contrasts(
         if measure != leading:
             continue
         first, *others = _by_seed(chosen, queries, origin, measure)
-        family = [_contrast(first, other, equal_within) for other in others]
-        for name in ("p_both", "p"):
-            adjusted = holm([math.nan if row[name] is None else row[name] for row in family])
-            for row, p in zip(family, adjusted, strict=True):
-                row[f"{name}_holm"] = float(p)
-        for row, other in zip(family, chosen[1:], strict=True):
+        for values, other in zip(others, chosen[1:], strict=True):
             pair = {"method": chosen[0][0, "method"], "against": other[0, "method"]}
-            rows.append({"candidates": origin, "measure": measure, **pair, **row})
+            tested = _contrast(first, values, equal_within)
+            rows.append({"candidates": origin, "measure": measure, **pair, **tested})
+    for name in ("p_both", "p"):
+        adjusted = holm([math.nan if row[name] is None else row[name] for row in rows])
+        for row, p in zip(rows, adjusted, strict=True):
+            row[f"{name}_holm"] = float(p)
     return pl.DataFrame(rows, schema=SCHEMA).fill_nan(None)
 
 
@@ -83,8 +84,14 @@ def _named(done: pl.DataFrame, requested: str) -> pl.DataFrame:
     Raises:
         BadInput: if there is none.
     """
+    labelled = pl.col("swept").list.eval(
+        (pl.element().struct.field("key") == LABEL) & (pl.element().struct.field("value") == requested)
+    )
     named = pl.any_horizontal(pl.col("overrides").str.contains(words, literal=True) for words in requested.split(OR))
-    matching = done.filter(named).with_columns(dev=pl.col("curve_validation").list.max())
+    of_label = done.filter(labelled.list.any())
+    matching = (of_label if len(of_label) else done.filter(named)).with_columns(
+        dev=pl.col("curve_validation").list.max()
+    )
     if matching.is_empty():
         raise BadInput(f"no finished run has {requested!r} in its overrides", "contrasts", "see trials.parquet")
     best = matching.group_by("method").agg(pl.col("dev").mean()).sort("dev", "method", descending=[True, False])

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch
 from torch import Tensor
 
-from ranking.bounds import checked
+from ranking.bounds import Positive, checked
 from ranking.errors import BadInput
 from ranking.objectives.block import Block
 from ranking.objectives.objective import Objective, Scorer, Stage
@@ -134,6 +134,7 @@ class ConditionalSIR(JointSIR):
         pick: see `ranking.objectives.self_involvement.Compressing`.
         passes: see `ranking.objectives.self_involvement.JointSIR`.
         condition: `softmax` of the product, as printed, or the `product` itself.
+        temperature: what the product is divided by before the softmax; 1 as printed, less makes it steeper.
     """
 
     @checked
@@ -143,9 +144,10 @@ class ConditionalSIR(JointSIR):
         pick: str | list[str] = "top",
         passes: Literal["one", "level"] = "one",
         condition: Literal["softmax", "product"] = "softmax",
+        temperature: Annotated[float, Positive] = 1.0,
     ) -> None:
         super().__init__(levels, pick, passes)
-        self.condition = condition
+        self.condition, self.temperature = condition, temperature
 
     def of_levels(self, blocks: list[tuple[Tensor, Tensor, Tensor]]) -> Tensor:
         losses = []
@@ -154,7 +156,7 @@ class ConditionalSIR(JointSIR):
         for scores, present, columns in blocks:
             of_level = log_softmax(scores, present)
             product = product.gather(1, columns) + of_level
-            given = product.exp() if self.condition == "softmax" else product
+            given = product.exp() / self.temperature if self.condition == "softmax" else product
             losses.append(block_loss(given, present))
             product = torch.full((len(scores), width), -torch.inf, device=scores.device).scatter(1, columns, product)
         return sum_losses(losses)

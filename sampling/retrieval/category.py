@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 Positions = NDArray[np.int64]
 SUBCATEGORY, CATEGORY, OUTSIDE = "same subcategory", "same category", "other categories"
+WHOLE = "whole category"
 
 
 class CategoryFunction(RetrievalFunction):
@@ -34,7 +35,7 @@ class CategoryFunction(RetrievalFunction):
     A subclass defines `regions`, the first of which it draws from.
     """
 
-    regions: tuple[str, str, str]
+    regions: tuple[str, ...]
 
     def prepare(self, encoded: EncodedCollection, lists: RankedLists | None) -> None:
         documents = labels_of(encoded.documents, "function").astype(np.int64)
@@ -62,6 +63,7 @@ class CategoryFunction(RetrievalFunction):
         bounds = {
             SUBCATEGORY: (*inner, nowhere, nowhere),
             CATEGORY: (*whole, *inner),
+            WHOLE: (*whole, nowhere, nowhere),
             OUTSIDE: (nowhere, everywhere, *whole),
         }
         self._regions = [_Region(relevant, *bounds[name]) for name in self.regions]
@@ -96,11 +98,16 @@ class SameSubcategory(CategoryFunction):
 
 
 class SameCategory(CategoryFunction):
-    """Documents of the query's category but not its subcategory; then of the subcategory, then any."""
+    """Documents of the query's category, its subcategory among them; then any.
+
+    Args:
+        whole: whether the category's documents include those of the subcategory; if not, these come next.
+    """
 
     independent = True
 
-    regions = (CATEGORY, SUBCATEGORY, OUTSIDE)
+    def __init__(self, whole: bool = True) -> None:
+        self.regions = (WHOLE, OUTSIDE) if whole else (CATEGORY, SUBCATEGORY, OUTSIDE)
 
 
 class OtherCategory(CategoryFunction):

@@ -45,3 +45,18 @@ def test_a_policy_that_still_moves_has_not_settled() -> None:
 def test_options_out_of_range_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(BadInput):
         Plateau(**options)
+
+
+def test_nothing_is_compared_before_the_episodes_of_after() -> None:
+    found = episodes([*VALUES, 0.41, 0.41], [0.7] * 8)
+    assert Plateau(window=2, errors=20).converged_at(found) == 4
+    assert Plateau(window=2, errors=20, after=5).converged_at(found) == 6
+
+
+def test_an_agent_without_a_gain_over_the_random_one_has_not_converged() -> None:
+    found = episodes([0.40, 0.42, 0.41, 0.43], [0.7] * 4)
+    worse, alike = episodes([0.1, 0.12, 0.11], [0.5] * 3), episodes([0.41, 0.43, 0.42], [0.5] * 3)
+    assert Plateau(window=2, gain=0.05).converged_at(found, worse) == 4
+    assert Plateau(window=2, gain=0.05).converged_at(found, alike) is None
+    with pytest.raises(BadInput, match="random agent"):
+        Plateau(window=2, gain=0.05).converged_at(found)

@@ -12,11 +12,21 @@ from scipy.stats import chisquare
 
 from ranking.encoding import EncodedCollection
 from ranking.errors import BadInput
-from sampling.retrieval.category import CategoryFunction, OtherCategory, SameCategory, SameSubcategory
+from sampling.retrieval.category import CategoryFunction, OtherCategory, SameSubcategory
+from sampling.retrieval.category import SameCategory as WholeCategory
 from tests.sampling.batches import batch_of
 
 EncodedOf = Callable[..., EncodedCollection]
 Labels = Sequence[tuple[int, int]]
+
+
+class SameCategory(WholeCategory):
+    """The category without the subcategory."""
+
+    def __init__(self) -> None:
+        super().__init__(whole=False)
+
+
 KINDS: list[type[CategoryFunction]] = [SameSubcategory, SameCategory, OtherCategory]
 
 DOCUMENTS = [  # category, subcategory; their order is not that of the categories
