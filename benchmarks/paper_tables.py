@@ -48,7 +48,7 @@ class Archive:
 
     @cached_property
     def about(self) -> dict[str, Any]:
-        """The command, the baseline, the processor, and the seconds of all runs."""
+        """The command, the baseline, the processor, the seconds of all runs, and whether these are to be compared."""
         content: dict[str, Any] = json.loads((DATA / self.name / "about.json").read_text("utf-8"))
         return content
 
@@ -121,12 +121,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def comparison(archive: Archive) -> str:
     """All methods of an archive: means, differences from the baseline, queries won and lost, cost."""
-    baseline, origins = archive.about["baseline"], archive.origins
-    seconds = dict(archive.trials.group_by("run").agg(pl.col("seconds").first()).iter_rows())
-    costs = {
-        method: float(np.median([seconds[run.name] for run in runs.runs]))
-        for method, runs in archive.methods(origins[0]).items()
-    }
+    baseline, origins, timed = archive.about["baseline"], archive.origins, archive.about["timed"]
     rows = []
     for method in archive.methods(origins[0]):
         row = [f"**{method}**" if method == baseline else method]
@@ -144,18 +139,25 @@ def comparison(archive: Archive) -> str:
             of_query = archive.cells(method, origin).mean(0)
             row.append(f"{signed(test.mean)} ({interval(test.low, test.high)}){' *' if p < 0.05 else ''}")
             row.append(f"{(of_query > 1e-9).sum()}/{(of_query < -1e-9).sum()}")
-        rows.append([*row, f"{costs[method] / costs[baseline]:.1f}"])
+        rows.append(row + ([f"{_seconds(archive, method) / _seconds(archive, baseline):.1f}"] if timed else []))
     head = ["method"]
     for origin in origins:
         head += [f"{archive.measure}, {origin}", "difference (95%)", "queries won/lost"]
     seeds = archive.trials["seed"].n_unique()
     note = (
         f"{archive.place}, {seeds} seeds; means ± deviation over seeds. Differences are from **{baseline}**, with the "
-        "95% interval for other seeds and other queries; * p < .05 by Holm's method over all differences of the table. "
-        "The last column is the median time of a run in times of the baseline's."
+        "95% interval for other seeds and other queries; * p < .05 by Holm's method over all differences of the table."
+        + " Time is the median of a run's in times of the baseline's."
+        * timed
     )
     command = f"\n```\n{archive.about['command']}\n```\n"
-    return "\n" + table([*head, "time"], rows) + "\n" + textwrap.fill(note, WIDTH) + "\n" + command + "\n"
+    return "\n" + table(head + ["time"] * timed, rows) + "\n" + textwrap.fill(note, WIDTH) + "\n" + command + "\n"
+
+
+def _seconds(archive: Archive, method: str) -> float:
+    """The median time of a method's runs."""
+    names = [run.name for run in archive.methods(archive.origins[0])[method].runs]
+    return float(np.median(archive.trials.filter(pl.col("run").is_in(names))["seconds"].to_numpy()))
 
 
 def leaderboard(archives: Sequence[Archive]) -> str:
@@ -164,7 +166,14 @@ def leaderboard(archives: Sequence[Archive]) -> str:
         "Ways of choosing negatives, each against one of BM25's documents and the positives of the batch. A place is a "
         "collection and a ranker. Every table is printed from archived runs (`make paper-tables`)."
     )
-    text = f"{GENERATED}# Leaderboard of negatives\n\n{textwrap.fill(about, WIDTH)}\n\n## Over all places\n\n"
+    text = f"{GENERATED}# Leaderboard of negatives\n\n{textwrap.fill(about, WIDTH)}\n"
+    if len(archives) > 1:
+        text += _over_places(archives)
+    return text + "".join(f"\n## {archive.place}\n{comparison(archive)}" for archive in archives)
+
+
+def _over_places(archives: Sequence[Archive]) -> str:
+    text = "\n## Over all places\n\n"
     for origin in ("bm25", "random"):
         rows = []
         for method in archives[0].methods(origin):
@@ -184,8 +193,7 @@ def leaderboard(archives: Sequence[Archive]) -> str:
         "the deviation of the true differences, and “next place” the 95% interval of the difference at a place that "
         "was not seen. With few places it is wide, and advice whose interval contains 0 is advice for the places below."
     )
-    text += textwrap.fill(model, WIDTH) + "\n"
-    return text + "".join(f"\n## {archive.place}\n{comparison(archive)}" for archive in archives)
+    return text + textwrap.fill(model, WIDTH) + "\n"
 
 
 def papers(inventory: Mapping[str, Any]) -> str:
@@ -226,8 +234,14 @@ def _result(item: Mapping[str, Any]) -> tuple[str, str, str, str]:
     return ours, str(row["seeds"]), least, status
 
 
-def archive(name: str, out: Path, baseline: str, command: str, processor: str) -> None:
-    """Copy what the tables need of a study."""
+def archive(name: str, out: Path, about: Mapping[str, Any]) -> None:
+    """Copy what the tables need of a study.
+
+    Args:
+        name: the archive's name; one that begins with `negatives_` is a place of the leaderboard.
+        out: the study's folder.
+        about: baseline, command, processor, and whether the machine was quiet enough for times.
+    """
     trials, queries = (pl.read_parquet(out / f"{kind}.parquet") for kind in ("trials", "queries"))
     measures = list(dict.fromkeys(measure for _, measure in evaluations(trials)))
     chosen = [measure for measure in measures[:3] if measure in queries.columns]
@@ -236,8 +250,7 @@ def archive(name: str, out: Path, baseline: str, command: str, processor: str) -
     trials.sort("run").write_parquet(folder / "trials.parquet", compression="zstd", compression_level=19)
     kept = queries.select("run", "query", "origin", pl.col(chosen).cast(pl.Float32)).sort("run", "origin", "query")
     kept.write_parquet(folder / "queries.parquet", compression="zstd", compression_level=19)
-    about = {"command": command, "baseline": baseline, "processor": processor, "seconds": trials["seconds"].sum()}
-    _write(folder / "about.json", json.dumps(about, indent=1) + "\n")
+    _write(folder / "about.json", json.dumps({**about, "seconds": round(trials["seconds"].sum())}, indent=1) + "\n")
 
 
 def _write(path: Path, text: str) -> None:
@@ -266,9 +279,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--baseline", default="", help="with --archive: the method that others are compared with")
     parser.add_argument("--command", default="", help="with --archive: the command of the study")
     parser.add_argument("--processor", default="", help="with --archive: what it ran on")
+    parser.add_argument("--timed", action="store_true", help="with --archive: the machine was idle but for the study")
     chosen = parser.parse_args(arguments)
     if chosen.archive:
-        archive(chosen.archive[0], Path(chosen.archive[1]), chosen.baseline, chosen.command, chosen.processor)
+        about = {key: getattr(chosen, key) for key in ("baseline", "command", "processor", "timed")}
+        archive(chosen.archive[0], Path(chosen.archive[1]), about)
         return
     made = pages()
     changed = [path for path, text in made.items() if not path.exists() or path.read_text("utf-8") != text]

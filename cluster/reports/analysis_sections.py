@@ -439,9 +439,9 @@ def steadiness(trials: pl.DataFrame) -> list[Section]:
     ]
     text = (
         "In Saeidi et al. (2017, figure 5) the dev loss oscillates from epoch to epoch with refined negatives, and is "
-        "stable with random ones. The variance of the differences between successive epochs measures that: it is 0 if "
-        "the loss changes by the same amount each epoch, and grows with every turn (which the figure, of means over "
-        "runs, smooths away).",
+        "stable with random ones. The variance of the differences between successive epochs measures that (from second "
+        "differences, so that a trend does not count): it is 0 if the loss changes evenly, and grows with every turn "
+        "(which the figure, of means over runs, smooths away).",
         "Each figure is a mean over runs. p is of Student's t-test, adjusted by Holm's method for the methods of a "
         "ranker, that a method is as steady as the steadiest, which is bold. Runs of fewer than three epochs have no "
         "variance, and losses of different rankers or objectives have different scales.",

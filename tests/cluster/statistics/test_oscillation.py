@@ -17,9 +17,9 @@ from cluster.reports.study_report import StudyResults, study_report
 from cluster.statistics.oscillation import DEV_LOSS, SCHEMA, dev_losses, oscillation
 from ranking.evaluation.significance import t_test
 
-STEADY = [4.0, 3.0, 2.0, 1.0]  # differences −1, −1, −1: variance 0
-TURNS = [4.0, 2.0, 4.0, 2.0]  # −2, 2, −2: mean −2/3, squares 16/9 + 64/9 + 16/9 = 96/9, variance 16/3
-BENDS = [4.0, 2.0, 1.0]  # −2, −1: variance 1/2
+STEADY = [4.0, 3.0, 2.0, 1.0]  # differences −1, −1, −1: 0
+TURNS = [4.0, 2.0, 4.0, 2.0]  # differences −2, 2, −2, second differences 4, −4: 16 / 2
+BENDS = [4.0, 2.0, 1.0]  # differences −2, −1, second difference 1: 1 / 2
 TWO = [("fixed", "bm25", "uniform", 0.3), ("fixed", "random", "uniform", 0.2)]
 
 
@@ -35,10 +35,10 @@ def test_by_hand(made_up_study: Any) -> None:
     assert (turning["collection"], turning["ranker"], turning["method"]) == ("pydocs", "feed_forward", "bm25 · uniform")
     assert (turning["runs"], turning["epochs"]) == (2, 3.5)
     assert (turning["first"], turning["best"], turning["last"]) == (4.0, 1.5, 1.5)
-    assert turning["variance"] == pytest.approx((16 / 3 + 1 / 2) / 2)
-    assert turning["variance_std"] == pytest.approx((16 / 3 - 1 / 2) / math.sqrt(2))
+    assert turning["variance"] == pytest.approx((8 + 1 / 2) / 2)
+    assert turning["variance_std"] == pytest.approx((8 - 1 / 2) / math.sqrt(2))
     assert turning["against"] == "random · uniform"
-    assert turning["t_p"] == turning["t_p_holm"] == pytest.approx(t_test([16 / 3, 1 / 2], [0.0, 0.0]))
+    assert turning["t_p"] == turning["t_p_holm"] == pytest.approx(t_test([8, 1 / 2], [0.0, 0.0]))
     assert (steady["variance"], steady["variance_std"], steady["last"]) == (0.0, 0.0, 1.0)
     assert steady["against"] is steady["t_p"] is steady["t_p_holm"] is None
 
@@ -66,7 +66,7 @@ def test_short_and_broken_runs_have_no_variance(made_up_study: Any) -> None:
     assert (short["runs"], short["epochs"], short["first"], short["last"]) == (2, 1.5, 2.5, 2.0)
     assert short["variance"] is short["variance_std"] is short["against"] is short["t_p"] is None
     assert (broken["runs"], broken["first"], broken["best"], broken["last"]) == (3, None, 4 / 3, 4 / 3)
-    assert broken["variance"] == pytest.approx(16 / 3)
+    assert broken["variance"] == pytest.approx(8)
     assert broken["variance_std"] is broken["against"] is None
 
 
@@ -116,7 +116,7 @@ def test_the_report_shows_it_once_and_with_its_figure(made_up_study: Any) -> Non
     assert 'aria-label="curves"' not in before
     assert section.count('aria-label="curves"') == 1
     assert html.count('aria-label="curves"') == 1
-    p = f"{t_test([16 / 3, 1 / 2], [0, 0]):.3f}"[1:]
+    p = f"{t_test([8, 1 / 2], [0, 0]):.3f}"[1:]
     rows = [re.sub(r"<[^>]+>", "|", row) for row in re.findall(r"<tr><td>.*?</tr>", section)[:2]]
     assert [re.sub(r"[| ]+", " ", row).strip() for row in rows] == [
         f"bm25 · uniform 3.5 4.000 1.500 1.500 2.92 ± 3.42 {p} {p} 2",
