@@ -50,7 +50,7 @@ def test_a_lead_is_found_by_seed_and_the_best_of_a_kind_stands_for_it() -> None:
     assert (first["low_both"] < first["difference"]).all()
     assert (first["difference"] < first["high_both"]).all()
     assert first[0, "p_holm"] == pytest.approx(4 * first[0, "p"])  # two opponents at two origins
-    assert first[0, "p_both_holm"] == pytest.approx(2 * first[0, "p_both"])
+    assert first[0, "p_both_holm"] == pytest.approx(4 * first[0, "p_both"])
     assert first["equal_p"].null_count() == 2
     equal = planned_contrasts(trials, queries, ["function=bm25", "function=random", "function=dense"], 0.01)
     assert equal[0, "equal_p"] > 0.9
