@@ -28,7 +28,7 @@ from cluster.output.storage import Storage
 from cluster.output.tables import RunRows, read_table, required_scan, required_table, scan_table
 from cluster.reports import analysis_sections, result_sections
 from cluster.reports.labels import value
-from cluster.reports.papers.paper_table import paper_section, read_published
+from cluster.reports.papers.paper_table import baseline_of, paper_section, read_published
 from cluster.reports.report import Cell, Facts, Fold, Items, Report, Section, Table, TerminalLine, Verbatim
 from cluster.reports.result_sections import measures_of
 from cluster.reports.verdict_section import verdict_section
@@ -178,11 +178,10 @@ def study_report(
     else:
         measure = measures_of(summary)[0]
         rule = StoppingRule.of_options(options) if "equal_within" in options else None
-        named = summary["baseline"].drop_nulls().first() if "baseline" in summary.columns else None
         sections.insert(0, verdict_section(conclude(trials, summary, queries, within), summary))
         sections += result_sections.results(summary)
         sections += _contrasts(results, trials, contrasts, within)
-        sections += analysis_sections.analyses(trials, options, named, rule, queries)
+        sections += analysis_sections.analyses(trials, options, baseline_of(summary), rule, queries)
         sections += analysis_sections.zero_shot(trials, results.zero_shot)
         sections += paper_section(read_published(results.design), trials, summary, results.config.get("overrides", ()))
         sections += analysis_sections.convergence_rates(trials, measure)
