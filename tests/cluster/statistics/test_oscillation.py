@@ -119,7 +119,7 @@ def test_the_report_shows_it_once_and_with_its_figure(made_up_study: Any) -> Non
     p = f"{t_test([8, 1 / 2], [0, 0]):.3f}"[1:]
     rows = [re.sub(r"<[^>]+>", "|", row) for row in re.findall(r"<tr><td>.*?</tr>", section)[:2]]
     assert [re.sub(r"[| ]+", " ", row).strip() for row in rows] == [
-        f"bm25 · uniform 3.5 4.000 1.500 1.500 2.92 ± 3.42 {p} {p} 2",
+        f"bm25 · uniform 3.5 4.000 1.500 1.500 4.25 ± 5.3 {p} {p} 2",
         "random · uniform 4.0 4.000 1.000 1.000 0 ± 0 – – 2",
     ]
     assert "<b>0</b>" in section
