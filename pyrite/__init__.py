@@ -51,7 +51,18 @@ from pyrite.negatives import (
     TfIdf,
     as_negatives,
 )
-from pyrite.objectives import SIR, Contrastive, Hinge, LambdaRank, ListNet, MarginMSE, Objective, RankNet, Softmax
+from pyrite.objectives import (
+    SIR,
+    Contrastive,
+    Hinge,
+    LambdaRank,
+    ListNet,
+    MarginMSE,
+    Matryoshka,
+    Objective,
+    RankNet,
+    Softmax,
+)
 from pyrite.parts import Part, override, written
 from pyrite.rankers import (
     DSSM,
@@ -62,6 +73,7 @@ from pyrite.rankers import (
     LateInteraction,
     MatchPyramid,
     Ranker,
+    Sparse,
     Static,
 )
 from pyrite.results import (
@@ -118,6 +130,7 @@ __all__ = [
     "MarginBalanced",
     "MarginMSE",
     "MatchPyramid",
+    "Matryoshka",
     "Memory",
     "MiningResult",
     "Mixture",
@@ -143,6 +156,7 @@ __all__ = [
     "Shared",
     "SimANS",
     "Softmax",
+    "Sparse",
     "Static",
     "Study",
     "StudyResult",

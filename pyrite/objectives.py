@@ -89,3 +89,13 @@ class SIR(Objective):
     """
 
     name = "sir_v4"
+
+
+class Matryoshka(Objective):
+    """An objective on the first dimensions of the vectors too (Kusupati et al. 2022).
+
+    >>> Matryoshka(dimensions=[128, 64])
+    Matryoshka(dimensions=[128, 64])
+    """
+
+    name = "matryoshka"

@@ -74,6 +74,10 @@ class Part:
                 raise BadInput(f"{thing!r} is a {thing.group}, not a {group}")
             return thing
         own = thing if isinstance(thing, type) else type(thing)
+        if group == "ranker" and own is not thing and own.__module__.startswith("sentence_transformers."):
+            from pyrite.rankers import of_model
+
+            return of_model(thing)
         part = Part.__new__(_custom(group, f"{own.__module__}.{own.__qualname__}"))
         part.options = {} if isinstance(thing, type) else constructor_arguments(thing)
         return part

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
 from pyrite.parts import Part
 
 
@@ -61,6 +67,16 @@ class BiEncoder(Ranker):
     name = "bi_encoder"
 
 
+class Sparse(Ranker):
+    """A masked language model with one weight per word of its vocabulary (SPLADE).
+
+    >>> Sparse('models/splade')
+    Sparse(checkpoint='models/splade')
+    """
+
+    name = "sparse"
+
+
 class CrossEncoder(Ranker):
     """A transformer that reads query and document together.
 
@@ -89,3 +105,36 @@ class Decoder(Ranker):
     """
 
     name = "decoder"
+
+
+def of_model(model: Any) -> Ranker:
+    """Return the ranker that starts from a model of sentence-transformers.
+
+    The model is saved in the cache folder, under the digest of its files, where a study that is resumed finds it again.
+
+    Args:
+        model: a `SentenceTransformer`, `CrossEncoder`, `MultiVectorEncoder` or `SparseEncoder`.
+
+    Raises:
+        BadInput: if Pyrite has no ranker for it.
+    """
+    from cluster.runs.trained import ranker_overrides
+    from ranking.collections.cache import default_cache
+
+    models = default_cache() / "models"
+    models.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=models) as unfinished:
+        written = Path(unfinished) / "model"
+        model.save(str(written), create_model_card=False)
+        content = hashlib.sha256()
+        for file in sorted(file for file in written.rglob("*") if file.is_file()):
+            content.update(f"{file.relative_to(written)}\n".encode() + file.read_bytes())
+        folder = models / content.hexdigest()[:16]
+        if not folder.exists():
+            written.rename(folder)
+    chosen = ranker_overrides(str(folder))[0].partition("=")[2]
+    return CLASSES[chosen](checkpoint=str(folder))
+
+
+CLASSES: Mapping[str, type[Ranker]] = {kind.name: kind for kind in Ranker.__subclasses__()}
+"""The rankers by name."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -16,6 +16,7 @@ from ranking.bounds import AtLeast, checked
 from ranking.dropout import seeded_dropout
 from ranking.encoding import EncodedCollection
 from ranking.errors import BadInput
+from ranking.rankers.dense import DenseRanker
 from ranking.rankers.ranker import Ranker
 from ranking.texts import Texts
 from ranking.vector_memory import VectorMemory
@@ -58,26 +59,36 @@ class BlockScores:
         documents: NDArray[np.integer],
         generator: torch.Generator,
         level: int = 0,
+        dimensions: Sequence[int] | None = None,
     ) -> Tensor:
-        """Return scores [b, m].
+        """Return scores [b, m], or [1 + dimensions, b, m].
 
         Args:
             queries: int [b].
             documents: int [b, m]; the score of −1 is arbitrary.
             generator: the source of dropout, chunk by chunk.
             level: the level of compression.
+            dimensions: numbers of first dimensions that are scored too, see `ranking.objectives.objective.Scorer`.
+
+        Raises:
+            BadInput: if the ranker has no vectors, or not more dimensions.
         """
         ranker = self.ranker.at_level(level)
         texts, block = self.encoded.queries.take(queries), np.maximum(documents, 0)
         distinct, indices = np.unique(block, return_inverse=True)
         apart = self.chunk is not None or self.memory is not None
-        if not apart and len(distinct) > DEDUPLICATE_BELOW * block.size:
+        if not apart and dimensions is None and len(distinct) > DEDUPLICATE_BELOW * block.size:
             return ranker(texts, self.encoded.documents.take(block.ravel()))
         where = torch.from_numpy(indices.reshape(block.shape))
-        if not apart:
+        if not apart and dimensions is None:
             return ranker(texts, self.encoded.documents.take(distinct), where)
-        of_queries = self._read(ranker, ranker.represent_queries, texts, generator)
-        return ranker.compare(of_queries, self._represented(ranker, distinct, generator), where)
+        if apart:
+            of_queries = self._read(ranker, ranker.represent_queries, texts, generator)
+            of_documents = self._represented(ranker, distinct, generator)
+        else:
+            of_queries, of_documents = ranker.represent(texts, self.encoded.documents.take(distinct))
+        scores = ranker.compare(of_queries, of_documents, where)
+        return scores if dimensions is None else _nested(ranker, scores, of_queries, of_documents, where, dimensions)
 
     def _represented(self, ranker: Ranker, documents: NDArray[np.integer], generator: torch.Generator) -> Tensor:
         """Return representations of distinct documents, read or remembered."""
@@ -117,3 +128,20 @@ class BlockScores:
             parts.append(checkpoint(read, some, use_reentrant=False, preserve_rng_state=False))
         back = torch.from_numpy(np.argsort(order, kind="stable"))
         return torch.cat(parts)[back.to(parts[0].device)]
+
+
+def _nested(
+    ranker: Ranker, scores: Tensor, queries: Tensor, documents: Tensor, where: Tensor, dimensions: Sequence[int]
+) -> Tensor:
+    """Return scores of whole vectors [b, m], and then of their first dimensions, [1 + dimensions, b, m]."""
+    if not isinstance(ranker, DenseRanker) or ranker.sparse:
+        what = f"{type(ranker).__name__} has no vectors that could be shorter"
+        raise BadInput(what, "objective=matryoshka", "choose ranker=bi_encoder, static or dssm")
+    if max(dimensions, default=0) >= ranker.dimension:
+        what = f"{max(dimensions)} is not below the {ranker.dimension} dimensions of the ranker"
+        raise BadInput(what, "objective.dimensions", "choose smaller numbers")
+    shorter = [
+        ranker.compare(*(ranker.shortened(vectors, number) for vectors in (queries, documents)), where)
+        for number in dimensions
+    ]
+    return torch.stack([scores, *shorter])

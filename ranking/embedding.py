@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.sparse import csr_array, vstack
 
 from ranking.alike import digests, group_alike
 from ranking.rankers.dense import DenseRanker
@@ -19,7 +22,6 @@ def block_starts(rows: int) -> range:
     return range(0, rows, BLOCK)
 
 
-@torch.no_grad()
 def embed(ranker: DenseRanker, texts: Texts, rows: NDArray[np.integer], queries: bool = False) -> NDArray[np.float32]:
     """Return the vectors of the texts at `rows`, read without dropout.
 
@@ -35,8 +37,24 @@ def embed(ranker: DenseRanker, texts: Texts, rows: NDArray[np.integer], queries:
     Returns:
         float32 [rows, dimension].
     """
-    read = ranker.represent_queries if queries else ranker.represent_documents
     vectors = np.empty((len(rows), ranker.dimension), np.float32)
+    for start, block in _blocks(ranker, texts, rows, queries):
+        vectors[start : start + len(block)] = block
+    return vectors
+
+
+def embed_sparse(ranker: DenseRanker, texts: Texts, rows: NDArray[np.integer], queries: bool = False) -> csr_array:
+    """Return the same vectors as a sparse array, without holding all of their zeros."""
+    blocks = [csr_array(block) for _, block in _blocks(ranker, texts, rows, queries)]
+    return vstack([csr_array((0, ranker.dimension), dtype=np.float32), *blocks], format="csr")
+
+
+@torch.no_grad()
+def _blocks(
+    ranker: DenseRanker, texts: Texts, rows: NDArray[np.integer], queries: bool
+) -> Iterator[tuple[int, NDArray[np.float32]]]:
+    """Yield the start and the vectors of each block."""
+    read = ranker.represent_queries if queries else ranker.represent_documents
     training = ranker.training
     ranker.eval()
     try:
@@ -44,7 +62,6 @@ def embed(ranker: DenseRanker, texts: Texts, rows: NDArray[np.integer], queries:
             block = rows[start : start + BLOCK]
             # Texts alike are read once: their vectors are equal on any processor, so an index keeps them in order.
             first, alike, _ = group_alike(digests(texts, block, None if queries else ranker.document_reach))
-            vectors[start : start + len(block)] = read(texts.take(block[first])).float().cpu().numpy()[alike]
+            yield start, read(texts.take(block[first])).float().cpu().numpy()[alike]
     finally:
         ranker.train(training)
-    return vectors

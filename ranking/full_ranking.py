@@ -12,6 +12,7 @@ from ranking.ranked_lists import RankedLists
 from ranking.rankers.dense import DenseRanker
 from ranking.rankers.ranker import Ranker
 from ranking.scoring import represent, score_candidates
+from ranking.sparse_products import sparse_products
 
 DOCUMENTS = 1 << 15
 """Documents whose representations are held at once."""
@@ -63,8 +64,9 @@ def rank_all(
         np.full((len(queries), depth), -1, np.int32), np.full((len(queries), depth), -np.inf, np.float32)
     )
     of_queries = represent(ranker, encoded.queries, queries, queries=True)
-    for start in range(0, len(within), DOCUMENTS):
-        part = within[start : start + DOCUMENTS]
+    block = min(DOCUMENTS, ranker.held)
+    for start in range(0, len(within), block):
+        part = within[start : start + block]
         of_documents = represent(ranker, encoded.documents, part)
         step = max(1, SCORES // len(part))
         for row in range(0, len(queries), step):
@@ -102,6 +104,8 @@ def _best(
 
 def _scores(ranker: Ranker, queries: Tensor, documents: Tensor) -> NDArray[np.float32]:
     """Return scores of every query with every document [q, n]."""
+    if isinstance(ranker, DenseRanker) and ranker.sparse:
+        return ranker.scale * sparse_products(queries, documents)
     if isinstance(ranker, DenseRanker):
         # In float64, so that equal documents have equal scores at any place of a block.
         return (ranker.scale * (queries.double() @ documents.double().T)).float().cpu().numpy()

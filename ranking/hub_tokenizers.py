@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 from ranking.errors import BadInput
+
+UNREADABLE = OSError | ValueError | KeyError | RuntimeError | TypeError | AttributeError
+"""The errors of the libraries for a checkpoint that is not whole."""
+
+
+def local_root(checkpoint: str) -> str:
+    """Return the path of a checkpoint's folder, or its name if it is at the hub."""
+    folder = Path(checkpoint).expanduser()
+    return str(folder) if folder.is_dir() else checkpoint
 
 
 def read_tokenizer(checkpoint: str) -> Any:
@@ -16,14 +26,24 @@ def read_tokenizer(checkpoint: str) -> Any:
     """
     from transformers import AutoTokenizer
 
-    folder = Path(checkpoint).expanduser()
     with refused(checkpoint):
-        tokenizer = AutoTokenizer.from_pretrained(
-            str(folder) if folder.is_dir() else checkpoint, trust_remote_code=False
-        )
+        tokenizer = AutoTokenizer.from_pretrained(local_root(checkpoint), trust_remote_code=False)
     if len(tokenizer) <= len(tokenizer.all_special_ids):  # built from the architecture alone, because files are missing
         raise BadInput("has no vocabulary", checkpoint, "the folder needs tokenizer.json or vocab.txt")
+    _lower(tokenizer, local_root(checkpoint))
     return tokenizer
+
+
+def _lower(tokenizer: Any, root: str) -> None:
+    """Make the tokenizer lower case if a folder of sentence-transformers says so next to it."""
+    from tokenizers import normalizers
+    from transformers.utils import cached_file
+
+    file = cached_file(root, "sentence_bert_config.json", _raise_exceptions_for_missing_entries=False)
+    if file is None or not json.loads(Path(file).read_text("utf-8")).get("do_lower_case"):
+        return
+    inner = tokenizer.backend_tokenizer
+    inner.normalizer = normalizers.Sequence([normalizers.Lowercase(), *filter(None, [inner.normalizer])])
 
 
 class refused:
@@ -38,7 +58,7 @@ class refused:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: object) -> None:
         from safetensors import SafetensorError
 
-        if not isinstance(error, OSError | ValueError | KeyError | SafetensorError) or isinstance(error, BadInput):
+        if not isinstance(error, UNREADABLE | SafetensorError) or isinstance(error, BadInput):
             return
         folder = Path(self.checkpoint).expanduser()
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]

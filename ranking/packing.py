@@ -23,14 +23,15 @@ class Packing:
         before: ids before the first text, e.g. [CLS].
         between: ids between the texts, e.g. [SEP].
         behind: ids after the second text, e.g. [SEP].
-        types: the token types of before, first text, between, second text, behind. None if the model has no types.
+        types: the token types of before, first text, between, second text, behind, one per special token and one per
+            text. None if the model has no types.
         padding: the id after the end of a shorter sequence.
     """
 
     before: tuple[int, ...]
     between: tuple[int, ...]
     behind: tuple[int, ...]
-    types: tuple[int, ...] | None
+    types: tuple[tuple[int, ...], ...] | None
     padding: int
 
     @classmethod
@@ -46,7 +47,7 @@ class Packing:
         types = None
         if "token_type_ids" in packed:
             of_place = packed["token_type_ids"]
-            types = tuple(of_place[part[0]] if part else 0 for part in parts)
+            types = tuple(tuple(of_place[index] for index in part) for part in parts)
         before, _, between, _, behind = (tuple(ids[position] for position in part) for part in parts)
         padding = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0
         return cls(before, between, behind, types, padding)
@@ -85,8 +86,9 @@ class Packing:
             elif isinstance(size, int) and size:
                 specials = torch.tensor((self.before, self.between, self.behind)[number // 2], device=device)
                 ids = torch.where(inside, specials[(position - start).clamp(0, size - 1)], ids)
-            if self.types is not None and self.types[number]:
-                types = torch.where(inside, self.types[number], types)
+            if self.types is not None and any(self.types[number]):
+                some = torch.tensor(self.types[number], device=device)
+                types = torch.where(inside, some[(position - start).clamp(0, len(some) - 1)], types)
             start = start + size
         packed = {"input_ids": ids, "attention_mask": (position < start).long()}
         return packed if self.types is None else packed | {"token_type_ids": types}

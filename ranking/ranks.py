@@ -12,6 +12,7 @@ from ranking.encoding import EncodedCollection
 from ranking.rankers.dense import DenseRanker
 from ranking.rankers.ranker import Ranker
 from ranking.scoring import represent
+from ranking.sparse_products import sparse_products
 
 DOCUMENTS = 1 << 15
 """Documents whose representations are held at once."""
@@ -91,6 +92,8 @@ def ranks_in(
 
 def _scores(ranker: Ranker, queries: Tensor, documents: Tensor) -> Tensor:
     """Return scores of every query with every document [q, n], float32."""
+    if isinstance(ranker, DenseRanker) and ranker.sparse:
+        return torch.from_numpy(sparse_products(queries, documents)).to(queries.device)
     if isinstance(ranker, DenseRanker):
         # In float64, so that equal documents have equal scores at any place of a block.
         return (queries.double() @ documents.double().T).float()

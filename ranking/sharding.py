@@ -173,11 +173,15 @@ def check_sharded(ranker: Ranker) -> None:
         BadInput: if it can't, or one of its options prevents it.
     """
     where = "resources.shard"
-    if not isinstance(ranker, SHARDED):
+    if type(ranker) not in SHARDED:
         remedy = "choose bi_encoder, cross_encoder, late_interaction or decoder, or resources.shard=false"
         raise BadInput(f"the weights of {type(ranker).__name__} are not split over workers", where, remedy)
     if any(tower.blocks() == [tower.model] for tower in transformers_of(ranker)):
         what = "the layers of this checkpoint are not found, and gathered whole it would save nothing"
+        raise BadInput(what, where, "choose another checkpoint, or resources.shard=false")
+    heads = [child for child in ranker.children() if isinstance(child, nn.Sequential | nn.ModuleList)]
+    if any(list(head.parameters()) for head in heads):
+        what = "the layers after this checkpoint's transformer are not split over workers"
         raise BadInput(what, where, "choose another checkpoint, or resources.shard=false")
     options = {
         "ranker.compiled": any(tower.compiled for tower in transformers_of(ranker)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
@@ -275,13 +275,15 @@ class RankerTraining:
         """Return loss and scores of some rows of the batch, with a gradient; `row` is the first of them."""
         generator = self.dropout.generator(self.step, row)
 
-        def score(level: int = 0, columns: Tensor | None = None) -> Tensor:
+        def score(level: int = 0, columns: Tensor | None = None, dimensions: Sequence[int] | None = None) -> Tensor:
             documents = shown if columns is None else np.take_along_axis(shown, columns.cpu().numpy(), 1)
-            return self.scores(queries, documents, generator, level)
+            return self.scores(queries, documents, generator, level, dimensions)
 
         block = Block.of(self.encoded, queries, shown, source_scores, self.ranker.device, self.teacher)
         with seeded_dropout(self.ranker, generator):
-            return self.objective.of_passes(score, block, generator)
+            loss, scores = self.objective.of_passes(score, block, generator)
+        penalty = self.ranker.penalty(self.step)
+        return loss if penalty is None else loss + penalty, scores
 
     def _count_documents(self, documents: NDArray[np.integer]) -> None:
         """Add the distinct documents of a batch to `documents_read`: the cost of training beyond its steps."""

@@ -30,6 +30,7 @@ OPTIONAL = {
     "starlette": ("pyrite judge", "judge"),
     "uvicorn": ("pyrite judge", "judge"),
     "faiss": ("function=dense", "cpu"),
+    "sentence_transformers": ("ranker=bi_encoder, late_interaction and sparse", "transformers"),
     "peft": ("peft=lora", "peft"),
     "ir_datasets": ("collection=ir_datasets", "hub"),
     "mlflow": ("track=[mlflow]", "track"),

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from ranking.errors import BadInput
 
-EXTRAS = {"tree": "rl", "cmaes": "rl", "lz4": "rl", "ormsgpack": "rl", "starlette": "judge", "uvicorn": "judge"}
+EXTRAS = {
+    "tree": "rl", "cmaes": "rl", "lz4": "rl", "ormsgpack": "rl", "starlette": "judge", "uvicorn": "judge",
+    "sentence_transformers": "transformers",
+}  # fmt: skip
 """Extras of pyproject.toml by the modules that they install."""
 
 

@@ -18,7 +18,7 @@ from cluster.runs.parts import Base
 from cluster.runs.trained import read_ranker
 from ranking.batch import Batch, pairs_of
 from ranking.collections.splits import TEST_ONLY
-from ranking.embedding import embed
+from ranking.embedding import embed, embed_sparse
 from ranking.encoding import EncodedCollection
 from ranking.errors import BadInput
 from ranking.frozen import FrozenRanker
@@ -27,6 +27,7 @@ from ranking.ranked_lists import RankedLists
 from ranking.rankers.dense import DenseRanker
 from ranking.rankers.ranker import Ranker
 from ranking.sources import Sources
+from ranking.sparse_products import SparseIndex
 from sampling.guard import GuardedLists, negatives_lists
 from sampling.guarded_documents import GuardedDocuments
 from sampling.policies.policy import SamplingPolicy
@@ -209,8 +210,12 @@ class NearestDocuments(Ranked):
             what = f"{type(ranker).__name__} gives texts no vectors that an index could search"
             raise BadInput(what, "function=dense", "name a bi-encoder or a static ranker by checkpoint=")
         self.ranker, self.encoded = ranker, encoded
-        documents = embed(ranker, encoded.documents, np.arange(len(encoded.documents)))
-        self.index = VectorIndex.build(documents, index)
+        every = np.arange(len(encoded.documents))
+        self.index: VectorIndex | SparseIndex
+        if ranker.sparse:
+            self.index = SparseIndex(embed_sparse(ranker, encoded.documents, every))
+        else:
+            self.index = VectorIndex.build(embed(ranker, encoded.documents, every), index)
 
     def search(self, sources: Sources, queries: NDArray[np.integer], depth: int) -> RankedLists:
         documents, products = self.index.search(self._vectors(queries), depth)
@@ -221,5 +226,6 @@ class NearestDocuments(Ranked):
     ) -> NDArray[np.float32]:
         return self.index.scores(self._vectors(queries), documents) * np.float32(self.ranker.scale)
 
-    def _vectors(self, queries: NDArray[np.integer]) -> NDArray[np.float32]:
-        return embed(self.ranker, self.encoded.queries, np.asarray(queries), queries=True)
+    def _vectors(self, queries: NDArray[np.integer]) -> Any:
+        read = embed_sparse if self.ranker.sparse else embed
+        return read(self.ranker, self.encoded.queries, np.asarray(queries), queries=True)

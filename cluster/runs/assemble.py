@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
+import logging
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -19,7 +21,7 @@ from ranking.encoding import EncodedCollection
 from ranking.errors import BadInput
 from ranking.evaluation.evaluation import Evaluation
 from ranking.evaluation.held_out import HeldOut
-from ranking.rankers.ranker import Ranker
+from ranking.rankers.ranker import Ranker, new_weights
 from ranking.rankers.static import Vocabulary
 from ranking.splits import Split
 from ranking.training import Batch, OptimizerFactory, RankerTraining
@@ -32,6 +34,8 @@ from sampling.policies.policy import SamplingPolicy
 from sampling.retrieval.dense import Dense
 from sampling.retrieval.random import RandomFunction
 from sampling.sampler import Sampler
+
+_log = logging.getLogger(__name__)
 
 
 def assemble(
@@ -102,9 +106,17 @@ def make_ranker(config: dict[str, Any], base: Base, rng: np.random.Generator) ->
     if "vocabulary" in parameters and len(base.spelled):
         arguments["vocabulary"] = Vocabulary(base.words, config["encoding"]["max_document"])
     ranker: Ranker = factory(vectors=base.vectors.filled(rng), generator=generator, **arguments)
+    if ranker.drawn:
+        _note_new_weights(str(config["ranker"].get("checkpoint")), new_weights(ranker))
     if config.get("peft"):
         build(config["peft"], "peft").add_to(ranker, generator)
     return ranker
+
+
+@functools.cache
+def _note_new_weights(checkpoint: str, names: str) -> None:
+    """Log, once per process, the weights of a ranker that its checkpoint lacks."""
+    _log.warning("%s has no %s: new weights, drawn with the run's seed", checkpoint, names)
 
 
 def make_sampler(

@@ -19,11 +19,20 @@ from cluster.output.storage import Storage
 from ranking.collections.collection import Collection
 from ranking.encoding import EncodedCollection, encode_texts
 from ranking.errors import BadInput
-from ranking.rankers.ranker import Ranker
+from ranking.rankers.ranker import Ranker, check_whole
+from ranking.rankers.sentence_folder import DECLARED, read_json
 
 YES_AND_NO = ([" yes", " no"], ["yes", "no"])
 """Words by which a language model without a head judges a document as relevant or not; the first pair in which both
 words are single tokens is used."""
+
+MODEL_TYPES = {
+    "ColBERT": "late_interaction",
+    "CrossEncoder": "cross_encoder",
+    "MultiVectorEncoder": "late_interaction",
+    "SparseEncoder": "sparse",
+}
+"""The rankers for the models of sentence-transformers and PyLate, by what they call themselves."""
 
 
 def weights_description(config: dict[str, Any], parts: dict[str, Any]) -> bytes:
@@ -157,7 +166,9 @@ def _open_checkpoint(name: str, place: str, options: dict[str, Any] | None) -> T
         options = compose([*ranker_overrides(place), f"ranker.checkpoint={json.dumps(place)}"])["ranker"]
     if "checkpoint" in inspect.signature(locate(options["_target_"])).parameters:
         options = options | {"checkpoint": place}
-    return TrainedRanker(name, make(options), options)
+    ranker = make(options)
+    check_whole(ranker, place)
+    return TrainedRanker(name, ranker, options)
 
 
 def make(options: dict[str, Any], vectors: NDArray[np.float32] | None = None) -> Ranker:
@@ -183,16 +194,14 @@ def ranker_overrides(place: str) -> list[str]:
             raise BadInput("no such run or checkpoint", place, "name a folder of `pyrite train weights=true`")
         return ["ranker=bi_encoder"]
     if (folder / "modules.json").is_file():
-        modules = json.loads((folder / "modules.json").read_text("utf-8"))
-        kinds = [module["type"].rpartition(".")[2] for module in modules]
-        if kinds[:1] == ["StaticEmbedding"]:
-            return ["ranker=static"]
-        return ["ranker=late_interaction" if kinds == ["Transformer", "Dense"] else "ranker=bi_encoder"]
+        return [f"ranker={_of_library(folder)}"]
     if not (folder / "config.json").is_file():
         raise BadInput("holds neither a run nor a checkpoint", place, "name a folder of `pyrite train weights=true`")
     config = json.loads((folder / "config.json").read_text("utf-8"))
     if config.get("model_type") == "model2vec":
         return ["ranker=static"]
+    if "HF_ColBERT" in (config.get("architectures") or []):
+        return ["ranker=late_interaction"]
     architecture = (config.get("architectures") or [""])[0]
     if not _is_decoder(config.get("model_type")):
         headed = architecture.endswith("ForSequenceClassification")
@@ -202,6 +211,17 @@ def ranker_overrides(place: str) -> list[str]:
     if architecture.endswith("ForSequenceClassification"):
         return ["ranker=decoder"]
     return ["ranker=bi_encoder", "ranker.pooling=last"]  # only the last token has seen the whole text
+
+
+def _of_library(folder: Path) -> str:
+    """Return the ranker for a model of sentence-transformers."""
+    kinds = [module["type"].rpartition(".")[2] for module in read_json(str(folder), "modules.json")]
+    declared = (read_json(str(folder), DECLARED) or {}).get("model_type")
+    if kinds[:1] == ["StaticEmbedding"]:
+        return "static"
+    if kinds == ["Transformer", "Dense"]:  # PyLate's, before it named itself
+        return "late_interaction"
+    return MODEL_TYPES.get(declared, "bi_encoder")
 
 
 def _is_decoder(model_type: str | None) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -12,23 +12,31 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from ranking.bounds import AtLeast, Positive, checked
 from ranking.errors import BadInput
 from ranking.labels import LabelCounts
 from ranking.packing import Packing, buckets
 from ranking.rankers.category_input import CategoryInput
 from ranking.rankers.dense import DenseRanker
-from ranking.rankers.pretrained import PRESETS, Pretrained, read_model
-from ranking.rankers.sentence_folder import POOLINGS, SIMILARITIES, SentenceFolder, write
-from ranking.rankers.text_lengths import resolve_widths, write_lengths
+from ranking.rankers.pretrained import PRESETS, Pretrained
+from ranking.rankers.sentence_folder import SentenceFolder
+from ranking.rankers.sentence_models import HEADS, check_heads, check_text_transformer, load_model, save_model
+from ranking.rankers.text_lengths import resolve_widths
 from ranking.texts import Texts
-from ranking.tokenization import Subwords, Tokenization, count_subwords, read_tokenizer
+from ranking.tokenization import Subwords, Tokenization, count_subwords
+
+POOLINGS = {"mean": "mean", "cls": "cls", "last": "lasttoken", "max": "max", "weightedmean": "weightedmean",
+            "mean_sqrt_len_tokens": "mean_sqrt_len_tokens"}  # fmt: skip
+"""Names of poolings, here and in sentence-transformers."""
+SIMILARITIES = ("cosine", "dot")
 
 
 class BiEncoder(DenseRanker):
     """A bi-encoder: one vector per text, pooled from a pretrained encoder's last layer.
 
-    Reimers and Gurevych 2019; Xiong et al. 2021. Reads plain checkpoints and the folders of sentence-transformers with
-    their prompts, and writes the latter. A long text is cut.
+    Reimers and Gurevych 2019; Xiong et al. 2021. Reads plain checkpoints and the models of sentence-transformers with
+    all that follows their transformer (pooling, dense layers, normalization, a shorter vector) and their prompts, and
+    writes the latter. A long text is cut.
 
     Args:
         generator: draws the weights that the checkpoint lacks.
@@ -37,11 +45,12 @@ class BiEncoder(DenseRanker):
         preset: `paper`, `small` (2 layers, 24 + 64 subwords) or `tiny` (1 layer, 12 + 32): layers and lengths that
             neither the next three options nor the folder specify.
         layers: the number of layers to keep, from the input. None keeps all.
-        max_query: subwords read of a query, not counting the checkpoint's prompt. None takes the checkpoint's number,
-            or else the preset's.
+        max_query: subwords read of a query, not counting the checkpoint's prompt. None takes the checkpoint's number
+            (with a smaller preset at most the preset's), or else the preset's.
         max_document: subwords read of a document, in the same way.
-        pooling: mean (of all tokens), cls (the first token) or last (the last token, for decoders, in which only that
-            one has seen the whole text). None takes the checkpoint's, or else mean.
+        pooling: mean (of all tokens), cls (the first token), last (the last token, for decoders, in which only that
+            one has seen the whole text), max, weightedmean (by position) or mean_sqrt_len_tokens. None takes the
+            checkpoint's, or else mean, and last for a language model.
         similarity: cosine or dot. None takes the checkpoint's, or else cosine.
         tied: whether one tower reads queries and documents. Otherwise the document tower starts as a copy of the query
             tower, unless the checkpoint has two.
@@ -58,13 +67,19 @@ class BiEncoder(DenseRanker):
         query_prompt: the text before each query, or the name of one of the checkpoint's prompts. None takes the
             checkpoint's prompt for queries, "" none.
         document_prompt: the text before each document, in the same way.
+        truncate_dim: the number of a vector's first dimensions that are used. None takes the checkpoint's number, or
+            all.
 
     Raises:
         BadInput: if the checkpoint can't be read or an option is out of its range.
     """
 
     presets = PRESETS
+    library_class: ClassVar[str] = "SentenceTransformer"
+    heads: ClassVar[set[str]] = HEADS
+    cosine_scale: ClassVar[float] = 20.0
 
+    @checked
     def __init__(
         self,
         generator: torch.Generator,
@@ -78,7 +93,7 @@ class BiEncoder(DenseRanker):
         similarity: str | None = None,
         tied: bool = True,
         frozen: str | None = None,
-        scale: float | None = None,
+        scale: Annotated[float, Positive] | None = None,
         precision: str = "float32",
         gradient_checkpointing: bool = False,
         compiled: bool = False,
@@ -87,15 +102,14 @@ class BiEncoder(DenseRanker):
         labels: LabelCounts | None = None,
         query_prompt: str | None = None,
         document_prompt: str | None = None,
+        truncate_dim: Annotated[int, AtLeast(1)] | None = None,
     ) -> None:
         super().__init__()
-        widths = resolve_widths(type(self), checkpoint, preset, layers, max_query, max_document)
         source = SentenceFolder.read(checkpoint).with_prompts(query_prompt, document_prompt)
-        self.pooling = pooling or source.pooling or "mean"
-        self.similarity = similarity or source.similarity or "cosine"
-        for name, value, known in (("pooling", self.pooling, POOLINGS), ("similarity", self.similarity, SIMILARITIES)):
-            if value not in known:
-                raise BadInput(f"no {name} {value!r}", f"ranker.{name}", f"choose {' or '.join(known)}")
+        widths = resolve_widths(type(self), checkpoint, preset, layers, max_query, max_document, source)
+        for name, value, known in (("pooling", pooling, POOLINGS), ("similarity", similarity, SIMILARITIES)):
+            if value is not None and value not in known:
+                raise BadInput(f"no {name} {value!r}", f"ranker.{name}", f"choose one of {', '.join(known)}")
         if frozen not in (None, "documents"):
             raise BadInput(f"nothing called {frozen!r} can be frozen", "ranker.frozen", "choose documents or null")
         if frozen and tied:
@@ -105,45 +119,66 @@ class BiEncoder(DenseRanker):
             raise BadInput("what categories add would change the documents' vectors", "ranker.frozen", remedy)
         if tied and not source.tied:
             raise BadInput("has a tower for queries and one for documents", checkpoint, "set ranker.tied=false")
-        self.scale = {"cosine": 20.0, "dot": 1.0}[self.similarity] if scale is None else scale
-        if not self.scale > 0:
-            raise BadInput(f"scale is {scale}", "ranker.scale", "choose a number above 0")
-        self.tokenizer = read_tokenizer(source.query)
-        self.prompts, self._declared = source.prompts, dict(source.declared)
+        model, drawn = self._load(source, checkpoint, widths["layers"], generator)
+        self.drawn = [name for name in drawn if not name.startswith("pooler.")]
+        routes = [_route(model, name, checkpoint, self.heads) for name in ("query", "document")]
+        self.similarity = similarity or model.similarity_fn_name
+        if self.similarity not in SIMILARITIES:
+            what = f"compares texts by {self.similarity}"
+            raise BadInput(what, checkpoint, "choose one that does so by cosine or dot, or name ranker.similarity")
+        self.truncate_dim = truncate_dim if truncate_dim is not None else getattr(model, "truncate_dim", None)
+        unit = [_last_is_unit(route) for route in routes]
+        if unit[0] != unit[1]:
+            raise BadInput("normalizes only some of its vectors", checkpoint, "choose a checkpoint that does not")
+        # A shorter vector is normalized again only for a cosine.
+        self.unit = self.similarity == "cosine" or (unit[0] and similarity is None and self.truncate_dim is None)
+        heads = [_head(route, pooling, self.unit or similarity == "dot") for route in routes]
+        self.scale = (self.cosine_scale if self.similarity == "cosine" or unit[0] else 1.0) if scale is None else scale
+        self.prompts, self._declared = source.prompts, dict(model.prompts)
+        self._default_prompt = model.default_prompt_name
+        self.tokenizer = routes[0][0].tokenizer
         self.lengths = (widths["max_query"], widths["max_document"])
-        self.max_query = widths["max_query"] + count_subwords(self.tokenizer, source.prompts.query)
-        self.max_document = widths["max_document"] + count_subwords(self.tokenizer, source.prompts.document)
         self.packing = Packing.of(self.tokenizer, pair=False)
-        self.drawn: list[str] = []
+        prompts = [count_subwords(self.tokenizer, prompt) for prompt in (source.prompts.query, source.prompts.document)]
+        self.max_query, self.max_document = (n + prompt for n, prompt in zip(self.lengths, prompts, strict=True))
+        # Tokens before the text, which some poolings leave out.
+        self._lead = tuple(len(self.packing.before) + prompt if prompt else 0 for prompt in prompts)
 
-        def tower(checkpoint: str) -> Pretrained:
-            model, drawn = read_model("AutoModel", checkpoint, widths["layers"], generator)
-            if hasattr(model, "pooler"):
+        def tower(reader: Any) -> Pretrained:
+            if hasattr(reader.model, "pooler"):
                 # Vectors come from the last layer, so nothing would train it.
-                model.pooler = None  # type: ignore[assignment]
-            self.drawn += [name for name in drawn if not name.startswith("pooler.")]
-            return Pretrained(model, precision, gradient_checkpointing, compiled, budget)
+                reader.model.pooler = None
+            return Pretrained(reader.model, precision, gradient_checkpointing, compiled, budget)
 
-        self.query_tower = tower(source.query)
+        self._readers = [routes[0][0], routes[1][0]]
+        self._output = self._readers[0].modality_config["text"]["method_output_name"]
+        self.query_tower, self.query_head = tower(self._readers[0]), heads[0]
         if tied:
-            self.document_tower = self.query_tower
+            self.document_tower, self.document_head = self.query_tower, self.query_head
         elif source.tied:
-            self.document_tower = copy.deepcopy(self.query_tower)
+            self._readers[1] = copy.deepcopy(self._readers[0])
+            self.document_tower, self.document_head = tower(self._readers[1]), copy.deepcopy(self.query_head)
         else:
-            if read_tokenizer(source.document).get_vocab() != self.tokenizer.get_vocab():
+            if routes[1][0].tokenizer.get_vocab() != self.tokenizer.get_vocab():
                 raise BadInput("its two towers read different subwords", checkpoint, "choose one whose towers agree")
-            self.document_tower = tower(source.document)
+            self.document_tower, self.document_head = tower(self._readers[1]), heads[1]
         self.has_dropout, self.needs_grad_scaler = self.query_tower.has_dropout, precision == "float16"
+        self.has_dropout |= any(isinstance(module, nn.Dropout) for head in heads for module in head.modules())
         reach = min(self.query_tower.reach, self.document_tower.reach)
         for name, length in (("max_query", self.max_query), ("max_document", self.max_document)):
             if length + self.packing.specials > reach:
                 raise BadInput(
                     f"{length} subwords are more than its {reach} positions", checkpoint, f"lower ranker.{name}"
                 )
+        sizes = [module.get_embedding_dimension() for module in (self._readers[0], *self.query_head)
+                 if hasattr(module, "get_embedding_dimension")]  # fmt: skip
+        size = sizes[-1] or self._readers[0].model.config.vocab_size  # SPLADE's pooling learns it from its first text
+        self._dimension = min(size, self.truncate_dim or size)
 
         self.frozen, self.fixed_documents = frozen, frozen == "documents"
         if frozen:
             self.document_tower.requires_grad_(False)
+            self.document_head.requires_grad_(False)
 
         self.categories: CategoryInput | None = None
         if categories:
@@ -152,38 +187,53 @@ class BiEncoder(DenseRanker):
     @classmethod
     def tokenization(cls, **options: Any) -> Tokenization:
         given = {name: options.get(name) for name in ("layers", "max_query", "max_document")}
-        widths = resolve_widths(cls, options["checkpoint"], options.get("preset", "paper"), **given)
         source = SentenceFolder.read(options["checkpoint"])
         source = source.with_prompts(options.get("query_prompt"), options.get("document_prompt"))
+        widths = resolve_widths(cls, options["checkpoint"], options.get("preset", "paper"), **given, source=source)
         return Subwords(source.query, widths["max_query"], widths["max_document"], source.prompts)
+
+    def _load(
+        self, source: SentenceFolder, checkpoint: str, layers: int | None, generator: torch.Generator
+    ) -> tuple[Any, list[str]]:
+        """Return the library's model, and the names of the weights that its checkpoint lacks."""
+        return load_model(self.library_class, checkpoint, layers, generator)
 
     def train(self, mode: bool = True) -> Self:
         super().train(mode)
         if self.frozen:
             self.document_tower.eval()  # dropout would change its vectors
+            self.document_head.eval()
         return self
 
     @property
     def dimension(self) -> int:
-        config: Any = self.query_tower.model.config
-        return int(config.hidden_size)
+        return int(self._dimension)
+
+    @property
+    def pooling(self) -> str | None:
+        """The pooling of the token vectors; None if there are several, or none."""
+        modes = [module.pooling_mode for module in self.query_head if hasattr(module, "pooling_mode")]
+        return next((name for name, mode in POOLINGS.items() if modes == [mode]), None)
 
     def represent_queries(self, queries: Texts) -> Tensor:
-        return self._vectors(self.query_tower, [(queries, self.max_query)])
+        return self._vectors(self.query_tower, self.query_head, [(queries, self.max_query)], self._lead[0])
 
     def represent_documents(self, documents: Texts) -> Tensor:
-        return self._vectors(self.document_tower, [(documents, self.max_document)])
+        return self._vectors(self.document_tower, self.document_head, [(documents, self.max_document)], self._lead[1])
 
     def represent(self, queries: Texts, documents: Texts) -> tuple[Tensor, Tensor]:
-        if self.document_tower is not self.query_tower:
+        left_out = not all(getattr(module, "include_prompt", True) for module in self.query_head)
+        if self.document_tower is not self.query_tower or (left_out and self._lead[0] != self._lead[1]):
             return super().represent(queries, documents)
-        both = self._vectors(self.query_tower, [(queries, self.max_query), (documents, self.max_document)])
+        kinds = [(queries, self.max_query), (documents, self.max_document)]
+        both = self._vectors(self.query_tower, self.query_head, kinds, self._lead[0])
         return both[: len(queries)], both[len(queries) :]
 
-    def _vectors(self, tower: Pretrained, kinds: Sequence[tuple[Texts, int]]) -> Tensor:
+    def _vectors(self, tower: Pretrained, head: nn.Module, kinds: Sequence[tuple[Texts, int]], lead: int) -> Tensor:
         """Return vectors [n, dimension] of texts, each kind cut at its length; similar lengths are read together."""
-        width = max(length for _, length in kinds)
-        parts = [np.pad(texts.padded(length), ((0, 0), (0, width - length))) for texts, length in kinds]
+        width = max(min(length, int(texts.lengths.max(initial=1))) for texts, length in kinds)
+        parts = [texts.padded(min(length, width)) for texts, length in kinds]
+        parts = [np.pad(part, ((0, 0), (0, width - part.shape[1]))) for part in parts]
         padded = torch.from_numpy(np.concatenate(parts))  # packed here, so that no length is asked of a device
         if not len(padded) and tower.sharding is None:
             return torch.zeros(0, self.dimension, device=self.device)
@@ -193,39 +243,90 @@ class BiEncoder(DenseRanker):
             for rows in places
         ]
         pooled = [
-            self._pooled(states.float(), packed["attention_mask"])
-            for states, packed in zip(tower.last_states(passes), passes, strict=True)
+            self._pooled(head, output, packed, lead)
+            for output, packed in zip(tower.outputs(passes), passes, strict=True)
         ]
         vectors = torch.cat(pooled)[torch.argsort(torch.cat(places)).to(self.device)]
         if self.categories:
             vectors = vectors + torch.cat([self.categories(texts) for texts, _ in kinds])
-        return F.normalize(vectors, dim=1) if self.similarity == "cosine" else vectors
+        return F.normalize(vectors, dim=1) if self.unit else vectors
 
-    def _pooled(self, states: Tensor, mask: Tensor) -> Tensor:
-        """Return one vector per text from the states [n, tokens, dimension] of its tokens, which the mask shows."""
-        if self.pooling == "cls":
-            return states[:, 0]
-        if self.pooling == "last":
-            return states[torch.arange(len(states), device=states.device), mask.sum(1) - 1]
-        return (states * mask[..., None]).sum(1) / mask.sum(1, keepdim=True)
+    def _pooled(self, head: nn.Module, output: Any, packed: dict[str, Tensor], lead: int) -> Tensor:
+        """Return one vector per text [texts, dimension] from the transformer's output."""
+        features: dict[str, Any] = {name: packed[name] for name in ("input_ids", "attention_mask")}
+        features["token_embeddings"] = output[self._output].float()
+        if lead:
+            features["prompt_length"] = lead
+        if output.get("hidden_states") is not None:
+            features["all_layer_embeddings"] = output.hidden_states
+        for module in head.children():
+            features = module(features)
+        return features["sentence_embedding"][:, : self.truncate_dim]
 
     def layers(self) -> list[nn.Module]:
+        def of(tower: Pretrained, head: nn.Module) -> list[nn.Module]:
+            return [*tower.blocks(), *(module for module in head.children() if list(module.parameters()))]
+
+        blocks = of(self.query_tower, self.query_head)
         if self.document_tower is self.query_tower:
-            return self.query_tower.blocks()
-        pairs = zip(self.query_tower.blocks(), self.document_tower.blocks(), strict=True)
+            return blocks
+        pairs = zip(blocks, of(self.document_tower, self.document_head), strict=True)
         return [nn.ModuleList(pair) for pair in pairs]
 
     def save_pretrained(self, folder: str) -> None:
-        """Write it as sentence-transformers' `SentenceTransformer` reads it: safetensors, the tokenizer, the modules.
+        """Write it as sentence-transformers' `SentenceTransformer`.
 
-        Two towers become its `Router`, whose `encode_query` and `encode_document` choose between them. One tower has
-        one length there, that of documents. Other declarations of the checkpoint (prompts, versions, keys that we do
-        not know) are kept.
+        Two towers become its `Router`, whose `encode_query` and `encode_document` choose between them. Queries and
+        documents keep their lengths; `encode` reads as many tokens as of a document.
         """
-        specials = self.packing.specials
-        towers = {"document": self.document_tower.model}
-        if self.document_tower is not self.query_tower:
-            towers = {"query": self.query_tower.model} | towers
-        tokens = {"query": self.max_query + specials, "document": self.max_document + specials}
-        write(folder, towers, self.tokenizer, self.pooling, self.similarity, tokens, self.prompts, self._declared)
-        write_lengths(folder, *self.lengths)
+        from sentence_transformers.base.modules import Normalize, Router
+
+        tokens = [length + self.packing.specials for length in (self.max_query, self.max_document)]
+        towers, heads = (self.query_tower, self.document_tower), (self.query_head, self.document_head)
+        routes: list[list[Any]] = []
+        for reader, tower, head in zip(self._readers, towers, heads, strict=True):
+            reader.model = tower.model
+            reader.query_length, reader.document_length = tokens
+            reader.tokenizer.model_max_length = tokens[1]
+            routes.append([reader, *head.children(), *([Normalize()] if self.unit else [])])
+        modules = routes[1] if towers[0] is towers[1] else [Router.for_query_document(*routes)]
+        options: dict[str, Any] = {"similarity_fn_name": self.similarity}
+        if self.truncate_dim is not None:
+            options["truncate_dim"] = self.truncate_dim
+        prompts = {"prompts": self._declared | vars(self.prompts), "default_prompt_name": self._default_prompt}
+        save_model(self.library_class, folder, modules, **options, **prompts)
+
+
+REMEDY = "a bi-encoder is a transformer and what follows it; for StaticEmbedding choose ranker=static"
+
+
+def _route(model: Any, name: str, checkpoint: str, heads: set[str]) -> list[Any]:
+    """Return the modules that read queries or documents, the transformer first."""
+    first, *rest = model
+    if hasattr(first, "sub_modules"):
+        route = name if name in first.sub_modules else first.default_route
+        if route is None:
+            raise BadInput(f"has no route for a {name}", checkpoint, "choose a checkpoint with query and document")
+        first, *before = first.sub_modules[route]
+        rest = [*before, *rest]
+    check_text_transformer(first, checkpoint, REMEDY)
+    check_heads(rest, heads, checkpoint, REMEDY)
+    return [first, *rest]
+
+
+def _last_is_unit(route: list[Any]) -> bool:
+    """Return whether the last module gives vectors of unit length."""
+    return type(route[-1]).__name__ == "Normalize" and route[-1].module_output_name == "sentence_embedding"
+
+
+def _head(route: list[Any], pooling: str | None, bare: bool) -> nn.Sequential:
+    """Return the modules after the transformer, without the last normalization if `bare`."""
+    from sentence_transformers.sentence_transformer.modules import Pooling
+
+    reader, *head = route
+    if bare and _last_is_unit(route):
+        head.pop()
+    if pooling is not None:
+        made = Pooling(reader.get_embedding_dimension(), POOLINGS[pooling])  # type: ignore[arg-type]
+        head = [made if isinstance(module, Pooling) else module for module in head]
+    return nn.Sequential(*head)

@@ -11,12 +11,17 @@ from torch import Tensor, nn
 
 from ranking.bounds import AtLeast, checked
 from ranking.errors import BadInput
+from ranking.hub_tokenizers import local_root
 from ranking.packing import Packing, buckets
-from ranking.rankers.pretrained import PRESETS, Pretrained, read_model, trim_last_layer
+from ranking.rankers.pretrained import PRESETS, Pretrained, quiet, read_model, trim_last_layer
 from ranking.rankers.ranker import Ranker
-from ranking.rankers.text_lengths import resolve_widths, write_lengths
+from ranking.rankers.sentence_folder import SentenceFolder, read_json
+from ranking.rankers.text_lengths import read_lengths, resolve_widths, write_lengths
 from ranking.texts import Texts
 from ranking.tokenization import Subwords, Tokenization, read_tokenizer
+
+SPECIALS = 4
+"""The most special tokens of a pair."""
 
 
 class CrossEncoder(Ranker):
@@ -41,6 +46,8 @@ class CrossEncoder(Ranker):
         gradient_checkpointing: whether to compute activations twice, to hold fewer.
         compiled: whether to run the transformer through torch.compile.
         budget: tokens per forward pass, with padding. None suits the device.
+        label: the label, by number or name, whose log-probability is the score of a checkpoint whose head has several;
+            `new` replaces that head by one for a score. None if the checkpoint has a head for one score, or none.
 
     Raises:
         BadInput: if the checkpoint can't be read or an option is out of its range.
@@ -66,13 +73,15 @@ class CrossEncoder(Ranker):
         gradient_checkpointing: bool = False,
         compiled: bool = False,
         budget: int | None = None,
+        label: int | str | None = None,
     ) -> None:
         super().__init__()
-        widths = resolve_widths(type(self), checkpoint, preset, layers, max_query, max_document)
+        self.label, labels = chosen_label(checkpoint, label)
+        widths = _widths(checkpoint, preset, layers, max_query, max_document)
         self.max_query, self.max_document = widths["max_query"], widths["max_document"]
         self.passages = passages if pooling == "max" else 1
         model, self.drawn = read_model(
-            "AutoModelForSequenceClassification", checkpoint, widths["layers"], generator, num_labels=1
+            "AutoModelForSequenceClassification", checkpoint, widths["layers"], generator, num_labels=labels
         )
         trim_last_layer(model)
         self.pretrained = Pretrained(model, precision, gradient_checkpointing, compiled, budget)
@@ -90,7 +99,7 @@ class CrossEncoder(Ranker):
     @classmethod
     def tokenization(cls, **options: Any) -> Tokenization:
         given = {name: options.get(name) for name in ("layers", "max_query", "max_document")}
-        widths = resolve_widths(cls, options["checkpoint"], options.get("preset", "paper"), **given)
+        widths = _widths(options["checkpoint"], options.get("preset", "paper"), **given)
         passages = options.get("passages", 4) if options.get("pooling", "first") == "max" else 1
         return Subwords(options["checkpoint"], widths["max_query"], widths["max_document"] * passages)
 
@@ -118,15 +127,57 @@ class CrossEncoder(Ranker):
         """Return scores of pairs [n]; pairs of similar length are read together."""
         lengths = (queries > 0).sum(1) + (passages > 0).sum(1) + self.packing.specials
         places = self.pretrained.even(list(buckets(lengths, self.pretrained.budget)))
-        parts = [self.pretrained(self.packing.pack(queries[rows], passages[rows])).logits[:, 0] for rows in places]
-        back = torch.argsort(torch.cat(places))
-        return torch.cat(parts).float()[back]
+        parts = [self.pretrained(self.packing.pack(queries[rows], passages[rows])).logits for rows in places]
+        logits = torch.cat(parts).float()[torch.argsort(torch.cat(places))]
+        return logits[:, 0] if self.label is None else logits.log_softmax(1)[:, self.label]
 
     def layers(self) -> list[nn.Module]:
         return self.pretrained.blocks()
 
     def save_pretrained(self, folder: str) -> None:
         """Write it as transformers and sentence-transformers' `CrossEncoder` read it: safetensors and the tokenizer."""
-        self.pretrained.model.save_pretrained(folder)  # type: ignore[operator]
+        with quiet():
+            self.pretrained.model.save_pretrained(folder)  # type: ignore[operator]
         self.tokenizer.save_pretrained(folder)
         write_lengths(folder, self.max_query, self.max_document)
+
+
+def _widths(
+    checkpoint: str, preset: str, layers: int | None, max_query: int | None, max_document: int | None
+) -> dict[str, Any]:
+    """Return layers and lengths; a document's length that nothing but the preset says fits into the positions."""
+    widths = resolve_widths(CrossEncoder, checkpoint, preset, layers, max_query, max_document)
+    positions = SentenceFolder.read(checkpoint).longest
+    if max_document is None and positions is not None and not read_lengths(checkpoint):
+        widths["max_document"] = max(1, min(widths["max_document"], positions - widths["max_query"] - SPECIALS))
+    return widths
+
+
+def chosen_label(checkpoint: str, label: int | str | None) -> tuple[int | None, int]:
+    """Return the label whose probability is the score (None for a head with one score), and the number of labels.
+
+    Raises:
+        BadInput: if the checkpoint's head has several labels and none is chosen, or it has no such label.
+    """
+    root = local_root(checkpoint)
+    modules = read_json(root, "modules.json") or []
+    kinds = [str(module.get("type")).rpartition(".")[2] for module in modules]
+    if kinds not in ([], ["Transformer"]):
+        what = f"scores pairs by {', '.join(kinds)}"
+        raise BadInput(what, checkpoint, "a cross-encoder is a transformer with a head; see also ranker=decoder")
+    config = read_json(root, "config.json") or {}
+    names = {int(number): str(name) for number, name in (config.get("id2label") or {}).items()}
+    count = len(names) or int(config.get("num_labels") or 2)
+    headed = any(name.endswith("ForSequenceClassification") for name in config.get("architectures") or [])
+    if not headed or count == 1 or label == "new":
+        if label not in (None, "new"):
+            raise BadInput("has no head with several labels", f"{checkpoint}, ranker.label", "leave ranker.label=null")
+        return None, 1
+    known = ", ".join(f"{number} ({names.get(number, 'unnamed')})" for number in range(count))
+    if label is None:
+        remedy = f"name the one whose probability is the score, ranker.label={known}, or train a new head, label=new"
+        raise BadInput(f"its head has {count} labels, not one score", checkpoint, remedy)
+    number = {name: number for number, name in names.items()}.get(str(label), label)
+    if not isinstance(number, int) or not 0 <= number < count:
+        raise BadInput(f"its head has no label {label!r}", f"{checkpoint}, ranker.label", f"choose one of {known}")
+    return number, count

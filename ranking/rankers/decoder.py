@@ -13,7 +13,7 @@ from torch.nn import functional as F
 
 from ranking.errors import BadInput
 from ranking.packing import Packing, buckets
-from ranking.rankers.pretrained import PRESETS, Pretrained, read_model
+from ranking.rankers.pretrained import PRESETS, Pretrained, quiet, read_model
 from ranking.rankers.ranker import Ranker
 from ranking.rankers.text_lengths import resolve_widths, write_lengths
 from ranking.texts import Texts
@@ -134,7 +134,8 @@ class Decoder(Ranker):
 
     def save_pretrained(self, folder: str) -> None:
         """Write it as transformers reads it: safetensors and the tokenizer."""
-        self._whole[0].save_pretrained(folder)
+        with quiet():
+            self._whole[0].save_pretrained(folder)
         self.tokenizer.save_pretrained(folder)
         write_lengths(folder, *self.lengths)
 

@@ -6,6 +6,7 @@ from abc import abstractmethod
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from ranking.rankers.ranker import Ranker
 
@@ -24,6 +25,10 @@ class DenseRanker(Ranker):
     """
 
     scale: float = 1.0
+    sparse: bool = False
+    """Whether most numbers of a vector are 0."""
+    unit: bool = False
+    """Whether vectors have unit length."""
     fixed_documents: bool = False
     """Whether the vectors of documents stay the same during training."""
 
@@ -31,6 +36,11 @@ class DenseRanker(Ranker):
     @abstractmethod
     def dimension(self) -> int:
         """The length of a text's vector."""
+
+    def shortened(self, vectors: Tensor, dimension: int) -> Tensor:
+        """Return the first numbers of vectors [n, dimension], as the vectors of a ranker with fewer dimensions."""
+        first = vectors[:, :dimension]
+        return F.normalize(first, dim=1) if self.unit else first
 
     def interact(self, queries: Tensor, documents: Tensor) -> Tensor:
         """Return `scale` × inner products of queries [b, 1, dimension] and documents [b, m, dimension]: [b, m]."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import string
 from dataclasses import replace
 from typing import Annotated, Any
 
@@ -14,14 +15,15 @@ from torch.nn import functional as F
 from ranking.bounds import AtLeast, Positive, checked
 from ranking.errors import BadInput
 from ranking.packing import Packing, buckets
-from ranking.rankers.colbert_folder import ColbertFolder
-from ranking.rankers.pretrained import PRESETS, Pretrained, read_model
+from ranking.rankers.colbert_folder import MARKS, ColbertFolder, mark_of
+from ranking.rankers.pretrained import PRESETS, Pretrained, quiet
 from ranking.rankers.ranker import Ranker, linear
+from ranking.rankers.sentence_models import check_heads, check_text_transformer, load_model, save_model
 from ranking.texts import Texts
-from ranking.tokenization import Subwords, Tokenization, read_tokenizer
+from ranking.tokenization import Subwords, Tokenization, count_subwords, read_tokenizer
 
-MARKS = 1
-"""Tokens per text that mark queries and documents."""
+HEADS = {"Dense", "Dropout", "LayerNorm", "MultiVectorMask", "Normalize"}
+REMEDY = "a late-interaction ranker is a transformer and what follows it for each token"
 PRODUCTS = 1 << 25
 """Products of two tokens that are held at once when many documents are compared."""
 
@@ -30,7 +32,8 @@ class LateInteraction(Ranker):
     """Late interaction: the sum over the query's tokens of the highest cosine with a token of the document.
 
     ColBERT (Khattab and Zaharia 2020). It re-ranks, and trains and measures on a first stage's candidates. Reads plain
-    checkpoints and the folders of PyLate, and writes the latter.
+    checkpoints, and the folders of PyLate, of Stanford's ColBERT and of sentence-transformers' `MultiVectorEncoder`,
+    which it writes.
 
     Args:
         generator: draws the weights that the checkpoint lacks.
@@ -55,7 +58,6 @@ class LateInteraction(Ranker):
     """
 
     presets = PRESETS
-    skipped: Tensor
     pairs = 256
     held = 1 << 12
 
@@ -78,118 +80,151 @@ class LateInteraction(Ranker):
         budget: int | None = None,
     ) -> None:
         super().__init__()
-        widths = _widths(checkpoint, preset, layers, max_query, max_document)
         source = ColbertFolder.read(checkpoint)
+        widths = _widths(source, preset, layers, max_query, max_document)
         self.scale = scale
-        self.tokenizer = read_tokenizer(source.transformer)
-        model, drawn = read_model("AutoModel", source.transformer, widths["layers"], generator)
+        model, drawn = load_model("MultiVectorEncoder", checkpoint, widths["layers"], generator)
+        if model.similarity_fn_name != "maxsim":
+            what = f"compares texts by {model.similarity_fn_name}"
+            raise BadInput(what, checkpoint, "choose a checkpoint that does so by maxsim")
+        self._reader, *after = model
+        check_text_transformer(self._reader, checkpoint, REMEDY)
+        check_heads(after, HEADS, checkpoint, REMEDY)
         self.drawn = [name for name in drawn if not name.startswith("pooler.")]
-        if hasattr(model, "pooler"):
-            model.pooler = None  # type: ignore[assignment]
-        self._add_marks(model, (source.query_prefix, source.document_prefix), generator)
-        plain = Packing.of(self.tokenizer, pair=False)
-        filler = self.tokenizer.mask_token_id
-        if filler is None:
-            filler = self.tokenizer.eos_token_id if self.tokenizer.eos_token_id is not None else plain.padding
-        marks = [self.tokenizer.convert_tokens_to_ids(mark) for mark in (source.query_prefix, source.document_prefix)]
+        self.tokenizer, transformer = self._reader.tokenizer, self._reader.model
+        if hasattr(transformer, "pooler"):
+            transformer.pooler = None
+        if not source.late:
+            self._add_marks(transformer, generator)
+            after = [self._new_projection(transformer, dimension or 128, generator), *_comparison(self.tokenizer)]
+        self._after: list[Any] = after
+        dense = [module for module in after if type(module).__name__ == "Dense"]
+        # One linear layer alone has the name that its weights have had here from the start.
+        plain = len(dense) == 1 and not dense[0].use_residual
+        self.projection = dense[0].linear if plain else nn.ModuleList(dense)
+        self.dimension = int(dense[-1].out_features if dense else self._reader.get_embedding_dimension())
+        if dimension is not None and dimension != self.dimension:
+            what = f"its token vectors have {self.dimension} dimensions, not {dimension}"
+            raise BadInput(what, checkpoint, "set ranker.dimension=null")
+        marks = [mark_of(self.tokenizer, mark) or () for mark in (source.marks.query, source.marks.document)]
+        single = Packing.of(self.tokenizer, pair=False)
         self.for_queries, self.for_documents = (
-            replace(plain, before=(*plain.before[:1], mark, *plain.before[1:]), padding=filler) for mark in marks
+            replace(single, before=(*single.before[:1], *mark, *single.before[1:]), types=_longer(single.types, mark))
+            for mark in marks
         )
-        self.max_query, self.max_document = widths["max_query"], widths["max_document"]
-        specials = self.for_queries.specials
-        self.folder = replace(
-            source,
-            projection=None,
-            query_length=self.max_query + specials,
-            document_length=self.max_document + specials,
-            expansion=source.expansion if expansion is None else expansion,
-        )
-        skipped = [self.tokenizer.convert_tokens_to_ids(word) for word in source.skipped]
-        self.register_buffer(
-            "skipped", torch.tensor(sorted(set(skipped) - {None}), dtype=torch.int64), persistent=False
-        )
-        self.pretrained = Pretrained(model, precision, gradient_checkpointing, compiled, budget)
+        self.prompts, self.marks = source.prompts(self.tokenizer), source.marks
+        counts = [count_subwords(self.tokenizer, text) for text in (self.prompts.query, self.prompts.document)]
+        self.max_query, self.max_document = widths["max_query"] + counts[0], widths["max_document"] + counts[1]
+        self._fill(expansion, new=not source.late)
+        self.pretrained = Pretrained(transformer, precision, gradient_checkpointing, compiled, budget)
         self.has_dropout, self.needs_grad_scaler = self.pretrained.has_dropout, precision == "float16"
         for name, length in (("max_query", self.max_query), ("max_document", self.max_document)):
-            if length + specials > self.pretrained.reach:
+            if length + self.for_queries.specials > self.pretrained.reach:
                 what = f"{length} subwords are more than its {self.pretrained.reach} positions"
                 raise BadInput(what, checkpoint, f"lower ranker.{name}")
-        self.projection = self._projection(source, dimension, generator)
 
-    def _add_marks(self, model: Any, marks: tuple[str, str], generator: torch.Generator) -> None:
-        """Add the two marks to the tokenizer and the model."""
-        self.tokenizer.add_tokens([mark for mark in marks if mark not in self.tokenizer.get_vocab()])
-        table = model.get_input_embeddings().weight
-        known = len(table)
+    def _add_marks(self, transformer: Any, generator: torch.Generator) -> None:
+        """Add two tokens that mark queries and documents to the tokenizer and the transformer."""
+        from transformers import AddedToken
+
+        marks = [AddedToken(mark, normalized=False, special=True) for mark in (MARKS.query, MARKS.document)]
+        self.tokenizer.add_tokens(marks, special_tokens=True)
+        known = len(transformer.get_input_embeddings().weight)
         if len(self.tokenizer) > known:
             with torch.random.fork_rng(devices=[]):
-                model.resize_token_embeddings(len(self.tokenizer), mean_resizing=False)
-            deviation = getattr(model.config, "initializer_range", 0.02)
+                transformer.resize_token_embeddings(len(self.tokenizer), mean_resizing=False)
+            deviation = getattr(transformer.config, "initializer_range", 0.02)
             with torch.no_grad():
-                model.get_input_embeddings().weight[known:].normal_(0, deviation, generator=generator)
+                transformer.get_input_embeddings().weight[known:].normal_(0, deviation, generator=generator)
 
-    def _projection(self, source: ColbertFolder, dimension: int | None, generator: torch.Generator) -> nn.Linear:
-        config: Any = self.pretrained.model.config
-        if source.projection is None:
-            self.drawn.append("projection.weight")
-            return linear(config.hidden_size, dimension or 128, generator, bias=False)
-        weight = source.projection["weight"]
-        if weight.shape[1] != config.hidden_size or (dimension is not None and dimension != len(weight)):
-            what = f"its projection is {tuple(weight.shape)}, not {(dimension or len(weight), config.hidden_size)}"
-            raise BadInput(what, source.transformer, "set ranker.dimension=null, or choose a folder that is whole")
-        outputs, inputs = weight.shape
-        layer = linear(inputs, outputs, generator, bias="bias" in source.projection)
-        layer.load_state_dict(dict(source.projection))
-        return layer
+    def _new_projection(self, transformer: Any, dimension: int, generator: torch.Generator) -> Any:
+        from sentence_transformers.base.modules import Dense
+
+        self.drawn.append("projection.weight")
+        inputs = self._reader.get_embedding_dimension()
+        weight = linear(inputs, dimension, generator, bias=False).weight.detach()
+        options: dict[str, Any] = {"activation_function": nn.Identity(), "module_input_name": "token_embeddings"}
+        with torch.random.fork_rng(devices=[]):  # it draws weights, which are replaced
+            return Dense(inputs, dimension, bias=False, init_weight=weight, **options)
+
+    def _fill(self, expansion: bool | None, new: bool) -> None:
+        """Decide how queries are filled up with mask tokens, and give the library's module all lengths."""
+        reader, tokens = self._reader, self.max_query + self.for_queries.specials
+        filled = reader.query_expansion
+        if expansion is None:
+            expansion = filled is not None or new
+        if not expansion:
+            filled = None
+        elif filled is None or filled["strategy"] == "fixed":
+            token = None
+            if self.tokenizer.mask_token_id is None and self.tokenizer.eos_token_id is None:
+                token = self.tokenizer.pad_token
+            filled = {"strategy": "fixed", "attend": False, "token": token} | (filled or {}) | {"length": tokens}
+        # The query's length and that of the expansion may not contradict each other.
+        reader.query_expansion, reader.query_length = None, None
+        reader.query_expansion = filled
+        reader.query_length = None if filled is not None and filled["strategy"] == "fixed" else tokens
+        reader.document_length = self.max_document + self.for_documents.specials
+        self.expansion = reader.query_expansion
+        if self.expansion is not None:
+            fillers = [self.tokenizer.mask_token_id, self.tokenizer.eos_token_id]
+            if self.expansion["token"] is not None:
+                fillers = [self.tokenizer.convert_tokens_to_ids(self.expansion["token"])]
+            filler = next(token for token in fillers if token is not None)
+            self.for_queries = replace(self.for_queries, padding=filler)
 
     @classmethod
     def tokenization(cls, **options: Any) -> Tokenization:
         given = {name: options.get(name) for name in ("layers", "max_query", "max_document")}
-        widths = _widths(options["checkpoint"], options.get("preset", "paper"), **given)
         source = ColbertFolder.read(options["checkpoint"])
-        return Subwords(source.transformer, widths["max_query"], widths["max_document"])
+        widths = _widths(source, options.get("preset", "paper"), **given)
+        prompts = source.prompts(read_tokenizer(source.transformer)) if source.late else None
+        return Subwords(source.transformer, widths["max_query"], widths["max_document"], prompts)
 
     def represent_queries(self, queries: Texts) -> Tensor:
         """Return unit vectors of the queries' tokens [queries, tokens, dimension], 0 after the last one."""
-        length = self.max_query + self.for_queries.specials
-        return self._vectors(queries, self.for_queries, self.max_query, length, expanded=self.folder.expansion)
+        return self._vectors(queries, self.for_queries, self.max_query, "query")
 
     def represent_documents(self, documents: Texts) -> Tensor:
         """Return unit vectors of the documents' tokens [documents, tokens, dimension], 0 for skipped tokens."""
-        length = self.max_document + self.for_documents.specials
-        return self._vectors(documents, self.for_documents, self.max_document, length)
+        return self._vectors(documents, self.for_documents, self.max_document, "document")
 
-    def _vectors(self, texts: Texts, packing: Packing, most: int, length: int, expanded: bool = False) -> Tensor:
+    def _vectors(self, texts: Texts, packing: Packing, most: int, task: str) -> Tensor:
         """Return token vectors of texts [n, length, dimension]; texts of similar length are read together."""
-        size = (len(texts), length, self.projection.out_features)
+        length = most + packing.specials
         if not len(texts) and self.pretrained.sharding is None:
-            return torch.zeros(size, device=self.device)
+            return torch.zeros(len(texts), length, self.dimension, device=self.device)
         padded = torch.from_numpy(texts.padded(most))
         lengths = (padded > 0).sum(1) + packing.specials
-        if expanded:
-            lengths = torch.full_like(lengths, length)
-        places = self.pretrained.even(list(buckets(lengths, self.pretrained.budget)))
+        floor = self.expansion["length"] if task == "query" and self.expansion is not None else 0
+        places = self.pretrained.even(list(buckets(lengths.clamp(min=floor), self.pretrained.budget)))
         parts = []
         for rows in places:
-            packed = {name: tensor.to(self.device) for name, tensor in packing.pack(padded[rows]).items()}
-            if expanded:
-                packed = self._expanded(packed, length, packing.padding)
-            compared = torch.ones_like(packed["input_ids"]) if expanded else packed["attention_mask"]
-            if packing is self.for_documents:
-                compared = compared * ~torch.isin(packed["input_ids"], self.skipped)
+            packed = packing.pack(padded[rows])
+            filled = None
+            if floor:
+                packed, filled = self._filled(packed, floor)
+            packed = {name: tensor.to(self.device) for name, tensor in packed.items()}
             states = self.pretrained(packed).last_hidden_state.float()
-            vectors = F.normalize(self.projection(states), dim=-1) * compared[..., None]
+            features: dict[str, Any] = packed | {"token_embeddings": states}
+            if filled is not None:
+                features["query_expansion_positions"] = filled.to(self.device)
+            for module in self._after:
+                features = module(features, task=task) if "task" in module.forward_kwargs else module(features)
+            vectors = features["token_embeddings"] * features["attention_mask"][..., None]
             parts.append(F.pad(vectors, (0, 0, 0, length - vectors.shape[1])))
         return torch.cat(parts)[torch.argsort(torch.cat(places)).to(self.device)]
 
-    def _expanded(self, packed: dict[str, Tensor], length: int, filler: int) -> dict[str, Tensor]:
-        """Fill sequences up to `length` with mask tokens."""
-        more = length - packed["input_ids"].shape[1]
-        values = {"input_ids": filler, "attention_mask": int(self.folder.attended), "token_type_ids": 0}
-        filled = {name: F.pad(tensor, (0, more), value=values[name]) for name, tensor in packed.items()}
-        if self.folder.attended:
-            filled["attention_mask"] = torch.ones_like(filled["attention_mask"])
-        return filled
+    def _filled(self, packed: dict[str, Tensor], floor: int) -> tuple[dict[str, Tensor], Tensor]:
+        """Fill sequences up to `floor` tokens with mask tokens; also return where these are."""
+        more = max(0, floor - packed["input_ids"].shape[1])
+        values = {"input_ids": self.for_queries.padding, "attention_mask": 0, "token_type_ids": 0}
+        packed = {name: F.pad(tensor, (0, more), value=values[name]) for name, tensor in packed.items()}
+        mask = packed["attention_mask"]
+        filled = (mask == 0) & (torch.arange(mask.shape[1]) < floor)
+        if self.expansion["attend"]:
+            packed["attention_mask"] = mask.masked_fill(filled, 1)
+        return packed, filled
 
     def interact(self, queries: Tensor, documents: Tensor) -> Tensor:
         present = (documents != 0).any(-1)
@@ -213,17 +248,35 @@ class LateInteraction(Ranker):
         return [*self.pretrained.blocks(), self.projection]
 
     def save_pretrained(self, folder: str) -> None:
-        """Write it as PyLate's `ColBERT` reads it: safetensors, the tokenizer with both marks, the modules."""
-        self.folder.write(folder, self.pretrained.model, self.projection, self.tokenizer)
+        """Write it as sentence-transformers' `MultiVectorEncoder`."""
+        self._reader.model = self.pretrained.model
+        self._reader.tokenizer.model_max_length = self.max_document + self.for_documents.specials
+        options: dict[str, Any] = {"prompts": vars(self.marks), "similarity_fn_name": "maxsim"}
+        save_model("MultiVectorEncoder", folder, [self._reader, *self._after], **options)
+
+
+def _comparison(tokenizer: Any) -> list[Any]:
+    """Return the modules after a new projection: punctuation of documents is not compared, and vectors are unit."""
+    from sentence_transformers.base.modules import Normalize
+    from sentence_transformers.multi_vector_encoder.modules import MultiVectorMask
+
+    mask = MultiVectorMask(skiplist_words=list(string.punctuation))
+    with quiet():  # it reports the words that are no token
+        mask.resolve_with_tokenizer(tokenizer)
+    return [mask, Normalize(module_input_name="token_embeddings")]
+
+
+def _longer(types: tuple[tuple[int, ...], ...] | None, mark: tuple[int, ...]) -> tuple[tuple[int, ...], ...] | None:
+    """Return the token types with those of a mark after the first token."""
+    return None if types is None else ((*types[0], *(types[0][:1] * len(mark))), *types[1:])
 
 
 def _widths(
-    checkpoint: str, preset: str, layers: int | None, max_query: int | None, max_document: int | None
+    source: ColbertFolder, preset: str, layers: int | None, max_query: int | None, max_document: int | None
 ) -> dict[str, Any]:
     """Return layers and lengths: the options, or else the folder's, or else the preset's."""
-    source = ColbertFolder.read(checkpoint)
-    if source.query_length is not None and source.document_length is not None:
-        specials = Packing.of(read_tokenizer(source.transformer), pair=False).specials + MARKS
-        max_query = source.query_length - specials if max_query is None else max_query
-        max_document = source.document_length - specials if max_document is None else max_document
-    return LateInteraction.resolve_preset(preset, layers=layers, max_query=max_query, max_document=max_document)
+    given = {"max_query": max_query, "max_document": max_document}
+    if None in given.values():
+        known = source.lengths() or source.bounded(LateInteraction.resolve_preset(preset))
+        given = {name: known[name] if value is None else value for name, value in given.items()}
+    return LateInteraction.resolve_preset(preset, layers=layers, **given)

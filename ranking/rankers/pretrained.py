@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 import math
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Annotated, Any
 
 import torch
@@ -14,8 +15,8 @@ from torch import Tensor, nn
 
 from ranking.bounds import AtLeast, checked
 from ranking.errors import BadInput
+from ranking.hub_tokenizers import local_root, refused
 from ranking.shared_weights import SharedWeights
-from ranking.tokenization import refused
 
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
@@ -33,13 +34,15 @@ PRESETS: dict[str, dict[str, Any]] = {
 TOKEN_BUDGET = {"cpu": 2048, "cuda": 65536}
 """Tokens per forward pass by device: as many as fit in a core's cache, or fill a GPU."""
 
+_ONE_READER = threading.RLock()
+"""Held while `from_pretrained` is replaced."""
 FIRST_READ = ("bert", "electra", "roberta", "xlm-roberta")
 """Architectures whose head for one score reads only the first token of the last layer."""
 
 
 def read_model(
     kind: str, checkpoint: str, layers: int | None, generator: torch.Generator, **options: Any
-) -> tuple[nn.Module, list[str]]:
+) -> tuple[Any, list[str]]:
     """Read a model of transformers with its pretrained weights. Weights that the checkpoint lacks are drawn.
 
     Only safetensors are read: a checkpoint of pickles is refused.
@@ -60,29 +63,65 @@ def read_model(
     """
     import transformers
 
-    checkpoint = str(Path(checkpoint).expanduser()) if Path(checkpoint).expanduser().is_dir() else checkpoint
-    with refused(checkpoint), _quiet():
+    checkpoint = local_root(checkpoint)
+    with refused(checkpoint), reading(checkpoint, layers, generator) as drawn:
         config = transformers.AutoConfig.from_pretrained(checkpoint, trust_remote_code=False, **options)
-        if layers is not None:
-            has = config.num_hidden_layers
-            if isinstance(layers, AtMost):
-                layers = min(layers, has)
-            if not 1 <= layers <= has:
-                raise BadInput(f"layers is {layers}", "ranker.layers", f"{checkpoint} has {has}")
-            config.num_hidden_layers = layers
-            if getattr(config, "layer_types", None):
-                config.layer_types = config.layer_types[:layers]
-        with torch.random.fork_rng(devices=[]):  # it draws missing weights from torch's global generator
-            model, report = getattr(transformers, kind).from_pretrained(
-                checkpoint,
-                config=config,
-                dtype=torch.float32,
-                attn_implementation="sdpa",
-                use_safetensors=True,
-                trust_remote_code=False,
-                ignore_mismatched_sizes=True,
-                output_loading_info=True,
-            )
+        model = getattr(transformers, kind).from_pretrained(checkpoint, config=config, trust_remote_code=False)
+    return model, drawn
+
+
+@contextmanager
+def reading(checkpoint: str, layers: int | None, generator: torch.Generator) -> Iterator[list[str]]:
+    """A context in which transformers' `from_pretrained` reads models as `read_model` describes.
+
+    sentence-transformers calls it deep inside, where it can be given neither a number of layers nor a generator, and
+    does not pass on which weights are missing.
+
+    Yields:
+        The names of the weights that were drawn, known after the block.
+    """
+    import transformers
+
+    drawn: list[str] = []
+    kind: Any = transformers.PreTrainedModel
+    original = kind.__dict__["from_pretrained"]
+
+    def from_pretrained(cls: Any, name: Any, *positional: Any, **options: Any) -> Any:
+        _cut(options["config"], layers, checkpoint)
+        options |= {"dtype": torch.float32, "use_safetensors": True, "ignore_mismatched_sizes": True}
+        model, report = original.__func__(cls, name, *positional, output_loading_info=True, **options)
+        drawn.extend(_draw(model, report, checkpoint, generator))
+        return model.eval()
+
+    def no_pickles(*_: Any, **__: Any) -> None:
+        raise OSError("its weights are pickles, not safetensors")
+
+    load = torch.load
+    with _ONE_READER, quiet(), torch.random.fork_rng(devices=[]):  # missing weights are drawn twice: then by us
+        kind.from_pretrained, torch.load = classmethod(from_pretrained), no_pickles
+        try:
+            yield drawn
+        finally:
+            kind.from_pretrained, torch.load = original, load
+
+
+def _cut(config: Any, layers: int | None, checkpoint: str) -> None:
+    """Keep the first layers of a configuration."""
+    if layers is None:
+        return
+    has = config.num_hidden_layers
+    if isinstance(layers, AtMost):
+        layers = min(layers, has)
+    if not 1 <= layers <= has:
+        raise BadInput(f"layers is {layers}", "ranker.layers", f"{checkpoint} has {has}")
+    config.num_hidden_layers = layers
+    for name, value in list(vars(config).items()):  # such as the types of the layers, or their windows
+        if isinstance(value, list) and len(value) == has:
+            setattr(config, name, value[:layers])
+
+
+def _draw(model: Any, report: dict[str, Any], checkpoint: str, generator: torch.Generator) -> list[str]:
+    """Draw the weights that a checkpoint lacks, and return their names."""
     parameters = dict(model.named_parameters())
     other = [name for name, *_ in report["mismatched_keys"]]
     # A head for other labels counts as missing. Everything else has to fit.
@@ -93,10 +132,11 @@ def read_model(
     with torch.no_grad():
         for name in drawn:
             if name in parameters and parameters[name].dim() > 1:
-                parameters[name].normal_(0, getattr(config, "initializer_range", 0.02), generator=generator)
+                deviation = getattr(model.config, "initializer_range", 0.02)
+                parameters[name].normal_(0, deviation, generator=generator)
             elif name in parameters:
                 parameters[name].fill_(float(name.endswith(("norm.weight", "LayerNorm.weight"))))
-    return model.eval(), drawn
+    return drawn
 
 
 def trim_last_layer(model: nn.Module) -> bool:
@@ -186,14 +226,18 @@ class Pretrained(nn.Module):
             model.gradient_checkpointing_enable({"use_reentrant": False})  # type: ignore[operator]
         # Kept out of the modules: a compiled module would change the names of its weights.
         self._call: list[Any] = [torch.compile(model, dynamic=True) if compiled else model]
+        # A tokenizer may return token types that the model doesn't know, as BERT's does for DistilBERT.
+        names = frozenset(inspect.signature(model.forward).parameters)
+        self._reads = names if "input_ids" in names else None
         self.sharding: SharedWeights | None = None
 
     def forward(self, packed: dict[str, Tensor]) -> Any:
         if not len(packed["attention_mask"]):
             return self._empty(packed)
         kind = packed["attention_mask"].device.type
+        known = {name: tensor for name, tensor in packed.items() if self._reads is None or name in self._reads}
         with torch.autocast(kind, self.precision, enabled=self.precision != torch.float32):
-            return self._call[0](**packed)
+            return self._call[0](**known)
 
     def _empty(self, packed: dict[str, Tensor]) -> Any:
         """Make a pass without texts: one token is read, because few models read none, and its output is dropped."""
@@ -215,24 +259,25 @@ class Pretrained(nn.Module):
         nothing = torch.zeros(0, dtype=torch.int64, device=places[0].device if places else None)
         return places + [nothing] * (self.sharding.passes(self, len(places)) - len(places))
 
-    def last_states(self, passes: Sequence[dict[str, Tensor]]) -> Iterator[Tensor]:
-        """Yield the last layer's states of each pass, [texts, tokens, width].
+    def outputs(self, passes: Sequence[dict[str, Tensor]]) -> Iterator[Any]:
+        """Yield the model's output of each pass, whose `last_hidden_state` is [texts, tokens, width].
 
         With a gradient the vectors of all their tokens are looked up at once: the table's gradient, as large as the
         vocabulary, is made once instead of in each pass.
         """
         table: Any = self.model.get_input_embeddings()  # type: ignore[operator]
         whole = self.sharding is None  # a split table is only read within a pass
-        if len(passes) < 2 or not whole or not torch.is_grad_enabled() or not table.weight.requires_grad:
+        once = self._reads is not None and "inputs_embeds" in self._reads and len(passes) > 1
+        if not once or not whole or not torch.is_grad_enabled() or not table.weight.requires_grad:
             for packed in passes:
-                yield self(packed).last_hidden_state
+                yield self(packed)
             return
         ids = [packed["input_ids"] for packed in passes]
         vectors = table(torch.cat([tokens.flatten() for tokens in ids])).split([tokens.numel() for tokens in ids])
         for packed, looked_up in zip(passes, vectors, strict=True):
             rest = {name: tensor for name, tensor in packed.items() if name != "input_ids"}
             shape = (*packed["input_ids"].shape, -1)
-            yield self(rest | {"inputs_embeds": looked_up.view(shape)}).last_hidden_state
+            yield self(rest | {"inputs_embeds": looked_up.view(shape)})
 
     @property
     def compiled(self) -> bool:
@@ -253,7 +298,8 @@ class Pretrained(nn.Module):
             if name.endswith("position_embeddings") and isinstance(module, nn.Embedding):
                 # Some count positions from after that of the padding (RoBERTa).
                 return module.num_embeddings - (0 if module.padding_idx is None else module.padding_idx + 1)
-        return getattr(config, "max_position_embeddings", None) or math.inf
+        most = getattr(config, "max_position_embeddings", None)
+        return most if most is not None and most > 0 else math.inf  # XLNet, which has no limit, has -1
 
     @property
     def has_dropout(self) -> bool:
@@ -269,6 +315,7 @@ class Pretrained(nn.Module):
         nn.Module.__init__(copied)
         copied.model, copied.precision, copied._budget = copy.deepcopy(self.model, memo), self.precision, self._budget
         copied._call = [torch.compile(copied.model, dynamic=True) if self.compiled else copied.model]
+        copied._reads = self._reads
         copied.sharding = None
         return copied
 
@@ -288,16 +335,20 @@ class Pretrained(nn.Module):
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
-    """Silence the library's report of weights that a cut model or a new head leaves over, and its progress bars."""
+def quiet() -> Iterator[None]:
+    """Silence the libraries' report of weights that a cut model or a new head leaves over, and its progress bars."""
     from transformers.utils import logging as library
 
     before, bars = library.get_verbosity(), library.is_progress_bar_enabled()
+    sentences = logging.getLogger("sentence_transformers")
+    level = sentences.level
+    sentences.setLevel(logging.CRITICAL)
     library.set_verbosity(logging.CRITICAL)
     library.disable_progress_bar()
     try:
         yield
     finally:
         library.set_verbosity(before)
+        sentences.setLevel(level)
         if bars:
             library.enable_progress_bar()

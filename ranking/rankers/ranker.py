@@ -44,6 +44,8 @@ class Ranker(nn.Module, ABC):
     needs_grad_scaler: bool = False
     """Whether it computes in float16, whose gradients need a scaled loss."""
 
+    drawn: Sequence[str] = ()
+    """The names of the weights that its checkpoint lacks, and that are drawn."""
     sharding: SharedWeights | None = None
     """How its weights are split over workers. None if they are all here."""
     document_reach: int | None = None
@@ -120,6 +122,14 @@ class Ranker(nn.Module, ABC):
         taken = documents.index_select(0, places.flatten().to(documents.device))
         return self.interact(queries[:, None], taken.view(*places.shape, *documents.shape[1:]))
 
+    def penalty(self, step: int) -> Tensor | None:
+        """Return a term of the loss for the texts that were read since the last call; None if it has none.
+
+        Args:
+            step: the number of updates so far.
+        """
+        return None
+
     def at_level(self, level: int) -> Ranker:
         """Return the ranker for a level of compression (`ranking.objectives.self_involvement`), 0 the first."""
         return self
@@ -136,6 +146,27 @@ class Ranker(nn.Module, ABC):
     def top_parameters(self, layers: int) -> list[nn.Parameter]:
         """Return the parameters of the top `layers` layers."""
         return [parameter for layer in self.layers()[-layers:] for parameter in layer.parameters()]
+
+
+def check_whole(ranker: Ranker, checkpoint: str) -> None:
+    """Refuse a ranker with random weights where it is to score without being trained.
+
+    Args:
+        ranker: the ranker, just made.
+        checkpoint: its checkpoint, for the message.
+
+    Raises:
+        BadInput: if its checkpoint lacks weights.
+    """
+    if ranker.drawn:
+        remedy = "train it first (pyrite train ranker.checkpoint=… weights=true), or name a checkpoint that is whole"
+        raise BadInput(f"has no {new_weights(ranker)}: its scores would be random", checkpoint, remedy)
+
+
+def new_weights(ranker: Ranker) -> str:
+    """Return the names of the weights that its checkpoint lacks."""
+    names = ranker.drawn
+    return ", ".join(names[:4]) + (f" and {len(names) - 4} other weights" if len(names) > 4 else "")
 
 
 def linear(inputs: int, outputs: int, generator: torch.Generator, bias: bool = True) -> nn.Linear:

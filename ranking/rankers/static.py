@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -69,6 +69,7 @@ class Static(DenseRanker):
         BadInput: if an option is out of its range.
     """
 
+    unit = True
     presets = {"paper": {"further": 206}, "small": {"further": 78}, "tiny": {"further": 14}}
 
     @checked
@@ -95,11 +96,12 @@ class Static(DenseRanker):
         start = np.log(np.ones(len(vectors), np.float32) if idf is None else np.maximum(idf, 1e-3))
         self._tokens: str | Vocabulary | None = vocabulary
         self._shift = 0
+        self._declared: Mapping[str, Any] = {}
         if checkpoint is not None:
             folder = StaticFolder.read(checkpoint)
             vectors = np.pad(folder.vectors, ((1, 0), (0, 0)))  # token t is row t + 1: 0 is padding
             start, count, self._shift = np.pad(folder.log_weights, (1, 0)), further or 0, 1
-            self._tokens = folder.tokenizer
+            self._tokens, self._declared = folder.tokenizer, folder.declared
         known = vectors.shape[1]
         table = torch.empty(len(vectors), known + count)
         table.numpy()[:, :known] = vectors
@@ -146,7 +148,7 @@ class Static(DenseRanker):
         with torch.no_grad():
             vectors, logs = (weights.cpu().numpy()[self._shift :] for weights in (self.vectors, self.term_weights))
         tokenizer = self._tokens if isinstance(self._tokens, str) else self._tokens.tokenizer()
-        StaticFolder(vectors, logs, tokenizer).write(folder)
+        StaticFolder(vectors, logs, tokenizer, self._declared).write(folder)
 
     def row_parameters(self) -> list[nn.Parameter]:
         return [self.vectors]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 from array import array
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from ranking.collections.collection import Collection
 from ranking.errors import BadInput
-from ranking.rankers.sentence_folder import DECLARED, MODULE, checkpoint_file, read_json, write_json
+from ranking.rankers.sentence_folder import DECLARED, MODULE, checkpoint_file, prompts_of, read_json, write_json
 from ranking.reading import WORD
 from ranking.texts import Texts
-from ranking.tokenization import CHUNK, Tokenization, Tokens, refused
+from ranking.tokenization import CHUNK, Prompts, Tokenization, Tokens, refused
 
 SILENT = -20.0
 """The logarithm of the weight of a token that does not count next to any other."""
@@ -33,11 +33,13 @@ class StaticFolder:
         vectors: float32 [tokens, dimension], by the tokenizer's ids.
         log_weights: float32 [tokens], the logarithm of each token's weight in a mean.
         tokenizer: the content of a `tokenizer.json`.
+        declared: the texts before queries and documents, and other declarations, to be written again.
     """
 
     vectors: NDArray[np.float32]
     log_weights: NDArray[np.float32]
     tokenizer: str
+    declared: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def read(cls, checkpoint: str) -> StaticFolder:
@@ -49,13 +51,17 @@ class StaticFolder:
         from safetensors.numpy import load_file
 
         root, path = _place(checkpoint)
+        declared = read_json(root, DECLARED) or {}
+        if declared.get("similarity_fn_name") not in (None, "cosine"):
+            what = f"compares texts by {declared['similarity_fn_name']}"
+            raise BadInput(what, root, "a static ranker does so by cosine")
         with refused(root):
             state = load_file(_file(root, path, "model.safetensors"))
             tokenizer = Path(_file(root, path, "tokenizer.json")).read_text()
         vectors = state.get("embedding.weight", state.get("embeddings"))
         if vectors is None:
             raise BadInput("holds no token vectors", root, "choose a folder of StaticEmbedding or of model2vec")
-        vectors = vectors.astype(np.float32, copy=False)
+        vectors = vectors.astype(np.float32, copy=False)[:, : declared.get("truncate_dim")]
         if "mapping" in state:  # a quantized vocabulary: the row of each token
             vectors = vectors[state["mapping"].astype(np.int64)]
         weights = np.maximum(state["weights"].astype(np.float32), 1e-9) if "weights" in state else np.ones(len(vectors))
@@ -63,7 +69,9 @@ class StaticFolder:
         unknown = _unknown(json.loads(tokenizer))
         if "embeddings" in state and unknown is not None:
             logs[unknown] = SILENT  # model2vec skips it
-        return cls(vectors, logs, tokenizer)
+        prompts = {name: text for name, text in (declared.get("prompts") or {}).items() if text}
+        default = {"default_prompt_name": declared.get("default_prompt_name")}
+        return cls(vectors, logs, tokenizer, {"prompts": prompts} | default if prompts else {})
 
     def write(self, folder: str) -> None:
         """Write it as `SentenceTransformer` reads it: the normalized plain mean of vectors that carry their weights.
@@ -82,7 +90,7 @@ class StaticFolder:
             root / "modules.json",
             [{"idx": n, "name": str(n), "path": path, "type": MODULE + kind} for n, (path, kind) in enumerate(modules)],
         )
-        write_json(root / DECLARED, {"similarity_fn_name": "cosine"})
+        write_json(root / DECLARED, {"similarity_fn_name": "cosine"} | dict(self.declared))
 
 
 class StaticTokens(Tokenization):
@@ -100,28 +108,33 @@ class StaticTokens(Tokenization):
     def key(self) -> list[Any]:
         root, path = _place(self.checkpoint)
         content = Path(_file(root, path, "tokenizer.json")).read_bytes()
-        return ["static", hashlib.sha256(content).hexdigest(), self.max_query, self.max_document]
+        prompts, _ = prompts_of(root, read_json(root, DECLARED) or {})
+        texts = [vars(prompts)] if prompts != Prompts() else []
+        return ["static", hashlib.sha256(content).hexdigest(), self.max_query, self.max_document, *texts]
 
     def encode(self, collection: Collection) -> Tokens:
         from tokenizers import Tokenizer
 
         root, path = _place(self.checkpoint)
         tokenizer = Tokenizer.from_file(_file(root, path, "tokenizer.json"))
+        prompts, _ = prompts_of(root, read_json(root, DECLARED) or {})
         return Tokens(
-            _encoded(tokenizer, collection.documents["text"], self.max_document),
-            _encoded(tokenizer, collection.queries["text"], self.max_query),
+            _encoded(tokenizer, collection.documents["text"], self.max_document, prompts.document),
+            _encoded(tokenizer, collection.queries["text"], self.max_query, prompts.query),
         )
 
 
-def _encoded(tokenizer: Any, texts: pl.Series, limit: int | None) -> Texts:
+def _encoded(tokenizer: Any, texts: pl.Series, limit: int | None, prompt: str) -> Texts:
     """Return the tokens of each text; a text without any gets one unknown token."""
     tokenizer.no_padding()
     if limit is not None:
-        tokenizer.enable_truncation(limit)
+        spare = len(tokenizer.encode(prompt, add_special_tokens=False).ids) if prompt else 0
+        tokenizer.enable_truncation(limit + spare)
     nothing = [_unknown(json.loads(tokenizer.to_str())) or 0]
     ids, offsets = array("i"), [0]  # grows in place: a collection's tokens are never in memory twice
     for start in range(0, len(texts), CHUNK):
-        for encoded in tokenizer.encode_batch_fast(texts.slice(start, CHUNK).to_list(), add_special_tokens=False):
+        some = [prompt + text for text in texts.slice(start, CHUNK)]
+        for encoded in tokenizer.encode_batch_fast(some, add_special_tokens=False):
             ids.extend(encoded.ids or nothing)
             offsets.append(len(ids))
     tokens = np.frombuffer(ids, np.int32)

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from ranking.errors import BadInput
+from ranking.hub_tokenizers import local_root
 from ranking.rankers.ranker import Ranker
-from ranking.rankers.sentence_folder import read_json, write_json
+from ranking.rankers.sentence_folder import SentenceFolder, read_json, write_json
 
 FILE = "text_lengths.json"
 """A file of ours next to the checkpoint's: none of its fields has the length of a query."""
@@ -21,10 +22,13 @@ def resolve_widths(
     layers: int | None = None,
     max_query: int | None = None,
     max_document: int | None = None,
+    source: SentenceFolder | None = None,
 ) -> dict[str, Any]:
-    """Return layers and lengths: the options, or else the checkpoint's, or else the preset's.
+    """Return layers and lengths: the options, or else those the checkpoint was trained with here, or else the preset's.
 
     A ranker that learned from short texts is worse at long ones, so the checkpoint's lengths come before a preset's.
+    The limit of a folder of sentence-transformers replaces the lengths of the preset `paper`, and bounds those of the
+    smaller presets.
 
     Args:
         ranker: the class with the presets.
@@ -33,14 +37,20 @@ def resolve_widths(
         layers: an option of the ranker. None if not given.
         max_query: an option of the ranker. None if not given.
         max_document: an option of the ranker. None if not given.
+        source: the description of the checkpoint's texts, if it may have one.
 
     Raises:
         BadInput: if an option is out of its range, or the checkpoint's file does not hold lengths.
     """
     given = {"max_query": max_query, "max_document": max_document}
     if None in given.values():
-        trained = read_lengths(checkpoint)
-        given = {name: trained.get(name) if value is None else value for name, value in given.items()}
+        trained, longest = ({}, {}) if source is None else source.lengths()
+        trained = read_lengths(checkpoint) or trained
+        of_preset = ranker.resolve_preset(preset)
+        whole = preset == "paper" and source is not None and not source.plain
+        limits = longest if whole else {name: min(length, of_preset[name]) for name, length in longest.items()}
+        known = limits | trained
+        given = {name: known.get(name) if value is None else value for name, value in given.items()}
     return ranker.resolve_preset(preset, layers=layers, **given)
 
 
@@ -50,8 +60,7 @@ def read_lengths(checkpoint: str) -> dict[str, int]:
     Raises:
         BadInput: if its file does not hold lengths.
     """
-    local = Path(checkpoint).expanduser()
-    content = read_json(str(local) if local.is_dir() else checkpoint, FILE)
+    content = read_json(local_root(checkpoint), FILE)
     if content is None:
         return {}
     if (

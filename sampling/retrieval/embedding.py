@@ -13,6 +13,7 @@ from ranking.embedding import embed
 from ranking.index import IndexOptions, VectorIndex
 from ranking.ranked_lists import RankedLists
 from ranking.rankers.bi_encoder import BiEncoder
+from ranking.rankers.ranker import check_whole
 from ranking.sources import Sources
 from sampling.retrieval.ranked import Ranked
 
@@ -80,6 +81,7 @@ class Embedding(Ranked):
         """Return the documents' index and the queries' vectors, encoded once."""
         if self._sources is not sources:
             encoder = BiEncoder(generator=torch.Generator().manual_seed(0), **self.options)  # type: ignore[arg-type]
+            check_whole(encoder, self.options["checkpoint"])
             encoder.to(torch.device("cuda" if torch.cuda.is_available() else "cpu"))
             tokens = BiEncoder.tokenization(**self.options).encode(sources.collection)
             documents = embed(encoder, tokens.documents, np.arange(len(tokens.documents)))

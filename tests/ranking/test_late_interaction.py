@@ -1,4 +1,4 @@
-"""Late interaction: MaxSim as a plain loop has it, PyLate's folders, and the contract of its neighbours."""
+"""Late interaction: scores as in sentence-transformers, folders of all kinds, and the contract of its neighbours."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from torch.nn import functional as F
 
 from ranking.collections.collection import Collection
 from ranking.encoding import EncodedCollection
@@ -24,6 +23,7 @@ from ranking.sources import Sources
 from ranking.tokenization import Tokenization
 from tests.ranking.trained import NEGATIVES, generator, gradients, in_training, steps
 
+library = pytest.importorskip("sentence_transformers", reason="sentence-transformers is in the dev extra")
 pytestmark = pytest.mark.usefixtures("one_thread")
 Reader = Callable[[Tokenization | None], EncodedCollection]
 SHORT: dict[str, Any] = {"max_query": 8, "max_document": 12, "dimension": 6}
@@ -39,94 +39,124 @@ def encoded(read_as: Reader, checkpoint: str, **options: Any) -> EncodedCollecti
     return read_as(LateInteraction.tokenization(checkpoint=checkpoint, **(SHORT | options)))
 
 
-def plainly(folder: str, query: str, document: str) -> float:
-    """MaxSim of two texts by a folder's own files, as PyLate does it."""
-    from safetensors.torch import load_file
+def theirs(folder: str, tiny: Collection) -> np.ndarray:
+    """Scores by sentence-transformers."""
+    model = library.MultiVectorEncoder(folder, device="cpu", local_files_only=True)
+    queries = model.encode_query(tiny.queries["text"].to_list()[:4])
+    documents = model.encode_document(tiny.documents["text"].to_list())
+    return np.take_along_axis(model.similarity(queries, documents).numpy(), LISTS.astype(np.int64), 1)
 
-    said = json.loads((Path(folder) / "config_sentence_transformers.json").read_text())
-    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
-    model = transformers.AutoModel.from_pretrained(folder).eval()
-    weight = load_file(f"{folder}/1_Dense/model.safetensors")["linear.weight"]
-    filler = tokenizer.mask_token_id or tokenizer.eos_token_id or tokenizer.pad_token_id
 
-    def vectors(text: str, kind: str) -> torch.Tensor:
-        first, *rest = tokenizer(text)["input_ids"]
-        ids = [first, tokenizer.convert_tokens_to_ids(said[f"{kind}_prefix"]), *rest]
-        there = len(ids)
-        if kind == "query" and said["do_query_expansion"]:
-            ids += [filler] * (said["query_length"] - len(ids))
-        attended = torch.arange(len(ids)) < there
-        with torch.no_grad():
-            states = model(torch.tensor([ids]), attention_mask=attended[None].long()).last_hidden_state[0]
-        found = F.normalize(states @ weight.T, dim=1)
-        skipped = tokenizer.convert_tokens_to_ids(said["skiplist_words"]) if kind == "document" else []
-        return found[[place for place, each in enumerate(ids) if each not in skipped]]
-
-    return float((vectors(query, "query") @ vectors(document, "document").T).amax(1).sum())
+def ours(folder: str, read_as: Reader, **options: Any) -> tuple[LateInteraction, np.ndarray]:
+    made = LateInteraction(generator(9), folder, **options)
+    texts = read_as(LateInteraction.tokenization(checkpoint=folder, **options))
+    return made, score_candidates(made, texts, QUERIES, LISTS)
 
 
 @pytest.mark.parametrize(("kind", "expansion"), [("bert", True), ("roberta", True), ("bert", False)])
-def test_scores_are_maxsim_and_a_folder_brings_them_back(
+def test_scores_are_those_of_the_library_and_a_folder_brings_them_back(
     kind: str, expansion: bool, made_up: Callable[..., str], read_as: Reader, tiny: Collection, tmp_path: Path
 ) -> None:
     made = ranker(made_up(kind), expansion=expansion)
     scores = score_candidates(made, encoded(read_as, made_up(kind)), QUERIES, LISTS)
     folder = str(tmp_path / "colbert")
     made.save_pretrained(folder)
-    asked, texts = tiny.queries["text"], tiny.documents["text"]
-    wanted = [
-        [plainly(folder, asked[int(q)], texts[int(d)]) for d in row] for q, row in zip(QUERIES, LISTS, strict=True)
-    ]
-    np.testing.assert_allclose(scores, wanted, rtol=1e-4, atol=1e-4)
-
-    again = LateInteraction(generator(9), folder)  # lengths, prefixes and projection are the folder's
+    np.testing.assert_allclose(scores, theirs(folder, tiny), atol=2e-6)
+    again, same = ours(folder, read_as)  # lengths, marks and projection are the folder's
     assert not again.drawn
-    assert (again.max_query, again.max_document, again.folder.expansion) == (8, 12, expansion)
-    read = read_as(LateInteraction.tokenization(checkpoint=folder))
-    np.testing.assert_array_equal(score_candidates(again, read, QUERIES, LISTS), scores)
-    np.testing.assert_allclose(
-        score_candidates(ranker(folder, scale=3.0), read, QUERIES, LISTS), 3 * scores, rtol=1e-5, atol=1e-5
-    )
+    assert (again.max_query, again.max_document, again.expansion is not None) == (8, 12, expansion)
+    np.testing.assert_allclose(same, scores, atol=1e-6)
+    np.testing.assert_allclose(ours(folder, read_as, scale=3.0)[1], 3 * scores, rtol=1e-5, atol=1e-5)
 
 
-def test_sentence_transformers_reads_the_folder(
-    made_up: Callable[..., str], read_as: Reader, tiny: Collection, tmp_path: Path
+FOLDERS: dict[str, dict[str, Any]] = {
+    "prompts as text": {"prompts": {"query": "moles dig ", "document": "gold "}},
+    "at least": {"query_expansion": {"strategy": "min", "attend": True, "length": 7, "token": "gold"}},
+    "deep": {},
+    "of tokens": {},
+}
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+def test_folders_of_the_library_are_read(
+    name: str, made_up: Callable[..., str], read_as: Reader, tiny: Collection, tmp_path: Path
 ) -> None:
-    """Its `MultiVectorEncoder` understands what PyLate writes."""
-    library = pytest.importorskip("sentence_transformers")
-    if not hasattr(library, "MultiVectorEncoder"):
-        pytest.skip("sentence-transformers has no MultiVectorEncoder before 6")
-    shutil.copytree(made_up(), tmp_path / "masked")  # with a token for masks, which it asks for
-    tokenizer = transformers.AutoTokenizer.from_pretrained(made_up())
+    from sentence_transformers.base.modules import Dense, Normalize, Transformer
+    from sentence_transformers.multi_vector_encoder.modules import MultiVectorMask
+
+    options = dict(FOLDERS[name])
+    reader = Transformer(made_up(), query_length=9, document_length=14)
+    reader.query_expansion = options.pop("query_expansion", None)
+    with torch.random.fork_rng():
+        torch.manual_seed(1)
+        on: dict[str, Any] = {"module_input_name": "token_embeddings"}
+        dense = {"deep": [Dense(16, 8, **on), Dense(8, 8, use_residual=True, **on)], "of tokens": []}.get(
+            name, [Dense(16, 8, bias=False, activation_function=None, **on)]
+        )
+    modules = [reader, *dense, MultiVectorMask(skiplist_words=["gold", "dig"]), Normalize("token_embeddings")]
+    library.MultiVectorEncoder(modules=modules, device="cpu", **options).save(str(tmp_path / "theirs"))
+    made, scores = ours(str(tmp_path / "theirs"), read_as)
+    np.testing.assert_allclose(scores, theirs(str(tmp_path / "theirs"), tiny), atol=2e-6)
+    made.save_pretrained(str(tmp_path / "ours"))
+    np.testing.assert_allclose(ours(str(tmp_path / "ours"), read_as)[1], scores, atol=1e-6)
+    np.testing.assert_allclose(theirs(str(tmp_path / "ours"), tiny), scores, atol=2e-6)
+
+
+def write_pylate(folder: Path, checkpoint: str) -> None:
+    """A folder as PyLate 3 writes it: tokens as prefixes, a transformer and a projection."""
+    from safetensors.torch import save_file
+
+    shutil.copytree(checkpoint, folder)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(checkpoint)
+    model = transformers.AutoModel.from_pretrained(checkpoint)
+    tokenizer.add_tokens(["[Q] ", "[D] "])
     tokenizer.mask_token = "[UNK]"
-    tokenizer.save_pretrained(str(tmp_path / "masked"))
-    made = ranker(str(tmp_path / "masked"))
-    made.save_pretrained(str(tmp_path / "colbert"))
-    theirs = library.MultiVectorEncoder(str(tmp_path / "colbert"), device="cpu")
-    queries = theirs.encode_query(tiny.queries["text"].to_list()[:4])
-    documents = theirs.encode_document(tiny.documents["text"].to_list())
-    wanted = [
-        [float(np.asarray(q @ documents[int(d)].T).max(1).sum()) for d in row]
-        for q, row in zip(queries, LISTS, strict=True)
-    ]
-    scores = score_candidates(made, encoded(read_as, made_up()), QUERIES, LISTS)
-    np.testing.assert_allclose(scores, wanted, rtol=1e-4, atol=1e-4)
+    model.resize_token_embeddings(len(tokenizer), mean_resizing=False)
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    (folder / "1_Dense").mkdir()
+    save_file({"linear.weight": torch.randn(6, 16)}, folder / "1_Dense" / "model.safetensors")
+    sizes = {"in_features": 16, "out_features": 6, "bias": False, "use_residual": False}
+    kind = {"activation_function": "torch.nn.modules.linear.Identity"}
+    (folder / "1_Dense" / "config.json").write_text(json.dumps(sizes | kind))
+    listed = [("", "sentence_transformers.models.Transformer"), ("1_Dense", "pylate.models.Dense.Dense")]
+    modules = [{"idx": n, "name": str(n), "path": path, "type": kind} for n, (path, kind) in enumerate(listed)]
+    (folder / "modules.json").write_text(json.dumps(modules))
+    (folder / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": 14, "do_lower_case": False}))
+    declared = {"model_type": "ColBERT", "query_prefix": "[Q] ", "document_prefix": "[D] ", "query_length": 9,
+                "document_length": 14, "skiplist_words": ["gold"]}  # fmt: skip
+    (folder / "config_sentence_transformers.json").write_text(json.dumps(declared))
 
 
-def test_words_of_the_skip_list_are_not_compared(made_up: Callable[..., str], read_as: Reader, tmp_path: Path) -> None:
-    made = ranker(made_up())
-    texts = encoded(read_as, made_up())
-    every = made.represent_documents(texts.documents)
-    folder = tmp_path / "skipping"
-    made.save_pretrained(str(folder))
-    said = json.loads((folder / "config_sentence_transformers.json").read_text())
-    word = int(texts.documents.tokens[0]) - 1
-    said["skiplist_words"] = [made.tokenizer.convert_ids_to_tokens(word)]
-    (folder / "config_sentence_transformers.json").write_text(json.dumps(said))
-    some = ranker(str(folder)).represent_documents(texts.documents)
-    assert every[0, 2].any()  # behind [CLS] and the mark
-    assert not some[0, 2].any()
-    assert torch.equal(some[0, :2], every[0, :2])
+def write_stanford(folder: Path, checkpoint: str) -> None:
+    """A folder of Stanford's ColBERT: the projection is among the transformer's weights."""
+    from safetensors.torch import load_file, save_file
+
+    shutil.copytree(checkpoint, folder)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(checkpoint)
+    tokenizer.mask_token = "[UNK]"
+    tokenizer.save_pretrained(folder)
+    weights = load_file(folder / "model.safetensors") | {"linear.weight": torch.randn(6, 16)}
+    save_file(weights, folder / "model.safetensors", {"format": "pt"})
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"architectures": ["HF_ColBERT"]}))
+    stanford = {"query_maxlen": 9, "doc_maxlen": 14, "query_token_id": "moles", "doc_token_id": "gold"}
+    (folder / "artifact.metadata").write_text(json.dumps(stanford))
+
+
+@pytest.mark.parametrize("write", [write_pylate, write_stanford])
+def test_older_folders_keep_their_projection(
+    write: Callable[[Path, str], None], made_up: Callable[..., str], read_as: Reader, tiny: Collection, tmp_path: Path
+) -> None:
+    folder = tmp_path / "theirs"
+    with torch.random.fork_rng():
+        torch.manual_seed(1)
+        write(folder, made_up())
+    made, scores = ours(str(folder), read_as)
+    assert (made.drawn, made.dimension, made.max_query, made.max_document) == ([], 6, 6, 11)
+    np.testing.assert_allclose(scores, theirs(str(folder), tiny), atol=2e-6)
+    made.save_pretrained(str(tmp_path / "ours"))
+    np.testing.assert_allclose(ours(str(tmp_path / "ours"), read_as)[1], scores, atol=1e-6)
 
 
 def test_all_at_once_is_as_one_by_one(made_up: Callable[..., str], read_as: Reader) -> None:
@@ -201,16 +231,11 @@ def test_bad_options_are_refused(options: dict[str, Any], says: str, made_up: Ca
         ranker(made_up(), **options)
 
 
-def test_folders_of_another_kind_are_refused(made_up: Callable[..., str], tmp_path: Path) -> None:
+def test_a_bi_encoder_gets_a_projection(made_up: Callable[..., str], tmp_path: Path) -> None:
     from ranking.rankers.bi_encoder import BiEncoder
 
     BiEncoder(generator(), made_up(), max_query=8, max_document=12).save_pretrained(str(tmp_path / "bi"))
-    with pytest.raises(BadInput, match="Transformer, Dense"):
-        ranker(str(tmp_path / "bi"))
+    assert ranker(str(tmp_path / "bi")).drawn == ["projection.weight"]
     ranker(made_up()).save_pretrained(str(tmp_path / "colbert"))
     with pytest.raises(BadInput, match="dimension=null"):
         ranker(str(tmp_path / "colbert"), dimension=5)
-    config = tmp_path / "colbert" / "1_Dense" / "config.json"
-    config.write_text(config.read_text().replace("torch.nn.modules.linear.Identity", "torch.nn.ReLU"))
-    with pytest.raises(BadInput, match="one linear layer"):
-        ranker(str(tmp_path / "colbert"))

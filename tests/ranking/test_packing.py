@@ -14,7 +14,7 @@ from ranking.packing import PASSES, Packing, buckets
 from ranking.tokenization import read_tokenizer, subwords
 from tests.ranking.checkpoints import KINDS
 
-BY_HAND = Packing((1,), (2,), (2, 9), (0, 0, 0, 1, 1), 7)
+BY_HAND = Packing((1,), (2,), (2, 9), ((0,), (0,), (0,), (1,), (1, 1)), 7)
 FIRST = ["moles dig", "hard mineral of silicon", "gold"]
 SECOND = ["bridges carry trains over rivers", "quartz", "gold is a soft metal"]
 

@@ -6,6 +6,7 @@ import importlib
 import inspect
 import pkgutil
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ import ranking.objectives
 from ranking.encoding import EncodedCollection
 from ranking.objectives.block import Block
 from ranking.objectives.distillation import Distillation
+from ranking.objectives.matryoshka import Matryoshka
 from ranking.objectives.objective import Objective
 from ranking.objectives.softmax import SoftmaxLikelihood
 from ranking.objectives.weighted_sum import WeightedSum
@@ -51,6 +53,8 @@ def teacher(encoded: EncodedCollection) -> PairScores:
 
 
 def made(kind: type[Objective]) -> Objective:
+    if kind is Matryoshka:
+        return Matryoshka(SoftmaxLikelihood())
     return WeightedSum(softmax=SoftmaxLikelihood(), kl=Distillation()) if kind is WeightedSum else kind()
 
 
@@ -82,8 +86,9 @@ def test_the_entry_point_of_passes_gives_the_loss(kind: type[Objective], tiny_en
     scores = torch.randn(3, 4, generator=torch.Generator().manual_seed(1))
     block = block_of(tiny_encoded)
 
-    def score(level: int = 0, columns: torch.Tensor | None = None) -> torch.Tensor:
-        return scores if columns is None else scores.gather(1, columns)
+    def score(level: int = 0, columns: Any = None, dimensions: Any = None) -> torch.Tensor:
+        some = scores if columns is None else scores.gather(1, columns)
+        return some if dimensions is None else some[None]
 
     loss, first = made(kind).of_passes(score, block, torch.Generator().manual_seed(0))
     torch.testing.assert_close(loss, made(kind).loss(scores, block))
@@ -99,9 +104,10 @@ def test_no_rows_give_a_weight_a_gradient_of_zero(kind: type[Objective], tiny_en
         tiny_encoded, np.zeros(0, np.int64), nothing, np.zeros((0, 3), np.float32), "cpu", teacher(tiny_encoded)
     )
 
-    def score(level: int = 0, columns: torch.Tensor | None = None) -> torch.Tensor:
+    def score(level: int = 0, columns: Any = None, dimensions: Any = None) -> torch.Tensor:
         scores = torch.zeros(0, 4) * weight
-        return scores if columns is None else scores.gather(1, columns)
+        some = scores if columns is None else scores.gather(1, columns)
+        return some if dimensions is None else some[None]
 
     loss, first = made(kind).of_passes(score, block, torch.Generator().manual_seed(0))
     (loss * 0).backward()

@@ -12,7 +12,7 @@ FOLDER = SentenceFolder(
     "x",
     "x",
     prompts=Prompts("Q ", "D "),
-    declared={"prompts": {"query": "Q ", "web": "Search: ", "none": None}},
+    named={"query": "Q ", "web": "Search: ", "none": None},
 )
 
 

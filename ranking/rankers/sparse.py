@@ -1,0 +1,130 @@
+"""Defines learned sparse retrieval: texts as weights of the vocabulary's words, compared by inner product."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ranking.bounds import AtLeast, NonNegative, checked
+from ranking.rankers.bi_encoder import BiEncoder
+from ranking.rankers.sentence_folder import SentenceFolder
+from ranking.rankers.sentence_models import load_splade
+from ranking.texts import Texts
+
+
+class Sparse(BiEncoder):
+    """Learned sparse retrieval (SPLADE): one weight per word of the vocabulary, log-saturated and max-pooled.
+
+    Formal et al. 2021, "SPLADE v2", equations 1 to 5: the weight of word j is the maximum over the text's tokens i of
+    log(1 + ReLU(w_ij)), where w_ij is the logit of a masked language model. The loss gets λ·Σ_j (mean weight of j in
+    the batch)², the FLOPS regularizer of Paria et al. 2020, for queries and for documents. Reads masked language models
+    and the folders of sentence-transformers' `SparseEncoder`, and writes the latter. The collection is ranked by an
+    inverted index, exactly. The score is the inner product.
+
+    Args:
+        generator: draws the weights that the checkpoint lacks.
+        checkpoint: a folder, or a name at the hub.
+        vectors: ignored; every ranker is offered them.
+        preset: `paper`, `small` (2 layers, 24 + 64 subwords) or `tiny` (1 layer, 12 + 32).
+        layers: the number of layers to keep, from the input. None keeps all.
+        max_query: subwords read of a query. None takes the checkpoint's number, or else the preset's.
+        max_document: subwords read of a document, in the same way.
+        query_flops: λ for queries.
+        document_flops: λ for documents.
+        warmup: the number of steps in which both λ grow from 0, quadratically.
+        tied: whether one transformer reads queries and documents.
+        precision: float32, bfloat16 or float16, see `ranking.rankers.pretrained.Pretrained`.
+        gradient_checkpointing: whether to compute activations twice, to hold fewer.
+        compiled: whether to run the transformer through torch.compile.
+        budget: tokens per forward pass, with padding. None suits the device.
+        query_prompt: the text before each query, or the name of one of the checkpoint's prompts.
+        document_prompt: the text before each document, in the same way.
+
+    Raises:
+        BadInput: if the checkpoint can't be read or an option is out of its range.
+    """
+
+    library_class: ClassVar[str] = "SparseEncoder"
+    heads: ClassVar[set[str]] = {"SpladePooling", "Pooling", "SparseAutoEncoder", "Dense", "Normalize"}
+    cosine_scale: ClassVar[float] = 20.0
+    sparse = True
+    pairs = 256
+    held = 1 << 11
+
+    @checked
+    def __init__(
+        self,
+        generator: torch.Generator,
+        checkpoint: str,
+        vectors: NDArray[np.float32] | None = None,
+        preset: str = "paper",
+        layers: int | None = None,
+        max_query: int | None = None,
+        max_document: int | None = None,
+        query_flops: Annotated[float, NonNegative] = 3e-4,
+        document_flops: Annotated[float, NonNegative] = 1e-4,
+        warmup: Annotated[int, AtLeast(0)] = 1000,
+        tied: bool = True,
+        precision: str = "float32",
+        gradient_checkpointing: bool = False,
+        compiled: bool = False,
+        budget: int | None = None,
+        query_prompt: str | None = None,
+        document_prompt: str | None = None,
+    ) -> None:
+        options: dict[str, Any] = {
+            "preset": preset, "layers": layers, "max_query": max_query, "max_document": max_document, "tied": tied,
+            "precision": precision, "gradient_checkpointing": gradient_checkpointing, "compiled": compiled,
+            "budget": budget, "query_prompt": query_prompt, "document_prompt": document_prompt,
+        }  # fmt: skip
+        super().__init__(generator, checkpoint, **options)
+        self.weights, self.warmup = (query_flops, document_flops), warmup
+        self._flops: list[Tensor] = []
+
+    def _load(
+        self, source: SentenceFolder, checkpoint: str, layers: int | None, generator: torch.Generator
+    ) -> tuple[Any, list[str]]:
+        if source.plain:
+            return load_splade(checkpoint, layers, generator)
+        return super()._load(source, checkpoint, layers, generator)
+
+    def train(self, mode: bool = True) -> Self:
+        super().train(mode)
+        for module in self.modules():
+            if type(module).__name__ == "SpladePooling":
+                module.training = True  # otherwise it overwrites what a gradient needs
+        return self
+
+    def forward(self, queries: Texts, documents: Texts, places: Tensor | None = None) -> Tensor:
+        of_queries, of_documents = self.represent(queries, documents)
+        if places is None:
+            self._note(of_queries, of_documents)
+            return self.interact(of_queries[:, None], of_documents.view(len(queries), -1, *of_documents.shape[1:]))
+        return self.compare(of_queries, of_documents, places)
+
+    def compare(self, queries: Tensor, documents: Tensor, places: Tensor) -> Tensor:
+        self._note(queries, documents)
+        return super().compare(queries, documents, places)
+
+    def _note(self, queries: Tensor, documents: Tensor) -> None:
+        """Keep the regularizer of a batch for `penalty`."""
+        if self.training and torch.is_grad_enabled():
+            both = zip(self.weights, (queries, documents), strict=True)
+            self._flops.append(sum((weight * flops(vectors) for weight, vectors in both), torch.zeros(())))
+
+    def penalty(self, step: int) -> Tensor | None:
+        growth = min(1.0, (step + 1) / self.warmup) ** 2 if self.warmup else 1.0
+        terms, self._flops = self._flops, []
+        return growth * torch.stack(terms).mean() if terms else None
+
+
+def flops(vectors: Tensor) -> Tensor:
+    """Return Σ_j (mean of column j)² of vectors [n, vocabulary] (Paria et al. 2020, equation 5).
+
+    It is the expected number of products per pair of texts if the weights are 0 or 1.
+    """
+    return (vectors.mean(0) ** 2).sum()
