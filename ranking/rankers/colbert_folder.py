@@ -51,7 +51,10 @@ class ColbertFolder:
             stanford = read_json(root, "artifact.metadata") or {}
             marks = {name: f"{stanford[key]} " for name, key in (("query", "query_token_id"),
                      ("document", "doc_token_id")) if stanford.get(key)}  # fmt: skip
-            lengths = {"query": stanford.get("query_maxlen") or LENGTH, "document": stanford.get("doc_maxlen")}
+            lengths = {
+                "query": stanford.get("query_maxlen") or LENGTH,
+                "document": stanford.get("doc_maxlen") or source.longest,
+            }
             return cls(root, True, Prompts(**(vars(STANFORD) | marks)), _known(lengths))
         modules = read_json(root, "modules.json") or []
         kinds = [str(module.get("type")).rpartition(".")[2] for module in modules]
@@ -65,14 +68,14 @@ class ColbertFolder:
         expansion = config.get("query_expansion") or {}
         filled = expansion.get("length") if expansion.get("strategy") == "fixed" else None
         lengths = {
-            "query": filled or config.get("query_length") or declared.get("query_length") or expansion.get("length"),
+            "query": filled or config.get("query_length") or declared.get("query_length") or source.longest,
             "document": config.get("document_length") or declared.get("document_length") or source.longest,
         }
         return cls(source.document, True, Prompts(**texts), _known(lengths))
 
     def lengths(self) -> dict[str, int]:
         """Return the subwords of a query and a document, as options of the ranker; empty if unspecified."""
-        if set(self.tokens) != {"query", "document"}:
+        if not self.tokens:
             return {}
         tokenizer, positions = read_tokenizer(self.transformer), positions_of(self.transformer)
         specials, texts = Packing.of(tokenizer, pair=False).specials, vars(self.prompts(tokenizer))

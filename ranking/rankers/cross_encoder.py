@@ -15,13 +15,10 @@ from ranking.hub_tokenizers import local_root
 from ranking.packing import Packing, buckets
 from ranking.rankers.pretrained import PRESETS, Pretrained, quiet, read_model, trim_last_layer
 from ranking.rankers.ranker import Ranker
-from ranking.rankers.sentence_folder import SentenceFolder, read_json
-from ranking.rankers.text_lengths import read_lengths, resolve_widths, write_lengths
+from ranking.rankers.sentence_folder import read_json
+from ranking.rankers.text_lengths import resolve_widths, write_lengths
 from ranking.texts import Texts
 from ranking.tokenization import Subwords, Tokenization, read_tokenizer
-
-SPECIALS = 4
-"""The most special tokens of a pair."""
 
 
 class CrossEncoder(Ranker):
@@ -77,7 +74,7 @@ class CrossEncoder(Ranker):
     ) -> None:
         super().__init__()
         self.label, labels = chosen_label(checkpoint, label)
-        widths = _widths(checkpoint, preset, layers, max_query, max_document)
+        widths = resolve_widths(type(self), checkpoint, preset, layers, max_query, max_document)
         self.max_query, self.max_document = widths["max_query"], widths["max_document"]
         self.passages = passages if pooling == "max" else 1
         model, self.drawn = read_model(
@@ -88,10 +85,11 @@ class CrossEncoder(Ranker):
         self.has_dropout, self.needs_grad_scaler = self.pretrained.has_dropout, precision == "float16"
         self.tokenizer = read_tokenizer(checkpoint)
         self.packing = Packing.of(self.tokenizer)
-        reach = self.pretrained.reach
-        if self.max_query + self.max_document + self.packing.specials > reach:
+        self.reach = self.pretrained.reach
+        most = self.max_query + self.max_document + self.packing.specials
+        if most > self.reach and max_document is not None:
             raise BadInput(
-                f"{self.max_query} subwords of a query and {self.max_document} of a document exceed {reach} positions",
+                f"{self.max_query} subwords of a query and {self.max_document} of a document exceed {self.reach} positions",
                 checkpoint,
                 "lower ranker.max_document, or read passages with ranker.pooling=max",
             )
@@ -99,7 +97,7 @@ class CrossEncoder(Ranker):
     @classmethod
     def tokenization(cls, **options: Any) -> Tokenization:
         given = {name: options.get(name) for name in ("layers", "max_query", "max_document")}
-        widths = _widths(options["checkpoint"], options.get("preset", "paper"), **given)
+        widths = resolve_widths(cls, options["checkpoint"], options.get("preset", "paper"), **given)
         passages = options.get("passages", 4) if options.get("pooling", "first") == "max" else 1
         return Subwords(options["checkpoint"], widths["max_query"], widths["max_document"] * passages)
 
@@ -125,6 +123,10 @@ class CrossEncoder(Ranker):
 
     def _read(self, queries: Tensor, passages: Tensor) -> Tensor:
         """Return scores of pairs [n]; pairs of similar length are read together."""
+        if self.reach < queries.shape[1] + passages.shape[1] + self.packing.specials:
+            # The passage gets the positions that its query leaves.
+            left = self.reach - self.packing.specials - (queries > 0).sum(1, keepdim=True)
+            passages = passages.masked_fill(torch.arange(passages.shape[1], device=passages.device) >= left, 0)
         lengths = (queries > 0).sum(1) + (passages > 0).sum(1) + self.packing.specials
         places = self.pretrained.even(list(buckets(lengths, self.pretrained.budget)))
         parts = [self.pretrained(self.packing.pack(queries[rows], passages[rows])).logits for rows in places]
@@ -140,17 +142,6 @@ class CrossEncoder(Ranker):
             self.pretrained.model.save_pretrained(folder)  # type: ignore[operator]
         self.tokenizer.save_pretrained(folder)
         write_lengths(folder, self.max_query, self.max_document)
-
-
-def _widths(
-    checkpoint: str, preset: str, layers: int | None, max_query: int | None, max_document: int | None
-) -> dict[str, Any]:
-    """Return layers and lengths; a document's length that nothing but the preset says fits into the positions."""
-    widths = resolve_widths(CrossEncoder, checkpoint, preset, layers, max_query, max_document)
-    positions = SentenceFolder.read(checkpoint).longest
-    if max_document is None and positions is not None and not read_lengths(checkpoint):
-        widths["max_document"] = max(1, min(widths["max_document"], positions - widths["max_query"] - SPECIALS))
-    return widths
 
 
 def chosen_label(checkpoint: str, label: int | str | None) -> tuple[int | None, int]:

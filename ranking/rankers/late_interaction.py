@@ -277,6 +277,6 @@ def _widths(
     """Return layers and lengths: the options, or else the folder's, or else the preset's."""
     given = {"max_query": max_query, "max_document": max_document}
     if None in given.values():
-        known = source.lengths() or source.bounded(LateInteraction.resolve_preset(preset))
+        known = source.bounded(LateInteraction.resolve_preset(preset)) | source.lengths()
         given = {name: known[name] if value is None else value for name, value in given.items()}
     return LateInteraction.resolve_preset(preset, layers=layers, **given)

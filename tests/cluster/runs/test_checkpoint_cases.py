@@ -1,0 +1,165 @@
+"""Checkpoints that users bring, opened as `pyrite rank` opens them: read as their library means them, or refused."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import transformers
+
+from cluster.runs.trained import ranker_overrides, read_ranker
+from ranking.collections.collection import Collection
+from ranking.encoding import EncodedCollection
+from ranking.errors import BadInput
+from ranking.scoring import score_candidates
+from tests.ranking.checkpoints import write_checkpoint
+
+library = pytest.importorskip("sentence_transformers", reason="sentence-transformers is in the dev extra")
+CASES = Path(__file__).resolve().parents[4] / "shared" / "cases" / "data"
+QUERIES = np.arange(4)
+EVERY = np.tile(np.arange(12), (4, 1))
+SAVED: list[tuple[str, str]] = [
+    ("SentenceTransformer", "bi_encoder"),
+    ("SparseEncoder", "sparse"),
+    ("MultiVectorEncoder", "late_interaction"),
+    ("CrossEncoder", "cross_encoder"),
+]
+
+
+def words_of(tiny: Collection) -> list[str]:
+    return sorted({word for text in [*tiny.documents["text"], *tiny.queries["text"]] for word in text.split()})
+
+
+@pytest.fixture
+def bert(tiny: Collection, tmp_path: Path) -> str:
+    """A BERT with a head for one score, and a token for masks."""
+    folder = write_checkpoint(tmp_path / "bert", "bert", [*words_of(tiny), "[unused0]", "[unused1]"])
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    tokenizer.mask_token = "[UNK]"
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def ours(folder: Path | str, tiny: Collection, encoded: EncodedCollection, **options: Any) -> np.ndarray:
+    given = {"_target_": options.pop("kind"), **options} if options else None
+    trained = read_ranker(str(folder), given, gpu=False)
+    return score_candidates(trained.ranker, trained.read(tiny, encoded), QUERIES, EVERY)
+
+
+def theirs(kind: str, folder: Path | str, tiny: Collection) -> np.ndarray:
+    model = getattr(library, kind)(str(folder), device="cpu", local_files_only=True)
+    queries, documents = tiny.queries["text"].to_list()[:4], tiny.documents["text"].to_list()
+    if kind == "CrossEncoder":
+        pairs = [(query, document) for query in queries for document in documents]
+        return model.predict(pairs, activation_fn=torch.nn.Identity()).reshape(4, 12, -1)
+    return model.similarity(model.encode_query(queries), model.encode_document(documents)).numpy()
+
+
+@pytest.mark.parametrize(("kind", "name"), SAVED)
+def test_what_the_library_saves_is_opened_by_its_kind(
+    kind: str, name: str, bert: str, tiny: Collection, tiny_encoded: EncodedCollection, tmp_path: Path
+) -> None:
+    folder = str(tmp_path / "saved")
+    with torch.random.fork_rng():
+        torch.manual_seed(1)
+        if kind == "SparseEncoder":
+            transformers.BertForMaskedLM.from_pretrained(bert).save_pretrained(bert)
+        getattr(library, kind)(bert, device="cpu", local_files_only=True).save(folder)
+    assert ranker_overrides(folder) == [f"ranker={name}"]
+    scale = 20 if name == "bi_encoder" else 1
+    expected = theirs(kind, folder, tiny).reshape(4, 12)
+    np.testing.assert_allclose(ours(folder, tiny, tiny_encoded) / scale, expected, atol=3e-6, rtol=1e-6)
+
+
+@pytest.mark.parametrize("labels", [["no", "yes"], ["contradiction", "entailment", "neutral"], list("abcde")])
+def test_a_head_with_several_labels_needs_a_choice(
+    labels: list[str], bert: str, tiny: Collection, tiny_encoded: EncodedCollection, tmp_path: Path
+) -> None:
+    config = transformers.AutoConfig.from_pretrained(bert, id2label=dict(enumerate(labels)))
+    with torch.random.fork_rng():
+        torch.manual_seed(1)
+        model = transformers.AutoModelForSequenceClassification.from_config(config)
+    shutil.copytree(bert, tmp_path / "labels")
+    model.save_pretrained(tmp_path / "labels")
+    with pytest.raises(BadInput, match=rf"{len(labels)} labels.*ranker\.label=0 \({labels[0]}\)"):
+        read_ranker(str(tmp_path / "labels"))
+    kind = "ranking.rankers.cross_encoder.CrossEncoder"
+    logits = torch.from_numpy(theirs("CrossEncoder", tmp_path / "labels", tiny))
+    for label in (1, labels[1]):
+        found = ours(tmp_path / "labels", tiny, tiny_encoded, kind=kind, label=label)
+        np.testing.assert_allclose(found, logits.log_softmax(-1)[..., 1].numpy(), atol=3e-6)
+    for label, says in (("maybe", "no label 'maybe'"), (len(labels), "no label"), ("new", "classifier.weight")):
+        with pytest.raises(BadInput, match=says):
+            ours(tmp_path / "labels", tiny, tiny_encoded, kind=kind, label=label)
+
+
+@pytest.mark.parametrize("name", ["cross_encoder.CrossEncoder", "late_interaction.LateInteraction", "sparse.Sparse"])
+def test_a_checkpoint_without_a_head_is_refused(name: str, bert: str, tmp_path: Path) -> None:
+    shutil.copytree(bert, tmp_path / "body")
+    transformers.AutoModel.from_pretrained(bert).save_pretrained(tmp_path / "body")
+    with pytest.raises(BadInput, match=r"has no .*random.*pyrite train"):
+        read_ranker(str(tmp_path / "body"), {"_target_": f"ranking.rankers.{name}"})
+
+
+@pytest.mark.parametrize("metadata", [None, {"doc_maxlen": 200, "mask_punctuation": False}, {"query_maxlen": 12}])
+def test_stanfords_colbert_keeps_its_projection(
+    metadata: Any, bert: str, tiny: Collection, tiny_encoded: EncodedCollection
+) -> None:
+    from safetensors.torch import load_file, save_file
+
+    folder = Path(bert)
+    weights = load_file(folder / "model.safetensors")
+    projection = torch.randn(6, 16, generator=torch.Generator().manual_seed(1))
+    save_file(weights | {"linear.weight": projection}, folder / "model.safetensors", {"format": "pt"})
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"architectures": ["HF_ColBERT"]}))
+    if metadata is not None:
+        (folder / "artifact.metadata").write_text(json.dumps(metadata))
+    assert ranker_overrides(bert) == ["ranker=late_interaction"]
+    np.testing.assert_allclose(
+        ours(bert, tiny, tiny_encoded), theirs("MultiVectorEncoder", bert, tiny), atol=1e-5, rtol=1e-6
+    )
+
+
+@pytest.mark.parametrize("name", ["mt5", "umt5", "sentence-t5"])
+def test_encoders_of_encoder_decoders(
+    name: str, bert: str, tiny: Collection, tiny_encoded: EncodedCollection, tmp_path: Path
+) -> None:
+    sizes: dict[str, Any] = {"d_model": 16, "d_kv": 8, "d_ff": 24, "num_layers": 2, "num_heads": 2}
+    made = {"mt5": transformers.MT5Config, "umt5": transformers.UMT5Config}.get(name, transformers.T5Config)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(bert)
+    folder = str(tmp_path / name)
+    with torch.random.fork_rng():
+        torch.manual_seed(1)
+        config = made(vocab_size=len(tokenizer), decoder_start_token_id=0, **sizes)
+        transformers.AutoModel.from_config(config).save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
+        if name == "sentence-t5":
+            from sentence_transformers.base.modules import Dense, Normalize, Transformer
+            from sentence_transformers.sentence_transformer.modules import Pooling
+
+            modules = [Transformer(folder), Pooling(16), Dense(16, 8, bias=False), Normalize()]
+            folder = str(tmp_path / "modules")
+            library.SentenceTransformer(modules=modules, device="cpu").save(folder)
+    expected = theirs("SentenceTransformer", folder, tiny)
+    np.testing.assert_allclose(ours(folder, tiny, tiny_encoded) / 20, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["mpnet", "t5enc", "st_trunc", "stanford_colbert", "bert_ce3"])
+def test_cases_kept_outside(name: str, tiny: Collection, tiny_encoded: EncodedCollection) -> None:
+    folder = CASES / f"checkpoint_{name}"
+    if not folder.is_dir():
+        pytest.skip("needs the checkpoints in ../shared/cases, which are not on this machine")
+    if name == "bert_ce3":
+        with pytest.raises(BadInput, match="3 labels"):
+            read_ranker(str(folder))
+        return
+    kind, scale = ("MultiVectorEncoder", 1) if "colbert" in name else ("SentenceTransformer", 20)
+    np.testing.assert_allclose(
+        ours(folder, tiny, tiny_encoded) / scale, theirs(kind, folder, tiny), atol=1e-5 if scale == 1 else 1e-6
+    )
