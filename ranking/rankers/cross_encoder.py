@@ -86,13 +86,11 @@ class CrossEncoder(Ranker):
         self.tokenizer = read_tokenizer(checkpoint)
         self.packing = Packing.of(self.tokenizer)
         self.reach = self.pretrained.reach
-        most = self.max_query + self.max_document + self.packing.specials
-        if most > self.reach and max_document is not None:
-            raise BadInput(
-                f"{self.max_query} subwords of a query and {self.max_document} of a document exceed {self.reach} positions",
-                checkpoint,
-                "lower ranker.max_document, or read passages with ranker.pooling=max",
-            )
+        most = self.max_query + self.packing.specials + (max_document or 1)
+        if most > self.reach:
+            what = f"{self.max_query} subwords of a query and {max_document or 1} of a document"
+            remedy = "lower ranker.max_document, or read passages with ranker.pooling=max"
+            raise BadInput(f"{what} exceed {self.reach} positions", checkpoint, remedy)
 
     @classmethod
     def tokenization(cls, **options: Any) -> Tokenization:
