@@ -163,7 +163,7 @@ def test_a_head_for_labels_is_drawn_anew(made_up: Callable[..., str], tmp_path: 
     model.save_pretrained(tmp_path)
     shutil.copy(f"{made_up()}/tokenizer.json", tmp_path)
     shutil.copy(f"{made_up()}/tokenizer_config.json", tmp_path)
-    made = ranker(str(tmp_path))
+    made = ranker(str(tmp_path), label="new")
     assert made.drawn == ["classifier.bias", "classifier.weight"]
     kept = "pretrained.model.bert.pooler.dense.weight"
     assert torch.equal(weights(made)[kept], weights(ranker(made_up()))[kept])
