@@ -17,6 +17,10 @@ True
 
 from __future__ import annotations
 
+from pyrite.hidden import refuse_hidden_packages
+
+refuse_hidden_packages()
+
 from collections.abc import Iterable, Mapping
 from typing import Any
 

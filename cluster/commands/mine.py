@@ -16,7 +16,7 @@ from cluster.config.groups import CHOICES
 from cluster.config.texts import texts_config
 from cluster.executors.local import LocalExecutor
 from cluster.executors.loss_lines import LossLines
-from cluster.executors.resources import Resources, bundle, check_bundle
+from cluster.executors.resources import Resources, check_bundle
 from cluster.executors.task import Executor, Once, Task, TaskLost
 from cluster.mining.data_card import finish, remarks, summary_table
 from cluster.mining.miner import Miner
@@ -138,7 +138,7 @@ class MineExperiment(Experiment):
 
         from cluster.executors.ray_tasks import RayExecutor
 
-        check_bundle(bundle(config), ray.cluster_resources(), "a miner")
+        check_bundle(Resources.of(config).bundle(), ray.cluster_resources(), "a miner")
         shared = {"miner": Once("cluster.mining.miner:Miner", {"config": config}), "store": self.store}
         return RayExecutor(shared, min(config["workers"], len(self.waiting)), Resources.of(config), name="ShardMiner")
 

@@ -13,8 +13,9 @@ from cluster.commands.experiment import Experiment, Work
 from cluster.config.compose import compose
 from cluster.config.groups import CHOICES
 from cluster.config.validate import check_pooling
+from cluster.executors.address import is_cluster
 from cluster.executors.local import LocalExecutor
-from cluster.executors.resources import check_bundle, may_grow
+from cluster.executors.resources import check_bundle
 from cluster.executors.task import Executor, Retry
 from cluster.output.manifest import CONFIG
 from cluster.output.result_store import outdated_lines
@@ -188,7 +189,7 @@ class PoolExperiment(Experiment):
 
         from cluster.executors.tune import TuneExecutor
 
-        if not may_grow(config["address"]):
+        if not is_cluster(config["address"]):
             check_bundle(resources_of(config).bundle(), ray.cluster_resources(), "a method")
         stored = StoredPools({name: ray.put(pool) for name, pool in pools.items()})
         return TuneExecutor(self.plan.storage, {"pools": stored}, config["concurrent"], name="PoolRun")

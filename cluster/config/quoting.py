@@ -46,11 +46,11 @@ def quoted_path(override: str) -> str:
     if value == NULL or STRUCTURED.match(value) or (name in PATHS_OR_NUMBERS and NUMBER.fullmatch(value)):
         return override
     if (name in SINGLE and "." not in key) or os.path.lexists(os.path.expanduser(value)):
-        return f"{key}={_text(value, '')}"
-    return f"{key}={','.join(_text(item, ' ') for item in value.split(','))}"
+        return f"{key}={quoted(value)}"
+    return f"{key}={','.join(quoted(item, ' ') for item in value.split(','))}"
 
 
-def _text(value: str, allowed: str) -> str:
+def quoted(value: str, allowed: str = "") -> str:
     """Return a path as Hydra reads it as text; `allowed` are further characters that need no quotes."""
     path = os.path.expanduser(value)
     bare = PLAIN.fullmatch("".join(sign for sign in path if sign not in allowed)) and path == path.strip()
@@ -66,4 +66,4 @@ def override_of(key: str, value: Any) -> str:
         >>> override_of("seeds", 8), override_of("out", "outputs/x")
         ('seeds=8', 'out=outputs/x')
     """
-    return f"{key}={_text(value, '') if isinstance(value, str) and not value.startswith('~') else as_override(value)}"
+    return f"{key}={quoted(value) if isinstance(value, str) and not value.startswith('~') else as_override(value)}"

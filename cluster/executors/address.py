@@ -67,20 +67,17 @@ def agreed_token(address: str | None) -> Iterator[None]:
     Raises:
         BadInput: if the cluster requires a token and there is none.
     """
-    from ray._private.authentication.authentication_token_setup import AuthenticationTokenLoader
-
     if MODE in os.environ:
         yield
         return
-    has_token = AuthenticationTokenLoader.instance().has_token(ignore_auth_mode=True)
     given = None
     if address is None:
-        if not has_token and not _home_is_writable():
+        if not has_token() and not _home_is_writable():
             given = os.environ["RAY_AUTH_TOKEN"] = os.urandom(16).hex()
-    elif not _requires_token(address):
+    elif not requires_token(address):
         yield
         return
-    elif not has_token:
+    elif not has_token():
         raise BadInput("the cluster requires its token", address, f"put it into {TOKEN}")
     try:
         set_mode("token")
@@ -91,7 +88,14 @@ def agreed_token(address: str | None) -> Iterator[None]:
             os.environ.pop("RAY_AUTH_TOKEN", None)
 
 
-def _requires_token(address: str) -> bool:
+def has_token() -> bool:
+    """Return whether there is a token in one of the places that Ray reads."""
+    from ray._private.authentication.authentication_token_setup import AuthenticationTokenLoader
+
+    return bool(AuthenticationTokenLoader.instance().has_token(ignore_auth_mode=True))
+
+
+def requires_token(address: str) -> bool:
     """Return whether a cluster refuses to answer without a token."""
     import ray
     from ray._private import services

@@ -1,7 +1,6 @@
-"""Hears from Ray that a machine is to be taken away, and ends what runs there, its state kept, to go on elsewhere.
+"""Ends work on a machine that will be taken away, with its state saved, so that it continues elsewhere.
 
-Ray is told by an autoscaler at a spot notice, or by `ray drain-node`, and starts nothing new on such a machine. Who
-ends there in order repeats nothing, where a loss goes back to the last state.
+Ray learns of it from an autoscaler, at a spot notice, or from `ray drain-node`, and starts nothing new on the machine.
 """
 
 from __future__ import annotations
@@ -16,14 +15,14 @@ from cluster.executors.lost_process import cause_of
 from cluster.executors.session import connected
 
 NOTICE = "is to be taken away"
-"""What the log says of a machine, by which `output.failure_summary` counts."""
+"""Part of the log's messages, by which `output.failure_summary` counts them."""
 _log = logging.getLogger(__name__)
 
 
 class NodeDraining(RayActorError):
-    """Ends an attempt whose state is kept.
+    """The end of an attempt whose state is saved.
 
-    Ray Tune and Ray Train take it for an actor that was preempted, and start another without counting a failure.
+    Ray Tune and Ray Train treat it as a preempted actor, and start another without counting a failure.
     """
 
     def __init__(self, error_msg: str = f"its machine {NOTICE}; its state is kept, and it goes on elsewhere") -> None:
@@ -32,34 +31,34 @@ class NodeDraining(RayActorError):
 
 
 def is_draining(error: BaseException | None) -> bool:
-    """Whether an attempt has ended in order, for its machine is to be taken away."""
+    """Return whether an attempt ended because its machine will be taken away."""
     return error is not None and isinstance(cause_of(error), NodeDraining)
 
 
 def draining() -> set[str]:
-    """The machines that are to be taken away, by Ray's ids; none without Ray, or where it does not answer."""
+    """Return the ids of the nodes that will be taken away; none without Ray, or if it does not answer."""
     if not connected():
         return set()
     from ray._private.state import state
 
     try:
         return set(state.get_draining_nodes())
-    except Exception as error:  # a head that is just coming back; whoever asks, asks again
+    except Exception as error:  # a head that is restarting; the caller asks again
         _log.debug("Ray does not say which machines drain (%s)", error)
         return set()
 
 
 def own_node() -> set[str]:
-    """The machine of this process, where it is one of Ray's workers: a driver has nobody who starts it elsewhere."""
+    """Return the node of this process; none in the driver, which Ray does not restart."""
     context = ray.get_runtime_context()
     return {context.get_node_id()} if context.worker.mode == ray.WORKER_MODE else set()
 
 
 def nodes_of_job(home: str) -> set[str]:
-    """The machines where actors of this job run.
+    """Return the nodes on which actors of this job run.
 
     Args:
-        home: the driver's, which is left out: it must stay.
+        home: the driver's node, which is left out because it must stay.
     """
     from ray._private.state import state
 
@@ -69,14 +68,14 @@ def nodes_of_job(home: str) -> set[str]:
 
 
 def leave(keep: Callable[[], object], nodes: Callable[[], Collection[str]] = own_node) -> None:
-    """Keep a state and end, where a machine is to be taken away; called every few seconds.
+    """Save the state and end, if a machine will be taken away. Called every few seconds.
 
     Args:
-        keep: keeps the state.
-        nodes: the machines that matter, asked only where any drains.
+        keep: saves the state.
+        nodes: returns the nodes that matter; called only if one drains.
 
     Raises:
-        NodeDraining: where it does.
+        NodeDraining: if one of them does.
     """
     going = draining()
     if going and not going.isdisjoint(nodes()):

@@ -1,27 +1,23 @@
-"""Tells lost processes and machines from errors of the work itself.
+"""Distinguishes lost processes and machines from errors of the work itself.
 
-Where a process or a machine is lost, whoever waits for it goes back to what was kept last, and what comes out is what
-would have come out anyway:
+Work that is lost continues from its last state, so that the results are the same:
 
-- a trial: Ray Tune starts it again, elsewhere if need be, from the run's last state (`tune.failures`); one that was
-  killed for memory with more of a machine;
-- a worker of a run with several: Ray Train starts all again from the run's last state (`training.coordinator`);
-- the negative index: its actor is started again over the versions on disk, and readers wait (`index.client`);
-- an agent's worker or ranker host: the whole learning goes back to its last state (`rollouts.failures`);
-- a shard of mined negatives, or a fork: Ray repeats the task;
-- the command itself, or the cluster's head: `--resume` (`commands.experiment.Experiment.read`).
+- a trial: Ray Tune starts it again (`tune_failures`), with more of a machine if it was killed for memory;
+- one of several workers of a run: Ray Train starts all of them again (`training.coordinator`);
+- the negative index: its actor starts again over the versions on disk, and readers wait (`index.client`);
+- a worker or ranker host of an agent: the learning returns to its last state (`rollouts.backends`);
+- any other task: `RayExecutor` runs it again;
+- the command itself, or the head of the cluster: `--resume` (`commands.experiment.Experiment.read`).
 
-Where a machine is taken away on notice (`drain`), a run and a learning keep their state at once and end the same way.
+If a machine is taken away on notice (`drain`), runs and learnings save their state first.
 """
 
 from __future__ import annotations
 
 from ray import exceptions
 
-MAX_FAILURES_WITHOUT_PROGRESS = 5
-"""Losses in a row that work survives without coming any further: after that it is itself to blame."""
 LOW_MEMORY = ("node running low on memory", "OutOfMemoryError")
-"""Ray's words."""
+"""Parts of Ray's messages about processes that were killed for memory."""
 LOST = (
     exceptions.RayActorError,
     exceptions.WorkerCrashedError,
@@ -35,22 +31,19 @@ LOST = (
 
 
 def cause_of(error: BaseException) -> BaseException:
-    """What a task's error was where it was raised."""
+    """Return the error that a task raised, without Ray's wrapping."""
     while isinstance(error, exceptions.RayTaskError) and isinstance(error.cause, BaseException):
         error = error.cause
     return error
 
 
 def is_loss(error: BaseException) -> bool:
-    """Whether this is a process or machine that is gone, and nothing that the work did."""
+    """Return whether an error means that a process or a machine is gone."""
     return isinstance(cause_of(error), LOST)
 
 
 def killed_for_memory(error: BaseException) -> bool:
-    """Whether Ray's memory monitor has ended a process.
-
-    Where that met the start of the process, the error is like those of any other end, and says so in its text alone.
-    """
+    """Return whether Ray's memory monitor has ended a process. At the start of a process only the text reports it."""
     error = cause_of(error)
     if isinstance(error, exceptions.OutOfMemoryError):
         return True

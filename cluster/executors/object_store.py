@@ -57,19 +57,18 @@ def largest_and_all(sizes: Sequence[Mapping[str, int]]) -> tuple[int, int]:
 
 
 def check_store(run: int, shared: int, note: Callable[[str], None]) -> None:
-    """See before anything starts that the store of this machine can hold what trials read.
+    """Check before anything starts that the store of this machine can hold what trials read.
 
-    Ray writes to disk what does not fit, and reads it back when a trial asks for it. That is slow where a study has
-    many collections or encodings, and it goes on; where the parts of a single run do not fit, each trial would read
-    them from disk again and again.
+    Ray writes to disk what does not fit and reads it back when a trial needs it. That is slow but works, unless the
+    parts of a single run do not fit.
 
     Args:
         run: bytes of the parts of the largest run.
         shared: bytes of the parts of all runs.
-        note: told what will be slow.
+        note: receives a line about what will be slow.
 
     Raises:
-        BadInput: where the parts of a run do not fit.
+        BadInput: if the parts of a run do not fit.
     """
     import ray
 

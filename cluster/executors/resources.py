@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -67,103 +66,56 @@ class Resources:
         return options
 
 
-def bundle(asked: Mapping[str, Any]) -> dict[str, float]:
-    """What a run, or each of its workers, takes.
+def demand(options: Mapping[str, Any]) -> dict[str, float]:
+    """Return what a run takes, all of its workers together.
 
     Args:
-        asked: `resources` of the run, or the options of a verb that are called the same.
+        options: `resources` of the run.
     """
-    memory = {"memory": asked["memory"] * GB} if asked["memory"] else {}
-    return {"CPU": asked["cpu"], "GPU": asked["gpu"], **memory, **(asked["custom"] or {})}
+    return {name: amount * options["workers"] for name, amount in Resources.of(options).bundle().items()}
 
 
-def own_bundle(asked: Mapping[str, Any]) -> dict[str, float]:
-    """What a run's own process takes: its workers, where it has some, are a placement group of Ray Train's.
-
-    Args:
-        asked: `resources` of the run.
-    """
-    return bundle(asked) if asked["workers"] == 1 else {"memory": WAITING}
-
-
-def strategy(asked: Mapping[str, Any]) -> str:
-    """How Ray places what belongs together, in its own words.
-
-    Args:
-        asked: `resources` of the run.
-    """
-    return str(asked["placement"]).upper()
-
-
-def demand(asked: Mapping[str, Any]) -> dict[str, float]:
-    """What a run takes, all workers together."""
-    return {name: each * asked["workers"] for name, each in bundle(asked).items()}
-
-
-def may_grow(address: str | None) -> bool:
-    """Whether a Ray is a cluster, to which machines may be added, and no local one.
-
-    Args:
-        address: as the user gave it.
-    """
-    return bool(address or os.environ.get("RAY_ADDRESS"))
-
-
-def check_demand(asked: Mapping[str, Any], there: Mapping[str, float]) -> None:
-    """A local Ray never grows: a run that asks for more than it has would wait for ever.
+def check_demand(options: Mapping[str, Any], present: Mapping[str, float]) -> None:
+    """Raise if a run requests more than a local Ray has: it never grows, and the run would wait for ever.
 
     Raises:
-        BadInput: where there is too little.
+        BadInput: if there is too little.
     """
-    remedy = None if asked["workers"] == 1 else "choose fewer resources.workers"
-    check_bundle(demand(asked), there, "a run", "resources.", remedy)
+    remedy = None if options["workers"] == 1 else "choose fewer resources.workers"
+    check_bundle(demand(options), present, "a run", "resources.", remedy)
 
 
 def check_bundle(
-    wanted: Mapping[str, float], there: Mapping[str, float], who: str, prefix: str = "", remedy: str | None = None
+    wanted: Mapping[str, float], present: Mapping[str, float], name: str, prefix: str = "", remedy: str | None = None
 ) -> None:
-    """See that what somebody asks for is there.
+    """Raise if a cluster has less than something requests.
 
     Args:
-        wanted: `bundle`, or `demand`.
-        there: resources of the cluster, as it is now.
-        who: asks, in messages.
-        prefix: of the options' keys.
+        wanted: `Resources.bundle`, or `demand`.
+        present: resources of the cluster now.
+        name: what requests them, for messages.
+        prefix: start of the options' keys.
         remedy: what to do.
 
     Raises:
-        BadInput: where there is too little.
+        BadInput: if there is too little.
     """
-    for name, amount in wanted.items():
-        if amount > there.get(name, 0):
-            unit = GB if name == "memory" else 1
-            what = f"{who} asks for {amount / unit:g} and this machine has {there.get(name, 0) / unit:g}"
-            where = name.lower() if name in ("CPU", "GPU", "memory") else f"custom.{name}"
+    for kind, amount in wanted.items():
+        if amount > present.get(kind, 0):
+            unit = GB if kind == "memory" else 1
+            what = f"{name} asks for {amount / unit:g} and this machine has {present.get(kind, 0) / unit:g}"
+            where = kind.lower() if kind in ("CPU", "GPU", "memory") else f"custom.{kind}"
             raise BadInput(what, f"{prefix}{where}", remedy)
 
 
-def process_options(asked: Mapping[str, Any]) -> dict[str, Any]:
-    """What a task or an actor takes, in Ray's own words.
-
-    Args:
-        asked: `resources` of a run, or the options of a verb that are called the same.
-    """
-    found = bundle(asked)
-    named = {"num_cpus": found.pop("CPU"), "num_gpus": found.pop("GPU")}
-    memory = {"memory": int(found.pop("memory"))} if "memory" in found else {}
-    return {**named, **memory, **({"resources": found} if found else {})}
-
-
-def at_once(demands: Sequence[Mapping[str, float]], there: Mapping[str, float]) -> int | None:
-    """How many trials there is room for where runs have several workers; None leaves it to Tune.
+def at_once(demands: Sequence[Mapping[str, float]], present: Mapping[str, float]) -> int | None:
+    """Return how many runs with several workers there is room for; None without any, so that Tune decides.
 
     Ray Tune does not see what Ray Train takes, and would start every trial, each a process that waits for its workers.
 
     Args:
         demands: what each run with several workers takes, its encoders included.
-        there: resources of the cluster, as it is now.
+        present: resources of the cluster now.
     """
-    if not demands:
-        return None
-    rooms = (there.get(name, 0) // wanted for each in demands for name, wanted in each.items() if wanted)
-    return max(1, int(min(rooms)))
+    rooms = (present.get(name, 0) // amount for demand in demands for name, amount in demand.items() if amount)
+    return max(1, int(min(rooms))) if demands else None

@@ -20,6 +20,8 @@ from ranking.errors import BadInput
 
 ATTEMPTS = 3
 """Attempts at starting a local Ray."""
+SLOW = ("timed out during startup", "start a dashboard", "message from the dashboard", "read dashboard.err")
+"""Ray's messages if a process of a local Ray did not come up in time."""
 LONGEST_FOLDER = 107 - len("/session_2026-01-01_00-00-00_000000_4194304/sockets/plasma_store")
 """Longest name of a folder for Ray's sessions: the system limits the path of a socket to 107 bytes."""
 
@@ -77,7 +79,7 @@ def session(address: str | None = None, dashboard: bool = True, shared: int = 0)
 
 
 def _start(dashboard: bool, shared: int) -> None:
-    """Start a local Ray, again if it did not come up: Ray waits 30 s, and a busy machine may need longer."""
+    """Start a local Ray, again if it did not come up, at last without its dashboard: a busy machine may need longer."""
     import ray
 
     for attempt in range(ATTEMPTS):
@@ -86,7 +88,7 @@ def _start(dashboard: bool, shared: int) -> None:
                 ray.init(
                     address="local",
                     num_cpus=cores(),
-                    include_dashboard=dashboard,
+                    include_dashboard=dashboard and attempt + 1 < ATTEMPTS,
                     dashboard_host="127.0.0.1",
                     object_store_memory=wanted_store(shared),
                     job_config=_job_config(),
@@ -96,7 +98,7 @@ def _start(dashboard: bool, shared: int) -> None:
                 )
             return
         except Exception as error:  # Ray raises no narrower class
-            if "timed out during startup" not in str(error):
+            if not any(sign in str(error) for sign in SLOW):
                 raise
             ray.shutdown()
             if attempt + 1 == ATTEMPTS:

@@ -21,7 +21,7 @@ INTERRUPTED = 130
 POLL_S = 0.5
 """Pause between two queries of a job's state."""
 RETRIES, RETRY_S = 12, 5.0
-"""How often a lost server is tried again, and the pause before each attempt."""
+"""How often in a row a lost server is tried again, and the pause before each attempt."""
 
 
 def follow(client: JobSubmissionClient, job: str, console: Console) -> int:
@@ -57,18 +57,7 @@ def follow(client: JobSubmissionClient, job: str, console: Console) -> int:
 async def stream(
     client: JobSubmissionClient, job: str, show: Callable[[str], None], retries: int = RETRIES, pause: float = RETRY_S
 ) -> JobDetails:
-    """Pass on a job's log, each piece once, until the job ends. A lost connection is opened again.
-
-    Args:
-        client: client of the job server.
-        job: the job's id.
-        show: called with each new piece of text.
-        retries: how often in a row a lost server is tried again.
-        pause: seconds before each attempt.
-
-    Returns:
-        The job's details after its end.
-    """
+    """Pass on each piece of a job's log once, and return the job's details when it ends. Reopens a lost connection."""
     shown = failures = 0
     while True:
         try:
@@ -92,10 +81,8 @@ async def stream(
 
 def exit_code(info: JobDetails) -> int:
     """Return the exit code of a job that has ended, as a shell would: 128 + N after signal N, 1 if it is unknown."""
-    if info.status == "SUCCEEDED":
-        return 0
-    if info.status == "STOPPED":
-        return INTERRUPTED
+    if info.status in ("SUCCEEDED", "STOPPED"):
+        return 0 if info.status == "SUCCEEDED" else INTERRUPTED
     code = info.driver_exit_code
     if code is None:
         match = re.search(r"exit code (-?\d+)", info.message or "")
@@ -105,25 +92,20 @@ def exit_code(info: JobDetails) -> int:
 
 def outcome(info: JobDetails, code: int) -> str:
     """Describe in one line how a job ended."""
-    if code == 0:
-        return "has succeeded"
-    if info.status == "STOPPED":
-        return "was stopped"
-    message = info.message or ""
+    if code == 0 or info.status == "STOPPED":
+        return "has succeeded" if code == 0 else "was stopped"
+    message = " ".join((info.message or "").split())
     if info.driver_exit_code is not None or "exit code" in message:
         return f"has failed with exit code {code}"
-    return f"has failed: {' '.join(message.split())[:2000] or 'its cluster does not report why'}"
+    return f"has failed: {message[:2000] or 'its cluster does not report why'}"
 
 
 def follow_commands(job: str, address: str) -> str:
     """Return Ray's commands that follow and stop a running job."""
     # Ray's command sends a token only if its mode says so.
     mode = "RAY_AUTH_MODE=token " if os.environ.get("RAY_AUTH_MODE") == "token" else ""
-    logs, stop = (
-        mode + shlex.join(["ray", "job", *words, "--address", address, job])
-        for words in (("logs", "--follow"), ("stop",))
-    )
-    return f"Follow it with: {logs}; stop it with: {stop}"
+    end = shlex.join(["--address", address, job])
+    return f"Follow it with: {mode}ray job logs --follow {end}; stop it with: {mode}ray job stop {end}"
 
 
 def _print(text: str) -> None:

@@ -5,14 +5,12 @@ from __future__ import annotations
 import logging
 import os
 import re
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from cluster.executors.address import MODE, set_mode
+from cluster.executors.address import MODE, TOKEN, check_address, has_token, requires_token, set_mode
 from ranking.errors import BadInput
 
 if TYPE_CHECKING:
@@ -23,7 +21,6 @@ PORT = 8265
 """Default port of Ray's dashboard."""
 CONNECT_TIMEOUT_S = 10
 START = "start one with `ray start --head`, or name a cluster's by --address http://HOST:8265 or RAY_API_SERVER_ADDRESS"
-TOKEN = "set the cluster's token in RAY_AUTH_TOKEN, or in the file of RAY_AUTH_TOKEN_PATH or ~/.ray/auth_token"
 
 
 @contextmanager
@@ -37,17 +34,16 @@ def connected(address: str | None) -> Iterator[JobSubmissionClient]:
     Raises:
         BadInput: if there is no server, it does not answer, is something else, or refuses.
     """
-    mode = os.environ.get(MODE)
-    if mode is None or (mode == "token" and not token_given()):
+    mode, before, level = os.environ.get(MODE), os.environ.get(VARIABLE), logging.root.manager.disable
+    if mode is None or (mode == "token" and not has_token()):
         # Without a token Ray's client would exit; a server that requires one reports it.
-        set_mode("token" if token_given() else "disabled")
+        set_mode("token" if has_token() else "disabled")
     from ray.job_submission import JobSubmissionClient
 
-    url = find_server(address)
-    before, level = os.environ.get(VARIABLE), logging.root.manager.disable
-    os.environ[VARIABLE] = url  # Ray prefers it to the address that it is given
-    logging.disable(logging.WARNING)  # about uploads and default excludes
     try:
+        url = find_server(address)
+        os.environ[VARIABLE] = url  # Ray prefers it to the address that it is given
+        logging.disable(logging.WARNING)  # about uploads and default excludes
         with refusals_in_one_line(url):
             check_server(url)
             yield JobSubmissionClient(url)
@@ -55,7 +51,7 @@ def connected(address: str | None) -> Iterator[JobSubmissionClient]:
         logging.disable(level)
         if os.environ.get(MODE) != mode:
             set_mode(mode)
-        os.environ.pop(VARIABLE)
+        os.environ.pop(VARIABLE, None)
         if before is not None:
             os.environ[VARIABLE] = before
 
@@ -71,10 +67,10 @@ def refusals_in_one_line(url: str) -> Iterator[None]:
     except BrokenPipeError:  # the reader of our output has closed it
         raise
     except AuthenticationError:
-        if os.environ.get("RAY_AUTH_MODE") == "disabled" and token_given():
-            raise BadInput("the job server requires its token", url, "set RAY_AUTH_MODE=token") from None
-        what = "the job server refuses this token" if token_given() else "the job server requires its token"
-        raise BadInput(what, url, TOKEN) from None
+        if os.environ.get(MODE) == "disabled" and has_token():
+            raise BadInput("the job server requires its token", url, f"set {MODE}=token") from None
+        what = "the job server refuses this token" if has_token() else "the job server requires its token"
+        raise BadInput(what, url, f"put the cluster's token into {TOKEN}") from None
     except (ConnectionError, requests.RequestException) as error:
         raise BadInput(f"no server answers ({_short(error)})", url, f"is this its address? {START}") from None
     except RuntimeError as error:
@@ -83,12 +79,6 @@ def refusals_in_one_line(url: str) -> Iterator[None]:
             raise
         last = [line for line in refused[2].splitlines() if line.strip()][-1:]
         raise BadInput(f"the job server refuses ({refused[1]}: {_short(*last)})", url) from None
-
-
-def token_given() -> bool:
-    """Return whether there is a token in one of the places that Ray reads."""
-    file = os.environ.get("RAY_AUTH_TOKEN_PATH") or Path.home() / ".ray" / "auth_token"
-    return bool(os.environ.get("RAY_AUTH_TOKEN")) or Path(file).is_file()
 
 
 def find_server(address: str | None) -> str:
@@ -131,31 +121,24 @@ def check_server(url: str) -> None:
 
 def _local_server() -> str:
     """Return the URL of the dashboard of the Ray in RAY_ADDRESS, or of the latest one that started on this machine."""
-    import requests
-    from ray._private.authentication.authentication_utils import is_token_auth_enabled
     from ray._private.services import canonicalize_bootstrap_address_or_die
     from ray.dashboard.utils import ray_address_to_api_server_url
     from ray.exceptions import RayError
 
-    level, host = logging.root.manager.disable, "127.0.0.1"
+    check_address(os.environ.get("RAY_ADDRESS"))
+    level = logging.root.manager.disable
     logging.disable(logging.ERROR)
     try:
         address = canonicalize_bootstrap_address_or_die("auto")
-        host, _, port = address.rpartition(":")
-        socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_TIMEOUT_S).close()
-        if not is_token_auth_enabled() or token_given():  # Ray would exit without a token that it expects
+        check_address(address)
+        locked = not has_token() and requires_token(address)
+        if not locked:
             return str(ray_address_to_api_server_url(address))
-    except (OSError, ValueError, RuntimeError, RayError):
-        pass
+    except (OSError, ValueError, RuntimeError, RayError, BadInput):
+        raise BadInput("no Ray with a job server runs on this machine", None, START) from None
     finally:
         logging.disable(level)
-    for url in dict.fromkeys((f"http://{host}:{PORT}", f"http://127.0.0.1:{PORT}")):
-        try:
-            check_server(url)
-        except (BadInput, requests.RequestException):
-            continue
-        return url
-    raise BadInput("no Ray with a job server runs on this machine", None, START)
+    raise BadInput("the cluster requires its token", address, f"put it into {TOKEN}")
 
 
 def _short(reason: object = "") -> str:

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
+from cluster.config.quoting import quoted
 from cluster.jobs.following import follow, follow_commands
 from cluster.jobs.job_server import connected
-from cluster.jobs.working_folder import ClusterPaths, WorkingFolder, split_output, written
+from cluster.jobs.working_folder import ClusterPaths, WorkingFolder, split_output
 from ranking.errors import BadInput
 
 if TYPE_CHECKING:
@@ -165,7 +166,7 @@ def job_arguments(request: JobRequest, job: str, paths: ClusterPaths) -> list[st
         return [request.verb, "--resume", paths.output(request.resume, "--resume"), *others]
     if out is None and request.verb != "train":  # which writes nothing without out=
         out = _default_output(job, paths)
-    return [request.verb, *others, *([written("out", paths.output(out))] if out else [])]
+    return [request.verb, *others, *([f"out={quoted(paths.output(out))}"] if out else [])]
 
 
 def is_this_machine(url: str) -> bool:

@@ -1,4 +1,4 @@
-"""Selects the files of the working folder that travel with a job, and the paths that a job can use."""
+"""Lists the files that travel with a job, and checks that the job can read and write the paths of its command."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from cluster.config.quoting import PATHS, PATHS_OR_NUMBERS, quoted
 from ranking.errors import BadInput
 
 EXCLUDES = ("/outputs", ".env")
@@ -17,15 +18,11 @@ MAX_BYTES = 100 * 2**20
 """Ray's job server takes no larger package."""
 SEND_IGNORED = "RAY_RUNTIME_ENV_IGNORE_GITIGNORE"
 """Ray's variable that has files travel although `.gitignore` names them."""
-NAMED = 3
-"""Largest files that a refusal names."""
-PATH_OPTIONS = ("path", "folders", "checkpoint", "data", "cache", "runs", "qrels", "pools", "groups", "machine",
-                "relabel", "evaluate", "guard.ranker", "vectors")  # fmt: skip
-"""Options whose value is a path even if it has no slash and no dot, as the last part of their name."""
+PATH_OPTIONS = tuple(f".{name}" for name in (*PATHS, *PATHS_OR_NUMBERS, "folders", "guard.ranker", "vectors"))
+"""Ends of the keys of options whose value is a path even if it has no slash and no dot."""
 VARIABLES = {"PYRITE_DATA": "data", "PYRITE_CACHE": None}
 """Variables that name a folder, and the folder if the variable is not set."""
 _PIECE = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^\s,\[\]{}()'"]++(?!\()""")
-_PLAIN = re.compile(r"[A-Za-z0-9_./:%@+*?|$\\-]+")
 _LOCAL_URI = re.compile(r"(sqlite:///|file://)(.*)")
 
 
@@ -64,7 +61,7 @@ class WorkingFolder:
 
         if not path.is_dir():
             raise BadInput("there is no such folder", path, "name the working folder with --working-dir")
-        sizes, patterns, left_out, total = dict[str, int](), [*EXCLUDES, *excludes], dict[str, str](), 0
+        sizes, patterns, left_out = dict[str, int](), [*EXCLUDES, *excludes], dict[str, str]()
 
         def skip(inner: Path) -> bool:
             reason = _reason_to_skip(inner) if inner != path else ""
@@ -73,19 +70,20 @@ class WorkingFolder:
             return bool(reason)
 
         def add(inner: Path) -> None:
-            nonlocal total
             if inner.is_file():
-                size = inner.stat().st_size
-                sizes[inner.relative_to(path).as_posix()] = size
-                total += size
-                if total > limit:
-                    raise _too_large(path, sizes, limit)
+                sizes[inner.relative_to(path).as_posix()] = inner.stat().st_size
 
         ignored = _get_excludes(path, [*get_runtime_env_default_excludes(), *patterns])
-        respect_gitignore = os.environ.get(SEND_IGNORED, "0") != "1"
-        _dir_travel(path, [ignored, skip], add, include_gitignore=respect_gitignore, logger=_silent())
+        respect_gitignore, logger = os.environ.get(SEND_IGNORED, "0") != "1", logging.Logger("silent", logging.CRITICAL)
+        _dir_travel(path, [ignored, skip], add, include_gitignore=respect_gitignore, logger=logger)
         if not sizes:
             raise BadInput("has no files to send", path, "does .gitignore or .rayignore exclude all of them?")
+        if sum(sizes.values()) > limit:
+            largest = sorted(sizes, key=lambda name: -sizes[name])[:3]
+            names = ", ".join(f"{name} ({sizes[name] / 2**20:.1f} MiB)" for name in largest)
+            what = f"the working folder holds more than {limit / 2**20:.0f} MiB; its largest files are {names}"
+            remedy = "list what should stay in .rayignore or --exclude, or name another folder with --working-dir"
+            raise BadInput(what, path, remedy)
         excluded = (*patterns, *(f"/{name}" for name in left_out))
         return cls(path, sizes, excluded, tuple(f"{name} ({why})" for name, why in left_out.items()))
 
@@ -100,30 +98,10 @@ class WorkingFolder:
         return name in (".", "") or name in self.sizes or any(file.startswith(f"{name}/") for file in self.sizes)
 
 
-def _silent() -> logging.Logger:
-    logger = logging.getLogger("cluster.jobs.silent")
-    logger.disabled = True
-    return logger
-
-
 def _reason_to_skip(path: Path) -> str:
-    if not path.is_dir():
-        return ""
-    if path.is_symlink() and path.resolve() in [parent.resolve() for parent in path.parents]:
+    if path.is_symlink() and path.is_dir() and path.resolve() in [parent.resolve() for parent in path.parents]:
         return "a link to a folder that contains it"
-    if (path / "pyvenv.cfg").exists() or (path / "conda-meta").exists():
-        return "an environment of Python"
-    return ""
-
-
-def _too_large(path: Path, sizes: Mapping[str, int], limit: int) -> BadInput:
-    largest = sorted(sizes, key=lambda name: -sizes[name])[:NAMED]
-    names = ", ".join(f"{name} ({sizes[name] / 2**20:.1f} MiB)" for name in largest)
-    return BadInput(
-        f"the working folder holds more than {limit / 2**20:.0f} MiB; among its largest files are {names}",
-        path,
-        "list what should stay in .rayignore or --exclude, or name another folder with --working-dir",
-    )
+    return "an environment of Python" if any((path / name).exists() for name in ("pyvenv.cfg", "conda-meta")) else ""
 
 
 @dataclass(frozen=True)
@@ -181,7 +159,7 @@ class ClusterPaths:
         key, sign, value = text.partition("=")
         whole = unquoted(value)
         if self._is_path(key, whole):  # a path may hold commas and blanks
-            return written(key, self._input(key, whole))
+            return f"{key}={quoted(self._input(key, whole))}"
 
         def piece(match: re.Match[str]) -> str:
             before, path = "", unquoted(match[0])
@@ -193,11 +171,9 @@ class ClusterPaths:
         return f"{key}{sign}{_PIECE.sub(piece, value)}"
 
     def _is_path(self, key: str, text: str) -> bool:
-        if _LOCAL_URI.fullmatch(text):
-            return True
-        if not text or "://" in text:
-            return False
-        named = f".{key.lstrip('+~')}".endswith(tuple(f".{option}" for option in PATH_OPTIONS))
+        if not text or "://" in text or _LOCAL_URI.fullmatch(text):
+            return bool(_LOCAL_URI.fullmatch(text))
+        named = f".{key.lstrip('+~')}".endswith(PATH_OPTIONS)
         return (named or "/" in text or "." in text) and os.path.exists(self.absolute(text))
 
     def _input(self, key: str, text: str) -> str:
@@ -241,18 +217,8 @@ def split_output(overrides: Sequence[str]) -> tuple[str | None, list[str]]:
     return (None if value in ("", "null") else value), [text for text in overrides if text not in outs]
 
 
-def written(key: str, path: str) -> str:
-    """Return the override for a path, with quotes if Hydra needs them."""
-    return f"{key}={quoted(path)}"
-
-
 def unquoted(value: str) -> str:
     """Return a value without Hydra's quotes."""
     if len(value) > 1 and value[0] == value[-1] and value[0] in "'\"":
         return re.sub(r"\\(['\"\\])", r"\1", value[1:-1])
     return value
-
-
-def quoted(path: str) -> str:
-    """Return a path with quotes if Hydra needs them."""
-    return path if _PLAIN.fullmatch(path) else "'" + path.replace("'", r"\'") + "'"

@@ -230,11 +230,6 @@ def _matched(text: str, group: str, pattern: Any) -> Any:
     return _parse(f"{text.split('=', 1)[0]}={','.join(names)}")
 
 
-def override_value(text: str) -> Any:
-    """Return the value of an override without a sweep."""
-    return _parse(text).value()
-
-
 def given_seeds(overrides: Sequence[str]) -> list[int]:
     """Return the seeds that overrides name, as `seed=3` or `seed=range(0,10)`; empty if they name none.
 

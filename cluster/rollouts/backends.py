@@ -18,7 +18,8 @@ from ray.util.queue import Empty, Queue
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy, PlacementGroupSchedulingStrategy
 
 from cluster.executors.drain import NOTICE, draining, is_draining, leave, nodes_of_job
-from cluster.executors.lost_process import MAX_FAILURES_WITHOUT_PROGRESS, is_loss
+from cluster.executors.limits import MAX_RESTARTS
+from cluster.executors.lost_process import is_loss
 from cluster.output.result_store import ResultStore
 from cluster.rollouts.checkpoints import STATE
 from cluster.rollouts.environments import Environments
@@ -141,7 +142,7 @@ def retry_lost(
                 on_loss(f"a machine {NOTICE}: its state is kept at episode {latest}, and learning continues elsewhere")
                 continue
             failures, losses = failures + 1, losses + 1
-            if not is_loss(error) or failures > MAX_FAILURES_WITHOUT_PROGRESS:
+            if not is_loss(error) or failures > MAX_RESTARTS:
                 raise
             named = re.search(r"class_name: (\S+)", str(error))
             process = named[1] if named else "a process of the learning"

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from cluster.executors.address import is_cluster
 from cluster.executors.local import LocalExecutor
-from cluster.executors.resources import WAITING, Resources, at_once, check_demand, demand, may_grow
+from cluster.executors.resources import WAITING, Resources, at_once, check_demand, demand
 from cluster.executors.task import Task, Watch
 from cluster.output.result_store import ResultStore
 from cluster.runs.assemble import assemble
@@ -141,7 +142,7 @@ def in_ray_tasks(
 
     options, workers = config["resources"], config["workers"]
     alone = options["workers"] == 1
-    if not alone and not may_grow(config["address"]):
+    if not alone and not is_cluster(config["address"]):
         check_demand(options, ray.cluster_resources())
     references = {name: ray.put(part) for name, part in parts.items()}
     shared = {"config": config, "store": store} | ({"parts": references} if alone else {})

@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
-from cluster.executors.resources import bundle, strategy
+from cluster.executors.resources import Resources
 from ranking.errors import BadInput
 
 # Only fast imports at module level: every run waits for this process and for that of Ray Train.
@@ -125,8 +125,8 @@ def _scaling(resources: dict[str, Any]) -> Any:
     return ScalingConfig(
         num_workers=number,
         use_gpu=resources["gpu"] > 0,
-        resources_per_worker=bundle(resources),
-        placement_strategy=strategy(resources),
+        resources_per_worker=Resources.of(resources).bundle(),
+        placement_strategy=resources["placement"].upper(),
     )
 
 

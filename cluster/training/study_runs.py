@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from cluster.executors.resources import Resources, at_once, check_demand, demand, may_grow
+from cluster.executors.address import is_cluster
+from cluster.executors.resources import Resources, at_once, check_demand, demand
 from cluster.executors.task import Context, Task
 from cluster.index.attach import check_room, live_functions, reserved
 from cluster.index.attach import demand as encoder_demand
@@ -114,11 +115,11 @@ def capacity_of(
 
     Args:
         configs: the configuration of each run.
-        address: see `may_grow`.
+        address: see `cluster.executors.address.is_cluster`.
     """
     with_workers = [config for config in configs if config["resources"]["workers"] > 1]
     demands = [Counter(demand(config["resources"])) + Counter(encoder_demand(config)) for config in with_workers]
-    waiting = int(may_grow(address) and not any(map(live_functions, with_workers)))
+    waiting = int(is_cluster(address) and not any(map(live_functions, with_workers)))
 
     def capacity(resources: Mapping[str, float]) -> int | None:
         count = at_once(demands, resources)
@@ -132,12 +133,12 @@ def check_resources(configs: Sequence[Mapping[str, Any]], address: str | None) -
 
     Args:
         configs: the configuration of each run.
-        address: see `may_grow`.
+        address: see `cluster.executors.address.is_cluster`.
 
     Raises:
         BadInput: if one does.
     """
-    if may_grow(address):
+    if is_cluster(address):
         return
     import ray
 

@@ -90,12 +90,20 @@ def test_nobody_answers(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_no_ray_runs_here(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setenv("RAY_ADDRESS", f"127.0.0.1:{free_port()}")
-    monkeypatch.setattr(job_server, "PORT", free_port())
+    monkeypatch.setattr("ray._private.services.canonicalize_bootstrap_address_or_die", lambda address: "127.0.0.1:1")
     assert command("submit", "study") == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert "no Ray with a job server runs on this machine; start one with `ray start --head`" in line
     assert "--address" in line
+
+
+@pytest.mark.parametrize(
+    ("named", "remedy"), [("127.0.0.1:1", "is the cluster running"), ("ray://h:1", "http://h:8265")]
+)
+def test_a_ray_address_that_is_none(named: str, remedy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAY_ADDRESS", named)
+    with pytest.raises(BadInput, match=remedy):
+        find_server(None)
 
 
 @pytest.mark.parametrize("path", ["/page", "/other"])
@@ -109,11 +117,11 @@ def test_something_else_answers(made_up: str, path: str, capsys: pytest.CaptureF
 def test_a_server_that_refuses_says_what_to_set(
     made_up: str, path: str, token: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(job_server, "token_given", lambda: token)
+    monkeypatch.setattr(job_server, "has_token", lambda: token)
     assert command("submit", "--address", made_up + path, "study") == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert ("refuses this token" if token else "requires its token") in line
-    assert "RAY_AUTH_TOKEN, or in the file of RAY_AUTH_TOKEN_PATH" in line
+    assert "RAY_AUTH_TOKEN, RAY_AUTH_TOKEN_PATH or ~/.ray/auth_token" in line
 
 
 def test_a_client_that_sends_no_token_by_its_mode(monkeypatch: pytest.MonkeyPatch) -> None:

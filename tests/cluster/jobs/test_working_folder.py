@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster.jobs.working_folder import ClusterPaths, WorkingFolder, split_output, written
+from cluster.jobs.working_folder import ClusterPaths, WorkingFolder, split_output
 from cluster.plan.sweep import values_of
 from ranking.errors import BadInput
 
@@ -174,7 +174,6 @@ def test_values_are_quoted_if_hydra_needs_it(here: ClusterPaths, project: Path) 
     (project / "with space").mkdir()
     for given in ("'with space'", "with space"):
         assert here.inputs([f"collection.path={given}"]) == [f"collection.path='{project}/with space'"]
-    assert written("out", "/o'clock/ä") == r"out='/o\'clock/ä'"
 
 
 def test_the_output_is_separated_from_other_overrides() -> None:

@@ -13,7 +13,7 @@ import pytest
 from safetensors.torch import load
 
 from cluster.config.compose import compose
-from cluster.executors.resources import at_once, check_demand, demand, own_bundle
+from cluster.executors.resources import WAITING, Resources, at_once, check_demand, demand
 from cluster.output.result_store import SavedState
 from cluster.output.storage import Storage
 from cluster.runs.artifacts import Artifacts
@@ -163,8 +163,8 @@ ASKED = {
 
 def test_what_runs_take() -> None:
     four = ASKED | {"workers": 4}
-    assert own_bundle(ASKED) == {"CPU": 2, "GPU": 0.5}
-    assert set(own_bundle(four)) == {"memory"}
+    assert Resources.of_run(ASKED).bundle() == {"CPU": 2, "GPU": 0.5}
+    assert Resources.of_run(four) == Resources(cpu=0, memory=WAITING)
     assert demand(four) == {"CPU": 8, "GPU": 2.0}
     assert at_once([], {"CPU": 2}) is None
     assert at_once([demand(four)], {"CPU": 17, "GPU": 8}) == 2
@@ -176,6 +176,6 @@ def test_what_runs_take() -> None:
         check_demand(four, {"CPU": 7, "GPU": 2})
     with pytest.raises(BadInput, match=r"resources.gpu: a run asks for 0.5 and this machine has 0$"):
         check_demand(ASKED, {"CPU": 7})
-    assert own_bundle(ASKED | {"memory": 1.5}) == {"CPU": 2, "GPU": 0.5, "memory": 1.5e9}
+    assert Resources.of_run(ASKED | {"memory": 1.5}).bundle() == {"CPU": 2, "GPU": 0.5, "memory": 1.5e9}
     with pytest.raises(BadInput, match=r"resources.memory: a run asks for 6 and this machine has 4; choose fewer"):
         check_demand(four | {"memory": 1.5}, {"CPU": 8, "GPU": 2, "memory": 4e9})
