@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -71,9 +72,21 @@ def exit_codes() -> Iterator[None]:
     except KeyboardInterrupt as error:
         ignore_further_signals()
         _exit("interrupted", exit_code(error))
+    except FileNotFoundError:
+        if _has_working_folder():
+            raise
+        _exit("the working folder has been deleted; change to another one", 2)
     except BrokenPipeError:  # the reader of a pipe has ended
         sys.stderr.close()
         sys.exit(0)
+
+
+def _has_working_folder() -> bool:
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def _exit(message: str, code: int) -> NoReturn:

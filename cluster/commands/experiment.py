@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
+import os
 import shlex
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, chdir, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from cluster.runs.artifacts import Artifacts
     from pooling.systems.inputs import Rerank
 
+STARTED_IN = "started_in"
+"""Key in `config.yaml` of the working folder, to which relative paths refer."""
 SHARE = 20
 """The pause before the next report, as a multiple of the time to write one."""
 _log = logging.getLogger(__name__)
@@ -104,8 +107,14 @@ class Experiment(ABC):
             if root_of(text) not in cls.may_change:
                 cls.check_change(text, resume)
         storage = Storage(resume)
-        with from_folder():
-            experiment = cls.continued(arguments, read_config_of(cls.verb, storage), storage)
+        saved = read_config_of(cls.verb, storage)
+        with ExitStack() as entered:
+            if (folder := recorded_folder(saved)) is not None:
+                storage = storage if "://" in resume else Storage(os.path.abspath(resume))
+                entered.enter_context(chdir(folder))
+            with from_folder():
+                experiment = cls.continued(arguments, saved, storage)
+            experiment.joined.enter_context(entered.pop_all())
         experiment.resumed = True
         return experiment
 
@@ -205,6 +214,17 @@ class Experiment(ABC):
         return ray_session(self.options["address"], self.options["dashboard"], work, console)
 
 
+def recorded_folder(saved: Mapping[str, Any]) -> str | None:
+    """Return the folder in which an experiment was started, to which its relative paths refer.
+
+    None if that is the current folder, or does not exist on this machine.
+    """
+    folder = saved.get(STARTED_IN)
+    with suppress(OSError):
+        return folder if folder and os.path.isdir(folder) and not os.path.samefile(folder, os.curdir) else None
+    return None
+
+
 def conduct(experiment: Experiment, console: Console) -> int:
     """Run the work that is left of an experiment.
 
@@ -270,7 +290,7 @@ def _recorded(
         if (manifest := experiment.extended_manifest(before)) is not None:
             write_config(storage, manifest)
     else:
-        write_config(storage, experiment.manifest())
+        write_config(storage, {**experiment.manifest(), STARTED_IN: os.getcwd()})
     with tracked(built, storage, console, experiment.verb, resumed, **work.facts) as tracking:
         yield tracking
 

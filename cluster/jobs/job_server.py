@@ -71,6 +71,9 @@ def refusals_in_one_line(url: str) -> Iterator[None]:
             raise BadInput("the job server requires its token", url, f"set {MODE}=token") from None
         what = "the job server refuses this token" if has_token() else "the job server requires its token"
         raise BadInput(what, url, f"put the cluster's token into {TOKEN}") from None
+    except requests.exceptions.ProxyError as error:
+        host = urlsplit(url).hostname
+        raise BadInput(f"the proxy does not answer ({_short(error)})", url, f"add {host} to NO_PROXY") from None
     except (ConnectionError, requests.RequestException) as error:
         raise BadInput(f"no server answers ({_short(error)})", url, f"is this its address? {START}") from None
     except RuntimeError as error:

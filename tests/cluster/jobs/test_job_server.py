@@ -106,6 +106,13 @@ def test_a_ray_address_that_is_none(named: str, remedy: str, monkeypatch: pytest
         find_server(None)
 
 
+def test_a_proxy_that_does_not_reach_the_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{free_port()}")
+    with pytest.raises(BadInput, match="the proxy does not answer .*; add head.example to NO_PROXY"):
+        with connected("head.example"):
+            pass
+
+
 @pytest.mark.parametrize("path", ["/page", "/other"])
 def test_something_else_answers(made_up: str, path: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert command("submit", "--address", made_up + path, "study") == 2

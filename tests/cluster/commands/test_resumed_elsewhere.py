@@ -1,0 +1,55 @@
+"""A command that is resumed from another folder than the one in which it was started."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cluster.commands.experiment import STARTED_IN, recorded_folder
+from cluster.commands.study import StudyExperiment
+from cluster.output.manifest import write_config
+from cluster.output.storage import Storage
+from ranking.errors import BadInput
+
+
+class Continued(StudyExperiment):
+    """A study that keeps where it was continued."""
+
+    def __init__(self, storage: Storage) -> None:
+        super(StudyExperiment, self).__init__({}, storage)
+        self.folder = os.getcwd()
+
+    @classmethod
+    def continued(cls, arguments: list[str], saved: dict[str, Any], storage: Storage) -> Any:
+        if "fails" in saved:
+            raise BadInput("fails")
+        return cls(storage)
+
+
+def test_relative_paths_refer_to_the_folder_of_the_first_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("first", "other"):
+        (tmp_path / name).mkdir()
+    write_config(Storage(str(tmp_path / "other" / "out")), {"study": {}, STARTED_IN: str(tmp_path / "first")})
+    write_config(Storage(str(tmp_path / "other" / "bad")), {"study": {}, "fails": 1, STARTED_IN: str(tmp_path)})
+    monkeypatch.chdir(tmp_path / "other")
+    experiment = Continued.read([], "out")
+    with experiment.joined:
+        assert experiment.folder == os.getcwd() == str(tmp_path / "first")
+        assert experiment.storage is not None
+        assert experiment.storage.path("x") == str(tmp_path / "other" / "out" / "x")
+    assert os.getcwd() == str(tmp_path / "other")
+    with pytest.raises(BadInput, match="fails"):
+        Continued.read([], "bad")
+    assert os.getcwd() == str(tmp_path / "other")
+
+
+def test_a_folder_of_another_machine_changes_nothing(tmp_path: Path) -> None:
+    assert recorded_folder({}) is None
+    assert recorded_folder({STARTED_IN: str(tmp_path / "nowhere")}) is None
+    assert recorded_folder({STARTED_IN: os.getcwd()}) is None
+    assert recorded_folder({STARTED_IN: str(tmp_path)}) == str(tmp_path)
