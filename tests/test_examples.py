@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import runpy
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -49,3 +53,23 @@ def test_every_example_has_cells_and_says_what_it_is() -> None:
         text = (EXAMPLES / f"{name}.py").read_text()
         assert text.startswith('"""')
         assert text.count("# %% ") >= 3
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("local", [True, False])
+def test_the_notebook_runs_in_a_kernel_with_ray_and_without(local: bool, tmp_path: Path) -> None:
+    folder = write_beir(tmp_path / "data")
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(("RAY_", "PYRITE_"))}
+    environment["PYRITE_EXAMPLE"] = (
+        f"collection=beir collection.path={folder} vectors=random scale=tiny training.batch_size=4 "
+        f"training.max_epochs=1 measures=[AP@10] validation.measure=AP@10 cache={tmp_path / 'cache'} "
+        f"local={str(local).lower()} out={tmp_path / 'out'}"
+    )
+    command = ["nbconvert", "--execute", "--to=notebook", f"--output-dir={tmp_path}", EXAMPLES / "own_selector.ipynb"]
+    subprocess.run([sys.executable, "-m", *command], env=environment, cwd=tmp_path, check=True, timeout=280)
+    cells = json.loads((tmp_path / "own_selector.ipynb").read_text())["cells"]
+    (shown,) = cells[-1]["outputs"]
+    assert "<table" in "".join(shown["data"]["text/html"])
+    assert "Own" in "".join(shown["data"]["text/plain"])
+    log = (tmp_path / "out" / "log.jsonl").read_text()
+    assert log.count('"run ended"') == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cluster.output.duration import duration
+from cluster.output.throttle import Throttle
 
 MAX_SHOWN = 8
 """Running runs that are shown at once."""
@@ -31,7 +33,7 @@ class WatchedRun:
 
 
 class LiveTable:
-    """Progress, best and worst so far, and the time left. It draws nothing if the console is no terminal.
+    """Progress, best and worst so far, and the time left, on a terminal or in a notebook. Draws nothing elsewhere.
 
     Args:
         console: where to draw.
@@ -59,13 +61,30 @@ class LiveTable:
         )
         self._task = self._bar.add_task("", total=total, completed=done)
         self._live = Live(get_renderable=self.render, console=console, refresh_per_second=2, transient=True)
+        self._cell: Any = None
+        self._throttle = Throttle(0.5)
 
     def __enter__(self) -> LiveTable:
-        if self.console.is_terminal:
+        if self.console.is_jupyter:  # rich itself needs the widgets of another package there
+            from IPython.display import display
+
+            self._cell = display(self._as_text(), raw=True, display_id=True)
+        elif self.console.is_terminal:
             self._live.start()
         return self
 
+    def _as_text(self) -> dict[str, str]:
+        console = Console(file=io.StringIO(), width=100)
+        console.print(self.render())
+        return {"text/plain": console.file.getvalue()}  # type: ignore[attr-defined]
+
+    def _show(self, now: bool = False) -> None:
+        """Renew the table in a notebook's cell; on a terminal it renews itself."""
+        if self._cell is not None and (now or self._throttle.due()):
+            self._cell.update(self._as_text(), raw=True)
+
     def __exit__(self, *reason: object) -> None:
+        self._show(now=True)
         self._live.stop()
 
     def render(self) -> Group:
@@ -118,12 +137,14 @@ class LiveTable:
     def start(self, name: str) -> None:
         """Add a run that starts, for the first time or again."""
         self.running[name] = WatchedRun()
+        self._show()
 
     def progress(self, name: str, report: Mapping[str, Any]) -> None:
         """Update a run by its `epoch`, `max_epochs` and `validation`."""
         watched = self.running.setdefault(name, WatchedRun())
         watched.epoch, watched.max_epochs, watched.validation = (report[key] for key in PROGRESS)
         watched.curve.append(watched.validation)
+        self._show()
 
     def end(self, name: str, best: float | None) -> None:
         """Count a run that has a result.
@@ -136,18 +157,21 @@ class LiveTable:
         if best is not None:
             self.finished[name] = best
         self.done += 1
+        self._show()
 
     def stop(self, name: str) -> None:
         """Count a run that the scheduler of a search stopped."""
         self.running.pop(name, None)
         self.stopped += 1
         self.done += 1
+        self._show()
 
     def fail(self, name: str) -> None:
         """Count a run that failed and is not retried."""
         self.running.pop(name, None)
         self.failed += 1
         self.done += 1
+        self._show()
 
 
 def spark(values: list[float]) -> str:

@@ -2,11 +2,14 @@ from __future__ import annotations
 
 import io
 import math
+import sys
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from rich.console import Console
 
+from cluster.output.throttle import Throttle
 from cluster.telemetry.live_table import LiveTable, spark
 
 
@@ -48,3 +51,28 @@ def test_a_run_that_failed_is_counted() -> None:
 def test_sparks() -> None:
     assert spark([0.0, 1.0, math.nan]) == "▁█"
     assert spark([1.0]) == ""
+
+
+def test_a_notebook_shows_the_table_in_one_cell(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[str] = []
+
+    class Cell:
+        def __init__(self, content: dict[str, str]) -> None:
+            self.update(content)
+
+        def update(self, content: dict[str, str], raw: bool = True) -> None:
+            shown.append(content["text/plain"])
+
+    display = SimpleNamespace(display=lambda content, raw, display_id: Cell(content))
+    monkeypatch.setitem(sys.modules, "IPython.display", display)
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(display=display))
+    monkeypatch.setattr("cluster.telemetry.live_table.Throttle", lambda every: Throttle(1e9))  # due once
+    with LiveTable(Console(force_jupyter=True, file=io.StringIO()), 2, 0, "AP@10") as table:
+        table.start("one")
+        for _ in range(100):
+            table.progress("one", {"epoch": 1, "max_epochs": 2, "validation": 0.25})
+        table.end("one", 0.25)
+    assert len(shown) == 3
+    assert "0/2 runs" in shown[0]
+    assert "best   one" in shown[-1]
+    assert "1/2 runs" in shown[-1]
