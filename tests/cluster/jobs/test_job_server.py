@@ -108,9 +108,8 @@ def test_a_ray_address_that_is_none(named: str, remedy: str, monkeypatch: pytest
 
 def test_a_proxy_that_does_not_reach_the_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{free_port()}")
-    with pytest.raises(BadInput, match="the proxy does not answer .*; add head.example to NO_PROXY"):
-        with connected("head.example"):
-            pass
+    with pytest.raises(BadInput, match=r"the proxy does not answer .*; add h to NO_PROXY"), connected("h"):
+        pass
 
 
 @pytest.mark.parametrize("path", ["/page", "/other"])
