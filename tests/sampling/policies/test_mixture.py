@@ -133,7 +133,7 @@ def test_bad_options() -> None:
 
 
 def test_the_configuration_is_the_papers() -> None:
-    """20% from the subcategory, 30% from the rest of the category, 50% from elsewhere."""
+    """20% from the subcategory, 30% from the entire category, 50% from elsewhere."""
     folder = Path(__file__).parents[3] / "cluster" / "conf"
     policy = yaml.safe_load((folder / "policy" / "refined.yaml").read_text())
     assert policy["defaults"] == [{"override /function@_global_.function": NAMES}]
@@ -144,7 +144,7 @@ def test_the_configuration_is_the_papers() -> None:
 
 def refined(encoded: EncodedCollection, count: int, seed: int = 0, selector: Any = None) -> Sampler:
     functions: dict[str, RetrievalFunction] = dict(
-        zip(NAMES, (SameSubcategory(), SameCategory(), OtherCategory()), strict=True)
+        zip(NAMES, (SameSubcategory(), SameCategory(whole=False), OtherCategory()), strict=True)
     )
     for function in functions.values():
         function.prepare(encoded, None)
