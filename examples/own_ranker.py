@@ -1,40 +1,52 @@
-"""Studies a custom ranker: which negatives train it best, and how much depends on the seed?
+"""Your own ranker: a class with a method for queries, one for documents, and one that compares them."""
 
-Run it as a script or cell by cell. `mine.py` has the class; a ranker is one class with four methods.
-"""
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional
 
-# %% The class replaces Pyrite's ranker; +ranker.NAME= sets one of its options.
-import os
-import shlex
+from pyrite import BM25, Collection, InBatch, Softmax, Static, Study
+from ranking.rankers.ranker import Ranker
+from ranking.texts import Texts
 
-import polars as pl
 
-import pyrite
+class MeanOfWords(Ranker):
+    """Compares the mean word vectors of query and document by their cosine.
 
-DATA = shlex.split(os.environ.get("PYRITE_EXAMPLE", "scale=tiny"))  # PYRITE_EXAMPLE="scale=small" takes longer
-RANKER = ["ranker._target_=mine.MeanOfWords", "+ranker.scale=10.0", "objective=softmax"]
+    Args:
+        vectors: float32 [vocabulary, dimension], the initial word vectors, which Pyrite supplies.
+        generator: draws other initial weights.
+    """
 
-# %% A study: two functions, two selectors, two seeds each.
-study = pyrite.study(
-    [*DATA, *RANKER, "policy=fixed", "function=random,bm25", "selector=uniform,dynamic", "seeds=2", "local=true"]
-)  # local=true: in this process; without it, Ray spreads the runs
-print(study.summary.select("ranker", "function", "selector", "runs"))
-print("the page:", study.report)
+    def __init__(self, vectors: NDArray[np.float32], generator: torch.Generator) -> None:
+        super().__init__()
+        self.vectors = nn.Parameter(torch.from_numpy(vectors.copy()))
 
-# %% Tables are polars data frames: the negatives of each function, and the measures of each query.
-print(study.samplers.select("run", "function", "negatives"))
-print(study.queries.group_by("run", "origin", maintain_order=True).agg(pl.col(pl.Float64).mean()))
+    def represent_queries(self, queries: Texts) -> Tensor:
+        return self._means(queries)
 
-# %% The same parts without a study: a training and its sampler, stepped three times.
-from cluster.config.compose import compose  # noqa: E402
-from cluster.runs.artifacts import Artifacts  # noqa: E402
-from cluster.runs.assemble import assemble  # noqa: E402
+    def represent_documents(self, documents: Texts) -> Tensor:
+        return self._means(documents)
 
-config = compose([*DATA, *RANKER, "function=bm25", "selector=dynamic"])
-training, sampler = assemble(config, Artifacts().parts(config), fold=0)
-for _ in range(3):
-    batch = training.next_batch()
-    negatives = sampler.negatives(batch, training)  # documents [queries, negatives]
-    result = training.update(batch, negatives, sampler.source_scores)
-    sampler.observe(negatives, result)
-    print(f"step {training.step}: loss {result.loss:.4f}, {(negatives >= 0).sum()} negatives")
+    def interact(self, queries: Tensor, documents: Tensor) -> Tensor:
+        return 20 * (queries * documents).sum(-1)
+
+    def layers(self) -> list[nn.Module]:
+        return [nn.ParameterList([self.vectors])]
+
+    def _means(self, texts: Texts) -> Tensor:
+        tokens, offsets = torch.from_numpy(texts.tokens.astype(np.int64)), torch.from_numpy(texts.offsets)
+        means = functional.embedding_bag(tokens, self.vectors, offsets, mode="mean", include_last_offset=True)
+        return functional.normalize(means, dim=1)
+
+
+study = Study(
+    Collection.from_pairs("pairs.csv"),
+    {"+1 BM25": InBatch() + BM25(1)},
+    [Static(), MeanOfWords],
+    objective=Softmax(),
+    seeds=3,
+    scale="tiny",
+)
+print(study.run().verdict)

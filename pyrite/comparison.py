@@ -28,7 +28,7 @@ from pyrite.data import Collection
 from pyrite.negatives import as_negatives
 from pyrite.parts import Part, override, written
 from pyrite.results import StudyResult
-from pyrite.running import run
+from pyrite.running import run, settings
 from ranking.errors import BadInput
 
 
@@ -36,15 +36,27 @@ from ranking.errors import BadInput
 class Ray:
     """Runs a study on a Ray cluster.
 
+    >>> Ray("auto").overrides()
+    ['address=auto', 'local=false']
+
     Args:
         address: the address of the cluster, as `head:6379` or `auto`. None starts a local Ray.
     """
 
     address: str | None = None
 
+    def overrides(self) -> list[str]:
+        """Return the overrides that run a verb there."""
+        return [f"address={written(self.address or 'auto')}", "local=false"]
+
 
 class Study:
     """A comparison of ways of choosing negatives over rankers and seeds.
+
+    >>> from pyrite import BM25, Collection, InBatch, Study
+    >>> study = Study(Collection.pydocs(), {"in-batch": InBatch(), "+1 BM25": InBatch() + BM25(1)}, seeds=3)
+    >>> print(study.command)  # doctest: +ELLIPSIS
+    pyrite study collection=pydocs seeds=3 'methods=[{label:in-batch,...}]'
 
     Arguments that are left out keep the defaults of `pyrite study`. The same study from the command line is
     `study.command`, and has the same runs with the same numbers.
@@ -89,21 +101,12 @@ class Study:
             raise BadInput(f"no negatives are called {baseline!r}", "baseline", f"choose one of {', '.join(negatives)}")
         self.out = None if out is None else os.fspath(out)
         self._overrides = [*data.overrides()]
-        if scale is not None:
-            self._overrides += override("scale", scale)
-        if objective is not None:
-            self._overrides += Part.of("objective", objective).overrides()
+        self._overrides += settings(objective=objective, measure=measure, search=search, scale=scale)
         if isinstance(seeds, int):
             self._overrides += override("seeds", seeds)
         elif seeds is not None:
             self._overrides.append(f"seed={','.join(map(str, seeds))}")
-        if measure is not None:
-            self._overrides += [*override("measures", [measure]), *override("validation.measure", measure)]
-        if search is not None:
-            named = [search] if isinstance(search, str) else list(search)
-            self._overrides += override("origin", ["full" if name == "all" else name for name in named])
-        for key, value in (options or {}).items():
-            self._overrides += override(key, value)
+        self._overrides += settings(options=options)
         self._overrides.append(f"methods={written(self._methods(negatives, rankers))}")
         if baseline is not None:
             self._overrides.append(f"baseline={written(baseline)}")
@@ -134,9 +137,8 @@ class Study:
             on: the cluster to run on. None runs here, with a local Ray if that is quicker.
             console: receives progress and the table. None prints to the terminal or notebook.
         """
-        chosen = [] if on is None else [f"address={written(on.address or 'auto')}", "local=false"]
         shown = console or Console(highlight=False)
-        folder, failed = run("study", [*self.overrides(), *chosen], None, shown)
+        folder, failed = run("study", [*self.overrides(), *(on.overrides() if on else [])], None, shown)
         self.out = folder
         return StudyResult(folder, failed)
 

@@ -17,8 +17,11 @@ from pyrite.parts import Part
 class Collection(Part):
     """Documents, queries and judgements, read when they are needed.
 
-    Use one of the constructors `from_pairs`, `from_beir`, `from_trec`, `from_msmarco`, `from_ir_datasets` and `pydocs`.
-    Their options are those of the reader (`pyrite options collection=NAME`).
+    >>> Collection.from_pairs("pairs.csv", query="question").overrides()
+    ['collection=pairs', 'collection.path=pairs.csv', 'collection.query=question']
+
+    Use one of the constructors `from_pairs`, `from_beir`, `from_trec`, `from_msmarco`, `from_ir_datasets`, `from_hf`
+    and `pydocs`. Their options are those of the reader (`pyrite options collection=NAME`).
     """
 
     group: ClassVar[str] = "collection"
@@ -59,9 +62,32 @@ class Collection(Part):
         return IrDatasets(ids=ids if isinstance(ids, str) else dict(ids), **options)
 
     @classmethod
+    def from_hf(cls, name: str, **options: Any) -> Collection:
+        """Return a dataset of pairs or triplets at the Hugging Face hub.
+
+        Args:
+            name: its name, as `sentence-transformers/natural-questions`.
+            options: options of `from_pairs`.
+        """
+        return Pairs(path=f"hf:{name}", **options)
+
+    @classmethod
     def pydocs(cls, **options: Any) -> Collection:
         """Return the documentation of the installed packages."""
         return Pydocs(**options)
+
+    def describe(self) -> str:
+        """Read the collection and return what was read, as a command prints it: counts, splits and columns.
+
+        Raises:
+            BadInput: if it can't be read.
+        """
+        from cluster.config.compose import compose
+        from cluster.runs.artifacts import Artifacts
+        from cluster.runs.what_was_read import sentence
+
+        config = compose(self.overrides())
+        return sentence(Artifacts().collection(config), config)
 
     def counts(self) -> dict[str, int]:
         """Read the collection and return its numbers of documents, queries, judgements, and queries per split.

@@ -18,14 +18,19 @@ from ranking.errors import BadInput
 class Negatives:
     """Retrieval functions that supply a query's negatives together.
 
+    >>> from pyrite import BM25, Negatives, Random
+    >>> Negatives(Random(2), BM25(1)).overrides()
+    ['policy=fixed', 'function=[random,bm25]', 'negatives.random=2', 'negatives.bm25=1', 'selector=uniform']
+
     Args:
         functions: the functions; a `RetrievalFunction` of your own is one too.
-        policy: the policy that chooses among them. None takes the number of each function from every query.
+        policy: the policy that chooses among them; a `SamplingPolicy` of your own is one too. None takes the number of
+            each function from every query.
     """
 
-    def __init__(self, *functions: object, policy: Part | None = None) -> None:
+    def __init__(self, *functions: object, policy: object = None) -> None:
         self.functions = [Function.wrap(function) for function in functions]
-        self.policy = policy
+        self.policy = None if policy is None else Part.of("policy", policy)
         if not self.functions:
             raise BadInput("negatives need a retrieval function", remedy="give one, as InBatch() or BM25(1)")
         names = [function.label for function in self.functions]
@@ -63,6 +68,10 @@ class Negatives:
 
 class Function(Part):
     """A retrieval function.
+
+    >>> from pyrite import BM25, Function
+    >>> isinstance(BM25(), Function), BM25(1, k1=1.2).options
+    (True, {'k1': 1.2})
 
     Args:
         count: how many negatives it supplies to each query. None takes `sampling.negatives`, or all that the batch has
@@ -127,6 +136,10 @@ class Function(Part):
 
 class Policy(Part):
     """A policy over retrieval functions.
+
+    >>> from pyrite import BM25, Policy, Random, Schedule
+    >>> isinstance(Schedule(Random(), BM25()), Policy)
+    True
 
     Args:
         functions: the functions it chooses among, easy to hard for a schedule.

@@ -6,7 +6,11 @@ from pyrite.parts import Part
 
 
 class Objective(Part):
-    """Base of the training objectives."""
+    """Base of the training objectives.
+
+    >>> Hinge(margin=1.0).overrides()
+    ['objective=hinge', 'objective.margin=1.0']
+    """
 
     group = "objective"
 

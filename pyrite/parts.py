@@ -25,6 +25,10 @@ WORDS = {"null", "true", "false", "nan", "inf"}
 class Part:
     """A part of a configuration, with some of its options.
 
+    >>> from pyrite import SimANS
+    >>> SimANS(a=2.0).overrides()
+    ['selector=simans', 'selector.a=2.0']
+
     A subclass stands for one name of a group, and takes the options that `pyrite options GROUP=NAME` lists, by name or
     in their order. `Part.of` makes an object of a class of your own.
 

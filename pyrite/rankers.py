@@ -12,7 +12,11 @@ from pyrite.parts import Part
 
 
 class Ranker(Part):
-    """Base of the rankers."""
+    """Base of the rankers.
+
+    >>> BiEncoder('models/minilm').overrides()
+    ['ranker=bi_encoder', 'ranker.checkpoint=models/minilm']
+    """
 
     group = "ranker"
 

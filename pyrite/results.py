@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import io
+import os
 import shlex
+import shutil
 from collections.abc import Iterable
-from typing import Any
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 from rich.console import Console
@@ -16,9 +21,64 @@ from cluster.output.storage import Storage
 from pyrite.running import run
 from ranking.errors import BadInput
 
+if TYPE_CHECKING:
+    from datasets import Dataset
+
+    from cluster.reports.report import Report, Section
+    from cluster.statistics.verdict import Conclusion
+
+WIDTH = 80
+"""Columns of a table that `print` shows."""
+
+
+class Picture(bytes):
+    """A picture in PNG format, which a notebook shows.
+
+    >>> Picture(b"...")
+    Picture(3 bytes)
+    """
+
+    def _repr_png_(self) -> bytes:
+        return bytes(self)
+
+    def __repr__(self) -> str:
+        return f"Picture({len(self):,} bytes)"
+
+    __str__ = __repr__
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the picture to a file."""
+        Path(path).write_bytes(self)
+
+
+class Shown:
+    """Sections of a report, which `print` shows as the terminal does and a notebook as the page does.
+
+    >>> from cluster.reports.report import Report, Section
+    >>> Shown(Report("", [Section("Methods", ["One."], ["One."])]))
+    One.
+
+    Args:
+        report: the report.
+    """
+
+    def __init__(self, report: Report) -> None:
+        self.report = report
+
+    def _repr_html_(self) -> str:
+        return "".join(section.to_html() for section in self.report.sections)
+
+    def __repr__(self) -> str:
+        text = io.StringIO()
+        self.report.to_terminal(Console(file=text, width=WIDTH, no_color=True, highlight=False))
+        return text.getvalue().rstrip()
+
 
 class Result:
     """A folder of results.
+
+    >>> Result("outputs/study").folder
+    'outputs/study'
 
     Args:
         folder: a path or URI.
@@ -54,23 +114,43 @@ class Result:
         return pl.read_parquet(io.BytesIO(content))
 
     def _repr_html_(self) -> str:
-        """Shows the summary in a notebook."""
-        return self._overview()._repr_html_()
+        overview = self._overview()
+        return overview._repr_html_()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.folder!r})\n{self._overview()}"
 
-    def _overview(self) -> pl.DataFrame:
+    def _overview(self) -> pl.DataFrame | Shown:
+        """Return what `print` and a notebook show."""
         return self.frame("trials")
 
 
 class ReportedResult(Result):
-    """Result with a summary and a report."""
+    """Result with a summary and a report.
+
+    >>> ReportedResult("outputs/study").folder
+    'outputs/study'
+    """
 
     @property
     def trials(self) -> pl.DataFrame:
         """One row per run (in a pooling study: per method and pool)."""
         return self.frame("trials")
+
+    def plot(self, name: str | None = None) -> Picture:
+        """Return a figure of the report.
+
+        Args:
+            name: its name in the folder `figures`. None takes `runs`, or the first one.
+
+        Raises:
+            BadInput: if there is no such figure.
+        """
+        names = sorted(file.removesuffix(".png") for file in self.storage.names("figures"))
+        chosen = name or ("runs" if "runs" in names else next(iter(names), ""))
+        if chosen not in names:
+            raise BadInput(f"there is no figure {chosen!r}", self.folder, f"choose one of {', '.join(names)}")
+        return Picture(self.storage.read(f"figures/{chosen}.png") or b"")
 
     @property
     def summary(self) -> pl.DataFrame:
@@ -89,12 +169,79 @@ class ReportedResult(Result):
         """The path of `report.html`."""
         return self.storage.path("report.html")
 
-    def _overview(self) -> pl.DataFrame:
+    def _overview(self) -> pl.DataFrame | Shown:
         return self.summary
 
 
+@dataclass(frozen=True)
+class Trained:
+    """A ranker that a study has trained.
+
+    >>> Trained("ranker=static seed=1").weights is None
+    True
+
+    Args:
+        overrides: the run's overrides, which train it again to the last bit.
+        weights: the path of its weights, if the study kept them (`weights=true`).
+    """
+
+    overrides: str
+    weights: str | None = None
+
+    def save(self, path: str | os.PathLike[str]) -> str:
+        """Save the ranker for `pyrite.rank`; trains it again if the study kept no weights.
+
+        Args:
+            path: the new file or folder.
+
+        Returns:
+            What `pyrite.rank` takes.
+        """
+        place = Path(path)
+        if self.weights is None:
+            folder, _ = run("train", [*shlex.split(self.overrides), "weights=true", f"out={place}"], None, None)
+            return folder
+        kept = Path(self.weights)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(kept.with_name(f"{kept.name.removesuffix('.safetensors')}.json"), place.with_suffix(".json"))
+        if kept.is_dir():
+            return str(shutil.copytree(kept, place))
+        return str(shutil.copy(kept, place.with_suffix(".safetensors")))
+
+
+@dataclass(frozen=True)
+class Best:
+    """The best run of a study.
+
+    >>> best = Best({"run": "a", "overrides": "ranker=static seed=1"}, Trained("ranker=static seed=1"))
+    >>> best.command
+    'pyrite train ranker=static seed=1'
+
+    Args:
+        row: its row of `runs`: `run`, `overrides`, `seed`, `swept`, and all measures.
+        ranker: its ranker.
+    """
+
+    row: dict[str, Any]
+    ranker: Trained
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The whole configuration of the run."""
+        return compose(shlex.split(self.row["overrides"]))
+
+    @property
+    def command(self) -> str:
+        """The command that repeats the run."""
+        return f"pyrite train {self.row['overrides']}"
+
+
 class StudyResult(ReportedResult):
-    """The results of a study: ways of choosing negatives, compared over seeds and hyperparameters."""
+    """The results of a study: ways of choosing negatives, compared over seeds and hyperparameters.
+
+    >>> StudyResult("outputs/study").folder
+    'outputs/study'
+    """
 
     @property
     def queries(self) -> pl.DataFrame:
@@ -141,29 +288,72 @@ class StudyResult(ReportedResult):
         """Of a search, one row per method: the rank of its defaults among the drawn settings."""
         return self.frame("defaults")
 
-    def best(self, column: str | None = None) -> dict[str, Any]:
-        """Return the row of `trials` with the highest value: `run`, `overrides`, `seed`, `swept`, and all measures.
+    @property
+    def runs(self) -> pl.DataFrame:
+        """One row per run: its overrides, its costs and all measures."""
+        return self.trials
+
+    @property
+    def verdict(self) -> str:
+        """The sentences at the end of the report: what to take, what it is better than, and what each method costs."""
+        from cluster.reports.labels import distinct_names
+
+        conclusion, _ = self._conclusion
+        sentences = [each.sentence(distinct_names(row["method"] for row in each.rows)) for each in conclusion.verdicts]
+        return "\n".join([*sentences, *conclusion.depends])
+
+    @cached_property
+    def _conclusion(self) -> tuple[Conclusion, Section]:
+        from cluster.reports.study_report import StudyResults, study_verdict
+
+        if self.trials.filter(status="done").is_empty():
+            raise BadInput("no run has finished", self.folder, "see the column error of runs")
+        return study_verdict(StudyResults.read(self.storage))
+
+    def _overview(self) -> pl.DataFrame | Shown:
+        from cluster.reports.report import Report
+
+        done = not self.trials.filter(status="done").is_empty()
+        return Shown(Report("", [self._conclusion[1]])) if done else self.trials
+
+    def compare(self, *folders: str | os.PathLike[str] | Result) -> Shown:
+        """Compare with other studies, as `pyrite compare` does.
 
         Args:
-            column: a column such as `bm25:AP@100`; None takes the best of `curve_validation`, which no test query
-                influences.
+            folders: their folders or results.
+
+        Raises:
+            BadInput: if they have no collection in common.
+        """
+        from cluster.commands.compare import compare
+
+        others = [each.storage if isinstance(each, Result) else Storage(os.fspath(each)) for each in folders]
+        return Shown(compare([self.storage, *others]))
+
+    @property
+    def best(self) -> Best:
+        """The best run by validation, which no test query influences."""
+        return self.best_by(None)
+
+    def best_by(self, column: str | None) -> Best:
+        """Return the run with the highest value.
+
+        Args:
+            column: a column of `runs` such as `bm25:AP@100`; None takes the best of `curve_validation`.
 
         Raises:
             BadInput: if no run has finished, or there is no such column.
         """
         done = self.trials.filter(status="done")
         if done.is_empty():
-            raise BadInput("no run has finished", self.folder, "see the column error of trials")
+            raise BadInput("no run has finished", self.folder, "see the column error of runs")
         if column is not None and column not in done.columns:
             known = ", ".join(name for name in done.columns if ":" in name)
             raise BadInput(f"there is no column {column!r}", self.folder, f"choose one of {known}")
         value = pl.col("curve_validation").list.max() if column is None else pl.col(column)
-        return done.sort(value.fill_nan(None), descending=True, nulls_last=True, maintain_order=True).row(0, named=True)
-
-    @property
-    def best_config(self) -> dict[str, Any]:
-        """The whole configuration of the best run by validation: what `pyrite train` with its overrides takes."""
-        return compose(shlex.split(self.best()["overrides"]))
+        ordered = done.sort(value.fill_nan(None), descending=True, nulls_last=True, maintain_order=True)
+        row = ordered.row(0, named=True)
+        return Best(row, Trained(row["overrides"], self.files(row["run"]).get("weights")))
 
     def files(self, run: str) -> dict[str, str]:
         """Return the paths of a run's files: `result`, and `weights`, `state` and `tensorboard` if they exist.
@@ -175,7 +365,7 @@ class StudyResult(ReportedResult):
         folders = {"result": "runs", "weights": "weights", "state": "states", "tensorboard": "tensorboard"}
         for what, folder in folders.items():
             for name in self.storage.names(folder):
-                if name == run or name.startswith((f"{run}.", f"{run}-")):
+                if not name.endswith(".json") and (name == run or name.startswith((f"{run}.", f"{run}-"))):
                     paths[what] = self.storage.path(f"{folder}/{name}")
         return paths
 
@@ -192,7 +382,11 @@ class StudyResult(ReportedResult):
 
 
 class TrainingResult(Result):
-    """The results of one trained ranker."""
+    """The results of one trained ranker.
+
+    >>> TrainingResult("outputs/train").folder
+    'outputs/train'
+    """
 
     @property
     def measures(self) -> dict[str, float]:
@@ -214,7 +408,11 @@ class TrainingResult(Result):
 
 
 class LearningResult(Result):
-    """The results of an agent that learned a sampling policy."""
+    """The results of an agent that learned a sampling policy.
+
+    >>> LearningResult("outputs/learn").folder
+    'outputs/learn'
+    """
 
     @property
     def episodes(self) -> pl.DataFrame:
@@ -226,12 +424,16 @@ class LearningResult(Result):
         """The folder to use as `policy.checkpoint=`."""
         return self.folder
 
-    def _overview(self) -> pl.DataFrame:
+    def _overview(self) -> pl.DataFrame | Shown:
         return self.episodes
 
 
 class MiningResult(Result):
-    """A mined data set, which `datasets.load_dataset` and `collection=pairs` read."""
+    """A mined data set, which `datasets.load_dataset` and `collection=pairs` read.
+
+    >>> MiningResult("outputs/mine").folder
+    'outputs/mine'
+    """
 
     @property
     def summary(self) -> pl.DataFrame:
@@ -257,12 +459,92 @@ class MiningResult(Result):
         contents = (self.storage.read(f"{name}/{part}") or b"" for part in self.storage.names(name))
         return pl.concat([pl.read_parquet(io.BytesIO(content)) for content in contents])
 
-    def _overview(self) -> pl.DataFrame:
+    @property
+    def dataset(self) -> Dataset:
+        """The rows as a `datasets.Dataset`, which sentence-transformers trains on."""
+        from datasets import Dataset
+
+        return Dataset.from_polars(self.rows)
+
+    def explain(self) -> pl.DataFrame:
+        """Return the least, quartiles and highest of the negatives' ranks and scores, and of the positives' scores."""
+        ids = self.ids.select("functions", "ranks", "scores").explode("functions", "ranks", "scores")
+        by_kind = ids.group_by(pl.col("functions").fill_null("positive").alias("of"), maintain_order=True)
+        points = {"least": 0.0, "25%": 0.25, "median": 0.5, "75%": 0.75, "highest": 1.0}
+        columns = [pl.len().alias("documents")]
+        for name in ("ranks", "scores"):
+            columns += [pl.col(name).fill_nan(None).quantile(at).alias(f"{name} {key}") for key, at in points.items()]
+        return by_kind.agg(columns)
+
+    def _overview(self) -> pl.DataFrame | Shown:
         return self.summary
 
 
+class ForkResult(Result):
+    """The results of forks of a run.
+
+    >>> ForkResult("outputs/fork").folder
+    'outputs/fork'
+    """
+
+    @property
+    def values(self) -> pl.DataFrame:
+        """One row per fork and action: its reward."""
+        return pl.read_csv(io.BytesIO(self.storage.read("values.csv") or b""))
+
+    def _overview(self) -> pl.DataFrame | Shown:
+        return self.values
+
+
+class AuditResult(Result):
+    """A sample of the negatives of studies to judge, or what its judgements say.
+
+    >>> AuditResult("outputs/audit").folder
+    'outputs/audit'
+    """
+
+    @property
+    def sample(self) -> pl.DataFrame:
+        """One row per negative, and whether it is drawn."""
+        return self.frame("sample")
+
+    @property
+    def run(self) -> str:
+        """The TREC run with the drawn negatives, which `pyrite judge` takes."""
+        return self.storage.path("runs/audit.run")
+
+    @property
+    def summary(self) -> pl.DataFrame:
+        """One row per method and function: the share of relevant negatives, once they are judged."""
+        content = self.storage.read("rates.csv")
+        if content is None:
+            raise BadInput("nothing is judged yet", self.folder, "give the judgements of the sample")
+        return pl.read_csv(io.BytesIO(content))
+
+    def _overview(self) -> pl.DataFrame | Shown:
+        return self.sample if self.storage.read("rates.csv") is None else self.summary
+
+
 class PoolResult(ReportedResult):
-    """The results of a pooling study: orders of judging, compared in simulation."""
+    """The results of a pooling study: orders of judging, compared in simulation.
+
+    >>> PoolResult("outputs/pool").folder
+    'outputs/pool'
+    """
+
+    @property
+    def verdict(self) -> str:
+        """One sentence per pool: which method finds relevant documents first."""
+        return repr(Shown(self._report(1)))
+
+    def _report(self, sections: int | None = None) -> Report:
+        from cluster.reports.pool_report import pool_report, read_tables
+
+        report = pool_report(self.storage, read_tables(self.storage))
+        return type(report)("", report.sections[:sections])
+
+    def _overview(self) -> pl.DataFrame | Shown:
+        return Shown(self._report())
 
     @property
     def budgets(self) -> pl.DataFrame:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 from rich.console import Console
 
 from cluster.commands.cli import kind_of
 from cluster.commands.experiment import conduct
 from cluster.config.extras import missing_extra
+from pyrite.parts import Part, override
 
 IN_NOTEBOOKS = ("study", "pool")
 """Verbs whose progress a notebook shows."""
@@ -34,3 +35,35 @@ def run(verb: str, overrides: Iterable[str], resume: str | None, console: Consol
         raise missing_extra(error) or error from None
     assert experiment.storage is not None
     return experiment.storage.place, failed
+
+
+def settings(
+    *,
+    ranker: object = None,
+    objective: object = None,
+    measure: str | None = None,
+    search: str | Sequence[str] | None = None,
+    scale: str | None = None,
+    options: Mapping[str, object] | None = None,
+    **others: object,
+) -> list[str]:
+    """Return the overrides of the arguments that several verbs share; those that are None are left out.
+
+    Args:
+        ranker, objective: the parts, or classes of the user's own.
+        measure: the measure that validates, stops and leads the tables.
+        search: what is ranked in evaluation: `all`, or origins of candidates.
+        scale: `tiny`, `small`, `medium` or `full`.
+        options: further overrides by key.
+        others: options of the same name.
+    """
+    texts = [] if scale is None else override("scale", scale)
+    texts += [] if ranker is None else Part.of("ranker", ranker).overrides()
+    texts += [] if objective is None else Part.of("objective", objective).overrides()
+    if measure is not None:
+        texts += [*override("measures", [measure]), *override("validation.measure", measure)]
+    if search is not None:
+        named = [search] if isinstance(search, str) else list(search)
+        texts += override("origin", ["full" if name == "all" else name for name in named])
+    given = {key: value for key, value in others.items() if value is not None}
+    return [*texts, *(text for key, value in {**given, **(options or {})}.items() for text in override(key, value))]

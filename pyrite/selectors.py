@@ -6,7 +6,11 @@ from pyrite.parts import Part
 
 
 class Selector(Part):
-    """Base of the selectors."""
+    """Base of the selectors.
+
+    >>> Window(last=50).overrides()
+    ['selector=window', 'selector.last=50']
+    """
 
     group = "selector"
 

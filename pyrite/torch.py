@@ -1,16 +1,15 @@
 """Serves batches of texts with their negatives to the user's training loop.
 
->>> from pyrite.torch import Negatives
->>> data = Negatives(["collection=pydocs", "function=bm25", "selector=dynamic"], score=my_scores)
->>> for batch in data:                               # an epoch
-...     scores = my_scores(batch.queries, batch.documents)
-...     loss = ...
-...     data.observe(batch, scores, loss.item())     # policy and selector learn from them
+data = Negatives(Collection.from_pairs("pairs.csv"), BM25(pick=Dynamic()), score=my_scores)
+for batch in data:                               # an epoch
+    scores = my_scores(batch.queries, batch.documents)
+    loss = ...
+    data.observe(batch, scores, loss.item())     # policy and selector learn from them
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +22,9 @@ from cluster.config.build import build
 from cluster.config.compose import compose
 from cluster.runs.artifacts import Artifacts
 from cluster.runs.assemble import make_sampler
+from pyrite.data import Collection
+from pyrite.negatives import as_negatives
+from pyrite.running import settings
 from ranking.batch import Batch, UpdateResult, pairs_of
 from ranking.dropout import DropoutSeeds
 from ranking.errors import BadInput
@@ -75,9 +77,11 @@ class Negatives(IterableDataset[ServedBatch]):
     `DataLoader`), since a policy continues from the last batch.
 
     Args:
-        overrides: overrides of a run: collection, functions, policy, selector, `training.batch_size`,
+        data: the collection; or overrides of a run: collection, functions, policy, selector, `training.batch_size`,
             `sampling.negatives`, seed.
+        negatives: where negatives come from, if `data` is a collection.
         score: returns the model's current scores, for selectors that ask for them (`dynamic`, `simans`, …).
+        options: further overrides by key, as `{"training.batch_size": 16}`.
         note: called with a line for each preparation step.
 
     Raises:
@@ -86,10 +90,18 @@ class Negatives(IterableDataset[ServedBatch]):
     """
 
     def __init__(
-        self, overrides: Sequence[str] = (), score: Score | None = None, note: Callable[[str], None] = lambda line: None
+        self,
+        data: Collection | Sequence[str] = (),
+        negatives: object = None,
+        *,
+        score: Score | None = None,
+        options: Mapping[str, object] | None = None,
+        note: Callable[[str], None] = lambda line: None,
     ) -> None:
         super().__init__()
-        config = compose(overrides)
+        texts = data.overrides() if isinstance(data, Collection) else list(data)
+        texts += [] if negatives is None else as_negatives(negatives).overrides()
+        config = compose([*texts, *settings(options=options)])
         artifacts = Artifacts(note)
         self.collection, self.score = artifacts.collection(config), score
         wanted = [name for name in artifacts.keys(config) if name.split(":")[0] in _PARTS]

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ranking.errors import BadInput
+from ranking.hub import prepare_hub
 
 UNREADABLE = OSError | ValueError | KeyError | RuntimeError | TypeError | AttributeError
 """The errors of the libraries for a checkpoint that is not whole."""
@@ -53,7 +54,9 @@ class refused:
         self.checkpoint = checkpoint
 
     def __enter__(self) -> None:
-        """Do nothing."""
+        """Prepare to ask the hub, unless it is a folder."""
+        if not Path(self.checkpoint).expanduser().is_dir():
+            prepare_hub()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: object) -> None:
         from safetensors import SafetensorError
@@ -75,7 +78,7 @@ class refused:
                 "a folder needs config.json, model.safetensors and the tokenizer's files",
             ) from None
         raise BadInput(
-            "is no folder here, and the hub has no checkpoint of that name",
+            "is no folder here, and the hub has no checkpoint of that name, or can't be reached",
             self.checkpoint,
             "name a local folder with config.json, model.safetensors and tokenizer.json, as ranker.checkpoint=FOLDER",
         ) from None

@@ -1,11 +1,11 @@
-"""Runs the examples, on tiny data."""
+"""Runs the examples in the folder in which they are, and checks their types."""
 
 from __future__ import annotations
 
 import json
 import os
-import re
 import runpy
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,44 +15,66 @@ import pytest
 from tests.made_up import write_beir
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
-SCRIPTS = sorted(path.stem for path in EXAMPLES.glob("own_*.py"))
+PRINTED = {
+    "first_study": "pyrite study collection=pairs",
+    "own_data": "support.csv: 160 pairs",
+    "own_selector": "seed",
+    "own_ranker": "MeanOfWords",
+    "own_function": "nearby",
+    "mine_negatives": "negative_3",
+    "own_loop": "'bm25': ",
+    "learned_policy": "policy.checkpoint=",
+    "simulate_pool": "judgements per topic",
+    "judge_from_script": "q1: b is relevant",
+    "resume": "4 runs, then 6 in",
+    "on_cluster": "in-batch",
+}
+SLOW = ("learned_policy", "on_cluster", "own_ranker", "resume")
+NAMES = [pytest.param(name, marks=[pytest.mark.nightly] * (name in SLOW)) for name in PRINTED]
 
 
-@pytest.mark.parametrize("name", SCRIPTS)
+def test_each_example_is_short_and_says_what_it_shows() -> None:
+    scripts = sorted(EXAMPLES.glob("*.py"))
+    assert {path.stem for path in scripts} == set(PRINTED)
+    for path in scripts:
+        lines = path.read_text().splitlines()
+        assert lines[0].startswith('"""')
+        assert 6 <= len(lines) <= 60, path.name
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_an_example_runs(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    name: str, own_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """In this process, which has imported already what an example imports."""
-    folder = write_beir(tmp_path / "data")
+    shutil.copy(EXAMPLES / "pairs.csv", tmp_path)
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYRITE_CACHE", str(own_cache))
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
-    monkeypatch.syspath_prepend(EXAMPLES)  # as Python has it for a script
-    monkeypatch.setattr("sys.argv", [f"{name}.py"])
-    if name != "own_pool":
-        monkeypatch.setenv(
-            "PYRITE_EXAMPLE",
-            f"collection=beir collection.path={folder} vectors=random scale=tiny training.batch_size=4 "
-            f"training.max_epochs=1 'measures=[AP@10]' validation.measure=AP@10 cache={tmp_path / 'cache'}",
-        )
     runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")
-    printed = capsys.readouterr().out
-    said = {
-        "own_loop": [r"loss \d.* at last", r"negatives by bm25"],
-        "own_sentence_trainer": [r"losses \[\d", r"'bm25': \d+, 'random': \d+"],
-        "own_ranker": [r"MeanOfWords", r"step 3: loss \d"],
-        "own_policy": [r"EasyFirst", r"'random', 'random', 'bm25', 'bm25'"],
-        "own_pool": [r"posterior_fusion", r"topic 0: d\d+ is"],
-    }[name]
-    for pattern in said:
-        assert re.search(pattern, printed), printed
+    assert PRINTED[name] in capsys.readouterr().out
 
 
-def test_every_example_has_cells_and_says_what_it_is() -> None:
-    assert len(SCRIPTS) == 5
-    for name in SCRIPTS:
-        text = (EXAMPLES / f"{name}.py").read_text()
-        assert text.startswith('"""')
-        assert text.count("# %% ") >= 3
+@pytest.mark.nightly
+def test_the_types_of_the_examples_are_strict() -> None:
+    command = [sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent", *map(str, EXAMPLES.glob("*.py"))]
+    checked = subprocess.run(command, cwd=EXAMPLES.parent, capture_output=True, text=True, check=False)
+    assert checked.returncode == 0, checked.stdout
+
+
+def test_the_notebook_has_the_scripts() -> None:
+    cells = json.loads((EXAMPLES / "tour.ipynb").read_text())["cells"]
+    code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+    scripts = [(EXAMPLES / f"{name}.py").read_text().split('"""', 2)[2].strip("\n") for name in PRINTED]
+    assert code == scripts[:-1]  # a notebook starts no cluster
+
+
+@pytest.mark.nightly
+def test_the_notebook_runs(tmp_path: Path) -> None:
+    pytest.importorskip("nbconvert", reason="needs nbconvert and ipykernel")
+    for name in ("pairs.csv", "tour.ipynb"):
+        shutil.copy(EXAMPLES / name, tmp_path)
+    command = [sys.executable, "-m", "jupyter", "nbconvert", "--to", "notebook", "--execute", "tour.ipynb"]
+    subprocess.run(command, cwd=tmp_path, check=True)
 
 
 @pytest.mark.nightly

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import inspect
 import shlex
 from pathlib import Path
 
@@ -18,10 +19,15 @@ from cluster.statistics.summary import COSTS
 from pyrite import BM25, Guard, InBatch, Random, RandomPolicy, Schedule, SimANS, Static
 from pyrite.parts import Part, constructor_arguments, written
 from ranking.errors import BadInput
+from sampling.policies.policy import SamplingPolicy
 from sampling.retrieval.function import CandidateBatch, RetrievalFunction
 from sampling.selection.selector import Selector
+from tests.made_up import write_runs
 
-MODULES = ["", "comparison", "data", "guard", "negatives", "objectives", "parts", "rankers", "selectors"]
+MODULES = [
+    *("", "comparison", "data", "guard", "negatives", "objectives", "parts", "pools", "rankers", "results"),
+    *("selectors", "verbs"),
+]  # fmt: skip
 
 
 class Bottom(Selector):
@@ -68,6 +74,12 @@ def test_examples_in_docstrings_run(module: str) -> None:
     for test in doctest.DocTestFinder().find(loaded, globs=dict(names)):
         runner.run(test)
     assert runner.summarize(verbose=False).failed == 0
+
+
+def test_every_public_class_has_an_example() -> None:
+    classes = [thing for name in pyrite.__all__ if inspect.isclass(thing := getattr(pyrite, name))]
+    lacking = [kind.__name__ for kind in classes if kind is not BadInput and ">>>" not in (kind.__doc__ or "")]
+    assert not lacking
 
 
 @pytest.mark.parametrize(
@@ -162,3 +174,89 @@ def test_a_study_of_objects_leaves_what_its_command_leaves(base: list[str], tmp_
     costs = [name for name in result.summary.columns if name in COSTS]
     assert result.summary.drop(costs).equals(again.summary.drop(costs))
     assert sorted(again.trials["run"]) == sorted(result.trials["run"])
+
+
+def write_pairs(path: Path) -> Path:
+    rows = [f"question {number} on {number % 7},answer {number} of {number % 11}\n" for number in range(60)]
+    path.write_text("query,passage\n" + "".join(rows))
+    return path
+
+
+SMALL: dict[str, object] = {
+    "vectors": "random", "encoding.min_count": 1, "local": True, "dashboard": False, "track": [],
+    "training.max_epochs": 1,
+}  # fmt: skip
+
+
+def test_the_script_of_the_documentation_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYRITE_CACHE", str(tmp_path / "cache"))
+    data = pyrite.Collection.from_pairs(write_pairs(tmp_path / "pairs.csv"))
+    assert data.describe().startswith("pairs.csv: 60 pairs, 60 queries, 60 passages → train ")
+    study = pyrite.Study(
+        data,
+        rankers=[Static()],
+        negatives={"in-batch": InBatch(), "+1 SimANS": InBatch() + BM25(1, pick=SimANS(a=2.0)),
+                   "+1 mine": InBatch() + BM25(1, pick=Bottom())},
+        seeds=3, baseline="in-batch", measure="nDCG@10", search="all", scale="tiny", options=SMALL,
+    )  # fmt: skip
+    result = study.run()
+    assert "in-batch" in result.verdict
+    assert "in-batch" in repr(result)
+    assert max(map(len, repr(result).splitlines())) <= 80
+    assert "<table" in result._repr_html_()
+    assert len(result.runs) == 9
+    assert len(result.queries) > 0
+    assert result.plot()[1:4] == b"PNG"
+    more = study.more_seeds(1)
+    assert len(more.runs) == 12
+    assert "same options" in repr(more.compare(result))
+    saved = result.best.ranker.save(tmp_path / "best")
+    assert Path(pyrite.rank(saved, data, out=tmp_path / "best.run", options=RANKED)).stat().st_size > 0
+    mined = pyrite.mine(data, BM25(5), guard=Guard(relative=0.05), options={"vectors": "random"})
+    assert mined.dataset.column_names[:2] == ["query", "positive"]
+    assert {"positive", "bm25"} == set(mined.explain()["of"])
+
+
+RANKED: dict[str, object] = {}
+
+
+def test_a_pool_is_simulated_and_judged_step_by_step(tmp_path: Path) -> None:
+    folder = write_runs(tmp_path)
+    pool = pyrite.Pool(folder / "runs", folder / "qrels.txt.gz")
+    methods = [pyrite.MM(), pyrite.MTF(), pyrite.SharedFusion()]
+    options = {"out": tmp_path / "out", "budgets": [2, 4]}
+    local = pyrite.Pool(folder / "runs", folder / "qrels.txt.gz", local=True, dashboard=False, track=[])
+    result = local.simulate(methods, seeds=2, **options)
+    assert set(result.budgets["method"]) == {"mm", "mtf", "shared_fusion"}
+    assert "judgements per topic" in result.verdict
+    first = pool.next("3")
+    assert first is not None
+    assert first.topic == "3"
+    pool.judge(first, 1)
+    with pytest.raises(BadInput, match="was judged before"):
+        pool.judge(first, 0)
+    with pytest.raises(BadInput, match="there is no topic 'x'"):
+        pool.next("x")
+    seen = {first}
+    while (document := pool.next()) is not None:
+        assert document not in seen
+        seen.add(document)
+        pool.judge(document, 0)
+    assert len({pooled.topic for pooled in seen}) == 12
+
+
+class EasyFirst(SamplingPolicy):
+    """A policy of the user's own."""
+
+    def __init__(self, updates: int = 20) -> None:
+        self.updates = updates
+
+    def choose(self, batch, training, rng):  # type: ignore[no-untyped-def]
+        return np.full(len(batch), int(training.step >= self.updates))
+
+
+def test_a_policy_of_the_users_own_chooses_among_functions() -> None:
+    config = compose(["ranker=static", *pyrite.Negatives(Random(), BM25(), policy=EasyFirst(updates=3)).overrides()])
+    assert config["policy"] == {"_target_": f"{__name__}.EasyFirst", "updates": 3}
+    assert list(config["function"]) == ["random", "bm25"]

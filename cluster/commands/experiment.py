@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from rich.console import Console
 from rich.markup import escape
 
+from cluster.config.aliases import quoted_baseline
 from cluster.config.quoting import quoted_path
 from cluster.config.trust import from_folder
 from cluster.executors.address import is_cluster
@@ -97,7 +98,7 @@ class Experiment(ABC):
         Raises:
             BadInput: if an override is wrong, or the folder holds another experiment or none.
         """
-        arguments = list(map(quoted_path, arguments))
+        arguments = [quoted_baseline(quoted_path(text)) for text in arguments]
         if resume is None:
             experiment = cls.new(arguments)
             if experiment.storage is not None:
@@ -310,7 +311,7 @@ def ray_session(address: str | None, dashboard: bool, work: Work, console: Conso
 
     with session(address, dashboard, work.shared) as served:
         if served:
-            console.print(f"[dim]Ray's dashboard: {served}[/]")
+            console.print(f"[dim]Ray's dashboard: {served} (its token: ray get-auth-token)[/]", soft_wrap=True)
         check_store(work.largest, work.shared, lambda line: console.print(f"[dim]{line}[/]"))
         yield
 

@@ -88,6 +88,7 @@ class StudyExperiment(Experiment):
         self._shown, self._apart = 0, False
         self._budget: TimeBudget | None = None
         self.additions: list[str] = []
+        self.read_sentences: dict[str, list[str]] = {}
 
     @classmethod
     def new(cls, arguments: list[str]) -> StudyExperiment:

@@ -6,6 +6,7 @@
 | `selector.bm25=top`, `negatives.bm25=1` | options of one function, under `selectors` and `negatives` |
 | `objective=[kl,contrastive]` | a weighted sum of both, each under its name |
 | `ranker=decoder` of a verb that reads a checkpoint, `guard.ranker=FOLDER` | the options of that part |
+| `collection=hf:NAME` | `collection=pairs collection.path=hf:NAME`, a dataset at the Hugging Face hub |
 | `teacher=null` | `~teacher`, as Hydra writes it |
 
 `with_named` turns the words of a command line that are no overrides into overrides.
@@ -74,6 +75,8 @@ def named_parts(overrides: Sequence[str], options: Any, config: str = "config") 
             written.append(f"ranker={as_override(node)}")
         elif key in ("guard.ranker", "sampling.guard.ranker") and value not in ("null", ""):
             written.append(f"{key}={as_override({'_target_': RANKER, 'checkpoint': value.strip(QUOTES)})}")
+        elif key == "collection" and value.strip(QUOTES).startswith("hf:"):
+            written += ["collection=pairs", f"collection.path={as_override(value.strip(QUOTES))}"]
         elif key == GROUP and "@" in value:
             written += _named_functions(text, value, options)
         else:

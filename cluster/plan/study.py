@@ -123,5 +123,9 @@ class StudyPlan:
         """
         chosen = ("track", "trial_scheduler")
         options = {key: value for key, value in self.options.items() if key not in chosen}
-        changed = [override_of(key, value) for key, value in options.items() if value != defaults.get(key)]
+        changed = [
+            f"{key}={value}" if key == "baseline" and "=" in value else override_of(key, value)  # as it was typed
+            for key, value in options.items()
+            if value != defaults.get(key)
+        ]
         return shlex.join(["pyrite", "study", *self.arguments, *changed, *trackers])

@@ -45,9 +45,7 @@ def report_pools(storage: Storage, console: Console, baseline: str | None = None
     Raises:
         BadInput: if the folder holds no finished pooling study, or the baseline is none of its methods.
     """
-    if tables is None:
-        tables = {name: frame for name in TABLES if (frame := read_table(storage, name)) is not None}
-        tables = {"trials": required_table(storage, "trials"), **tables}
+    tables = tables or read_tables(storage)
     if "budgets" not in tables:
         for part in _failures(tables["trials"]):
             Report("", [part]).to_terminal(console)
@@ -56,6 +54,16 @@ def report_pools(storage: Storage, console: Console, baseline: str | None = None
     report.write(storage)
     report.to_terminal(console)
     console.print(f"report: {escape(storage.shown('report.html'))}", soft_wrap=True)
+
+
+def read_tables(storage: Storage) -> Tables:
+    """Read the tables of a pooling study.
+
+    Raises:
+        BadInput: if the folder holds no finished pooling study.
+    """
+    tables = {name: frame for name in TABLES if (frame := read_table(storage, name)) is not None}
+    return {"trials": required_table(storage, "trials"), **tables}
 
 
 def pool_report(storage: Storage, tables: Tables, baseline: str | None = None, waiting: int = 0) -> Report:

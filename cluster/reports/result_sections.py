@@ -16,11 +16,10 @@ from cluster.reports.settings_figures import hyperparameters
 from cluster.statistics.by_query import best_two
 from cluster.statistics.comparison import TESTS
 from cluster.statistics.oscillation import dev_losses
+from cluster.statistics.summary import marks
 
 Row = dict[str, Any]
-READING = (
-    "* differs from the best baseline, p < .05 (for other seeds and queries, Holm); ‡ by Student's t-test; † by KS"
-)
+READING = "* differs from {}, p < .05 (for other seeds and queries, Holm); ‡ by Student's t-test; † by KS"
 HOW_TO_READ = (
     "Each figure is the mean over a method's runs ± their sample standard deviation. A method is a policy, a "
     "retrieval function and a selector, and any other setting swept over names or a few numbers; its runs differ by "
@@ -84,6 +83,8 @@ def results(summary: pl.DataFrame) -> list[Section]:
 def side_by_side(summary: pl.DataFrame, measure: str) -> Table:
     """A measure with origins of candidates side by side, a section per ranker, BM25 alone last."""
     rows = summary.filter(measure=measure)
+    named = rows["baseline"].drop_nulls().unique(maintain_order=True).to_list() if "baseline" in rows.columns else []
+    prefix = "baseline_" if named else ""
     origins, mixed = rows["candidates"].unique(maintain_order=True).to_list(), mixed_origins(rows)[:1]
     lines: list[list[object] | str] = []
     for title, family in families(summary, measure):
@@ -95,7 +96,7 @@ def side_by_side(summary: pl.DataFrame, measure: str) -> Table:
             cells: list[object] = []
             for origin in origins:
                 row = of.get(origin)
-                cells.append(cell(row, None if alone else best.get(origin)))
+                cells.append(cell(row, None if alone else best.get(origin), prefix))
                 cells += [value(row["interpolated_mean"] if row else None)] if origin in mixed else []
             lines.append([method, *cells, _runs(list(of.values()))])
     head = ["method"]
@@ -104,7 +105,8 @@ def side_by_side(summary: pl.DataFrame, measure: str) -> Table:
         head += [f"ranker + {first_stage_of(origin)}"] if origin in mixed else []
     tested = any(rows[test].is_not_null().any() for test in ("paired_p", "t_p", "ks_p"))
     caption = f"{measure}, by what is ranked"
-    return Table([*head, "runs"], lines, caption=caption, note=READING if tested else "")
+    opponent = f"{' or '.join(named)} (your baseline)" if named else "the best baseline"
+    return Table([*head, "runs"], lines, caption=caption, note=READING.format(opponent) if tested else "")
 
 
 def all_figures(summary: pl.DataFrame, measure: str) -> list[Table]:
@@ -170,12 +172,18 @@ def families(summary: pl.DataFrame, measure: str) -> Iterator[tuple[str, pl.Data
         yield title_of("the first stage alone" if ranker == "bm25" else str(ranker), str(collection), several), part
 
 
-def cell(row: Row | None, best: float | None) -> Cell:
-    """A mean with its deviation and marks, bold if it is the best."""
+def cell(row: Row | None, best: float | None, prefix: str = "") -> Cell:
+    """A mean with its deviation and marks, bold if it is the best.
+
+    Args:
+        row: the row of the summary.
+        best: the highest mean.
+        prefix: `baseline_` for marks against the user's baseline.
+    """
     if row is None or row["mean"] is None:
         return Cell(None)
     spread = f"± {value(row['std'])}" if row["std"] is not None else ""
-    return Cell(value(row["mean"]), spread, row["marks"], row["mean"] == best)
+    return Cell(value(row["mean"]), spread, marks(row, prefix) if prefix else row["marks"], row["mean"] == best)
 
 
 def tested(test: str, number: float | None) -> str | None:

@@ -38,7 +38,7 @@ from cluster.statistics.contrasts import planned_contrasts
 from cluster.statistics.convergence import with_converged
 from cluster.statistics.sequential import StoppingRule
 from cluster.statistics.summary import summarise
-from cluster.statistics.verdict import conclude
+from cluster.statistics.verdict import Conclusion, conclude
 from ranking.errors import BadInput
 
 
@@ -165,11 +165,8 @@ def study_report(
     Raises:
         BadInput: if the baseline, a factor or a contrast names nothing in the study, or its experiment is damaged.
     """
-    options, queries = results.options, results.queries
-    trials = with_factors(results.trials, options.get("factors") if factors is None else factors)
-    baseline = baseline or options.get("baseline") or design_baseline(trials, results.design)
-    within = options.get("equal_within")
-    summary = summarise(trials, baseline, queries=queries, equal_within=within)
+    options, queries, within = results.options, results.queries, results.options.get("equal_within")
+    trials, summary, baseline = _compared(results, baseline, factors)
     collections = ", ".join(trials["collection"].drop_nulls().unique().sort())
     title = f"Negative sampling on {collections}" if collections else "Negative sampling"
     sections = [Section("", [Facts(_facts(trials, results)), Verbatim(results.config.get("command", ""))])]
@@ -192,6 +189,28 @@ def study_report(
         sections += result_sections.by_query(trials, queries, summary, measure)
     sections += _runs(trials, results)
     return Report(title, sections)
+
+
+def study_verdict(results: StudyResults) -> tuple[Conclusion, Section]:
+    """Return the conclusion of a study with finished runs, and the section that shows it.
+
+    Args:
+        results: the study's results.
+    """
+    trials, summary, _ = _compared(results, None, None)
+    conclusion = conclude(trials, summary, results.queries, results.options.get("equal_within"))
+    return conclusion, verdict_section(conclusion, summary)
+
+
+def _compared(
+    results: StudyResults, baseline: str | None, factors: Sequence[str] | None
+) -> tuple[pl.DataFrame, pl.DataFrame, str | None]:
+    """Return the runs with the factors by which they differ, their summary, and the baseline's name."""
+    options = results.options
+    trials = with_factors(results.trials, options.get("factors") if factors is None else factors)
+    baseline = baseline or options.get("baseline") or design_baseline(trials, results.design)
+    within = options.get("equal_within")
+    return trials, summarise(trials, baseline, queries=results.queries, equal_within=within), baseline
 
 
 def design_baseline(trials: pl.DataFrame, design: Mapping[str, Any]) -> str | None:
@@ -238,6 +257,7 @@ def _facts(trials: pl.DataFrame, results: StudyResults) -> dict[str, str]:
     minutes = (done["seconds"].sum() or 0) / 60
     time = f"{minutes / 60:.1f} hours" if minutes >= 60 else f"{minutes:.1f} minutes"
     seeds = trials["seed"].n_unique()
+    ways = "1 way" if len(methods) == 1 else f"{len(methods)} ways"
     counts = {
         "done": len(done), "failed": failed, "diverged": lost, "not started": stopped,
         "stopped by the search, which no figure includes": behind,
@@ -247,7 +267,7 @@ def _facts(trials: pl.DataFrame, results: StudyResults) -> dict[str, str]:
     return {
         **({"read": "; ".join(read)} if read else {}),
         "collection": "; ".join(f"{name}, fingerprint {fingerprint}" for name, fingerprint in known.iter_rows()),
-        "compared": f"{len(methods)} ways of choosing negatives, ranker {' and '.join(rankers)}, {seeds} seeds each",
+        "compared": f"{ways} of choosing negatives, ranker {' and '.join(rankers)}, {seeds} seeds each",
         "runs": ", ".join(f"{count:,} {name}" for name, count in counts.items() if count or name == "done"),
         "training": f"{time} over all runs, {done['steps'].sum() or 0:,} steps",
         "evaluated on": " and ".join(map(result_sections.origin_name, origins)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import time
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,10 +16,12 @@ from rich.table import Table
 from rich.text import Text
 
 from cluster.output.duration import duration
-from cluster.output.throttle import Throttle
+from cluster.output.throttle import Throttle, poll
 
 MAX_SHOWN = 8
 """Running runs that are shown at once."""
+LINE_EVERY_S = 30.0
+"""Seconds between two lines without a terminal."""
 PROGRESS = ("epoch", "max_epochs", "validation")
 
 
@@ -33,7 +36,7 @@ class WatchedRun:
 
 
 class LiveTable:
-    """Progress, best and worst so far, and the time left, on a terminal or in a notebook. Draws nothing elsewhere.
+    """Progress, best and worst so far, and the time left, on a terminal or in a notebook; elsewhere lines of it.
 
     Args:
         console: where to draw.
@@ -59,6 +62,7 @@ class LiveTable:
             TextColumn("{task.description}"),
             expand=True,
         )
+        self._lines, self._printed = ExitStack(), done
         self._task = self._bar.add_task("", total=total, completed=done)
         self._live = Live(get_renderable=self.render, console=console, refresh_per_second=2, transient=True)
         self._cell: Any = None
@@ -71,6 +75,8 @@ class LiveTable:
             self._cell = display(self._as_text(), raw=True, display_id=True)
         elif self.console.is_terminal:
             self._live.start()
+        elif not self.console.quiet:
+            self._lines.enter_context(poll(self.print_line, LINE_EVERY_S, at_the_end=False))
         return self
 
     def _as_text(self) -> dict[str, str]:
@@ -85,7 +91,14 @@ class LiveTable:
 
     def __exit__(self, *reason: object) -> None:
         self._show(now=True)
+        self._lines.close()
         self._live.stop()
+
+    def print_line(self) -> None:
+        """Print the progress as a line, if there is any since the last one."""
+        if self.done != self._printed:
+            self._printed = self.done
+            self.console.print(f"{self.done} of {self.total} {self.noun}, {self.outlook()}", markup=False)
 
     def render(self) -> Group:
         """Return the current table, with the bar below it."""

@@ -17,6 +17,7 @@ import polars as pl
 from ranking.bounds import Between, checked
 from ranking.collections.arrow_files import mapped, write
 from ranking.collections.faults import Faults
+from ranking.collections.hub_files import HUB, local_path
 from ranking.collections.reader import DOCUMENTS, GIVEN, JUDGEMENTS, QUERIES, Reader, stamps
 from ranking.collections.row_files import Row, TextOptions, header_of, kind_of, read_rows, row_files
 from ranking.collections.row_forms import BESIDE, RowFault, RowForm
@@ -47,7 +48,7 @@ class Pairs(Reader):
     A score is not a label: rows with scores need labels or negatives, `relevant_from`, or `scores=teacher`.
 
     Args:
-        path: the file or folder.
+        path: the file or folder, or `hf:NAME` for a dataset at the Hugging Face hub.
         query: the column of the query. None takes query, anchor, question, sentence1 or messages.
         positive: the column of the relevant document, or of a list of them. None takes positive, pos, answer, document,
             positive_passages, positive_ctxs and the like.
@@ -82,7 +83,8 @@ class Pairs(Reader):
 
     @property
     def name(self) -> str:
-        return Path(self.path).expanduser().resolve().name.split(".")[0]
+        path = Path(self.path) if str(self.path).startswith(HUB) else Path(self.path).expanduser().resolve()
+        return path.name.split(".")[0]
 
     def sources(self) -> dict[str, str]:
         return stamps([file for _, file in [*self._files(), *self._beside()]])
@@ -116,11 +118,11 @@ class Pairs(Reader):
         return self._content(Faults(strict=False)).source
 
     def _files(self) -> list[tuple[str | None, Path]]:
-        return row_files(Path(self.path).expanduser())
+        return row_files(local_path(self.path))
 
     def _beside(self) -> list[tuple[str | None, Path]]:
         """Return the tables with ids and scores of the rows in `data`, which `pyrite mine` writes."""
-        folder = Path(self.path).expanduser() / "ids"
+        folder = local_path(self.path) / "ids"
         return row_files(folder) if folder.is_dir() else []
 
     def _content(self, faults: Faults) -> _Content:

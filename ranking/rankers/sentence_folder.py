@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ranking.errors import BadInput
+from ranking.hub import prepare_hub
 from ranking.hub_tokenizers import local_root, read_tokenizer, refused
 from ranking.packing import Packing
 from ranking.tokenization import Prompts, count_subwords
@@ -177,6 +178,7 @@ def checkpoint_file(root: str, name: str, needed: bool = True) -> Path | None:
         return file if file.is_file() else None
     from transformers.utils import cached_file
 
+    prepare_hub()
     path = cached_file(root, name, _raise_exceptions_for_missing_entries=needed)
     return None if path is None else Path(path)
 

@@ -99,11 +99,11 @@ def test_a_study_that_ran_out_of_time_is_stopped_and_goes_on(base: list[str], tm
     study = StudyResult.restore(str(out), ["time_budget=1h", "local=true"])  # what `--resume` does
     assert (study.folder, study.failed) == (str(out), 0)
     assert set(study.trials["status"]) == {"done"}
-    assert study.best("bm25:AP@10")["bm25:AP@10"] == study.trials["bm25:AP@10"].max()
-    assert study.best_config["function"].keys() <= {"bm25", "random"}
+    assert study.best_by("bm25:AP@10").row["bm25:AP@10"] == study.trials["bm25:AP@10"].max()
+    assert study.best.config["function"].keys() <= {"bm25", "random"}
     assert Path(study.files(study.trials["run"][0])["result"]).is_file()
     with pytest.raises(BadInput, match="bm25:AP@10"):
-        study.best("nDCG")
+        study.best_by("nDCG")
     assert len(study.spread) == 4
     with pytest.raises(BadInput, match="across"):
         _ = study.across

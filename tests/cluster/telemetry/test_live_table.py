@@ -76,3 +76,16 @@ def test_a_notebook_shows_the_table_in_one_cell(monkeypatch: pytest.MonkeyPatch)
     assert "0/2 runs" in shown[0]
     assert "best   one" in shown[-1]
     assert "1/2 runs" in shown[-1]
+
+
+def test_without_a_terminal_progress_is_a_line_when_there_is_some() -> None:
+    written = io.StringIO()
+    with LiveTable(Console(file=written, width=200), total=5, done=1, measure="AP") as table:
+        table.print_line()
+        assert written.getvalue() == ""  # nothing is new
+        table.end("one", 0.4)
+        table.print_line()
+        table.print_line()
+    (line,) = written.getvalue().splitlines()
+    assert line.startswith("2 of 5 runs, ")
+    assert line.endswith(" left")

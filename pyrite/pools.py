@@ -1,0 +1,250 @@
+"""Describes a pool of TREC runs: simulates orders of judging over it, or chooses the next document to judge.
+
+>>> from pyrite import MM, MTF
+>>> [MM().name, MTF().name]
+['mm', 'mtf']
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from rich.console import Console
+
+from pyrite.parts import Part, override, written
+from pyrite.results import PoolResult
+from pyrite.running import run
+from ranking.errors import BadInput
+
+Path = str | os.PathLike[str]
+
+
+class Method(Part):
+    """Base of the orders of judging. An `Adjudicator` of your own is one too.
+
+    >>> Method.named("hedge")
+    Method.named('hedge')
+    """
+
+    group = "method"
+
+    @classmethod
+    def named(cls, name: str, **options: Any) -> Method:
+        """Return the method that `pyrite pool method=NAME` takes, with options of its own."""
+        kind = type("Method", (cls,), {"name": name, "__repr__": lambda self: f"Method.named({name!r})"})
+        method: Method = kind(**options)
+        return method
+
+    @property
+    def label(self) -> str:
+        """The name in tables."""
+        return self.name or str(self.target).rpartition(".")[2].lower()
+
+    def choices(self) -> list[str]:
+        """Return the overrides of the method's options, or of a class of the user's own."""
+        if self.target is None:
+            return self.settings(f"method.{self.name}")
+        return [f"+method.{self.label}._target_={self.target}", *self.settings(f"+method.{self.label}")]
+
+
+class MTF(Method):
+    """MoveToFront: reads a run on until it supplies a document that is not relevant (Cormack et al. 1998).
+
+    >>> MTF()
+    MTF()
+    """
+
+    name = "mtf"
+
+
+class MM(Method):
+    """MaxMean: reads the run with the highest share of relevant documents (Losada et al. 2016).
+
+    >>> MM()
+    MM()
+    """
+
+    name = "mm"
+
+
+class Hedge(Method):
+    """Hedge: weighs runs by the loss of what they ranked high (Aslam et al. 2003).
+
+    >>> Hedge()
+    Hedge()
+    """
+
+    name = "hedge"
+
+
+class PosteriorFusion(Method):
+    """Fuses the runs' ranks, each run weighted by its share of relevant documents so far.
+
+    >>> PosteriorFusion()
+    PosteriorFusion()
+    """
+
+    name = "posterior_fusion"
+
+
+class SharedFusion(Method):
+    """Posterior fusion whose topics inform each other about the runs.
+
+    >>> SharedFusion()
+    SharedFusion(texts=None)
+
+    Args:
+        options: options of the method; `texts={}` adds the regression over texts, which needs a collection.
+    """
+
+    name = "shared_fusion"
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{"texts": None} | options)
+
+
+class Pooled(NamedTuple):
+    """A document of a topic's pool.
+
+    >>> Pooled("401", "FT911-1")
+    Pooled(topic='401', document='FT911-1')
+
+    Args:
+        topic, document: their ids.
+    """
+
+    topic: str
+    document: str
+
+
+class Pool:
+    """The documents that runs offer for judging.
+
+    >>> pool = Pool("runs", "qrels.txt", depth=10)
+    >>> pool.overrides()
+    ['runs=runs', 'qrels=qrels.txt', 'depth=10']
+
+    Args:
+        runs: a folder of TREC runs, or files.
+        qrels: their judgements, required by `simulate`.
+        method: the order that `next` follows.
+        seed: the seed of its random choices.
+        options: further options of `pyrite pool`, as `depth=50`.
+    """
+
+    def __init__(
+        self,
+        runs: Path | Sequence[Path],
+        qrels: Path | None = None,
+        *,
+        method: object = None,
+        seed: int = 0,
+        **options: Any,
+    ) -> None:
+        self.runs = [os.fspath(path) for path in runs] if isinstance(runs, list | tuple) else os.fspath(runs)  # type: ignore[arg-type]
+        self.qrels = None if qrels is None else os.fspath(qrels)
+        self.method, self.seed, self.options = method or PosteriorFusion(), seed, options
+
+    def overrides(self, *methods: object) -> list[str]:
+        """Return the overrides of `pyrite pool` with some methods."""
+        chosen = [_method(method) for method in methods]
+        named = [method.name for method in chosen if method.name]
+        texts = [f"runs={written(self.runs)}"]
+        texts += [] if self.qrels is None else [f"qrels={written(self.qrels)}"]
+        texts += [text for key, value in self.options.items() for text in override(key, value)]
+        texts += [f"method=[{','.join(named)}]"] * bool(chosen)
+        return [*texts, *(text for method in chosen for text in method.choices())]
+
+    def simulate(
+        self,
+        methods: Sequence[object],
+        *,
+        seeds: int = 10,
+        budgets: Sequence[int] | None = None,
+        out: Path | None = None,
+        console: Console | None = None,
+    ) -> PoolResult:
+        """Judge the pool in simulation, in the order of each method, as `pyrite pool` does.
+
+        Args:
+            methods: the methods.
+            seeds: the number of simulations of each.
+            budgets: numbers of judgements per topic to report. None chooses them.
+            out: the folder of the results. None makes a new one.
+            console: receives progress and the table. None prints to the terminal or notebook.
+
+        Raises:
+            BadInput: if there are no judgements, or an option is wrong.
+        """
+        texts = [*self.overrides(*methods), f"seeds={seeds}"]
+        texts += [] if budgets is None else [f"budgets={written(list(budgets))}"]
+        texts += [] if out is None else [f"out={written(os.fspath(out))}"]
+        return PoolResult(*run("pool", texts, None, console or Console(highlight=False)))
+
+    def next(self, topic: str | None = None) -> Pooled | None:
+        """Return the next document to judge, which was not handed out yet; None if none is left.
+
+        Args:
+            topic: the topic. None takes the topics in the order of the method.
+
+        Raises:
+            BadInput: if there is no such topic.
+        """
+        chosen = self._campaign.next(None if topic is None else self._number(topic))
+        if chosen is None:
+            return None
+        found = self._campaign.pool.topics[chosen[0]]
+        return Pooled(found.name, found.documents[chosen[1]])
+
+    def judge(self, document: Pooled | tuple[str, str], grade: int) -> None:
+        """Learn the grade of a document, handed out by `next` or judged elsewhere.
+
+        Raises:
+            BadInput: if the pool does not have it, or it was judged before.
+        """
+        topic, name = document
+        number = self._number(topic)
+        row = self._campaign.pool.topics[number].documents.index_of(name)
+        if row is None:
+            raise BadInput(f"topic {topic} has no document {name!r} in this pool")
+        try:
+            self._campaign.judge(number, row, grade)
+        except ValueError as error:
+            raise BadInput(f"topic {topic}, document {name}: {error}") from None
+
+    def _number(self, topic: str) -> int:
+        names = [each.name for each in self._campaign.pool.topics]
+        if topic not in names:
+            raise BadInput(f"there is no topic {topic!r}", remedy=f"choose one of {', '.join(names[:10])}")
+        return names.index(topic)
+
+    @cached_property
+    def _campaign(self) -> Any:
+        from cluster.config.compose import compose
+        from cluster.plan.pool_methods import split, variants
+        from pooling.campaign import Campaign
+        from pooling.pool import make_pool
+        from pooling.runs import read_runs
+
+        names, options, others = split(self.overrides(self.method))
+        (variant,) = variants(names, options, [])
+        config = compose(others, "pool")
+        runs = read_runs(
+            config["runs"], config["order"], config["groups"], config["strict"], config["encoding"],
+            precision=config["order_precision"],
+        )  # fmt: skip
+        pool = make_pool(runs, None, config["depth"], config["relevant_from"])
+        return Campaign(pool, variant.build(), self.seed)
+
+
+def _method(thing: object) -> Method:
+    """Return a method as it is, or one for an adjudicator of the user's own."""
+    if isinstance(thing, Method):
+        return thing
+    part = Part.of("method", thing)
+    own: Method = Method.__new__(type("Own", (Method,), {"target": part.target}))
+    own.options = part.options
+    return own

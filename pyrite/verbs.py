@@ -1,0 +1,250 @@
+"""Runs the verbs of the command line from Python, with objects or with overrides."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+
+from rich.console import Console
+
+from cluster.config.aliases import named_checkpoint
+from cluster.plan.sweep import key_of
+from pyrite.data import Collection
+from pyrite.guard import Guard
+from pyrite.negatives import BM25, as_negatives
+from pyrite.parts import override, written
+from pyrite.results import (
+    AuditResult,
+    ForkResult,
+    LearningResult,
+    MiningResult,
+    PoolResult,
+    Result,
+    StudyResult,
+    TrainingResult,
+)
+from pyrite.running import run, settings
+
+Data = Collection | Iterable[str]
+Options = Mapping[str, object]
+Folder = str | os.PathLike[str]
+
+
+def study(overrides: Iterable[str] = (), *, resume: str | None = None, console: Console | None = None) -> StudyResult:
+    """Compare ways of choosing negatives, on Ray Tune or in this process, as `pyrite study` does.
+
+    Args:
+        overrides: overrides of the runs, with sweeps, and of the study.
+        resume: the folder of a study to resume; None starts a new one.
+        console: the console for progress and tables; None shows nothing.
+
+    Raises:
+        BadInput: if an option or an input is wrong.
+    """
+    return StudyResult(*run("study", overrides, resume, console))
+
+
+def train(
+    data: Data = (),
+    negatives: object = None,
+    ranker: object = None,
+    *,
+    objective: object = None,
+    seed: int | None = None,
+    measure: str | None = None,
+    search: str | Sequence[str] | None = None,
+    scale: str | None = None,
+    out: Folder | None = None,
+    options: Options | None = None,
+    console: Console | None = None,
+) -> TrainingResult:
+    """Train and evaluate one ranker in this process, as `pyrite train` does. For the arguments see `pyrite.Study`.
+
+    Args:
+        data: the collection, or the overrides of the command line instead of all other arguments.
+        negatives: where negatives come from.
+        ranker: the ranker.
+        seed: the seed of the run.
+        out: the folder of the results. None makes a new folder under `outputs/`.
+        options: further overrides by key, as `{"weights": True}`.
+        console: receives progress and tables. None shows nothing.
+
+    Raises:
+        BadInput: if an option or an input is wrong.
+    """
+    if isinstance(data, Collection):
+        texts = [*data.overrides(), *(as_negatives(negatives).overrides() if negatives is not None else [])]
+        texts += settings(
+            ranker=ranker, objective=objective, seed=seed, measure=measure, search=search, scale=scale, out=_path(out),
+            options=options,
+        )  # fmt: skip
+    else:
+        texts = list(data)
+    if "out" not in map(key_of, texts):
+        from cluster.output.storage import new_place
+
+        texts.append(f"out={written(new_place('train'))}")
+    return TrainingResult(*run("train", texts, None, console))
+
+
+def learn(
+    data: Data = (),
+    negatives: object = None,
+    ranker: object = None,
+    *,
+    agent: str | None = None,
+    scale: str | None = None,
+    out: Folder | None = None,
+    options: Options | None = None,
+    resume: str | None = None,
+    console: Console | None = None,
+) -> LearningResult:
+    """Let an agent learn a policy over retrieval functions, as `pyrite learn` does.
+
+    Args:
+        data: the collection, or the overrides of the command line instead of all other arguments.
+        negatives: the functions that the policy chooses among, as `Random() + BM25()`.
+        ranker: the ranker that it watches.
+        agent: the name of the agent (`pyrite options agent=NAME`).
+        scale, out, options, console: see `pyrite.train`.
+        resume: the folder of a learning to resume. None starts a new one.
+    """
+    if isinstance(data, Collection):
+        functions = as_negatives(negatives).overrides() if negatives is not None else []
+        texts = [*data.overrides(), *(text for text in functions if not text.startswith("policy"))]
+        texts += settings(ranker=ranker, agent=agent, scale=scale, out=_path(out), options=options)
+    else:
+        texts = list(data)
+    return LearningResult(*run("learn", texts, resume, console))
+
+
+def mine(
+    data: Data = (),
+    negatives: object = None,
+    *,
+    guard: Guard | None = None,
+    ranker: str | None = None,
+    options: Options | None = None,
+    resume: str | None = None,
+    console: Console | None = None,
+) -> MiningResult:
+    """Mine negatives into a data set, as `pyrite mine` does.
+
+    Args:
+        data: the collection, or the overrides of the command line instead of all other arguments.
+        negatives: the functions that supply them, as `BM25(5)`.
+        guard: what is left out as probably relevant.
+        ranker: a trained run or a checkpoint that scores; required by `Dense` and by selectors that use scores.
+        options: further overrides by key, as `{"rows": "triplets"}`.
+        resume: the folder of a mining to resume; None starts a new one.
+        console: receives progress and the table. None shows nothing.
+
+    Raises:
+        BadInput: if an option or an input is wrong.
+    """
+    if not isinstance(data, Collection):
+        return MiningResult(*run("mine", data, resume, console))
+    chosen = as_negatives(negatives if negatives is not None else BM25())
+    counts = [function.count for function in chosen.functions]
+    overrides = [*data.overrides(), *chosen.overrides(), *(guard.overrides() if guard else [])]
+    if len(counts) == 1 and counts[0] is not None:  # `count` is the number of negatives of a single function
+        overrides = [text for text in overrides if not text.startswith("negatives.")] + [f"count={counts[0]}"]
+    if ranker is not None:
+        overrides.append(f"checkpoint={written(ranker)}")
+    overrides += [text for key, value in (options or {}).items() for text in override(key, value)]
+    return MiningResult(*run("mine", overrides, resume, console))
+
+
+def rank(
+    ranker: str,
+    data: Data = (),
+    *,
+    out: Folder | None = None,
+    options: Options | None = None,
+    console: Console | None = None,
+) -> str:
+    """Rank a collection by a trained ranker, as `pyrite rank` does.
+
+    Args:
+        ranker: a folder of `train` with `weights=true`, weights in it, a saved ranker, or a checkpoint.
+        data: the collection, or overrides of the command line.
+        out: the file of the TREC run.
+        options: further overrides by key.
+        console: receives progress and measures. None shows nothing.
+
+    Returns:
+        The path of the TREC run.
+
+    Raises:
+        BadInput: if an option or an input is wrong.
+    """
+    from cluster.commands.rank import rank as write_run
+
+    texts = data.overrides() if isinstance(data, Collection) else list(data)
+    texts += settings(out=_path(out), options=options)
+    return write_run([*texts, named_checkpoint(ranker)], console or Console(quiet=True))
+
+
+def fork(
+    training: Folder | TrainingResult,
+    *,
+    at: int | Sequence[int] = 0,
+    instead: Sequence[str] = (),
+    out: Folder | None = None,
+    options: Options | None = None,
+    console: Console | None = None,
+) -> ForkResult:
+    """Continue a run under several choices from one saved state, as `pyrite fork` does.
+
+    Args:
+        training: the run, or its folder.
+        at: the batches before which it is forked.
+        instead: what is done instead: names of functions, or `bm25:1-10` for ranks. Empty takes the run's functions.
+        out, options, console: see `pyrite.train`.
+
+    Raises:
+        BadInput: if the folder holds no run, or an option is wrong.
+    """
+    chosen = {"run": _folder(training), "at": at, "instead": list(instead)}
+    return ForkResult(*run("fork", settings(out=_path(out), options={**chosen, **(options or {})}), None, console))
+
+
+def audit(
+    studies: Folder | StudyResult | Sequence[Folder | StudyResult],
+    judgements: Folder | None = None,
+    *,
+    out: Folder = "outputs/audit",
+    options: Options | None = None,
+    console: Console | None = None,
+) -> AuditResult:
+    """Draw a sample of the negatives that rankers were shown, or estimate from its judgements how many are relevant.
+
+    Args:
+        studies: studies that ran with `sampling.recorded` above 0, or their folders.
+        judgements: qrels of the sample. None draws the sample.
+        out: the folder, the same for both steps.
+        options, console: see `pyrite.train`.
+
+    Raises:
+        BadInput: if the studies recorded nothing, or the judgements are of other pairs.
+    """
+    from cluster.commands.audit import audit as run_audit
+
+    several = [studies] if isinstance(studies, str | os.PathLike | Result) else list(studies)
+    chosen = {"studies": [_folder(each) for each in several], "judgements": _path(judgements)}
+    texts = settings(out=_path(out), options={**chosen, **(options or {})})
+    run_audit(texts, console or Console(quiet=True))
+    return AuditResult(os.fspath(out))
+
+
+def pool(overrides: Iterable[str] = (), *, resume: str | None = None, console: Console | None = None) -> PoolResult:
+    """Compare orders of judging in simulation, as `pyrite pool` does. For the arguments see `pyrite.study`."""
+    return PoolResult(*run("pool", overrides, resume, console))
+
+
+def _folder(place: Folder | Result) -> str:
+    return place.folder if isinstance(place, Result) else os.fspath(place)
+
+
+def _path(place: Folder | None) -> str | None:
+    return None if place is None else os.fspath(place)
