@@ -10,6 +10,8 @@ from ranking.encoding import EncodedCollection
 from ranking.scoring import score_candidates
 from ranking.sources import Sources
 
+CROSS_ENCODER = "ranking.rankers.cross_encoder.CrossEncoder"
+
 
 class RankerTeacher:
     """The scores of a trained run or a checkpoint, which reads texts in its own way.
@@ -17,13 +19,14 @@ class RankerTeacher:
     Args:
         checkpoint: the folder of `pyrite train weights=true`, or a checkpoint of transformers or
             sentence-transformers (`cluster.runs.trained.read_ranker`).
+        label: the label of a cross-encoder whose head has several. None if it has one score.
 
     Raises:
         BadInput: if it is no ranker, at the first scores.
     """
 
-    def __init__(self, checkpoint: str) -> None:
-        self.checkpoint = checkpoint
+    def __init__(self, checkpoint: str, label: int | str | None = None) -> None:
+        self.checkpoint, self.label = checkpoint, label
         self._opened: tuple[Sources, TrainedRanker, EncodedCollection] | None = None
 
     def own_scores(
@@ -31,7 +34,8 @@ class RankerTeacher:
     ) -> NDArray[np.float32]:
         """Return scores [q, m] of documents [q, m] for queries [q]; −inf for document −1."""
         if self._opened is None or self._opened[0] is not sources:
-            trained = read_ranker(self.checkpoint)
+            options = None if self.label is None else {"_target_": CROSS_ENCODER, "label": self.label}
+            trained = read_ranker(self.checkpoint, options)
             self._opened = (sources, trained, trained.read(sources.collection, sources.encoded))
         _, trained, encoded = self._opened
         return score_candidates(trained.ranker, encoded, np.asarray(queries), documents)

@@ -164,7 +164,8 @@ def chosen_label(checkpoint: str, label: int | str | None) -> tuple[int | None, 
         return None, 1
     known = ", ".join(f"{number} ({names.get(number, 'unnamed')})" for number in range(count))
     if label is None:
-        remedy = f"name the one whose probability is the score, ranker.label={known}, or train a new head, label=new"
+        choice = f"name the one whose probability is the score, ranker.label={known} (of a teacher, teacher.label)"
+        remedy = f"{choice}, or train a new head with ranker.label=new"
         raise BadInput(f"its head has {count} labels, not one score", checkpoint, remedy)
     number = {name: number for number, name in names.items()}.get(str(label), label)
     if not isinstance(number, int) or not 0 <= number < count:

@@ -12,11 +12,15 @@ import pytest
 import torch
 import transformers
 
+from cluster.runs.ranker_teacher import RankerTeacher
 from cluster.runs.trained import ranker_overrides, read_ranker
+from pyrite.parts import Part
 from ranking.collections.collection import Collection
 from ranking.encoding import EncodedCollection
 from ranking.errors import BadInput
 from ranking.scoring import score_candidates
+from ranking.sources import Sources
+from ranking.vectors import WordVectors
 from tests.ranking.checkpoints import write_checkpoint
 
 library = pytest.importorskip("sentence_transformers", reason="sentence-transformers is in the dev extra")
@@ -76,9 +80,29 @@ def test_what_the_library_saves_is_opened_by_its_kind(
     np.testing.assert_allclose(ours(folder, tiny, tiny_encoded) / scale, expected, atol=3e-6, rtol=1e-6)
 
 
+def test_a_model_of_the_library_is_a_ranker(bert: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ranking.collections.cache.default_cache", lambda: tmp_path / "cache")
+    models = [library.SentenceTransformer(bert, device="cpu", local_files_only=True) for _ in range(2)]
+    one, same = (Part.of("ranker", model) for model in models)
+    assert one.name == "bi_encoder"
+    assert one == same
+    assert Path(one.options["checkpoint"]).parent == tmp_path / "cache" / "models"
+    with torch.no_grad():
+        next(models[0].parameters()).add_(1)
+    assert Part.of("ranker", models[0]) != one
+    assert read_ranker(one.options["checkpoint"], gpu=False).ranker.drawn == []
+    model = library.CrossEncoder(bert, device="cpu", local_files_only=True)
+    assert Part.of("ranker", model).name == "cross_encoder"
+
+
 @pytest.mark.parametrize("labels", [["no", "yes"], ["contradiction", "entailment", "neutral"], list("abcde")])
 def test_a_head_with_several_labels_needs_a_choice(
-    labels: list[str], bert: str, tiny: Collection, tiny_encoded: EncodedCollection, tmp_path: Path
+    labels: list[str],
+    bert: str,
+    tiny: Collection,
+    tiny_encoded: EncodedCollection,
+    tiny_vectors: WordVectors,
+    tmp_path: Path,
 ) -> None:
     config = transformers.AutoConfig.from_pretrained(bert, id2label=dict(enumerate(labels)))
     with torch.random.fork_rng():
@@ -93,6 +117,10 @@ def test_a_head_with_several_labels_needs_a_choice(
     for label in (1, labels[1]):
         found = ours(tmp_path / "labels", tiny, tiny_encoded, kind=kind, label=label)
         np.testing.assert_allclose(found, logits.log_softmax(-1)[..., 1].numpy(), atol=3e-6)
+        teacher = RankerTeacher(str(tmp_path / "labels"), label=label)
+        np.testing.assert_array_equal(
+            teacher.own_scores(Sources(tiny, tiny_encoded, tiny_vectors), QUERIES, EVERY), found
+        )
     for label, says in (("maybe", "no label 'maybe'"), (len(labels), "no label"), ("new", "classifier.weight")):
         with pytest.raises(BadInput, match=says):
             ours(tmp_path / "labels", tiny, tiny_encoded, kind=kind, label=label)
