@@ -77,6 +77,7 @@ class StudyExperiment(Experiment):
         "track",
         "local",
         "renew_every",
+        "search_storage",
         "never_below",
         "time_budget",
     )
@@ -156,7 +157,14 @@ class StudyExperiment(Experiment):
         else:
             asked = (plan.options.get("sampler", "tpe"), plan.options.get("parallel", 1))
             self.proposals = OptunaRuns(
-                adaptive, samples, plan.seeds, plan.storage, artifacts.provenance, *asked, self.scheduler
+                adaptive,
+                samples,
+                plan.seeds,
+                plan.storage,
+                artifacts.provenance,
+                *asked,
+                self.scheduler,
+                plan.options.get("search_storage"),
             )
         proposals = self.proposals
         examples = proposals.examples()

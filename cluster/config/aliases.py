@@ -29,7 +29,7 @@ from ranking.errors import BadInput
 
 NAMED = re.compile(r"^([A-Za-z_]\w*)@([A-Za-z_]\w*)$")
 GROUP = "function"
-FLAT = {"order.precision": "order_precision", "qrels.repeated": "qrels_repeated"}
+FLAT = {"order.precision": "order_precision", "qrels.repeated": "qrels_repeated", "search.storage": "search_storage"}
 """Options next to an option that holds no others, by the names with a point that users expect."""
 RANKER = "cluster.runs.ranker_teacher.RankerTeacher"
 """The class of a guard's ranker."""

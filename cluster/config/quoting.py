@@ -10,7 +10,7 @@ from cluster.config.aliases import QUOTES, as_override
 
 PATHS = frozenset({
     "cache", "checkpoint", "data", "evaluate", "folder", "gold", "judgements", "machine", "out", "owners", "path",
-    "pools", "qrels", "relabel", "run", "runs", "storage", "studies", "texts",
+    "pools", "qrels", "relabel", "run", "runs", "search_storage", "storage", "studies", "texts",
 })  # fmt: skip
 """Last parts of the keys of options whose values are paths or URIs."""
 PATHS_OR_NUMBERS = frozenset({"documents", "groups", "queries", "topics"})

@@ -219,6 +219,7 @@ class StudyConfig(Config):
     seeds: Count | None
     samples: Count
     search: Literal["random", "optuna"]
+    search_storage: str | None = None
     sampler: Literal["tpe", "gp", "cmaes"] = "tpe"
     parallel: Count = 1
     time_budget: str | int | float | None = None

@@ -14,6 +14,7 @@ from cluster.output.provenance import differences
 from cluster.output.storage import Storage
 from cluster.plan.sweep import Interval, Planned, Point, plan
 from cluster.runs.outcome import mean_best, read_outcome
+from cluster.search.optuna_storage import StoredSearch
 from cluster.search.schedulers import EarlyStopping
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -68,6 +69,7 @@ class OptunaRuns:
         sampler: a name in SAMPLERS.
         parallel: proposals of a method that are made at once, before any of their results is known.
         scheduler: may stop runs, which then count by their best validation.
+        shown_in: URL of a storage of Optuna that receives the results, for its dashboard.
     """
 
     def __init__(
@@ -80,6 +82,7 @@ class OptunaRuns:
         sampler: str = "tpe",
         parallel: int = 1,
         scheduler: EarlyStopping | None = None,
+        shown_in: str | None = None,
     ) -> None:
         self.points, self.samples, self.seeds, self.storage = points, samples, seeds, storage
         self.made_of = made_of
@@ -90,6 +93,8 @@ class OptunaRuns:
             optuna.create_study(direction="maximize", sampler=SAMPLERS[sampler](number, parallel))
             for number in range(len(points))
         ]
+        names = [f"{storage.place} {' '.join(point.overrides)}" for point in points]
+        self._shown = StoredSearch(shown_in, names) if shown_in else None
         self._open: list[list[tuple[optuna.Trial, dict[str, float | None]]]] = [[] for _ in points]
         self._left = [samples] * len(points)
         self._queue: list[tuple[int, Planned]] = []
@@ -150,7 +155,9 @@ class OptunaRuns:
         if any(value is None for _, values in self._open[method] for value in values.values()):
             return
         for trial, values in self._open[method]:
-            self._studies[method].tell(trial, sum(filter(None, values.values())) / len(values))
+            told = self._studies[method].tell(trial, sum(filter(None, values.values())) / len(values))
+            if self._shown is not None:
+                self._shown.add(method, told)
         self._open[method] = []
 
     def next(self) -> Task | Wait | None:
