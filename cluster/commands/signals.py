@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-INTERRUPTED = 128 + signal.SIGINT
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_received: list[int] = []
+"""Signals that ended this command: Ray raises a `KeyboardInterrupt` of its own for those that arrive while it waits."""
 
 
 class Terminated(KeyboardInterrupt):
@@ -42,17 +43,19 @@ def handled_signals(restore: bool) -> Iterator[None]:
     try:
         yield
     finally:
+        _received.clear()
         for signum, handler in before.items() if restore else ():
             signal.signal(signum, handler)
 
 
 def _terminate(signum: int, frame: Any) -> None:
+    _received.append(signum)
     raise Terminated(signum)
 
 
 def exit_code(error: KeyboardInterrupt) -> int:
     """Return the exit code of an interrupted command, by the convention of shells: 130, 143 or 129."""
-    return 128 + error.signum if isinstance(error, Terminated) else INTERRUPTED
+    return 128 + next(iter(_received), error.signum if isinstance(error, Terminated) else signal.SIGINT)
 
 
 def ignore_further_signals() -> None:

@@ -29,6 +29,15 @@ def test_what_the_system_sends_interrupts_as_ctrl_c_does(signum: signal.Signals,
     assert signal.getsignal(signum) == before
 
 
+def test_an_interrupt_of_ray_has_the_code_of_the_signal_that_arrived() -> None:
+    with handled_signals(restore=True):
+        with pytest.raises(Terminated):  # noqa: PT012
+            os.kill(os.getpid(), signal.SIGTERM)
+            signal.pause()
+        assert exit_code(KeyboardInterrupt()) == 143
+    assert exit_code(KeyboardInterrupt()) == 130
+
+
 def test_a_process_under_nohup_keeps_ignoring_that_its_terminal_is_closed() -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
