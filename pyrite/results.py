@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 from rich.console import Console
+from rich.text import Text
 
 from cluster.config.compose import compose
 from cluster.output.manifest import read_config
@@ -534,17 +535,22 @@ class PoolResult(ReportedResult):
 
     @property
     def verdict(self) -> str:
-        """One sentence per pool: which method finds relevant documents first."""
-        return repr(Shown(self._report(1)))
+        """One sentence per pool, which method finds relevant documents first, and warnings."""
+        from cluster.reports.report import TerminalLine
 
-    def _report(self, sections: int | None = None) -> Report:
+        lines = self._report.sections[0].terminal
+        return "\n".join(
+            Text.from_markup(line).plain if isinstance(line, TerminalLine) else str(line) for line in lines
+        )
+
+    @cached_property
+    def _report(self) -> Report:
         from cluster.reports.pool_report import pool_report, read_tables
 
-        report = pool_report(self.storage, read_tables(self.storage))
-        return type(report)("", report.sections[:sections])
+        return pool_report(self.storage, read_tables(self.storage))
 
     def _overview(self) -> pl.DataFrame | Shown:
-        return Shown(self._report())
+        return Shown(self._report)
 
     @property
     def budgets(self) -> pl.DataFrame:
