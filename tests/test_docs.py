@@ -35,7 +35,10 @@ PLACEHOLDER = re.compile(r"[A-Z]{2,}|^[A-Z]$|…|\.\.\.")
 RANKED = ["checkpoint=somewhere"]
 JUDGED = ["runs=somewhere", "collection=beir", "collection.path=somewhere"]
 NEEDED = {
-    **{name: ["ranker.checkpoint=somewhere"] for name in ("bi_encoder", "cross_encoder")},
+    **{
+        name: ["ranker.checkpoint=somewhere"]
+        for name in ("bi_encoder", "cross_encoder", "late_interaction", "decoder", "sparse")
+    },
     **{name: ["collection.path=somewhere"] for name in ("beir", "trec", "msmarco", "pairs")},
     "run_file": ["function.run_file.path=somewhere"],
     "ranker": ["teacher.checkpoint=somewhere"],

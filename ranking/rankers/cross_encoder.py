@@ -15,7 +15,7 @@ from ranking.hub_tokenizers import local_root
 from ranking.packing import Packing, buckets
 from ranking.rankers.pretrained import PRESETS, Pretrained, quiet, read_model, trim_last_layer
 from ranking.rankers.ranker import Ranker
-from ranking.rankers.sentence_folder import read_json
+from ranking.rankers.sentence_folder import DECLARED, read_json
 from ranking.rankers.text_lengths import resolve_widths, write_lengths
 from ranking.texts import Texts
 from ranking.tokenization import Subwords, Tokenization, read_tokenizer
@@ -151,7 +151,8 @@ def chosen_label(checkpoint: str, label: int | str | None) -> tuple[int | None, 
     root = local_root(checkpoint)
     modules = read_json(root, "modules.json") or []
     kinds = [str(module.get("type")).rpartition(".")[2] for module in modules]
-    if kinds not in ([], ["Transformer"]):
+    declared = (read_json(root, DECLARED) or {}).get("model_type")
+    if declared == "CrossEncoder" and kinds not in ([], ["Transformer"]):  # of another model its transformer is read
         what = f"scores pairs by {', '.join(kinds)}"
         raise BadInput(what, checkpoint, "a cross-encoder is a transformer with a head; see also ranker=decoder")
     config = read_json(root, "config.json") or {}
