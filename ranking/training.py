@@ -244,7 +244,7 @@ class RankerTraining:
         mine = np.arange(len(batch))[self.gradient_sync.rows(len(batch))]
         self.optimization.begin(self.step)
         parts = [rows for rows in np.array_split(mine, self.accumulate) if len(rows) or self.ranker.sharding]
-        parameters = [weight for weight in self.ranker.parameters() if weight.requires_grad]
+        parameters = self.trained_weights
         shares, scored = [], [torch.zeros(0, width, device=self.ranker.device)]
         self.ranker.train()  # until the backward pass is over: it may compute activations a second time
         try:
@@ -409,6 +409,23 @@ class RankerTraining:
         scores = np.where(shown < 0, 0, self.score(batch.queries, shown)).astype(np.float32)
         block = Block.of(self.encoded, batch.queries, shown, teacher=self.teacher)
         return float(self.objective.loss(torch.from_numpy(scores), block))
+
+    @property
+    def trained_weights(self) -> list[torch.nn.Parameter]:
+        """The weights that an update changes."""
+        return [weight for weight in self.ranker.parameters() if weight.requires_grad]
+
+    def loss_of(
+        self, batch: Batch, negatives: NDArray[np.int32], source_scores: NDArray[np.float32] | None = None
+    ) -> Tensor:
+        """Return the loss that an update with these negatives would have, with a gradient."""
+        shown = np.concatenate([batch.positives[:, None], negatives], axis=1)
+        self._count_documents(shown)
+        return self._loss(batch.queries, shown, source_scores, 0)[0]
+
+    def gradient(self, loss: Tensor) -> list[Tensor | None]:
+        """Return the gradient of a loss by `trained_weights`, some by rows; None if a weight has no part in it."""
+        return list(torch.autograd.grad(loss, self.trained_weights, allow_unused=True))
 
     def probabilities(self, queries: NDArray[np.integer], documents: NDArray[np.integer]) -> NDArray[np.float32]:
         """Return P(relevant) for the current scores under the objective, the positive in column 0. Shape [q, m]."""

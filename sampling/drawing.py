@@ -81,7 +81,8 @@ def draw(
 
     The policy assigns a function to each negative. Each function is then asked once for all rows that want the same
     number of negatives from it. A selector sees the function through two views: the policy's window of ranks
-    (`WindowedFunction`), and without documents that the query may not be shown (`FilteredFunction`).
+    (`WindowedFunction`), and without documents that the query may not be shown (`FilteredFunction`). The policy's
+    selectors replace the run's.
 
     Args:
         batch: queries and their positives.
@@ -98,7 +99,7 @@ def draw(
     """
     rng_before = rng.bit_generator.state
     assigned = policy.assign(batch, count, training, rng)
-    window = policy.window
+    window, selectors = policy.window, {**selectors, **policy.selectors}
     negatives = np.full((len(batch), count), -1, np.int32)
     source_scores = np.full(negatives.shape, np.nan, np.float32)
     selections: list[Selection] = []

@@ -98,7 +98,7 @@ class Sampler:
     @property
     def foresees(self) -> bool:
         """Whether negatives depend on batch and generator alone, so that they can be drawn before the ranker learns."""
-        parts = [*self.functions.values(), *(part for _, part in self._learners())]
+        parts = [*self.functions.values(), *self.policy.selectors.values(), *(part for _, part in self._learners())]
         return all(vars(type(part)).get("independent", False) for part in parts)  # not inherited
 
     def prepare(self, batch: Batch, training: RankerTraining) -> None:

@@ -33,7 +33,7 @@ from cluster.runs.fork import Fork, with_functions
 from cluster.statistics.fork_values import gates, values
 from cluster.telemetry.tracking.tracking import Tracking
 from ranking.errors import BadInput
-from sampling.policies.forked import ForkAction
+from sampling.policies.action import Action
 
 AT_ONCE = 64
 """Tasks on Ray at once, unless `workers` limits them."""
@@ -56,7 +56,7 @@ class ForkExperiment(Experiment):
         self.output = storage
         self.functions = list(config["function"])
         texts = options["instead"] or self.functions
-        self.actions = [ForkAction.parse(text) for text in dict.fromkeys(texts)]
+        self.actions = [Action.parse(text) for text in dict.fromkeys(texts)]
         self.config = with_functions(config, self.actions)
         at = [options["at"]] if isinstance(options["at"], int) else options["at"]
         self.at = sorted(set(at))

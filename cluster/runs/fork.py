@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -16,7 +17,8 @@ from cluster.output.result_store import ResultStore
 from cluster.runs.assemble import assemble, equip
 from ranking.checkpoint import from_bytes, to_bytes
 from ranking.training import RankerTraining
-from sampling.policies.forked import ForkAction, ForkedPolicy
+from sampling.policies.action import Action
+from sampling.policies.forked import ForkedPolicy
 from sampling.sampler import Sampler
 
 BASE = "base"
@@ -37,7 +39,7 @@ class Fork:
     seed: int
     at: int
     replicate: int
-    action: ForkAction | None
+    action: Action | None
 
     @property
     def name(self) -> str:
@@ -47,10 +49,10 @@ class Fork:
     @property
     def key(self) -> str:
         """The name of its result."""
-        return f"s{self.seed}-{self.at}-{self.replicate}-{self.name.replace(':', '_')}"
+        return f"s{self.seed}-{self.at}-{self.replicate}-{re.sub('[:@*]', '_', self.name)}"
 
 
-def with_functions(config: Mapping[str, Any], actions: Sequence[ForkAction]) -> dict[str, Any]:
+def with_functions(config: Mapping[str, Any], actions: Sequence[Action]) -> dict[str, Any]:
     """Return the configuration of a run with all functions that actions name.
 
     Raises:
@@ -67,7 +69,7 @@ def _forked(
     config: dict[str, Any],
     parts: Mapping[str, Any],
     functions: Sequence[str],
-    action: ForkAction | None = None,
+    action: Action | None = None,
     begin: int = 0,
     batches: int = 0,
     back: Any = None,
@@ -145,7 +147,7 @@ def continue_fork(
     functions: Sequence[str],
     state: bytes,
     back: Any,
-    action: ForkAction | None,
+    action: Action | None,
     begin: int,
     batches: int,
     replicate: int,

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ranking.bounds import AtLeast, NonNegative, checked
 from ranking.errors import BadInput
 from sampling.policies.policy import SamplingPolicy
+from sampling.retrieval.function import RetrievalFunction
+from sampling.selection.simans import of_lists
 
 if TYPE_CHECKING:
     from ranking.training import Batch, RankerTraining
@@ -20,12 +23,30 @@ class Fixed(SamplingPolicy):
 
     With several functions, `set_counts` must set how many negatives each supplies: all other positives of the batch and
     one mined document, for example (Karpukhin et al. 2020, section 3.2).
+
+    Args:
+        candidates: documents per query that are drawn from each list and scored by the ranker, to pick by SimANS's rule
+            instead of the run's selector; None leaves the choice to the selector.
+        a: how sharply the probability of a candidate falls with its distance from the positive's score; 0 is uniform.
+        b: the score above the positive's that is most probable; `inf` picks the highest scores.
     """
 
     independent = True
 
     chooses = False
     counts: Sequence[int] | None = None
+
+    @checked
+    def __init__(
+        self,
+        candidates: Annotated[int, AtLeast(1)] | None = None,
+        a: Annotated[float, NonNegative] = 1.0,
+        b: float = 0.0,
+    ) -> None:
+        self.candidates, self.a, self.b = candidates, a, b
+
+    def start_run(self, functions: dict[str, RetrievalFunction], training: RankerTraining) -> None:
+        self.selectors = of_lists(functions, self.candidates, self.a, self.b)
 
     def set_counts(self, counts: Sequence[int]) -> None:
         if len(counts) != len(self.functions) or min(counts) < 0 or not sum(counts):

@@ -2,49 +2,18 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ranking.errors import BadInput
+from sampling.policies.action import Action
 from sampling.policies.policy import SamplingPolicy
-from sampling.policies.shares import reindexed, share_queries
+from sampling.policies.shares import reindexed
 from sampling.retrieval.function import RetrievalFunction
-from sampling.windowed import check_window
 
 if TYPE_CHECKING:
     from ranking.training import Batch, RankerTraining, UpdateResult
-
-
-@dataclass(frozen=True)
-class ForkAction:
-    """The action that a fork takes instead of the policy.
-
-    Args:
-        function: name of the function that supplies the negatives.
-        window: first and last rank of the function's list that are visible; None for all.
-    """
-
-    function: str
-    window: tuple[int, int] | None = None
-
-    def __str__(self) -> str:
-        return self.function if self.window is None else f"{self.function}:{self.window[0]}-{self.window[1]}"
-
-    @classmethod
-    def parse(cls, text: str) -> ForkAction:
-        """Parse FUNCTION, or FUNCTION:FIRST-LAST for a window of its list.
-
-        Raises:
-            BadInput: if the text is neither.
-        """
-        match = re.fullmatch(r"(\w+)(?::(\d+)-(\d+))?", str(text))
-        if match is None:
-            raise BadInput(f"can't read the action {text!r}", "actions", "write bm25, or bm25:1-10 for its ranks")
-        return cls(match[1], check_window([int(match[2]), int(match[3])]) if match[2] else None)
 
 
 class ForkedPolicy(SamplingPolicy):
@@ -67,7 +36,7 @@ class ForkedPolicy(SamplingPolicy):
         self,
         policy: SamplingPolicy,
         own: list[str],
-        action: ForkAction | None = None,
+        action: Action | None = None,
         begin: int = 0,
         batches: int = 0,
         back: Any = None,
@@ -79,8 +48,8 @@ class ForkedPolicy(SamplingPolicy):
         self.functions = functions
         self.policy.set_functions(self.own)
         self.indices = np.array([functions.index(name) for name in self.own])
-        if self.action is not None and self.action.function not in functions:
-            raise BadInput(f"no function {self.action.function!r}", "actions", f"choose of {', '.join(functions)}")
+        if self.action is not None:
+            self.action.check(functions)
 
     def set_counts(self, counts: Any) -> None:
         self.policy.set_counts(counts)
@@ -100,21 +69,11 @@ class ForkedPolicy(SamplingPolicy):
             rng.bit_generator.state = self.back
         if not self.acts(training):
             assigned = self.policy.assign(batch, count, training, rng)
-            self.window = self.policy.window
+            self.window, self.selectors = self.policy.window, self.policy.selectors
             return reindexed(assigned, self.indices)
         assert self.action is not None
-        self.window = self.action.window
-        index, each = self.functions.index(self.action.function), _each(self.policy)
-        if each is None:
-            return np.full((len(batch), count), index, np.int64)
-        # Every query has the same number of negatives from the first function, and `each` from the action's.
-        base = self.functions.index(self.own[0])
-        others = len(self.own) - 1
-        chosen = share_queries(np.array([0.0, 1.0]), len(batch), count - each * (others - 1), each, rng)
-        chosen = np.where(chosen == 1, index if index != base else -1, np.where(chosen == 0, base, -1))
-        padded = np.full((len(batch), count), -1, np.int64)
-        padded[:, : chosen.shape[1]] = chosen
-        return reindexed(padded, np.arange(len(self.functions)))
+        self.window, self.selectors = self.action.window, self.action.selectors()
+        return self.action.assign(self.functions, self.own, len(batch), count, _each(self.policy), rng)
 
     def observe(
         self,

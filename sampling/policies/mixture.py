@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ranking.bounds import AtLeast, checked
+from ranking.bounds import AtLeast, NonNegative, checked
 from ranking.errors import BadInput
 from sampling.policies.policy import SamplingPolicy
 from sampling.policies.shares import share_negatives, share_queries
+from sampling.retrieval.function import RetrievalFunction
+from sampling.selection.simans import of_lists
 from sampling.windowed import check_window
 
 if TYPE_CHECKING:
@@ -32,6 +34,10 @@ class Mixture(SamplingPolicy):
             negatives to its share of the queries: in-batch negatives and a mined one for some queries. `per` is then
             ignored. None draws by `per`.
         window: first and last rank of the lists that are visible, as [1, 20]; None for all ranks.
+        candidates: documents per query that are drawn from each list and scored by the ranker, to pick by SimANS's rule
+            instead of the run's selector; None leaves the choice to the selector.
+        a: how sharply the probability of a candidate falls with its distance from the positive's score; 0 is uniform.
+        b: the score above the positive's that is most probable; `inf` picks the highest scores.
     """
 
     independent = True
@@ -43,11 +49,18 @@ class Mixture(SamplingPolicy):
         per: Literal["batch", "query", "negative"] = "batch",
         each: Annotated[int, AtLeast(1)] | None = None,
         window: Sequence[int] | None = None,
+        candidates: Annotated[int, AtLeast(1)] | None = None,
+        a: Annotated[float, NonNegative] = 1.0,
+        b: float = 0.0,
     ) -> None:
         if weights is not None and (min(weights, default=0) < 0 or not sum(weights) > 0):
             raise BadInput(f"weights are {list(weights)}", "policy.weights", "give one number ≥ 0 per function")
         self.weights, self.per, self.each = weights, per, each
         self.window = None if window is None else check_window(window)
+        self.candidates, self.a, self.b = candidates, a, b
+
+    def start_run(self, functions: dict[str, RetrievalFunction], training: RankerTraining) -> None:
+        self.selectors = of_lists(functions, self.candidates, self.a, self.b)
 
     def set_functions(self, functions: list[str]) -> None:
         super().set_functions(functions)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -14,6 +15,7 @@ from sampling.retrieval.function import RetrievalFunction
 
 if TYPE_CHECKING:
     from ranking.training import Batch, RankerTraining, UpdateResult
+    from sampling.selection.selector import Selector
 
 
 class SamplingPolicy(ABC):
@@ -29,6 +31,7 @@ class SamplingPolicy(ABC):
         chooses: whether it needs several functions to choose from.
         window: first and last rank, from 1, of the lists that selectors see; None for all ranks. It may change from
             batch to batch: it is read after `assign`.
+        selectors: selectors that replace the run's, by the function's name. They may change in the same way.
         independent: whether its choices depend only on its arguments, not on the ranker or on what it has observed, so
             that it can be asked ahead of time in another thread. Every class declares this itself; it is not inherited.
     """
@@ -36,6 +39,7 @@ class SamplingPolicy(ABC):
     chooses: ClassVar[bool] = True
     independent: ClassVar[bool] = False
     window: tuple[int, int] | None = None
+    selectors: Mapping[str, Selector] = MappingProxyType({})
 
     def set_functions(self, functions: list[str]) -> None:
         """Receive the names of the functions, in the order in which `choose` indexes them."""

@@ -32,6 +32,10 @@ class Schedule(Mixture):
         each: if it is a number, the first function supplies all queries, and every other function supplies `each`
             negatives to its share of the queries (see `sampling.policies.mixture.Mixture`).
         window: first and last rank of the lists that are visible, as [1, 20]; None for all ranks.
+        candidates: documents per query that are drawn from each list and scored by the ranker, to pick by SimANS's rule
+            instead of the run's selector; None leaves the choice to the selector.
+        a: how sharply the probability of a candidate falls with its distance from the positive's score; 0 is uniform.
+        b: the score above the positive's that is most probable; `inf` picks the highest scores.
 
     Raises:
         BadInput: if an option is out of its range.
@@ -48,8 +52,11 @@ class Schedule(Mixture):
         per: Literal["batch", "query", "negative"] = "batch",
         each: Annotated[int, AtLeast(1)] | None = None,
         window: Sequence[int] | None = None,
+        candidates: Annotated[int, AtLeast(1)] | None = None,
+        a: Annotated[float, NonNegative] = 1.0,
+        b: float = 0.0,
     ) -> None:
-        super().__init__(per=per, each=each, window=window)
+        super().__init__(per=per, each=each, window=window, candidates=candidates, a=a, b=b)
         self.start, self.end, self.epochs, self.steps, self.shape = start, end, epochs, steps, shape
 
     def share(self, step: int, steps_per_epoch: int) -> float:

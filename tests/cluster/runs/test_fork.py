@@ -21,7 +21,7 @@ from cluster.runs.execute import run
 from cluster.runs.fork import BASE, base_states, continue_fork, with_functions
 from cluster.statistics.fork_values import gates, values
 from ranking.errors import BadInput
-from sampling.policies.forked import ForkAction
+from sampling.policies.action import Action
 from tests.made_up import write_beir
 
 SMALL = [
@@ -33,7 +33,7 @@ SMALL = [
 def run_of(folder: Path, *more: str) -> tuple[dict[str, Any], dict[str, Any], list[str]]:
     config = compose(["collection=beir", f"collection.path={folder}", *SMALL, *more])
     own = list(config["function"])
-    config = with_functions(config, [ForkAction("bm25"), ForkAction("random")])
+    config = with_functions(config, [Action("bm25"), Action("random")])
     return config, Artifacts().parts(config), own
 
 
@@ -58,7 +58,7 @@ def test_a_fork_that_changes_nothing_differs_by_zero_bits(beir_folder: Path, own
         assert result["curve"] == training.validations
         weights = [each.ranker.state_dict().values() for each in (training, forked)]
         assert all(torch.equal(one, other) for one, other in zip(*weights, strict=True))
-    other, _ = continue_fork(config, parts, own, states[3], later[3], ForkAction("bm25", (1, 2)), 3, 2, 0)
+    other, _ = continue_fork(config, parts, own, states[3], later[3], Action("bm25", (1, 2)), 3, 2, 0)
     assert other["curve"] != training.validations
 
 
@@ -75,7 +75,7 @@ def test_a_fork_goes_on_from_what_its_run_has_kept(beir_folder: Path, own_cache:
     def curves(config: dict[str, Any], kept: dict[int, bytes]) -> list[list[float]]:
         states, later = base_states(config, parts, own, [3, 7], 2, kept)
         ends = [continue_fork(config, parts, own, states[at], later[at], None, at, 2, 0) for at in (3, 7)]
-        poisoned, _ = continue_fork(config, parts, own, states[7], later[7], ForkAction("bm25", (1, 2)), 7, 2, 0)
+        poisoned, _ = continue_fork(config, parts, own, states[7], later[7], Action("bm25", (1, 2)), 7, 2, 0)
         return [*(result["curve"] for result, _ in ends), poisoned["curve"]]
 
     whole = curves(config, {})
@@ -89,12 +89,12 @@ def test_replicates_draw_anew_and_alike_for_all_actions(beir_folder: Path, own_c
     config, parts, own = run_of(beir_folder, "policy=mixture")
     states, later = base_states(config, parts, own, [2], 2)
 
-    def curve(action: ForkAction | None, replicate: int) -> list[float]:
+    def curve(action: Action | None, replicate: int) -> list[float]:
         return continue_fork(config, parts, own, states[2], later[2], action, 2, 2, replicate)[0]["curve"]  # type: ignore[no-any-return]
 
     assert curve(None, 1) == curve(None, 1) != curve(None, 2)
     assert curve(None, 0) != curve(None, 1)
-    assert curve(ForkAction("bm25"), 1) != curve(None, 1)
+    assert curve(Action("bm25"), 1) != curve(None, 1)
 
 
 def test_a_planted_poison_ranks_last(tmp_path: Path, own_cache: Path) -> None:
@@ -111,7 +111,7 @@ def test_a_planted_poison_ranks_last(tmp_path: Path, own_cache: Path) -> None:
         "collection.self=keep",
     ])  # fmt: skip
     own = list(config["function"])
-    actions = [ForkAction("random"), ForkAction("bm25"), ForkAction("run_file")]
+    actions = [Action("random"), Action("bm25"), Action("run_file")]
     from cluster.config.groups import option
 
     config["function"] = {**config["function"], **option("function", "run_file")}
@@ -168,10 +168,10 @@ def test_values_and_gates_say_what_was_made_up() -> None:
 
 
 def test_actions_are_read_and_refused() -> None:
-    assert ForkAction.parse("bm25:1-10") == ForkAction("bm25", (1, 10))
-    assert str(ForkAction.parse("bm25:1-10")) == "bm25:1-10"
+    assert Action.parse("bm25:1-10") == Action("bm25", (1, 10))
+    assert str(Action.parse("bm25:1-10")) == "bm25:1-10"
     for bad in ("bm25:10-1", "bm25:", "a b", "bm25:0-4"):
         with pytest.raises(BadInput):
-            ForkAction.parse(bad)
+            Action.parse(bad)
     with pytest.raises(BadInput, match="no function"):
-        with_functions(compose([]), [ForkAction("nowhere")])
+        with_functions(compose([]), [Action("nowhere")])

@@ -11,8 +11,10 @@ from ranking.ranked_lists import stack_lists
 from ranking.training import Batch
 from sampling.retrieval.bm25 import Bm25Function
 from sampling.retrieval.function import CandidateBatch
+from sampling.selection.ahns import AHNS
 from sampling.selection.dynamic import Dynamic
 from sampling.selection.error_reduction import ErrorReduction
+from sampling.selection.from_margin import FromMargin
 from sampling.selection.selector import Selector, pick
 from sampling.selection.simans import SimANS
 from sampling.selection.top import Top
@@ -208,7 +210,27 @@ def test_simans_draws_by_the_distance_to_the_positive() -> None:
         assert drawn == pytest.approx(expected, rel=0.06, abs=12)
 
 
-@pytest.mark.parametrize("a", [0.0, -1.0, float("inf"), float("nan")])
+def test_simans_contains_uniform_and_the_top() -> None:
+    assert chisquare(frequencies(select(SimANS(0, 3.0, 6), 1, 12_000), LIST)).pvalue > 0.01
+    assert select(SimANS(1, float("inf"), 6), 3, 2).documents.tolist() == [BY_SCORE[:3]] * 2
+
+
+def test_ahns_gives_softer_negatives_to_higher_positives(monkeypatch: pytest.MonkeyPatch) -> None:
+    """β·(s⁺ + α)^(p + 1) with α = 1, β = 3 and p = −2: 3 for a positive of 0, 1 for one of 2, 0.1 for one of 29."""
+    for positive, order in ((0.0, [11, 13, 15]), (2.0, [15, 10, 13]), (29.0, [10, 15, 13]), (-9.0, [14, 11, 13])):
+        monkeypatch.setitem(SCORE, 0, positive)
+        assert select(AHNS(1, 3, -2, 6), 3, 2).documents.tolist() == [order] * 2
+
+
+def test_from_margin_picks_a_quantile_of_the_batches_margins(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(SCORE, 0, 2.0)  # the margins of BY_SCORE: −5 −1 0 1 1.9 7
+    for quantile, first in ((0, 14), (0.4, 13), (0.6, 15), (1, 12)):
+        assert select(FromMargin(quantile, 6), 1, 3).documents.tolist() == [[first]] * 3
+    with pytest.raises(BadInput, match="quantile is"):
+        FromMargin(1.5)
+
+
+@pytest.mark.parametrize("a", [-1.0, float("inf"), float("nan")])
 def test_a_slope_of_simans_out_of_range_is_bad_input(a: float) -> None:
     with pytest.raises(BadInput, match="a is"):
         SimANS(a)

@@ -1,0 +1,123 @@
+"""Describes one action of a policy: a function, ranks of its list, a selector by scores, and a share of the queries."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranking.errors import BadInput
+from sampling.policies.shares import reindexed, share_negatives, share_queries
+from sampling.selection.ahns import AHNS
+from sampling.selection.dynamic import Dynamic
+from sampling.selection.from_margin import FromMargin
+from sampling.selection.selector import Selector
+from sampling.selection.simans import SimANS
+from sampling.selection.top import Top
+from sampling.selection.uniform import Uniform
+from sampling.windowed import check_window
+
+SELECTORS: dict[str, Callable[[int], Selector]] = {
+    "ahns": lambda candidates: AHNS(candidates=candidates),
+    "dynamic": lambda candidates: Dynamic(0.0, candidates),
+    "from_margin": lambda candidates: FromMargin(candidates=candidates),
+    "simans": lambda candidates: SimANS(candidates=candidates),
+    "top": lambda candidates: Top(),
+    "uniform": lambda candidates: Uniform(),
+}
+"""Selectors by name, of a number of candidates."""
+CANDIDATES = 16
+
+
+@dataclass(frozen=True)
+class Action:
+    """Where the negatives of some batches come from.
+
+    >>> str(Action.parse("bm25:1-20@dynamic:64*.5"))
+    'bm25:1-20@dynamic:64*0.5'
+
+    Args:
+        function: name of the function that supplies the negatives.
+        window: first and last rank of the function's list that are visible; None for all.
+        selector: name of the selector, a key of `SELECTORS`; None for the run's. `dynamic` picks the highest score.
+        candidates: documents per query that the selector draws and scores.
+        share: the share of the queries, or of their negatives, that the function supplies; the first function supplies
+            the rest.
+    """
+
+    function: str
+    window: tuple[int, int] | None = None
+    selector: str | None = None
+    candidates: int = CANDIDATES
+    share: float = 1.0
+
+    def __str__(self) -> str:
+        window = "" if self.window is None else f":{self.window[0]}-{self.window[1]}"
+        number = "" if self.candidates == CANDIDATES else f":{self.candidates}"
+        selector = "" if self.selector is None else f"@{self.selector}{number}"
+        return f"{self.function}{window}{selector}" + ("" if self.share == 1 else f"*{self.share:g}")
+
+    @classmethod
+    def parse(cls, text: str) -> Action:
+        """Parse FUNCTION[:FIRST-LAST][@SELECTOR[:CANDIDATES]][*SHARE].
+
+        Raises:
+            BadInput: if the text is something else.
+        """
+        match = re.fullmatch(r"(\w+)(?::(\d+)-(\d+))?(?:@(\w+)(?::(\d+))?)?(?:\*(\d*\.?\d+))?", str(text))
+        remedy = "write bm25, bm25:1-10 for its ranks, bm25@dynamic:64 for a selector, or bm25*.5 for a share"
+        if match is None:
+            raise BadInput(f"can't read the action {text!r}", "actions", remedy)
+        name, first, last, selector, candidates, share = match.groups()
+        if selector is not None and selector not in SELECTORS:
+            raise BadInput(f"no selector {selector!r} in {text!r}", "actions", f"choose of {', '.join(SELECTORS)}")
+        if not 0 <= float(share or 1) <= 1 or not int(candidates or 1):
+            raise BadInput(f"can't read the action {text!r}", "actions", "a share is 0 to 1, and candidates 1 or more")
+        window = check_window([int(first), int(last)]) if first else None
+        return cls(name, window, selector, int(candidates or CANDIDATES), 1.0 if share is None else float(share))
+
+    def selectors(self) -> dict[str, Selector]:
+        """Return the selector of its function by name; empty if that is the run's."""
+        return {} if self.selector is None else {self.function: SELECTORS[self.selector](self.candidates)}
+
+    def check(self, functions: Sequence[str]) -> None:
+        """Raise `BadInput` if the run has no such function."""
+        if self.function not in functions:
+            raise BadInput(f"no function {self.function!r}", "actions", f"choose of {', '.join(functions)}")
+
+    def assign(
+        self,
+        functions: Sequence[str],
+        own: Sequence[str],
+        queries: int,
+        count: int,
+        each: int | None,
+        rng: np.random.Generator,
+    ) -> NDArray[np.int64]:
+        """Return the index of the function of each negative, int64 [queries, count], −1 for none.
+
+        Args:
+            functions: names of all functions of the run, which the indices refer to.
+            own: names of the policy's functions; the first supplies what the action does not.
+            queries: number of queries in the batch.
+            count: negatives per query.
+            each: if it is a number, the first function supplies all queries, and the action's function supplies `each`
+                negatives to its share of them. None gives the action its share of each query's negatives.
+            rng: every random draw comes from it.
+        """
+        base, index = functions.index(own[0]), functions.index(self.function)
+        if each is None and self.share == 1:
+            return np.full((queries, count), index, np.int64)
+        if each is None:
+            chosen = share_negatives(np.array([1 - self.share]), queries, count, rng)
+            return reindexed(chosen, np.array([base, index]))
+        others = len(own) - 1
+        chosen = share_queries(np.array([0.0, self.share]), queries, count - each * (others - 1), each, rng)
+        # An action of the first function adds nothing to what it supplies anyway.
+        chosen = np.where(chosen == 1, index if index != base else -1, np.where(chosen == 0, base, -1))
+        padded = np.full((queries, count), -1, np.int64)
+        padded[:, : chosen.shape[1]] = chosen
+        return reindexed(padded, np.arange(len(functions)))
