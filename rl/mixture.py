@@ -19,6 +19,7 @@ from rl.progress import ProgressOptions, TrainingProgress
 from sampling.policies.policy import SamplingPolicy
 from sampling.policies.shares import reindexed, share_negatives, share_queries
 from sampling.retrieval.function import RetrievalFunction
+from sampling.selection.simans import of_lists
 
 WINDOWS = {"none": 0, "to": 1, "from_to": 2}
 FORMAT = "pyrite-mixture-1"
@@ -34,6 +35,8 @@ class MixtureActions:
             negatives to its share of the queries. None shares out the negatives of each query among the functions.
         window: what it decides about lists: `none`, `to` (the last visible rank) or `from_to`.
         least: the smallest last rank.
+        scores: whether it also decides on a choice by the ranker's scores: the number of candidates m, and SimANS's a
+            and b. It contains uniform draws, the highest score of m, and the neighbourhood of the positive.
         costs: by function, the loss of return if all shared-out negatives come from it, in units of the measure, e.g.
             {dense: 0.01}: what refreshing an index costs the user. None for no costs.
 
@@ -44,7 +47,25 @@ class MixtureActions:
     each: Annotated[int, AtLeast(1)] | None = None
     window: Literal["none", "to", "from_to"] = "to"
     least: Annotated[int, AtLeast(1)] = 4
+    scores: bool = False
     costs: Mapping[str, Annotated[float, NonNegative]] | None = None
+
+    @property
+    def values(self) -> int:
+        """The number of values that describe a decision beside the shares."""
+        return WINDOWS[self.window] + 3 * self.scores
+
+    def choice(self, hardness: NDArray[np.float64], depth: int) -> tuple[int, float, float] | None:
+        """Return candidates m, a and b of a choice by scores; None if it makes none, or there are no lists.
+
+        Args:
+            hardness: m as a share of log depth, then x with a = x/(1 − x), at most 99, and y with b = 20·y − 10.
+            depth: length of the longest list.
+        """
+        if not self.scores or not depth:
+            return None
+        m, x, y = map(float, hardness[-3:])
+        return round(depth**m), min(x / max(1 - x, 1e-9), 99.0), 20 * y - 10
 
     def charged(self, functions: Sequence[str], shares: NDArray[np.float64]) -> float:
         """Return the cost of a training's shares of the functions, which its return is reduced by.
@@ -60,9 +81,11 @@ class MixtureActions:
         """Return the window at a hardness between the hardest (0) and the widest (1), on a logarithmic scale of ranks.
 
         Args:
-            hardness: hardness of the last rank and, for `from_to`, of the first, as a share of the way to the last.
+            hardness: hardness of the last rank and, for `from_to`, of the first, as a share of the way to the last;
+                further values are ignored.
             depth: length of the longest list.
         """
+        hardness = hardness[: WINDOWS[self.window]]
         if not len(hardness) or not depth:
             return None
         least = min(self.least, depth)
@@ -78,7 +101,7 @@ class MixtureRule(ABC):
     Args:
         parameters: float64 [size].
         functions: number of functions.
-        windows: number of values that describe a window.
+        windows: number of values that describe a window and a choice by scores.
         features: names of the features of a state.
     """
 
@@ -169,9 +192,7 @@ class MixtureAgent:
 
     def decide(self) -> MixtureRule:
         """Return its rule."""
-        return RULES[self.rule](
-            self.parameters, len(self.functions), WINDOWS[self.actions.window], tuple(self.state.features)
-        )
+        return RULES[self.rule](self.parameters, len(self.functions), self.actions.values, tuple(self.state.features))
 
     def to_bytes(self) -> bytes:
         """Return it as a safetensors file."""
@@ -199,21 +220,22 @@ class MixturePolicy(SamplingPolicy):
         agent: the agent.
 
     Attributes:
-        decisions: step, shares and window of each decision.
+        decisions: step, shares, window and choice by scores of each decision.
         states: the state of each decision.
     """
 
     def __init__(self, agent: MixtureAgent) -> None:
         self.agent, self.rule = agent, agent.decide()
         self.shares: NDArray[np.float64] = np.zeros(0)
+        self.choice: tuple[int, float, float] | None = None
         self.decisions: list[list[float]] = []
         self.states: list[list[float]] = []
 
     def start_run(self, functions: dict[str, RetrievalFunction], training: RankerTraining) -> None:
         self.indices = [list(functions).index(name) for name in self.agent.functions]
-        mixed = {name: functions[name] for name in self.agent.functions}
-        self.depth = max(function.depth for function in mixed.values())
-        self.progress = TrainingProgress(self.agent.state, mixed, training)
+        self.mixed = {name: functions[name] for name in self.agent.functions}
+        self.depth = max(function.depth for function in self.mixed.values())
+        self.progress = TrainingProgress(self.agent.state, self.mixed, training)
 
     def decide(self, training: RankerTraining) -> None:
         """Choose shares and window for the next batches."""
@@ -221,8 +243,14 @@ class MixturePolicy(SamplingPolicy):
         state = self.progress.observe(training, last)
         self.shares, hardness = self.rule(state)
         self.window = self.agent.actions.ranks(hardness, self.depth)
-        self.decisions.append([float(training.step), *map(float, self.shares), *map(float, self.window or ())])
+        self._choose(self.agent.actions.choice(hardness, self.depth))
+        decided = (*self.shares, *(self.window or ()), *(self.choice or ()))
+        self.decisions.append([float(training.step), *map(float, decided)])
         self.states.append(list(map(float, state)))
+
+    def _choose(self, choice: tuple[int, float, float] | None) -> None:
+        self.choice = choice
+        self.selectors = of_lists(self.mixed, *choice) if choice else {}
 
     def choose(self, batch: Batch, training: RankerTraining, rng: np.random.Generator) -> NDArray[np.int64]:
         return self.assign(batch, 1, training, rng)[:, 0]
@@ -241,6 +269,7 @@ class MixturePolicy(SamplingPolicy):
         return {
             "shares": self.shares,
             "window": list(self.window or ()),
+            "choice": list(self.choice or ()),
             "decisions": self.decisions,
             "states": self.states,
             "progress": self.progress.state_dict(),
@@ -249,4 +278,6 @@ class MixturePolicy(SamplingPolicy):
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.shares, self.decisions, self.states = state["shares"], list(state["decisions"]), list(state["states"])
         self.window = (state["window"][0], state["window"][1]) if state["window"] else None
+        choice = state["choice"]
+        self._choose((int(choice[0]), choice[1], choice[2]) if choice else None)
         self.progress.load_state_dict(state["progress"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import shlex
 from collections import deque
 from contextlib import AbstractContextManager, nullcontext
@@ -30,6 +31,7 @@ from cluster.plan.sweep import key_of
 from cluster.runs.agent_file import agent_of
 from cluster.runs.artifacts import Artifacts
 from cluster.runs.fork import Fork, with_functions
+from cluster.statistics.fork_regression import STATE, ForkRegression, regress
 from cluster.statistics.fork_values import gates, values
 from cluster.telemetry.tracking.tracking import Tracking
 from ranking.errors import BadInput
@@ -49,17 +51,21 @@ class ForkExperiment(Experiment):
     """
 
     verb = "fork"
-    may_change = ("workers", "address", "dashboard")
+    may_change = ("workers", "address", "dashboard", "regress")
 
     def __init__(self, options: dict[str, Any], config: dict[str, Any], storage: Storage) -> None:
         super().__init__(options, storage)
         self.output = storage
         self.functions = list(config["function"])
-        texts = options["instead"] or self.functions
+        texts = options["actions"] or self.functions
         self.actions = [Action.parse(text) for text in dict.fromkeys(texts)]
         self.config = with_functions(config, self.actions)
         at = [options["at"]] if isinstance(options["at"], int) else options["at"]
         self.at = sorted(set(at))
+        if options["regress"] and options["bases"] < 3:
+            raise BadInput(
+                f"{options['bases']} trainings are too few to leave one out", "bases", "give bases=3 or more"
+            )
         if self.config["resources"]["workers"] > 1:
             raise BadInput("a run of several workers can't be forked", "resources.workers", "train it with one")
 
@@ -75,7 +81,9 @@ class ForkExperiment(Experiment):
     @classmethod
     def continued(cls, arguments: list[str], saved: dict[str, Any], storage: Storage) -> ForkExperiment:
         changed = compose(arguments, "fork")
-        options = saved["fork"] | {key_of(text): changed[key_of(text)] for text in arguments}
+        # A folder of version 0.1 calls its actions `instead`.
+        before = {"actions": saved["fork"].get("instead", []), "regress": False, **saved["fork"]}
+        options = before | {key_of(text): changed[key_of(text)] for text in arguments}
         return cls(options, compose(list(map(str, saved["overrides"]))), storage)
 
     @property
@@ -157,6 +165,7 @@ class ForkExperiment(Experiment):
         rows = [
             {"base": fork.seed, "at": fork.at, "replicate": fork.replicate, "action": fork.name}
             | {key: result[key] for key in ("soon", "final", "diverged")}
+            | dict(zip(STATE, result["state"] or [None] * len(STATE), strict=True))
             for fork, result in results
             if result is not None
         ]
@@ -168,6 +177,8 @@ class ForkExperiment(Experiment):
         forks = pl.DataFrame(rows)
         self.output.write("forks.parquet", as_parquet(forks))
         show(forks, self.config["validation"]["measure"], self.output, console)
+        if self.options["regress"]:
+            show_regression(regress(forks), self.options["length"], self.output, console)
         return 0
 
 
@@ -250,12 +261,24 @@ def show(forks: pl.DataFrame, measure: str, storage: Storage, console: Console) 
         ("one decision of an oracle that knows each training", tested.oracle),
         ("one action a batch for all trainings, chosen by the others", tested.schedule),
         ("one action for all", tested.fixed),
+        ("feedback over a schedule, at most (95%)", tested.room_high),
     ):
         if not isnan(value):
             console.print(f"gain of {label}: {value:+.4f}")
     for unit, p, gainer in (("batch", tested.time_p, "a schedule"), ("training", tested.state_p, "feedback")):
         needed = "batches, at=[…]" if unit == "batch" else "trainings, bases=2"
-        answer = f"needs several {needed}" if isnan(p) else f"p = {p:.3g} (if not, {gainer} can gain)"
+        answer = f"needs several {needed}" if isnan(p) else f"p = {p:.3g} (if p is small, {gainer} can gain)"
         console.print(f"are actions worth the same at every {unit}? {answer}", soft_wrap=True, markup=False)
     command = shlex.join(["pyrite", "fork", "--resume", storage.shown()])
     console.print(escape(f"forks, values and figure: {storage.shown()}; to make them again: {command}"), soft_wrap=True)
+
+
+def show_regression(fitted: ForkRegression, length: int, storage: Storage, console: Console) -> None:
+    """Write regression.json, which `policy=from_forks` reads, and print how well it predicts other trainings."""
+    plain = {key: value.tolist() if hasattr(value, "tolist") else value for key, value in vars(fitted).items()}
+    storage.write("regression.json", json.dumps({**plain, "length": length}, indent=1, allow_nan=True).encode())
+    for label, value in (("action", fitted.action_r2), ("clock", fitted.clock_r2), ("state", fitted.state_r2)):
+        console.print(f"R² in a training that was left out, by {label}: {value:.3f}")
+    interval = f"95% {fitted.low:+.3f} … {fitted.high:+.3f}"
+    console.print(f"gain of the state over the clock: {fitted.gain:+.3f} ({interval})", soft_wrap=True)
+    console.print(escape(f"follow it: policy=from_forks policy.forks={storage.shown()}"), soft_wrap=True, markup=False)

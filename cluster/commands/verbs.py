@@ -127,12 +127,16 @@ VERBS: dict[str, Verb] = {
         "Continue a run from some batch under other actions, and measure what each was worth.",
         "RUN is the folder of a `pyrite train out=RUN`; then Hydra overrides:\n"
         "  at=94 or 'at=[0,94,188]'  batches before the fork   length=N  batches that an action lasts\n"
-        "  'instead=[random,bm25,bm25:1-10]'  functions, or ranks of their lists\n"
+        "  'actions=[random,bm25:1-10,bm25@simans,bm25@dynamic:64,bm25*.5]'  functions, ranks, selectors, shares\n"
         "  replicates=N bases=N workers=N out=FOLDER_OR_URI   (all: `pyrite options --for fork`)\n\n"
-        "example:\n  pyrite fork outputs/run at=94 'instead=[random,bm25]'",
+        "example:\n  pyrite fork outputs/run at=94 'actions=[random,bm25]'",
         experiment="cluster.commands.fork:ForkExperiment",
         positional=(("run", {"nargs": "?", "metavar": "RUN", "help": "the folder of the run"}),),
-        flags=(RESUME,),
+        flags=(
+            RESUME,
+            ("--regress", {"action": "store_true", "help": "regress the values on actions, clock and state, with "
+                           "bases=3 or more; policy=from_forks follows the result"}),
+        ),
     ),
     "pool": Verb(
         "Compare orders of judging a pool in simulation, over many seeds, in parallel.",

@@ -90,7 +90,8 @@ QUOTES = "'\""
 def with_named(chosen: argparse.Namespace, overrides: Sequence[str]) -> list[str]:
     """Return the overrides of a command line, with its other words as overrides.
 
-    These are the run of `fork`, the ranker of `rank`, the folders of `audit`, the file of `study`, and `--relabel`. A
+    These are the run of `fork`, the ranker of `rank`, the folders of `audit`, the file of `study`, `--relabel` and
+    `--regress`. A
     study's baseline is a line of key=value pairs, which Hydra reads as one text only in quotes.
 
     Args:
@@ -107,6 +108,8 @@ def with_named(chosen: argparse.Namespace, overrides: Sequence[str]) -> list[str
         overrides = [*(text for path in chosen.words for text in read_overrides(path)), *overrides]
     if getattr(chosen, "relabel", None):
         overrides.append(f"relabel={chosen.relabel}")
+    if getattr(chosen, "regress", False):
+        overrides.append("regress=true")
     if getattr(chosen, "run", None):
         overrides.insert(0, chosen.run if "=" in chosen.run else f"run={as_override(chosen.run)}")
     if getattr(chosen, "trained", None):

@@ -44,7 +44,6 @@ REMOVED_PARTS: dict[str, str] = {
 
 
 RENAMED_IN: dict[str, dict[str, str]] = {
-    "fork": {"actions": "instead"},
     "judge": {"documents": "collection"},
     "pool": {"scale": "pool_scale"},
 }

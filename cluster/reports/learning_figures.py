@@ -127,7 +127,8 @@ def mixture_figure(agent: MixtureAgent, trainings: Sequence[Sequence[Sequence[fl
     name_axes(shares, "batch", "share")
     shares.legend(frameon=False, fontsize=8, loc="best")
     first = 1 + len(functions)
-    if any(len(decision) > first for decisions in trainings for decision in decisions):
+    longest = max((len(decision) for decisions in trainings for decision in decisions), default=0)
+    if agent.actions.window != "none" and longest > first:
         _lines(ranks, trainings, first + 1, COLOURS[0], "last rank that is seen")
         if agent.actions.window == "from_to":
             _lines(ranks, trainings, first, COLOURS[1], "first rank")

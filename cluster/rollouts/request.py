@@ -123,7 +123,8 @@ def _check_kinds(config: dict[str, Any]) -> None:
     if config.get("until") is not None:
         what = f"agent={chosen['agent']} spends a budget of trainings, and until={chosen['until']} ends one early"
         raise BadInput(what, "until", "give episodes alone")
-    build(config["actions"]["mixture"])
+    if build(config["actions"]["mixture"]).scores and chosen["agent"] == "bandit":
+        raise BadInput("its grid has no choice by scores", "agent=bandit", "choose evolution or schedule")
     from cluster.rollouts.search import generations_of  # with RLlib, which studies without agents go without
 
     generations_of(config, agent)

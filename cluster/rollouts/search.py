@@ -19,7 +19,7 @@ from cluster.telemetry.learning_metrics import LearningMetrics
 from cluster.telemetry.training_metrics import study_of
 from ranking.errors import BadInput
 from rl.agents.search import PolicySearch
-from rl.mixture import RULES, WINDOWS, MixtureAgent
+from rl.mixture import RULES, MixtureAgent
 
 
 def search_agent(
@@ -48,7 +48,7 @@ def search_agent(
     agent: PolicySearch = build(config["agent"])
     generations = generations_of(config, agent)
     empty = _agent(config, agent.rule, np.zeros(0), {})
-    size = RULES[agent.rule].size(len(empty.functions), WINDOWS[empty.actions.window], list(empty.state.features))
+    size = RULES[agent.rule].size(len(empty.functions), empty.actions.values, list(empty.state.features))
     search = agent.start(size, generations, config["seed"])
     rows: list[dict[str, Any]] = []
     metrics = LearningMetrics(study_of(storage.place))

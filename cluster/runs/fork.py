@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -15,10 +15,13 @@ from cluster.config.build import build
 from cluster.config.groups import option
 from cluster.output.result_store import ResultStore
 from cluster.runs.assemble import assemble, equip
+from cluster.statistics.fork_regression import STATE
 from ranking.checkpoint import from_bytes, to_bytes
 from ranking.training import RankerTraining
+from rl.progress import ProgressOptions, TrainingProgress
 from sampling.policies.action import Action
 from sampling.policies.forked import ForkedPolicy
+from sampling.retrieval.function import RetrievalFunction
 from sampling.sampler import Sampler
 
 BASE = "base"
@@ -73,13 +76,14 @@ def _forked(
     begin: int = 0,
     batches: int = 0,
     back: Any = None,
+    on_begin: Callable[[dict[str, RetrievalFunction], RankerTraining], None] | None = None,
 ) -> tuple[RankerTraining, Sampler]:
     """Return the training and sampler of a run with a forked policy."""
     torch.set_num_threads(max(1, int(config["resources"]["cpu"])))
     policy = build(config["policy"])
     if "agent" in parts:
         policy = equip(policy, None, dict(parts))
-    forked = ForkedPolicy(policy, list(functions), action, begin, batches, back)
+    forked = ForkedPolicy(policy, list(functions), action, begin, batches, back, on_begin)
     return assemble(config, {name: part for name, part in parts.items() if name != "agent"}, 0, policy=forked)
 
 
@@ -166,11 +170,18 @@ def continue_fork(
 
     Returns:
         The training, and `soon`, the validation measure right after the action; `final`, that of the best checkpoint;
-        and `curve`.
+        and `curve`. Of a fork that changes nothing also `state`, the features of `STATE` at `begin`.
     """
     if replicate:
         back = np.random.default_rng([replicate, 2]).bit_generator.state
-    training, sampler = _forked(config, parts, functions, action, begin, batches, back)
+    state_there: list[float] = []
+
+    def describe(own: dict[str, RetrievalFunction], training: RankerTraining) -> None:
+        progress = TrainingProgress(ProgressOptions(STATE), own, training)
+        state_there.extend(map(float, progress.observe(training, None)))
+
+    on_begin = describe if action is None else None
+    training, sampler = _forked(config, parts, functions, action, begin, batches, back, on_begin)
     _load(training, sampler, state)
     if replicate:
         sampler.rng.bit_generator.state = np.random.default_rng([replicate, 1]).bit_generator.state
@@ -188,6 +199,7 @@ def continue_fork(
         "final": max(known, default=0.0),
         "curve": list(training.validations),
         "diverged": training.diverged,
+        "state": state_there,
     }
     return result, training
 

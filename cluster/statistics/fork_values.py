@@ -47,6 +47,9 @@ class Gates:
         time_p: p of the F test that actions are worth the same at every batch: the gate for schedules.
         state_p: p of the F test that at one batch they are worth the same in every training: the gate for feedback.
             nan with one training, or one replicate.
+        room_high: an upper bound, with 95% confidence over trainings, of what an oracle gains over the schedule. The
+            best action of each training and batch is chosen and measured on the same replicates, which overstates its
+            value; so a small bound says that feedback about these actions can gain little.
     """
 
     oracle: float
@@ -54,6 +57,7 @@ class Gates:
     fixed: float
     time_p: float
     state_p: float
+    room_high: float
 
 
 def gates(forks: pl.DataFrame) -> Gates:
@@ -62,7 +66,7 @@ def gates(forks: pl.DataFrame) -> Gates:
     cells = _cells(forks)
     trainings, times, replicates, actions = cells.shape
     if min(cells.shape) == 0 or actions < 2:
-        return Gates(*[float("nan")] * 5)
+        return Gates(*[float("nan")] * 6)
     blocked = cells - cells.mean(axis=3, keepdims=True)
     means = blocked.mean(axis=2)  # [trainings, times, actions]
     within = float(np.square(blocked - means[:, :, None]).sum())
@@ -76,7 +80,12 @@ def gates(forks: pl.DataFrame) -> Gates:
     error = (by_state, state_free) if trainings > 1 else (within, free)
     time_p = _f(by_time, time_free, *error)
     gained = cells - cells[..., :1]  # over the unchanged fork of the same replicate
-    return Gates(_oracle(gained), _left_out(gained, each_time=True), _left_out(gained, False), time_p, state_p)
+    schedule, fixed = _left_out(gained, each_time=True), _left_out(gained, False)
+    room = gained.mean(axis=2).max(axis=2).mean(axis=1) - schedule
+    high = float("nan")
+    if trainings > 1:
+        high = float(room.mean() + stats.t.ppf(0.95, trainings - 1) * room.std(ddof=1) / np.sqrt(trainings))
+    return Gates(_oracle(gained), float(schedule.mean()), float(fixed.mean()), time_p, state_p, high)
 
 
 def _f(one: float, free: int, other: float, other_free: int) -> float:
@@ -113,13 +122,14 @@ def _oracle(gained: NDArray[np.float64]) -> float:
     return float(np.mean(gains))
 
 
-def _left_out(gained: NDArray[np.float64], each_time: bool) -> float:
+def _left_out(gained: NDArray[np.float64], each_time: bool) -> NDArray[np.float64]:
+    """Return, by training, the gain of the action that was best in the other trainings."""
     means, trainings = gained.mean(axis=2), len(gained)
     if trainings < 2:
-        return float("nan")
+        return np.full(trainings, np.nan)
     gains = []
     for out in range(trainings):
         others = np.delete(means, out, axis=0).mean(axis=0)
         best = others.argmax(axis=1) if each_time else np.full(means.shape[1], others.mean(axis=0).argmax())
         gains.append(means[out, np.arange(means.shape[1]), best].mean())
-    return float(np.mean(gains))
+    return np.array(gains)

@@ -113,7 +113,7 @@ class Aligned(SamplingPolicy):
             self.action = next(action for action in self.actions if str(action) == best)
             self.decisions.append({"step": training.step, "action": best, **values})
         assert self.action is not None
-        taken = _Always(self.action, self.each, self.functions)
+        taken = Always(self.action, self.each, self.functions)
         self.window, self.selectors = taken.window, taken.selectors
         return taken.assign(batch, count, training, rng)
 
@@ -136,7 +136,7 @@ class Aligned(SamplingPolicy):
         for action in actions:
             draws, value = np.random.default_rng(seed), 0.0
             for batch in map(training.examples.take, rows):
-                policy = _Always(action, self.each, self.functions)
+                policy = Always(action, self.each, self.functions)
                 drawn = draw(batch, training, policy, self.by_name, {}, count, self.relevant, draws)
                 loss = training.loss_of(batch, drawn.negatives, drawn.source_scores)
                 value += dot(wanted, training.gradient(loss))
@@ -166,7 +166,7 @@ class Aligned(SamplingPolicy):
         self.decisions = list(state["decisions"])
 
 
-class _Always(SamplingPolicy):
+class Always(SamplingPolicy):
     """One action for all batches."""
 
     def __init__(self, action: Action, each: int | None, functions: list[str]) -> None:

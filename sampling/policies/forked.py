@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,6 +29,7 @@ class ForkedPolicy(SamplingPolicy):
         action: the action; None follows the policy throughout, a fork that changes nothing.
         begin: number of batches before the action.
         batches: number of batches with the action.
+        on_begin: called with the functions and the training before the first batch of the action.
         back: state of the sampler's generator after the action, so that later draws equal those of another fork; None
             lets the generator continue.
     """
@@ -40,9 +42,10 @@ class ForkedPolicy(SamplingPolicy):
         begin: int = 0,
         batches: int = 0,
         back: Any = None,
+        on_begin: Callable[[dict[str, RetrievalFunction], RankerTraining], None] | None = None,
     ) -> None:
         self.policy, self.own, self.action = policy, own, action
-        self.begin, self.end, self.back = begin, begin + batches, back
+        self.begin, self.end, self.back, self.on_begin = begin, begin + batches, back, on_begin
 
     def set_functions(self, functions: list[str]) -> None:
         self.functions = functions
@@ -55,7 +58,8 @@ class ForkedPolicy(SamplingPolicy):
         self.policy.set_counts(counts)
 
     def start_run(self, functions: dict[str, RetrievalFunction], training: RankerTraining) -> None:
-        self.policy.start_run({name: functions[name] for name in self.own}, training)
+        self.own_functions = {name: functions[name] for name in self.own}
+        self.policy.start_run(self.own_functions, training)
 
     def acts(self, training: RankerTraining) -> bool:
         """Return whether the action replaces the policy now."""
@@ -65,6 +69,8 @@ class ForkedPolicy(SamplingPolicy):
         return self.assign(batch, 1, training, rng)[:, 0]
 
     def assign(self, batch: Batch, count: int, training: RankerTraining, rng: np.random.Generator) -> NDArray[np.int64]:
+        if training.step == self.begin and self.on_begin is not None:
+            self.on_begin(self.own_functions, training)
         if training.step == self.end and self.back is not None:
             rng.bit_generator.state = self.back
         if not self.acts(training):

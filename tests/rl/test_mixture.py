@@ -29,7 +29,11 @@ def _one_thread() -> Iterator[None]:
 def agent_of(parameters: object = None, decision_every: int = 2, **actions: object) -> MixtureAgent:
     """Random first, BM25 second; weights by chance where none are given."""
     options = MixtureActions(**{"least": 1, **actions})  # type: ignore[arg-type]
-    weights = np.random.default_rng(0).normal(0, 2, 16) if parameters is None else np.asarray(parameters, float)
+    weights = (
+        np.random.default_rng(0).normal(0, 2, 8 * (1 + options.values))
+        if parameters is None
+        else np.asarray(parameters, float)
+    )
     return MixtureAgent(["random", "bm25"], options, ProgressOptions(probes=4), decision_every, "linear", weights, {})
 
 
@@ -62,6 +66,16 @@ def test_a_window_lies_between_the_least_rank_and_the_whole_list() -> None:
     assert actions.ranks(np.array([0.3]), 2) == (1, 2)  # a list that is shorter
     with pytest.raises(BadInput, match="window"):
         MixtureActions(window="wide")
+
+
+def test_a_choice_by_scores_contains_uniform_the_top_and_the_neighbourhood() -> None:
+    actions = MixtureActions(scores=True)
+    assert actions.values == 4
+    assert actions.ranks(np.array([0.5, 1, 1, 1]), 100) == (1, 20)
+    assert actions.choice(np.array([0.5, 0.5, 0.0, 0.5]), 100) == (10, 0, 0)  # uniform
+    assert actions.choice(np.array([0.5, 1.0, 0.5, 0.5]), 100) == (100, 1, 0)  # SimANS
+    assert actions.choice(np.array([0.5, 1.0, 1.0, 1.0]), 100) == (100, 99, 10)  # the top
+    assert MixtureActions().choice(np.array([0.5]), 100) is None
 
 
 def test_features_are_bounded_and_worked_out_by_hand(tiny_sources: Sources) -> None:
@@ -116,10 +130,11 @@ def test_it_decides_every_so_many_batches_and_the_rule_is_obeyed(tiny_sources: S
     assert easy[1].report()[0]["negatives"] == 0  # type: ignore[attr-defined]
 
 
-def test_an_interrupted_run_goes_on_to_the_last_bit(tiny_sources: Sources) -> None:
-    training, sampler, policy = run_of(tiny_sources, agent_of())
+@pytest.mark.parametrize("scores", [False, True])
+def test_an_interrupted_run_goes_on_to_the_last_bit(tiny_sources: Sources, scores: bool) -> None:
+    training, sampler, policy = run_of(tiny_sources, agent_of(scores=scores))
     training.fit(sampler)  # type: ignore[attr-defined]
-    first, its, _ = run_of(tiny_sources, agent_of())
+    first, its, _ = run_of(tiny_sources, agent_of(scores=scores))
 
     class Enough(Exception):
         pass
@@ -130,7 +145,7 @@ def test_an_interrupted_run_goes_on_to_the_last_bit(tiny_sources: Sources) -> No
     with pytest.raises(Enough):
         first.fit(its, stop)  # type: ignore[attr-defined]
     kept = from_bytes(to_bytes([first.state_dict(), its.state_dict()]))  # type: ignore[attr-defined]
-    second, other, again = run_of(tiny_sources, agent_of())
+    second, other, again = run_of(tiny_sources, agent_of(scores=scores))
     second.load_state_dict(kept[0])  # type: ignore[attr-defined]
     other.load_state_dict(kept[1])  # type: ignore[attr-defined]
     second.fit(other)  # type: ignore[attr-defined]

@@ -30,6 +30,7 @@ from ranking.pair_scores import PairScores
 from ranking.sources import Sources
 from ranking.training import RankerTraining
 from sampling.guard import Guard, negatives_lists
+from sampling.policies.aligned import Always
 from sampling.policies.fixed import Fixed
 from sampling.policies.forked import ForkedPolicy
 from sampling.policies.policy import SamplingPolicy
@@ -49,7 +50,7 @@ GROUPS: dict[str, tuple[Any, type]] = {
 }
 SMALL: dict[str, dict[str, Any]] = {"window": {"first": 2}}
 """Options that suit twelve documents, where those of a file do not."""
-INSIDE = {CompressedLists, ForkedPolicy}
+INSIDE = {CompressedLists, ForkedPolicy, Always}
 """Made while a run goes on, from no configuration."""
 
 

@@ -32,7 +32,7 @@ def test_forks_on_ray_are_those_of_this_process_and_a_kept_state_saves_training(
         return base_states(**arguments)
 
     monkeypatch.setattr("cluster.runs.fork.base_states", noted)
-    asked = ["at=5", "instead=[random]", "length=2", "replicates=2", "bases=2"]
+    asked = ["at=5", "actions=[random]", "length=2", "replicates=2", "bases=2"]
     assert run("fork", kept, *asked, "workers=0", f"out={tmp_path / 'here'}") == 0
     assert begun == [{5}, set()]  # the run's own training is kept, that of the next seed is not
     assert run("fork", kept, *asked, "workers=2", f"out={tmp_path / 'ray'}") == 0
@@ -46,14 +46,15 @@ def test_a_kept_run_is_forked_and_gone_on_with(
 ) -> None:
     kept, out = str(tmp_path / "run"), tmp_path / "forks"
     assert run("train", "collection=beir", f"collection.path={beir_folder}", *SMALL, f"out={kept}") == 0
-    asked = ["at=[0,5]", "instead=[random,bm25:1-3]", "length=2", "replicates=2", "bases=2", "workers=0"]
+    asked = ["at=[0,5]", "actions=[random,bm25@dynamic:4]", "length=2", "replicates=2", "bases=2", "workers=0"]
     assert run("fork", kept, *asked, f"out={out}") == 0
     said = capsys.readouterr().out
     assert "one decision of an oracle" in said
     assert pl.read_parquet(out / "forks.parquet").height == 2 * 2 * 2 * 3
     worth = pl.read_csv(out / "values.csv")
-    assert set(worth["action"]) == {"random", "bm25:1-3"}
+    assert set(worth["action"]) == {"random", "bm25@dynamic:4"}
     assert (out / "figures" / "forks.png").stat().st_size > 5000
+    assert run("fork", "--resume", str(out), "--regress") == 2  # two trainings are too few
     before = pl.read_parquet(out / "forks.parquet")
     lost = sorted((out / "forks").iterdir())[0]
     lost.unlink()

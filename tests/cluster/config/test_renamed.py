@@ -53,7 +53,6 @@ def test_no_new_name_is_an_old_one() -> None:
 @pytest.mark.parametrize(
     ("override", "primary", "new"),
     [
-        ("actions=[random]", "fork", "instead=[random] now"),
         ("documents.path=x", "judge", "collection.path=x now"),
         ("scale=tiny", "pool", "pool_scale=tiny now"),
         ("scheduler=asha", "config", "trial_scheduler=asha"),

@@ -19,6 +19,7 @@ from cluster.runs.artifacts import Artifacts
 from cluster.runs.assemble import assemble
 from cluster.runs.execute import run
 from cluster.runs.fork import BASE, base_states, continue_fork, with_functions
+from cluster.statistics.fork_regression import regress
 from cluster.statistics.fork_values import gates, values
 from ranking.errors import BadInput
 from sampling.policies.action import Action
@@ -153,6 +154,7 @@ def test_values_and_gates_say_what_was_made_up() -> None:
     found = gates(forks_of(constant))
     assert min(found.time_p, found.state_p) > 0.01
     assert [found.oracle, found.schedule, found.fixed] == pytest.approx([0.05] * 3, abs=0.003)
+    assert 0 <= found.room_high < 0.002
     by_time = constant.copy()
     by_time[:, 1] *= -1
     found = gates(forks_of(by_time))
@@ -165,6 +167,31 @@ def test_values_and_gates_say_what_was_made_up() -> None:
     assert found.state_p < 0.001
     assert found.oracle == pytest.approx(0.05, abs=0.003)
     assert found.schedule < 0.03
+    assert found.room_high > found.oracle - found.schedule
+
+
+@pytest.mark.parametrize("matters", [True, False])
+def test_a_regression_says_whether_the_state_matters(matters: bool) -> None:
+    """Two actions of opposite value: by the state of the training, or of the same value in all."""
+    rng = np.random.default_rng(0)
+    hard = rng.uniform(-1, 1, (6, 3))
+    effect = np.zeros((6, 3, 3))
+    effect[..., 1] = hard * 0.05 if matters else 0.05
+    effect[..., 2] = -effect[..., 1]
+    states = [
+        {"base": base, "at": at, "one": 1.0, "spent": at / 2, "hard": hard[base, at], "easy": 0.0, "gain": 0.0}
+        for base in range(6)
+        for at in range(3)
+    ]
+    fitted = regress(forks_of(effect).join(pl.DataFrame(states), on=["base", "at"]))
+    assert fitted.actions == ["a1", "a2"]
+    if matters:
+        assert fitted.action_r2 < 0.2 < 0.9 < fitted.state_r2
+        assert 0.3 < fitted.low < fitted.gain
+        assert fitted.state[0, 2] == pytest.approx(0.05, rel=0.1)
+    else:
+        assert fitted.action_r2 > 0.95
+        assert fitted.high < 0.02
 
 
 def test_actions_are_read_and_refused() -> None:

@@ -1,0 +1,219 @@
+"""A positive control: can learners find feedback that was planted?
+
+    python -m benchmarks.feedback_control [--trainings N] [--seeds N] [--searches N]
+
+A made-up collection has topics in pairs that share words. A query has one judged document of its topic; the others are
+hidden positives. BM25's first ten ranks are documents of the other topic of the pair, which teach most. In a random
+half of the trainings, from a random batch on, they are hidden positives instead, which do harm. An oracle switches to
+random documents at that batch. The clock cannot know it, and the features of `state=progress` may show it.
+
+Each learner has the same number of trainings, and is measured with new seeds. Shown is the AP of the dev queries, and
+which share of the oracle's gain over the tuned constant each learner gets. Only a learner that gets a good part of it
+may be cited for "feedback does not pay".
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from ranking.encoding import EncodedCollection, Judgements
+from ranking.evaluation.evaluation import Evaluation
+from ranking.evaluation.origins import Candidates
+from ranking.objectives.softmax import SoftmaxLikelihood
+from ranking.ranked_lists import RankedLists
+from ranking.rankers.static import Static
+from ranking.sources import Sources
+from ranking.texts import Texts
+from ranking.training import RankerTraining
+from rl.agents.evolution import Evolution
+from rl.agents.search import PolicySearch
+from rl.mixture import LinearRule, MixtureActions, MixtureAgent, MixturePolicy
+from rl.progress import FEATURES, ProgressOptions
+from sampling.policies.policy import SamplingPolicy
+from sampling.retrieval.function import RetrievalFunction
+from sampling.retrieval.random import RandomFunction
+from sampling.retrieval.ranked import Ranked
+from sampling.sampler import Sampler
+from sampling.selection.uniform import Uniform
+
+SMALLEST = ["--trainings 8 --seeds 2 --topics 8 --epochs 4"]
+FUNCTIONS = ["random", "bm25"]
+PER_TOPIC, WORDS, HEAD = 12, 8, 10
+
+
+@dataclass(frozen=True)
+class Made:
+    """The collection, the lists before and after the change, and the dev queries' candidates."""
+
+    encoded: EncodedCollection
+    clean: RankedLists
+    hidden: RankedLists
+    candidates: Candidates
+
+
+def make(topics: int) -> Made:
+    """A collection of `topics` topics, each with twelve documents, two training queries and a dev query."""
+    rng = np.random.default_rng(0)
+    documents_of = np.arange(topics * PER_TOPIC).reshape(topics, PER_TOPIC)
+    first_noise = 2 + topics * WORDS
+
+    def text(topic: int, length: int) -> list[int]:
+        """Words of the topic, one that both topics of its pair have, and noise."""
+        own = 2 + topic * WORDS + rng.choice(WORDS - 2, length, replace=False)
+        shared = 2 + (topic // 2) * 2 * WORDS + WORDS - 1 - rng.integers(2)
+        return [*own.tolist(), int(shared), *rng.integers(first_noise, first_noise + 60, 2).tolist()]
+
+    documents = [text(topic, 3) for topic in range(topics) for _ in range(PER_TOPIC)]
+    topic_of = np.repeat(np.arange(topics), 3)
+    queries = [text(int(topic), 2) for topic in topic_of]
+    dev = np.arange(2, len(queries), 3)
+    rows = [
+        documents_of[topic] if at % 3 == 2 else documents_of[topic, at % 3 : at % 3 + 1]
+        for at, topic in enumerate(topic_of)
+    ]
+    judged = np.concatenate(rows).astype(np.int32)
+    judgements = Judgements(np.cumsum([0, *map(len, rows)]), judged, np.ones(len(judged), np.int32))
+    encoded = EncodedCollection(
+        Texts.of(documents), Texts.of(queries), np.ones(first_noise + 60, np.float32), judgements,
+        np.isin(np.arange(len(queries)), dev).astype(np.int8), np.arange(len(documents), dtype=np.int32),
+    )  # fmt: skip
+
+    def lists(head: Callable[[int], NDArray[np.int64]]) -> RankedLists:
+        ranked = []
+        for at, topic in enumerate(topic_of):
+            first = rng.permutation(np.setdiff1d(head(int(topic)), rows[at]))[:HEAD]
+            pair = documents_of[[topic, topic ^ 1]]
+            rest = rng.choice(np.setdiff1d(documents_of, pair), HEAD, replace=False)
+            ranked.append(np.concatenate([np.pad(first, (0, HEAD - len(first)), constant_values=-1), rest]))
+        ordered = np.sort(np.array(ranked) < 0, axis=1)
+        table = np.array([[*row[row >= 0], *row[row < 0]] for row in np.array(ranked)], np.int32)
+        return RankedLists(table, np.where(ordered, np.nan, -np.arange(2.0 * HEAD)).astype(np.float32))
+
+    clean, hidden = lists(lambda topic: documents_of[topic ^ 1]), lists(lambda topic: documents_of[topic])
+    others = [
+        rng.choice(np.setdiff1d(documents_of, documents_of[[t, t ^ 1]]), PER_TOPIC, replace=False)
+        for t in topic_of[dev]
+    ]
+    shown = np.array(
+        [[*documents_of[t], *documents_of[t ^ 1], *more] for t, more in zip(topic_of[dev], others, strict=True)]
+    )
+    first = RankedLists(shown.astype(np.int32), np.zeros(shown.shape, np.float32))
+    return Made(encoded, clean, hidden, Candidates(dev, shown.astype(np.int32), first, None))
+
+
+class Changing(Ranked):
+    """Lists whose head becomes hidden positives at a batch."""
+
+    def __init__(self, made: Made, at: float) -> None:
+        super().__init__(2 * HEAD)
+        self.made, self.at = made, at
+        self.prepare(made.encoded, made.clean)
+
+    def search(self, sources: Sources, queries: NDArray[np.integer], depth: int) -> RankedLists:
+        return self.made.clean.take(queries)
+
+    def after_update(self, training: RankerTraining) -> None:
+        if training.step >= self.at:
+            self.prepare(self.made.encoded, self.made.hidden)
+
+
+class Oracle(SamplingPolicy):
+    """BM25 until the change, random documents after it."""
+
+    def __init__(self, at: float) -> None:
+        self.at = at
+
+    def choose(self, batch: object, training: RankerTraining, rng: np.random.Generator) -> NDArray[np.int64]:
+        return np.full(len(batch), int(training.step < self.at))  # type: ignore[arg-type]
+
+
+def train(made: Made, seed: int, epochs: int, policy_of: Callable[[float], SamplingPolicy]) -> float:
+    """The last AP of a training; the change is drawn by the seed."""
+    rng = np.random.default_rng([seed, 1])
+    random = RandomFunction()
+    random.prepare(made.encoded, None)
+    train_queries = np.flatnonzero(made.encoded.split == 0)
+    vectors = rng.normal(size=(len(made.encoded.idf), 16)).astype(np.float32)
+    vectors[0] = 0
+    training = RankerTraining(
+        Static(vectors, torch.Generator().manual_seed(seed), further=0), SoftmaxLikelihood(), made.encoded,
+        train_queries, Evaluation(made.encoded, made.candidates, ["AP@36"]), partial(torch.optim.Adam, lr=0.004),
+        np.random.default_rng([seed, 2]), 16, max_epochs=epochs, patience=99, keep="last",
+    )  # fmt: skip
+    steps = training.steps_per_epoch * epochs
+    change = np.random.default_rng([seed, 0])
+    at = float(change.uniform(0.1, 0.6) * steps) if change.random() < 0.5 else np.inf
+    functions: dict[str, RetrievalFunction] = {"random": random, "bm25": Changing(made, at)}
+    training.fit(Sampler(policy_of(at), functions, Uniform(), 4, np.random.default_rng([seed, 3])))
+    return training.validations[-1]
+
+
+def agent_of(parameters: NDArray[np.float64], features: Sequence[str]) -> MixtureAgent:
+    return MixtureAgent(
+        FUNCTIONS, MixtureActions(window="none"), ProgressOptions(features), 4, "linear", parameters, {}
+    )
+
+
+def learn(
+    made: Made, search: PolicySearch, features: Sequence[str], trainings: int, epochs: int, seed: int
+) -> MixtureAgent:
+    """The agent that a search finds with so many trainings; a generation shares its seeds."""
+    per = search.candidates * search.seeds
+    started = search.start(LinearRule.size(2, 0, features), max(trainings // per, 1), seed)
+    for generation in range(max(trainings // per, 1)):
+        candidates = started.ask()
+        returns = [
+            np.mean([
+                train(made, 10_000 * (seed + 1) + generation * search.seeds + number, epochs,
+                      lambda _, one=one: MixturePolicy(agent_of(one, features)))  # type: ignore[misc]
+                for number in range(search.seeds)
+            ])
+            for one in candidates
+        ]  # fmt: skip
+        started.tell(candidates, np.array(returns))
+    return agent_of(started.result(), features)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--trainings", type=int, default=64, help="of each search")
+    parser.add_argument("--searches", type=int, default=1, help="of each learner")
+    parser.add_argument("--seeds", type=int, default=30, help="that measure each learner")
+    parser.add_argument("--topics", type=int, default=40)
+    parser.add_argument("--epochs", type=int, default=10)
+    chosen = parser.parse_args(arguments)
+    torch.set_num_threads(1)
+    made, epochs, seeds = make(chosen.topics), chosen.epochs, range(chosen.seeds)
+
+    def measured(policy_of: Callable[[float], SamplingPolicy]) -> NDArray[np.float64]:
+        return np.array([train(made, seed, epochs, policy_of) for seed in seeds])
+
+    oracle = measured(Oracle)
+    learners = {"constant": ("one",), "clock": ("one", "spent"), "features": FEATURES}
+    found = {}
+    for name, features in learners.items():
+        values = []
+        for number in range(chosen.searches):
+            search = Evolution(candidates=4 if chosen.trainings < 16 else 8, seeds=2 if chosen.trainings >= 64 else 1)
+            agent = learn(made, search, features, chosen.trainings, epochs, number)
+            values.append(measured(lambda _, agent=agent: MixturePolicy(agent)))  # type: ignore[misc]
+        found[name] = np.mean(values, axis=0)
+        print(f"{name:10} AP {found[name].mean():.4f} ± {found[name].std():.4f}", flush=True)
+    print(f"{'oracle':10} AP {oracle.mean():.4f} ± {oracle.std():.4f}")
+    room = float((oracle - found["constant"]).mean())
+    for name in ("clock", "features"):
+        gain = found[name] - found["constant"]
+        error = 1.96 * float(gain.std()) / np.sqrt(len(gain))
+        print(f"{name}: {gain.mean():+.4f} (95% over seeds ± {error:.4f}) of the oracle's {room:+.4f}, "
+              f"{gain.mean() / room if room else 0:.0%}")  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,83 @@
+"""Follows what forks said an action is worth: the argmax of a regression, without a search."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranking.bounds import AtLeast, checked
+from ranking.errors import BadInput
+from ranking.training import Batch, RankerTraining
+from rl.progress import ProgressOptions, TrainingProgress
+from sampling.policies.action import Action
+from sampling.policies.policy import SamplingPolicy
+from sampling.retrieval.function import RetrievalFunction
+
+FEATURES = {"clock": ("one", "spent"), "state": ("one", "spent", "hard", "easy", "gain")}
+
+
+class FromForks(SamplingPolicy):
+    """At each decision the action with the highest value by a regression on forks (`pyrite fork RUN … --regress`).
+
+    A fork measures what an action is worth in the end, so the regression is an advantage function with causal labels:
+    no credit has to be assigned, and no critic learned. It was fitted around the policy of the forked run, and what it
+    says of a training that another policy has shaped is an extrapolation.
+
+    Args:
+        forks: the output folder of the forks, with regression.json.
+        by: `state` reads clock and state of the training, `clock` the clock alone.
+        every: batches between two decisions; None for the forks' `length`.
+        each: see `sampling.policies.mixture.Mixture`.
+
+    Raises:
+        BadInput: if there is no regression in the folder, or an action names no function of the run.
+    """
+
+    @checked
+    def __init__(
+        self,
+        forks: str,
+        by: str = "state",
+        every: Annotated[int, AtLeast(1)] | None = None,
+        each: Annotated[int, AtLeast(1)] | None = None,
+    ) -> None:
+        if by not in FEATURES:
+            raise BadInput(f"by is {by!r}", "policy.by", "choose state or clock")
+        path = Path(forks) / "regression.json"
+        try:
+            fitted = json.loads(path.read_text("utf-8"))
+            self.actions = [Action.parse(text) for text in fitted["actions"]]
+            self.weights = np.array(fitted[by], float)
+            self.every = every or int(fitted["length"])
+        except (OSError, ValueError, KeyError) as error:
+            what = f"can't read a regression of forks: {error}"
+            raise BadInput(what, str(path), "run `pyrite fork RUN --regress` first") from None
+        self.by, self.each = by, each
+        self.action: Action | None = None
+
+    def set_functions(self, functions: list[str]) -> None:
+        super().set_functions(functions)
+        for action in self.actions:
+            action.check(functions)
+
+    def start_run(self, functions: dict[str, RetrievalFunction], training: RankerTraining) -> None:
+        self.progress = TrainingProgress(ProgressOptions(FEATURES[self.by]), functions, training)
+
+    def choose(self, batch: Batch, training: RankerTraining, rng: np.random.Generator) -> NDArray[np.int64]:
+        return self.assign(batch, 1, training, rng)[:, 0]
+
+    def assign(self, batch: Batch, count: int, training: RankerTraining, rng: np.random.Generator) -> NDArray[np.int64]:
+        if self.action is None or training.step % self.every == 0:
+            self.action = self.actions[int(np.argmax(self.weights @ self.progress.observe(training, None)))]
+        self.window, self.selectors = self.action.window, self.action.selectors()
+        return self.action.assign(self.functions, self.functions, len(batch), count, self.each, rng)
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"action": None if self.action is None else str(self.action)}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.action = None if state["action"] is None else Action.parse(state["action"])

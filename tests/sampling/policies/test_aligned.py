@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from ranking.errors import BadInput
+from ranking.sources import Sources
+from sampling.policies.action import Action
+from sampling.policies.aligned import Aligned, dot
+from sampling.retrieval.bm25 import Bm25Function
+from sampling.retrieval.random import RandomFunction
+from tests.sampling.test_contracts import ready, training_of
+
+
+def policy_of(sources: Sources, **options: object) -> tuple[Aligned, object]:
+    functions = {"random": ready(RandomFunction(), sources), "bm25": ready(Bm25Function(), sources)}
+    policy, training = Aligned(**{"batches": 1, **options}), training_of(sources)  # type: ignore[arg-type]
+    policy.set_functions(list(functions))
+    policy.start_run(functions, training)
+    return policy, training
+
+
+def test_the_dot_product_of_a_gradient_by_rows() -> None:
+    rows = torch.sparse_coo_tensor(torch.tensor([[0, 2]]), torch.tensor([[1.0, 2.0], [3.0, 4.0]]), (3, 2))
+    dense = torch.arange(6.0).reshape(3, 2)
+    assert dot([dense, None], [rows, torch.ones(1)]) == 0 * 1 + 1 * 2 + 4 * 3 + 5 * 4
+    assert dot([dense], [rows]) == dot([dense], [rows.to_dense()])
+
+
+def test_a_step_along_the_best_action_lowers_the_loss_on_the_sample_most(tiny_sources: Sources) -> None:
+    """What the dot product says is what a small step of plain descent does."""
+    policy, training = policy_of(tiny_sources, actions=["random", "bm25:1-2"], after=0.0)
+    actions = policy.actions
+    assert actions is not None
+    before = [weight.detach().clone() for weight in training.trained_weights]
+    values = policy.alignments(actions, 3, training, np.random.default_rng(5))
+    assert all(old.equal(new) for old, new in zip(before, training.trained_weights, strict=True))
+    assert policy.alignments(actions, 3, training, np.random.default_rng(5)) == values
+    assert set(values) == {"random", "bm25:1-2"}
+    wanted = policy._sample_gradient(training)
+    with torch.no_grad():  # against the sample's own gradient the dot product with it shrinks: a bowl
+        for weight, slope in zip(training.trained_weights, wanted, strict=True):
+            weight -= 0.5 * slope
+    assert dot(wanted, policy._sample_gradient(training)) < dot(wanted, wanted)
+
+
+def test_it_begins_with_scores_and_then_takes_the_largest(tiny_sources: Sources) -> None:
+    policy, training = policy_of(tiny_sources, actions=["random", "bm25:1-2"], after=0.0, every=1)
+    policy.alignments = lambda *_: {"random": 1.0, "bm25:1-2": 2.0}  # type: ignore[method-assign]
+    assigned = policy.assign(training.next_batch(), 2, training, np.random.default_rng(0))
+    assert (assigned == 1).all()
+    assert policy.window == (1, 2)
+    assert policy.decisions == [{"step": 0, "action": "bm25:1-2", "random": 1.0, "bm25:1-2": 2.0}]
+    later, other = policy_of(tiny_sources)
+    later.assign(other.next_batch(), 2, other, np.random.default_rng(0))
+    assert later.action == Action("bm25", selector="simans")
+    assert later.decisions == []
+    assert [str(action) for action in later.actions or ()] == [
+        "random", "bm25", "bm25:1-4", "bm25:1-20", "bm25@simans", "bm25@dynamic:64",
+    ]  # fmt: skip
+
+
+def test_an_action_of_no_function_is_bad_input(tiny_sources: Sources) -> None:
+    with pytest.raises(BadInput, match="no function 'dense'"):
+        policy_of(tiny_sources, actions=["dense"])
