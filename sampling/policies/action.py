@@ -43,7 +43,7 @@ class Action:
         function: name of the function that supplies the negatives.
         window: first and last rank of the function's list that are visible; None for all.
         selector: name of the selector, a key of `SELECTORS`; None for the run's. `dynamic` picks the highest score.
-        candidates: documents per query that the selector draws and scores.
+        candidates: documents per query that the selector draws and scores; None for 16.
         share: the share of the queries, or of their negatives, that the function supplies; the first function supplies
             the rest.
     """
@@ -51,12 +51,12 @@ class Action:
     function: str
     window: tuple[int, int] | None = None
     selector: str | None = None
-    candidates: int = CANDIDATES
+    candidates: int | None = None
     share: float = 1.0
 
     def __str__(self) -> str:
         window = "" if self.window is None else f":{self.window[0]}-{self.window[1]}"
-        number = "" if self.candidates == CANDIDATES else f":{self.candidates}"
+        number = "" if self.candidates is None else f":{self.candidates}"
         selector = "" if self.selector is None else f"@{self.selector}{number}"
         return f"{self.function}{window}{selector}" + ("" if self.share == 1 else f"*{self.share:g}")
 
@@ -77,11 +77,13 @@ class Action:
         if not 0 <= float(share or 1) <= 1 or not int(candidates or 1):
             raise BadInput(f"can't read the action {text!r}", "actions", "a share is 0 to 1, and candidates 1 or more")
         window = check_window([int(first), int(last)]) if first else None
-        return cls(name, window, selector, int(candidates or CANDIDATES), 1.0 if share is None else float(share))
+        return cls(
+            name, window, selector, int(candidates) if candidates else None, 1.0 if share is None else float(share)
+        )
 
     def selectors(self) -> dict[str, Selector]:
         """Return the selector of its function by name; empty if that is the run's."""
-        return {} if self.selector is None else {self.function: SELECTORS[self.selector](self.candidates)}
+        return {} if self.selector is None else {self.function: SELECTORS[self.selector](self.candidates or CANDIDATES)}
 
     def check(self, functions: Sequence[str]) -> None:
         """Raise `BadInput` if the run has no such function."""

@@ -11,7 +11,7 @@ OWN = ["in_batch", "bm25"]
 
 
 @pytest.mark.parametrize(
-    "text", ["in_batch", "bm25:1-4", "bm25@simans", "bm25@dynamic:64", "bm25:5-20@top*0.5", "bm25*0"]
+    "text", ["in_batch", "bm25:1-4", "bm25@simans", "bm25@dynamic:16", "bm25:5-20@top*0.5", "bm25*0"]
 )
 def test_an_action_is_read_as_it_is_written(text: str) -> None:
     assert str(Action.parse(text)) == text
