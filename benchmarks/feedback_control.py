@@ -1,4 +1,4 @@
-"""A positive control: can learners find feedback that was planted?
+"""Plants feedback, and measures which learners find it: a positive control.
 
     python -m benchmarks.feedback_control [--trainings N] [--seeds N] [--searches N]
 
