@@ -57,7 +57,7 @@ class ForkExperiment(Experiment):
         super().__init__(options, storage)
         self.output = storage
         self.functions = list(config["function"])
-        texts = options["actions"] or self.functions
+        texts = options["instead"] or self.functions
         self.actions = [Action.parse(text) for text in dict.fromkeys(texts)]
         self.config = with_functions(config, self.actions)
         at = [options["at"]] if isinstance(options["at"], int) else options["at"]
@@ -81,9 +81,7 @@ class ForkExperiment(Experiment):
     @classmethod
     def continued(cls, arguments: list[str], saved: dict[str, Any], storage: Storage) -> ForkExperiment:
         changed = compose(arguments, "fork")
-        # A folder of version 0.1 calls its actions `instead`.
-        before = {"actions": saved["fork"].get("instead", []), "regress": False, **saved["fork"]}
-        options = before | {key_of(text): changed[key_of(text)] for text in arguments}
+        options = {"regress": False, **saved["fork"]} | {key_of(text): changed[key_of(text)] for text in arguments}
         return cls(options, compose(list(map(str, saved["overrides"]))), storage)
 
     @property

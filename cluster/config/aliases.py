@@ -51,6 +51,8 @@ def named_parts(overrides: Sequence[str], options: Any, config: str = "config") 
         BadInput: if an option was renamed or removed, or a name is given twice or is none.
     """
     refuse_renamed(overrides, config)
+    if config == "fork":  # to Hydra `actions` is a group
+        overrides = [re.sub("^actions=", "instead=", text) for text in overrides]
     for text in overrides:
         if text.lstrip("+~").startswith("hydra."):
             remedy = "leave it out; out=FOLDER is the output folder, and a sweep is written as key=value1,value2"
