@@ -141,7 +141,7 @@ def _nested(
         what = f"{max(dimensions)} is not below the {ranker.dimension} dimensions of the ranker"
         raise BadInput(what, "objective.dimensions", "choose smaller numbers")
     shorter = [
-        ranker.compare(*(ranker.shortened(vectors, number) for vectors in (queries, documents)), where)
+        ranker.compare(ranker.shortened(queries, number), ranker.shortened(documents, number), where)
         for number in dimensions
     ]
     return torch.stack([scores, *shorter])

@@ -221,7 +221,7 @@ def _of_library(folder: Path) -> str:
         return "static"
     if kinds == ["Transformer", "Dense"]:  # PyLate's, before it named itself
         return "late_interaction"
-    return MODEL_TYPES.get(declared, "bi_encoder")
+    return MODEL_TYPES.get(str(declared), "bi_encoder")
 
 
 def _is_decoder(model_type: str | None) -> bool:

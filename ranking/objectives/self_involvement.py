@@ -118,8 +118,11 @@ class JointSIR(Compressing):
 
     def loss(self, scores: Tensor, block: Block) -> Tensor:
         """Return the loss of scores that are the same at each level. A random pick draws the same at each call."""
-        return self.of_passes(lambda level=0, columns=None: scores if columns is None else scores.gather(1, columns),
-                              block, torch.Generator().manual_seed(0))[0]  # fmt: skip
+
+        def score(level: int = 0, columns: Tensor | None = None, dimensions: Sequence[int] | None = None) -> Tensor:
+            return scores if columns is None else scores.gather(1, columns)
+
+        return self.of_passes(score, block, torch.Generator().manual_seed(0))[0]
 
 
 class ConditionalSIR(JointSIR):

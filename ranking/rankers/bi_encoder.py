@@ -289,7 +289,7 @@ class BiEncoder(DenseRanker):
             reader.query_length, reader.document_length = tokens
             reader.tokenizer.model_max_length = tokens[1]
             routes.append([reader, *head.children(), *([Normalize()] if self.unit else [])])
-        modules = routes[1] if towers[0] is towers[1] else [Router.for_query_document(*routes)]
+        modules = routes[1] if towers[0] is towers[1] else [Router.for_query_document(routes[0], routes[1])]
         options: dict[str, Any] = {"similarity_fn_name": self.similarity}
         if self.truncate_dim is not None:
             options["truncate_dim"] = self.truncate_dim
@@ -327,6 +327,6 @@ def _head(route: list[Any], pooling: str | None, bare: bool) -> nn.Sequential:
     if bare and _last_is_unit(route):
         head.pop()
     if pooling is not None:
-        made = Pooling(reader.get_embedding_dimension(), POOLINGS[pooling])  # type: ignore[arg-type]
+        made = Pooling(reader.get_embedding_dimension(), POOLINGS[pooling])
         head = [made if isinstance(module, Pooling) else module for module in head]
     return nn.Sequential(*head)

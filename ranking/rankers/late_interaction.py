@@ -140,7 +140,7 @@ class LateInteraction(Ranker):
     def _new_projection(self, transformer: Any, dimension: int, generator: torch.Generator) -> Any:
         from sentence_transformers.base.modules import Dense
 
-        self.drawn.append("projection.weight")
+        self.drawn = [*self.drawn, "projection.weight"]
         inputs = self._reader.get_embedding_dimension()
         weight = linear(inputs, dimension, generator, bias=False).weight.detach()
         options: dict[str, Any] = {"activation_function": nn.Identity(), "module_input_name": "token_embeddings"}

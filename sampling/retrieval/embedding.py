@@ -81,7 +81,7 @@ class Embedding(Ranked):
         """Return the documents' index and the queries' vectors, encoded once."""
         if self._sources is not sources:
             encoder = BiEncoder(generator=torch.Generator().manual_seed(0), **self.options)  # type: ignore[arg-type]
-            check_whole(encoder, self.options["checkpoint"])
+            check_whole(encoder, str(self.options["checkpoint"]))
             encoder.to(torch.device("cuda" if torch.cuda.is_available() else "cpu"))
             tokens = BiEncoder.tokenization(**self.options).encode(sources.collection)
             documents = embed(encoder, tokens.documents, np.arange(len(tokens.documents)))
