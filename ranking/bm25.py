@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranking.collections.collection import Collection
+from ranking.counted_postings import CountedPostings, idf_of, weigh
 from ranking.postings import Postings, Searched, largest_weights, search_postings
 from ranking.ranked_lists import RankedLists
 from ranking.terms import Bm25Options, Terms
@@ -63,28 +64,24 @@ class Bm25(Terms, Bm25Index):
     Args:
         collection: the collection. Its documents are indexed; `search` takes its queries by index.
         options: text processing, k1 and b.
+        every_term: whether to index the terms that none of the collection's queries has, for other queries.
     """
 
-    def __init__(self, collection: Collection, options: Bm25Options) -> None:
-        import bm25s  # with SciPy 15 MiB, which a ranking without BM25 does not need
-
+    def __init__(self, collection: Collection, options: Bm25Options, every_term: bool = False) -> None:
         options = options.of(collection)
         super().__init__(options)
-        documents = self.tokenize(collection.documents)
-        self.size = len(documents)
-        index = bm25s.BM25(k1=options.k1, b=options.b)
-        if any(len(document) for document in documents):
-            index.index((documents, self.terms), create_empty_token=False, show_progress=False)
-            postings = index.scores
-        else:  # a collection of only stop words
-            postings = {"data": np.zeros(0), "indices": np.zeros(0), "indptr": np.zeros(1)}
-        self._weights = postings["data"].astype(np.float32)
-        self._documents = postings["indices"].astype(np.int32)
-        self._offsets = postings["indptr"].astype(np.int64)
+        self.queries = self.tokenize(collection.queries)
+        asked, counted = len(self.terms), CountedPostings()
+        for flat, lengths in self.flat(collection.documents):
+            counted.add(flat, lengths, len(self.terms) if every_term else asked)
+        self.indexed = len(self.terms) if every_term else asked
+        self._offsets, self._documents, counts, lengths = counted.take(self.indexed)
+        self.size = len(lengths)
+        idf = idf_of(self.size, np.diff(self._offsets))
+        mean = int(lengths.sum(dtype=np.int64)) / self.size if lengths.any() else 1.0
+        weigh(self._offsets, self._documents, counts, lengths, mean, idf, options, counts)
+        self._weights = counts
         self._bounds = largest_weights(self._offsets, self._weights)
-        self.indexed = len(self._offsets) - 1  # terms that occur in a document
-        # A query's term that occurs in no document has no postings: leave it out.
-        self.queries = [query[query < self.indexed] for query in self.tokenize(collection.queries)]
 
     def find(
         self, terms: list[NDArray[np.integer]], depth: int, pairs: NDArray[np.int32], threads: int | None

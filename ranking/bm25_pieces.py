@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
@@ -20,6 +20,7 @@ from ranking.collections.arrow_files import mapped, write_whole
 from ranking.collections.build import STORED
 from ranking.collections.collection import Collection
 from ranking.collections.pieces import Run, in_turn, piece_file
+from ranking.counted_postings import CountedPostings, idf_of, weigh
 from ranking.digest import digest
 from ranking.mapped import open_array, write_array
 from ranking.postings import Postings, Searched, largest_weights, search_postings
@@ -33,8 +34,6 @@ BLOCK = 20_000
 """Queries that are searched at once."""
 MERGED = 1_000
 """Queries whose lists are merged at once."""
-WEIGHED = 1 << 20
-"""Postings whose weights are computed at once."""
 MANY = 1_000
 """The number of queries from which the pieces are searched by tasks."""
 OFFSETS, DOCUMENTS, WEIGHTS, BOUNDS, COUNTS, LENGTHS = (
@@ -65,45 +64,14 @@ class CountTerms:
         if at_hand(folder / OFFSETS):
             return
         known = mapped(self.terms)["term"].to_list()
-        reader, frame = Terms(self.options, known), mapped(self.pieces[number])
-        counted, lengths = [], [np.zeros(0, np.int32)]
-        first = 0
-        for flat, sizes in reader.flat(frame):
-            lengths.append(sizes.astype(np.int32))
-            counted.append(_counted(flat, sizes, first, len(known)))
-            first += len(sizes)
-        held = [np.zeros(len(known), np.int64), *(np.bincount(terms, minlength=len(known)) for terms, _, _ in counted)]
-        offsets = np.zeros(len(known) + 1, np.int64)
-        np.cumsum(np.sum(held, axis=0, dtype=np.int64), out=offsets[1:])
-        documents, counts = np.zeros(offsets[-1], np.int32), np.zeros(offsets[-1], np.float32)
-        free = offsets[:-1].copy()  # the index of each term's next posting
-        for (terms, rows, times), added in zip(counted, held[1:], strict=True):
-            before = np.cumsum(added) - added
-            places = np.arange(len(terms)) + (free - before)[terms]
-            documents[places], counts[places] = rows, times
-            free += added
-        write_array(folder / COUNTS, counts)
-        write_array(folder / DOCUMENTS, documents)
-        write_array(folder / LENGTHS, np.concatenate(lengths))
-        write_array(folder / OFFSETS, offsets)
-
-
-def _counted(
-    flat: NDArray[np.int32], lengths: NDArray[np.int64], first: int, known: int
-) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float32]]:
-    """Return each known term of each text once: the term, the text's row and its count; by term, then by row.
-
-    Args:
-        flat: the terms of all texts, see `ranking.terms.Terms.flat`.
-        lengths: the number of terms of each text.
-        first: the row of the first text.
-        known: the number of known terms; others have higher numbers.
-    """
-    of_queries = flat < known
-    rows = np.repeat(np.arange(len(lengths)), lengths)[of_queries]
-    keys, times = np.unique(flat[of_queries].astype(np.int64) * len(lengths) + rows, return_counts=True)
-    terms, rows = np.divmod(keys, max(1, len(lengths)))
-    return terms.astype(np.int32), (rows + first).astype(np.int32), times.astype(np.float32)
+        counted = CountedPostings()
+        for flat, lengths in Terms(self.options, known).flat(mapped(self.pieces[number])):
+            counted.add(flat, lengths, len(known))
+        arrays = counted.take(len(known))
+        for name, array in zip((OFFSETS, DOCUMENTS, COUNTS, LENGTHS), arrays, strict=True):
+            if name != OFFSETS:
+                write_array(folder / name, array)
+        write_array(folder / OFFSETS, arrays[0])  # last: it says that the others are whole
 
 
 @dataclass(frozen=True)
@@ -121,19 +89,15 @@ class Weigh:
     mean: float
 
     def __call__(self, number: int) -> None:
-        folder, k1, b = _folder_of(self.folder, number), self.options.k1, self.options.b
+        folder = _folder_of(self.folder, number)
         if at_hand(folder / WEIGHTS):
             return
-        lengths, offsets = open_array(folder / LENGTHS), open_array(folder / OFFSETS)
-        documents, counts = open_array(folder / DOCUMENTS), open_array(folder / COUNTS)
-        idf, weights = open_array(self.folder / "idf.npy"), np.zeros(len(documents), np.float32)
-        for start in range(0, len(documents), WEIGHED):
-            some = slice(start, start + WEIGHED)
-            terms = np.searchsorted(offsets, np.arange(start, min(start + WEIGHED, len(documents))), side="right") - 1
-            # As bm25s computes it, in the same order: float64 except for the parts that it keeps as float32.
-            longer = k1 * ((1 - b) + b * lengths[documents[some]] / np.float64(self.mean))
-            weights[some] = (idf[terms] * (counts[some] / (longer + counts[some]))).astype(np.float32)
-        write_array(folder / BOUNDS, largest_weights(np.asarray(offsets), weights))
+        names = OFFSETS, DOCUMENTS, COUNTS, LENGTHS
+        offsets, documents, counts, lengths = (np.asarray(open_array(folder / name)) for name in names)
+        weights = np.empty(len(documents), np.float32)
+        idf = np.asarray(open_array(self.folder / "idf.npy"))
+        weigh(offsets, documents, counts, lengths, self.mean, idf, self.options, weights)
+        write_array(folder / BOUNDS, largest_weights(offsets, weights))
         write_array(folder / WEIGHTS, weights)
 
 
@@ -147,6 +111,7 @@ class SearchPiece:
         ranges: the documents of each piece.
         terms: the terms of the queries, concatenated.
         offsets: the start of each query's terms.
+        asked: the queries of each piece.
         depth: the length of a list.
         pairs: documents to score for each query.
     """
@@ -156,14 +121,16 @@ class SearchPiece:
     ranges: list[range]
     terms: NDArray[np.int64]
     offsets: NDArray[np.int64]
+    asked: list[NDArray[np.int64]]
     depth: int
     pairs: NDArray[np.int32]
 
     def __call__(self, number: int) -> None:
-        queries = np.split(self.terms, self.offsets[1:-1])
-        result = search_piece(self.folder, number, self.ranges[number], queries, self.depth, self.pairs, 1)
-        for name, array in zip(("documents", "scores", "pairs"), result, strict=True):
-            write_array(self.results / f"{name}-{number:05d}.npy", array)
+        asked = self.asked[number]
+        queries = [self.terms[self.offsets[query] : self.offsets[query + 1]] for query in asked]
+        result = search_piece(self.folder, number, self.ranges[number], queries, self.depth, self.pairs[asked], 1)
+        for file, array in zip(_found(self.results, number), result, strict=True):
+            write_array(file, array)
 
 
 class PiecedBm25(Bm25Index):
@@ -219,19 +186,22 @@ class PiecedBm25(Bm25Index):
         return documents, scores, of_pairs
 
     def _by_tasks(self, terms: list[NDArray[np.integer]], depth: int, pairs: NDArray[np.int32]) -> Searched:
-        folder = self.folder / f"found-{uuid4().hex[:8]}"
-        names = "documents", "scores", "pairs"
-        files = [[folder / f"{name}-{number:05d}.npy" for name in names] for number in range(len(self.ranges))]
+        offsets = np.concatenate([[0], np.cumsum([len(query) for query in terms])]).astype(np.int64)
+        flat, count = np.concatenate(terms), len(self.ranges)
+        folders = []
+
+        def ask(asked: list[NDArray[np.int64]], depth: int, pairs: NDArray[np.int32]) -> list[Searched]:
+            folders.append(folder := self.folder / f"found-{uuid4().hex[:8]}")
+            self.run(SearchPiece(self.folder, folder, self.ranges, flat, offsets, asked, depth, pairs), count)
+            return [tuple(open_array(file) for file in _found(folder, number)) for number in range(count)]  # type: ignore[misc]
+
         try:
-            offsets = np.concatenate([[0], np.cumsum([len(query) for query in terms])]).astype(np.int64)
-            flat = np.concatenate(terms)
-            self.run(SearchPiece(self.folder, folder, self.ranges, flat, offsets, depth, pairs), len(self.ranges))
-            results = [tuple(open_array(file) for file in of_piece) for of_piece in files]
-            return merged(results, self.ranges, depth)  # type: ignore[arg-type]
+            return fewer_first(ask, self.ranges, depth, pairs)
         finally:
-            for file in itertools.chain.from_iterable(files):
-                withdraw(file)
-            shutil.rmtree(folder, ignore_errors=True)
+            for folder in folders:
+                for file in itertools.chain.from_iterable(_found(folder, number) for number in range(count)):
+                    withdraw(file)
+                shutil.rmtree(folder, ignore_errors=True)
 
     def _make(self, collection: Collection, known: list[str]) -> None:
         """Count the terms of each piece, add them up, and compute the weights of each piece's postings."""
@@ -246,8 +216,7 @@ class PiecedBm25(Bm25Index):
             lengths = open_array(_folder_of(self.folder, number) / LENGTHS)
             total, length = total + len(lengths), length + int(lengths.sum(dtype=np.int64))
             frequencies += np.diff(open_array(_folder_of(self.folder, number) / OFFSETS))
-        idf = [math.log(1 + (total - df + 0.5) / (df + 0.5)) for df in frequencies.tolist()]
-        write_array(self.folder / "idf.npy", np.array(idf, np.float32))
+        write_array(self.folder / "idf.npy", idf_of(total, frequencies))
         self.run(Weigh(self.folder, self.options, length / total if length else 1.0), count)
         for number in range(count):
             withdraw(_folder_of(self.folder, number) / COUNTS)
@@ -273,8 +242,65 @@ def search_pieces(
         pairs: see `ranking.bm25.Bm25Index.find`.
         threads: see `ranking.bm25.Bm25Index.find`.
     """
-    results = [search_piece(folder, number, rows, terms, depth, pairs, threads) for number, rows in held.items()]
-    return merged(results, list(held.values()), depth)
+
+    def ask(asked: list[NDArray[np.int64]], depth: int, pairs: NDArray[np.int32]) -> list[Searched]:
+        return [
+            search_piece(folder, number, rows, [terms[query] for query in some], depth, pairs[some], threads)
+            for (number, rows), some in zip(held.items(), asked, strict=True)
+        ]
+
+    return fewer_first(ask, list(held.values()), depth, pairs)
+
+
+def fewer_first(
+    ask: Callable[[list[NDArray[np.int64]], int, NDArray[np.int32]], Sequence[Searched]],
+    ranges: Sequence[range],
+    depth: int,
+    pairs: NDArray[np.int32],
+) -> Searched:
+    """Return the best of several pieces, each of which is asked for about its share of the list first.
+
+    A piece whose last document is in the merged list may have more that belongs there, so it is asked for the whole
+    depth. A search costs less the fewer documents it lists: with 12 pieces this takes less than half of the time.
+
+    Args:
+        ask: returns the results of each piece from the rows of its queries, a depth, and the pairs of all queries.
+        ranges: the documents of each piece.
+        depth: the length of a list.
+        pairs: int32 [queries, m], see `ranking.bm25.Bm25Index.search`.
+    """
+    share, count = depth / len(ranges), len(pairs)
+    first = min(depth, math.ceil(share + 4 * math.sqrt(share)))
+    results = ask([np.arange(count)] * len(ranges), first, pairs)
+    documents, scores, of_pairs = merged(results, ranges, depth)
+    if first in (0, depth) or not count:
+        return documents, scores, of_pairs
+    again = []
+    for (rows, values, _), held in zip(results, ranges, strict=True):
+        last, score = rows[:, -1] + held.start, values[:, -1]
+        ahead = (score > scores[:, -1]) | ((score == scores[:, -1]) & (last <= documents[:, -1]))
+        again.append(np.flatnonzero((rows[:, -1] >= 0) & (ahead | (documents[:, -1] < 0))))
+    some = np.unique(np.concatenate(again))
+    more = ask(again, depth, pairs[:, :0]) if len(some) else []
+    for start in range(0, len(some), MERGED):
+        block = some[start : start + MERGED]
+        lists = [_extended(*each, block, depth) for each in zip(results, again, more, strict=True)]
+        documents[block], scores[block], _ = merged(lists, ranges, depth)
+    return documents, scores, of_pairs
+
+
+def _extended(
+    less: Searched, asked: NDArray[np.int64], more: Searched, queries: NDArray[np.int64], depth: int
+) -> Searched:
+    """Return a piece's lists for some queries: longer ones if it was asked again (and was not lost since)."""
+    documents = np.full((len(queries), depth), -1, np.int32)
+    scores = np.full((len(queries), depth), -np.inf, np.float32)
+    first = less[0].shape[1]
+    documents[:, :first], scores[:, :first] = less[0][queries], less[1][queries]
+    rows = np.flatnonzero(np.isin(asked, queries) & (more[0][:, 0] >= 0))
+    at = np.searchsorted(queries, asked[rows])
+    documents[at], scores[at] = more[0][rows], more[1][rows]
+    return documents, scores, np.zeros((len(queries), 0), np.float32)
 
 
 def merged(results: Sequence[Searched], ranges: Sequence[range], depth: int) -> Searched:
@@ -313,6 +339,11 @@ def search_piece(
     offsets, documents, weights, bounds = (np.asarray(open_array(part / name)) for name in names)
     postings = Postings(offsets, documents, weights, bounds, len(held))
     return search_postings(postings, terms, depth, within(pairs, held).astype(np.int32), threads)
+
+
+def _found(folder: Path, number: int) -> list[Path]:
+    """Return the files of a piece's results: documents, scores and those of pairs."""
+    return [folder / f"{name}-{number:05d}.npy" for name in ("documents", "scores", "pairs")]
 
 
 def _folder_of(folder: Path, number: int) -> Path:

@@ -14,6 +14,8 @@ MANY = 64
 """Postings per list entry and term from which skipping pays."""
 LOOK = 32
 """Postings that are added in the time of one look-up."""
+DENSE = 0.5
+"""Postings per document from which the scores of all documents are read, instead of a list of those with a score."""
 ROUNDING = 1e-6
 """A bound of the error of a float32 sum per term: two sums in different order differ by less."""
 
@@ -160,6 +162,21 @@ def _candidates(  # type: ignore[no-untyped-def]  # pragma: no cover
 
 
 @njit(nogil=True, cache=True)
+def _best_of_all(heap_scores, heap_documents, score):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Fill the heap with the best of all documents that have a score; return the number that it holds."""
+    depth, held, least = len(heap_scores), 0, np.float32(0)
+    if depth == 0:
+        return 0
+    for document in range(len(score)):
+        # Of equal scores the first document is better, so a later one never replaces it.
+        if score[document] > least:
+            held = _push(heap_scores, heap_documents, held, score[document], document)
+            if held == depth:
+                least = heap_scores[0]
+    return held
+
+
+@njit(nogil=True, cache=True)
 def search(  # type: ignore[no-untyped-def]  # pragma: no cover
     index_offsets, index_documents, index_weights, bounds, size, terms, offsets, first, last,
     documents, scores, pairs, pair_scores,
@@ -198,6 +215,15 @@ def search(  # type: ignore[no-untyped-def]  # pragma: no cover
                     pair_scores[query, column] = _exact(
                         index_offsets, index_documents, index_weights, query_terms, pairs[query, column]
                     )
+        elif postings > DENSE * size:
+            for term in query_terms:
+                for posting in range(index_offsets[term], index_offsets[term + 1]):
+                    score[index_documents[posting]] += index_weights[posting]
+            for column in range(pairs.shape[1]):
+                if pairs[query, column] >= 0:
+                    pair_scores[query, column] = score[pairs[query, column]]
+            held = _best_of_all(heap_scores, heap_documents, score)
+            score[:] = 0.0
         else:
             count = 0
             for term in query_terms:

@@ -17,7 +17,7 @@ from cluster.index.calls import CLOSE_TIMEOUT_S
 from cluster.index.owner import claim, remove_orphans
 from cluster.index.shard_actors import ShardActors
 from ranking.bm25 import Bm25Index, Searched
-from ranking.bm25_pieces import PiecedBm25, merged
+from ranking.bm25_pieces import PiecedBm25, fewer_first
 
 
 class ServedBm25(Bm25Index):
@@ -56,22 +56,24 @@ class ServedBm25(Bm25Index):
     def find(
         self, terms: list[NDArray[np.integer]], depth: int, pairs: NDArray[np.int32], threads: int | None
     ) -> Searched:
-        arguments = [(self.index.folder, pieces, terms, depth, pairs) for pieces in self.pieces]
-        replies = []
-        for shard, reply in enumerate(self.actors.ask("bm25", arguments)):
-            if reply is None:
-                self._log_lost(shard)
-                if self.on_lost == "skip":
-                    continue
-                reply = self.actors.call(shard, "bm25", *arguments[shard])
-            if shard in self._lost:
-                self._lost.discard(shard)
-                self.log(f"shard {shard} of BM25 is back")
-            replies.append(reply)
-        if not replies:
-            scores = np.full((len(terms), depth), -np.inf, np.float32)
-            return np.full(scores.shape, -1, np.int32), scores, np.full(pairs.shape, -np.inf, np.float32)
-        return merged(replies, self.rows[: len(replies)], depth)
+        def ask(asked: list[NDArray[np.int64]], depth: int, pairs: NDArray[np.int32]) -> list[Searched]:
+            arguments = [
+                (self.index.folder, pieces, [terms[query] for query in some], depth, pairs[some])
+                for pieces, some in zip(self.pieces, asked, strict=True)
+            ]
+            replies = []
+            for shard, reply in enumerate(self.actors.ask("bm25", arguments)):
+                if reply is None:
+                    self._log_lost(shard)
+                    if self.on_lost == "wait":
+                        reply = self.actors.call(shard, "bm25", *arguments[shard])
+                if reply is not None and shard in self._lost:
+                    self._lost.discard(shard)
+                    self.log(f"shard {shard} of BM25 is back")
+                replies.append(reply or _nothing(len(asked[shard]), depth, pairs.shape[1]))
+            return replies
+
+        return fewer_first(ask, self.rows, depth, pairs)
 
     def _log_lost(self, shard: int) -> None:
         if shard not in self._lost:
@@ -90,3 +92,9 @@ class ServedBm25(Bm25Index):
         remove_orphans(self.folder.parent)
         with contextlib.suppress(OSError):
             self.folder.parent.rmdir()
+
+
+def _nothing(queries: int, depth: int, pairs: int) -> Searched:
+    """Return the results of a shard without documents."""
+    scores = np.full((queries, depth), -np.inf, np.float32)
+    return np.full(scores.shape, -1, np.int32), scores, np.full((queries, pairs), -np.inf, np.float32)

@@ -56,5 +56,5 @@ class CollectionSearch:
             nothing = documents.head(0)
             collection = Collection("search", "", documents, nothing, nothing)
             self._rows = {name: row for row, name in reversed(list(enumerate(documents["id"])))}
-            self._made = documents, Bm25(collection, self._options)
+            self._made = documents, Bm25(collection, self._options, every_term=True)
         return self._made

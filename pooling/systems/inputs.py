@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from pooling.systems.models import latent_semantics, relevance_model
 from pooling.systems.term_index import Scores, TermIndex, character_grams, counts_of, pair_counts
-from ranking.bm25 import Bm25, Bm25Options
+from ranking.bm25 import Bm25Options
 from ranking.collections.collection import Collection
 from ranking.encoding import EncodedCollection
 from ranking.errors import BadInput
@@ -19,6 +19,7 @@ from ranking.mean_vectors import MeanVectorIndex
 from ranking.ranked_lists import RankedLists
 from ranking.sources import Sources
 from ranking.splits import Split
+from ranking.terms import Terms as TermReader
 from ranking.vectors import PackagedGlove, WordVectors
 
 Terms = list[NDArray[np.int32]]
@@ -168,8 +169,7 @@ class SystemInputs:
         out.
         """
         documents, queries = self.collection.documents, self.collection.queries
-        # An index of nothing, used for its tokenizer.
-        reader = Bm25(replace(self.collection, documents=documents.head(0), queries=queries.head(0)), options)
+        reader = TermReader(options.of(self.collection))
         texts, learned = reader.tokenize(documents), list(reader.terms)
         topics = [topic[topic < len(learned)] for topic in reader.tokenize(queries[self.split.test])]
         # Terms are learned in no particular order. Sorted, sums are the same to the last bit.

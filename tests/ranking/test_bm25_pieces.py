@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -13,7 +14,7 @@ import pytest
 
 from ranking import bm25_pieces, reading
 from ranking.bm25 import Bm25, Bm25Options
-from ranking.bm25_pieces import PiecedBm25
+from ranking.bm25_pieces import PiecedBm25, fewer_first
 from ranking.collections.arrow_files import mapped, write
 from ranking.collections.build import STORED
 from ranking.collections.collection import Collection
@@ -64,7 +65,7 @@ def test_scores_and_lists_are_those_of_one_piece(
 
 def test_long_lists_of_postings_and_many_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """So many that documents are left out, with queries, lists and postings in blocks."""
-    for name, size in (("MANY", 1), ("BLOCK", 7), ("MERGED", 3), ("WEIGHED", 1000)):
+    for name, size in (("MANY", 1), ("BLOCK", 7), ("MERGED", 3)):
         monkeypatch.setattr(bm25_pieces, name, size)
     whole, parts = both(by_chance(4000), [0, 2500, 4000], tmp_path)
     pairs = np.random.default_rng(2).integers(-1, 4000, (30, 20))
@@ -73,6 +74,39 @@ def test_long_lists_of_postings_and_many_blocks(tmp_path: Path, monkeypatch: pyt
     assert expected.documents.tobytes() == found.documents.tobytes()
     assert expected.scores.tobytes() == found.scores.tobytes()
     assert of_pairs.tobytes() == of_pairs_too.tobytes()
+
+
+@pytest.mark.parametrize("best_in", [0, 3, None])
+def test_pieces_are_asked_for_their_share_first(best_in: int | None) -> None:
+    """The lists are those of whole depth wherever the best are, and only pieces that may have more are asked again."""
+    ranges, depth, queries = [range(100 * n, 100 * n + 100) for n in range(12)], 30, 40
+    rng = np.random.default_rng(0)
+    scores = rng.integers(1, 50, (queries, 1200)).astype(np.float32)  # with ties
+    if best_in is not None:
+        scores[:, ranges[best_in].start : ranges[best_in].stop] += 100
+    scores[:5, 20:] = 0  # fewer than the depth
+    asked = []
+
+    def ask(rows: list[np.ndarray], depth: int, pairs: np.ndarray) -> list[Any]:
+        asked.append((depth, sum(map(len, rows))))
+        results = []
+        for some, held in zip(rows, ranges, strict=True):
+            part = scores[some][:, held.start : held.stop]
+            order = np.lexsort((np.broadcast_to(np.arange(100), part.shape), -part), axis=1)[:, :depth]
+            values = np.take_along_axis(part, order, 1)
+            none = values <= 0
+            results.append((np.where(none, -1, order).astype(np.int32), np.where(none, -np.inf, values), pairs[some]))
+        return results
+
+    pairs = np.zeros((queries, 2), np.float32)
+    documents, values, of_pairs = fewer_first(ask, ranges, depth, pairs)
+    expected = bm25_pieces.merged(ask([np.arange(queries)] * 12, depth, pairs), ranges, depth)
+    assert documents.tobytes() == expected[0].tobytes()
+    assert values.tobytes() == expected[1].tobytes()
+    assert of_pairs.shape == (queries, 2)
+    assert asked[0] == (9, 12 * queries)
+    assert asked[1][0] == depth
+    assert asked[1][1] < 2 * queries
 
 
 def test_what_is_counted_stays_where_it_is_interrupted(collections: tuple[Collection, Collection]) -> None:

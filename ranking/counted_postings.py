@@ -1,0 +1,145 @@
+"""Counts the terms of documents into postings, and computes BM25's score of each posting."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from ranking.terms import Bm25Options
+
+
+class CountedPostings:
+    """The postings of documents, which are added chunk by chunk.
+
+    A posting takes 6 bytes until `take` puts all of them in the order of their terms.
+    """
+
+    def __init__(self) -> None:
+        self._chunks: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32], NDArray[np.integer]]] = []
+        self._lengths = [np.zeros(0, np.int32)]
+        self._documents = 0
+
+    def add(self, flat: NDArray[np.int32], lengths: NDArray[np.int64], known: int) -> None:
+        """Count the terms of the next documents.
+
+        Args:
+            flat: the terms of all texts, see `ranking.terms.Terms.flat`.
+            lengths: the number of terms of each text.
+            known: the number of terms to count. Others, whose numbers are higher, only add to the lengths.
+        """
+        count = np.uint16 if lengths.max(initial=0) < 1 << 16 else np.uint32
+        sizes = np.zeros(known, np.int64)
+        documents = np.empty(int((flat < known).sum()), np.int32)
+        counts = np.empty(len(documents), count)
+        total = _count(flat, lengths, self._documents, sizes, documents, counts)
+        terms = np.flatnonzero(sizes)
+        self._chunks.append((terms, sizes[terms], documents[:total].copy(), counts[:total].copy()))
+        self._lengths.append(lengths.astype(np.int32))
+        self._documents += len(lengths)
+
+    def take(self, known: int) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32], NDArray[np.int32]]:
+        """Return all postings by term, then by document, and forget them.
+
+        Returns:
+            Offsets of the terms, the postings' documents and counts, and the lengths of all documents.
+        """
+        offsets = np.zeros(known + 1, np.int64)
+        for terms, sizes, _, _ in self._chunks:
+            offsets[terms + 1] += sizes
+        offsets = np.cumsum(offsets)
+        documents, counts = np.empty(offsets[-1], np.int32), np.empty(offsets[-1], np.float32)
+        free = offsets[:-1].copy()  # the index of each term's next posting
+        self._chunks.reverse()
+        while self._chunks:
+            _place(*self._chunks.pop(), free, documents, counts)
+        return offsets, documents, counts, np.concatenate(self._lengths)
+
+
+def idf_of(documents: int, frequencies: NDArray[np.int64]) -> NDArray[np.float32]:
+    """Return the weight of each term in Lucene's form, from the number of documents that have it."""
+    return np.array([math.log(1 + (documents - df + 0.5) / (df + 0.5)) for df in frequencies.tolist()], np.float32)
+
+
+def weigh(
+    offsets: NDArray[np.int64],
+    documents: NDArray[np.int32],
+    counts: NDArray[np.float32],
+    lengths: NDArray[np.int32],
+    mean: float,
+    idf: NDArray[np.float32],
+    options: Bm25Options,
+    weights: NDArray[np.float32],
+) -> None:
+    """Fill `weights`, which may be `counts`, with BM25's score of each posting.
+
+    The scores are bm25s's to the bit: float64 except for the parts that it keeps as float32.
+
+    Args:
+        offsets: see `CountedPostings.take`.
+        documents: see `CountedPostings.take`.
+        counts: see `CountedPostings.take`.
+        lengths: the number of terms of each document.
+        mean: the mean of the lengths.
+        idf: the weight of each term.
+        options: k1 and b.
+        weights: float32, one per posting.
+    """
+    k1, b = options.k1, options.b
+    longer = k1 * ((1 - b) + b * lengths / np.float64(mean))
+    _weigh(offsets, documents, counts, longer, idf, weights)
+
+
+@njit(nogil=True, cache=True)
+def _count(flat, lengths, first, sizes, documents, counts):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Write the postings of some texts by term, and the number of each term's into `sizes`; return their number."""
+    last = np.full(len(sizes), -1, np.int32)  # the last text in which each term was seen
+    position = 0
+    for row in range(len(lengths)):
+        for _ in range(lengths[row]):
+            term = flat[position]
+            position += 1
+            if term < len(sizes) and last[term] != row:
+                last[term] = row
+                sizes[term] += 1
+    free = np.cumsum(sizes) - sizes
+    total = sizes.sum()
+    last[:] = -1
+    position = 0
+    for row in range(len(lengths)):
+        for _ in range(lengths[row]):
+            term = flat[position]
+            position += 1
+            if term >= len(sizes):
+                continue
+            if last[term] != row:
+                last[term] = row
+                documents[free[term]] = first + row
+                counts[free[term]] = 1
+                free[term] += 1
+            else:
+                counts[free[term] - 1] += 1
+    return total
+
+
+@njit(nogil=True, cache=True)
+def _place(terms, sizes, rows, times, free, documents, counts):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Append a chunk's postings to those of each term."""
+    position = 0
+    for index in range(len(terms)):
+        start = free[terms[index]]
+        for posting in range(sizes[index]):
+            documents[start + posting] = rows[position]
+            counts[start + posting] = times[position]
+            position += 1
+        free[terms[index]] += sizes[index]
+
+
+@njit(nogil=True, cache=True)
+def _weigh(offsets, documents, counts, longer, idf, weights):  # type: ignore[no-untyped-def]  # pragma: no cover
+    for term in range(len(offsets) - 1):
+        for posting in range(offsets[term], offsets[term + 1]):
+            count = counts[posting]
+            weights[posting] = idf[term] * (count / (longer[documents[posting]] + count))
