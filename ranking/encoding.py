@@ -63,10 +63,12 @@ class Judgements:
         """Return the query of each judgement."""
         return np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
 
-    def lookup(self, queries: NDArray[np.integer], documents: NDArray[np.integer]) -> NDArray[np.int32]:
-        """Return grades of `documents` [q, d] for `queries` [q]; 0 if unjudged or the document is −1."""
+    def lookup(
+        self, queries: NDArray[np.integer], documents: NDArray[np.integer], unjudged: int = 0
+    ) -> NDArray[np.int32]:
+        """Return grades of `documents` [q, d] for `queries` [q]; `unjudged` if there is none, or the document is −1."""
         index, judged = self._find(queries, documents)
-        return np.where(judged, self.grades[index] if len(self.grades) else 0, 0).astype(np.int32)
+        return np.where(judged, self.grades[index] if len(self.grades) else 0, unjudged).astype(np.int32)
 
     def are_relevant(self, queries: NDArray[np.integer], documents: NDArray[np.integer]) -> NDArray[np.bool_]:
         """Return which of `documents` [q, d] are judged relevant for `queries` [q]."""

@@ -199,7 +199,10 @@ def _measured(
     judged = [encoded.judgements.of(query)[1] for query in queries.tolist()]
     evaluator = Evaluator(measures, judged, encoded.judgements.relevant_from)
     table = Table("measure", "run", "first stage")
-    values = [evaluator(encoded.judgements.lookup(queries, each.documents)) for each in (lists, candidates.first_stage)]
+    values = [
+        evaluator(encoded.judgements.lookup(queries, each.documents, evaluator.unjudged))
+        for each in (lists, candidates.first_stage)
+    ]
     for measure in measures:
         table.add_row(measure, *(f"{float(each[measure].mean()):.4f}" for each in values))
     return table

@@ -32,16 +32,17 @@ class Evaluation:
             self._grades = self._grades_of(candidates.documents)
             self._keys = encoded.document_key[np.maximum(candidates.documents, 0)]
         else:
-            positive = encoded.judgements.gaining()
+            positive = encoded.judgements if self.evaluator.unjudged else encoded.judgements.gaining()
             judged_relevant = [positive.of(query) for query in candidates.queries]
             self._wanted = _rectangle([documents for documents, _ in judged_relevant], -1)
-            self._wanted_grades = _rectangle([grades for _, grades in judged_relevant], 0)
+            self._wanted_grades = _rectangle([grades for _, grades in judged_relevant], self.evaluator.unjudged)
             self._itself = encoded.own_documents(candidates.queries)
             for rows, space in candidates.spaces(encoded):  # documents outside can't be found
-                self._wanted_grades[rows] *= np.isin(self._wanted[rows], space)
+                inside = np.isin(self._wanted[rows], space)
+                self._wanted_grades[rows] = np.where(inside, self._wanted_grades[rows], self.evaluator.unjudged)
 
     def _grades_of(self, documents: NDArray[np.int32]) -> NDArray[np.int32]:
-        return self.encoded.judgements.lookup(self.candidates.queries, documents)
+        return self.encoded.judgements.lookup(self.candidates.queries, documents, self.evaluator.unjudged)
 
     def __call__(self, ranker: Ranker) -> dict[str, NDArray[np.float64]]:
         """Return the values of each measure by query; a query without a relevant document has 0.

@@ -7,6 +7,7 @@ Validation calls this every few batches, so nothing here loops over queries.
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -72,6 +73,14 @@ class Judged:
         self.queries = len(lengths)
         self.grades = np.concatenate([np.asarray(g, np.int64) for g in grades] or [np.empty(0, np.int64)])
         self.query = np.repeat(np.arange(self.queries), lengths)
+        self._counts: dict[tuple[int, int], Values] = {}
+
+    def count(self, least: int, below: int = 2**31) -> Values:
+        """Return the number of each query's grades from `least` to below `below`: [queries]."""
+        key = least, below
+        if key not in self._counts:
+            self._counts[key] = self.sum((self.grades >= least) & (self.grades < below))
+        return self._counts[key]
 
     def sum(self, values: npt.NDArray[Any]) -> Values:
         """Add up one value per judgement for each query: [judgements] -> [queries]."""
@@ -96,6 +105,7 @@ class Measure(ABC):
 
     about: ClassVar[str]
     needs_cutoff: ClassVar[bool] = False
+    needs_judged: ClassVar[bool] = False
 
     cutoff: int | None = None
     rel: int = 1
@@ -105,8 +115,11 @@ class Measure(ABC):
         return np.ones(judged.queries)
 
     @abstractmethod
-    def total(self, ranked: Grades, ranks: Grades) -> npt.NDArray[Any]:
-        """Return [queries], from grades in ranked order [queries, some], none beyond the cutoff, and their ranks."""
+    def total(self, ranked: Grades, ranks: Grades, judged: Judged) -> npt.NDArray[Any]:
+        """Return [queries], from grades in ranked order [queries, some], none beyond the cutoff, and their ranks.
+
+        `UNJUDGED` documents have a grade of that value if the measure `needs_judged`, and 0 or less otherwise.
+        """
 
 
 class AP(Measure):
@@ -115,9 +128,9 @@ class AP(Measure):
     about = "average precision"
 
     def scale(self, judged: Judged) -> Values:
-        return judged.sum(judged.grades >= self.rel)
+        return judged.count(self.rel)
 
-    def total(self, ranked: Grades, ranks: Grades) -> Values:
+    def total(self, ranked: Grades, ranks: Grades, judged: Judged) -> Values:
         relevant = ranked >= self.rel
         precision = np.cumsum(relevant, axis=1, dtype=np.int32) / ranks
         return precision.sum(axis=1, where=relevant)
@@ -128,7 +141,7 @@ class RR(Measure):
 
     about = "reciprocal rank"
 
-    def total(self, ranked: Grades, ranks: Grades) -> Values:
+    def total(self, ranked: Grades, ranks: Grades, judged: Judged) -> Values:
         relevant = ranked >= self.rel
         if not relevant.shape[1]:
             return np.zeros(len(relevant))
@@ -145,7 +158,7 @@ class P(Measure):
     def scale(self, judged: Judged) -> Values:
         return np.full(judged.queries, self.cutoff, np.float64)
 
-    def total(self, ranked: Grades, ranks: Grades) -> npt.NDArray[np.int64]:
+    def total(self, ranked: Grades, ranks: Grades, judged: Judged) -> npt.NDArray[np.int64]:
         return np.count_nonzero(ranked >= self.rel, axis=1)
 
 
@@ -162,7 +175,7 @@ class Success(Measure):
     about = "success"
     needs_cutoff = True
 
-    def total(self, ranked: Grades, ranks: Grades) -> npt.NDArray[np.bool_]:
+    def total(self, ranked: Grades, ranks: Grades, judged: Judged) -> npt.NDArray[np.bool_]:
         return np.count_nonzero(ranked >= self.rel, axis=1) > 0
 
 
@@ -183,7 +196,7 @@ class NDCG(Measure):
         gains = np.where(counted, self._gains(grades) / np.log2(rank + 2), 0.0)
         return np.bincount(judged.query, gains, judged.queries).astype(np.float64)
 
-    def total(self, ranked: Grades, ranks: Grades) -> Values:
+    def total(self, ranked: Grades, ranks: Grades, judged: Judged) -> Values:
         return (self._gains(ranked) / np.log2(ranks + 1)).sum(axis=1)
 
     def _gains(self, grades: Grades) -> Values:
@@ -191,7 +204,81 @@ class NDCG(Measure):
         return np.exp2(gains) - 1 if self.dcg == "exp-log2" else gains.astype(np.float64)
 
 
-FAMILIES: dict[str, type[Measure]] = {"AP": AP, "RR": RR, "P": P, "R": R, "Success": Success, "nDCG": NDCG}
+class Rprec(AP):
+    """The precision at the rank that equals the number of relevant documents."""
+
+    about = "precision at the number of relevant documents"
+
+    def total(self, ranked: Grades, ranks: Grades, judged: Judged) -> npt.NDArray[np.int64]:
+        return np.count_nonzero((ranked >= self.rel) & (ranks <= self.scale(judged)[:, None]), axis=1)
+
+
+@dataclass(frozen=True)
+class RBP(Measure):
+    """Rank-biased precision (Moffat and Zobel 2008): the expected precision for a user who goes on with probability p.
+
+    Args:
+        p: the probability of looking at the next document.
+    """
+
+    about = "rank-biased precision"
+    p: float = 0.8
+
+    def total(self, ranked: Grades, ranks: Grades, judged: Judged) -> Values:
+        return ((ranked >= self.rel) * (1 - self.p) * self.p ** (ranks - 1.0)).sum(axis=1)
+
+
+class ERR(Measure):
+    """Expected reciprocal rank (Chapelle et al. 2009), as gdeval computes it: the highest grade is 4."""
+
+    about = "expected reciprocal rank"
+
+    def total(self, ranked: Grades, ranks: Grades, judged: Judged) -> Values:
+        stops = (np.exp2(np.clip(ranked, 0, 4)) - 1) / 16
+        looks = np.cumprod(1 - stops, axis=1) / np.maximum(1 - stops, 1e-300)
+        return (stops * looks / ranks).sum(axis=1)
+
+
+class Bpref(AP):
+    """The share of relevant documents, each discounted by the judged ones that are not relevant above it."""
+
+    about = "preference between judged documents"
+    needs_judged = True
+
+    def total(self, ranked: Grades, ranks: Grades, judged: Judged) -> Values:
+        relevant = self.scale(judged)[:, None]
+        most = np.minimum(relevant, judged.count(0, self.rel)[:, None])
+        above = np.minimum(np.cumsum((ranked >= 0) & (ranked < self.rel), axis=1), relevant)
+        lost = np.divide(above, most, out=np.zeros(above.shape), where=(above > 0) & (most > 0))
+        return (1 - lost).sum(axis=1, where=ranked >= self.rel)
+
+
+class InfAP(AP):
+    """Inferred average precision (Yilmaz and Aslam 2006); documents of grade −1 are pooled and not judged."""
+
+    about = "inferred average precision"
+    needs_judged = True
+
+    def total(self, ranked: Grades, ranks: Grades, judged: Judged) -> Values:
+        hit = ranked >= self.rel
+        relevant = np.cumsum(hit, axis=1) - hit
+        known = relevant + np.cumsum((ranked >= 0) & ~hit, axis=1)
+        pooled = known + np.cumsum(ranked == -1, axis=1)
+        above = np.maximum(ranks - 1, 1)
+        precision = pooled / above * (relevant + INFAP_EPSILON) / (known + 2 * INFAP_EPSILON)
+        return (1 / ranks + (ranks - 1) / ranks * precision).sum(axis=1, where=hit)
+
+
+UNJUDGED = -(2**20)
+"""The grade of a document that is not judged, for measures that treat it unlike one that is judged not relevant."""
+INFAP_EPSILON = 0.00001
+"""The smoothing of inferred precision, as in trec_eval."""
+FAMILIES: dict[str, type[Measure]] = {
+    "AP": AP, "RR": RR, "P": P, "R": R, "Success": Success, "nDCG": NDCG, "Rprec": Rprec, "RBP": RBP, "ERR": ERR,
+    "Bpref": Bpref, "infAP": InfAP,
+}  # fmt: skip
+_WRITTEN = {name.lower(): name for name in ("Rprec", "RBP", "ERR", "Bpref", "infAP")}
+"""The names of measures by those that trec_eval and others give them: bpref, infap, rprec."""
 
 
 def parse(name: str, relevant_from: int = 1) -> Measure:
@@ -206,7 +293,8 @@ def parse(name: str, relevant_from: int = 1) -> Measure:
             cutoff.
     """
     try:
-        parsed = ir_measures.parse_measure(name)
+        family = re.match(r"\w*", name)[0]  # type: ignore[index]  # matches anything
+        parsed = ir_measures.parse_measure(_WRITTEN.get(family.lower(), family) + name[len(family) :])
         parsed.validate_params()
         parameters = dict(parsed.params)
         if not parameters.pop("judged_only", False):  # unjudged documents are not known here
@@ -241,6 +329,9 @@ class Evaluator:
         relevant_from: the lowest grade that counts as relevant, for measures whose name does not specify it. nDCG
             takes its gains from all grades above zero.
 
+    Attributes:
+        unjudged: the grade that a document without a judgement must have: `UNJUDGED` if a measure needs it, else 0.
+
     Raises:
         BadInput: if a measure is unknown.
     """
@@ -248,16 +339,18 @@ class Evaluator:
     def __init__(
         self, measures: Sequence[str], judged: Sequence[Grades | Sequence[int]], relevant_from: int = 1
     ) -> None:
-        every = Judged(judged)
+        self._judged = every = Judged(judged)
         self.queries = every.queries
         self._measures = {name: parse(name, relevant_from) for name in measures}
         self._scales = {name: measure.scale(every) for name, measure in self._measures.items()}
+        self.unjudged = UNJUDGED if any(measure.needs_judged for measure in self._measures.values()) else 0
 
     def __call__(self, ranked: Grades) -> dict[str, Values]:
         """Evaluate one ranking of every query.
 
         Args:
-            ranked: [queries, depth], grades in ranked order (`ranked_grades`), 0 for not judged and padding.
+            ranked: [queries, depth], grades in ranked order (`ranked_grades`), `unjudged` for not judged, 0 for
+                padding.
 
         Returns:
             The values of each measure [queries], 0 if the query has no relevant document.
@@ -281,7 +374,7 @@ class Evaluator:
 
         def within(measure: Measure) -> Grades:
             last = min(beyond if cut is None else cut for cut in (measure.cutoff, depth))
-            return np.where((ranks > 0) & (ranks <= last), grades, 0)
+            return np.where((ranks > 0) & (ranks <= last), grades, self.unjudged)
 
         return self._scaled({m: (within(m), np.maximum(ranks, 1)) for m in self._measures.values()})
 
@@ -291,7 +384,7 @@ class Evaluator:
         for name, measure in self._measures.items():
             scale = self._scales[name]
             results[name] = np.divide(
-                measure.total(*ranked[measure]), scale, out=np.zeros(self.queries), where=scale > 0
+                measure.total(*ranked[measure], self._judged), scale, out=np.zeros(self.queries), where=scale > 0
             )
         return results
 

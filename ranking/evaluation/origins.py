@@ -200,16 +200,18 @@ class RunFileCandidates(Origin):
     """The lists of a TREC run, which is the first stage here: its order is the figure to beat.
 
     Args:
-        path: the run, plain or .gz.
+        path: the run, plain or compressed.
         depth: candidates per query.
+        strict: whether to stop at the first broken line or unknown document; otherwise they are left out and counted.
+        encoding: the encoding of the file.
     """
 
-    def __init__(self, path: str, depth: int = 100) -> None:
+    def __init__(self, path: str, depth: int = 100, strict: bool = True, encoding: str = "utf-8") -> None:
         super().__init__(depth)
-        self.path = path
+        self.path, self.strict, self.encoding = path, strict, encoding
 
     def candidates(self, sources: Sources, queries: NDArray[np.int64]) -> Candidates:
-        lists = lists_of_run([self.path], sources.collection, self.depth).take(queries)
+        lists = lists_of_run([self.path], sources.collection, self.depth, self.strict, self.encoding).take(queries)
         return Candidates(queries, lists.documents, lists, lists.documents.shape[1])
 
 

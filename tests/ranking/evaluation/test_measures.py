@@ -282,3 +282,32 @@ def test_a_measure_of_nothing_is_refused(name: str) -> None:
 def test_names_may_be_aliases() -> None:
     assert parse("MRR@10") == parse("RR@10") != parse("RR")
     assert list(Evaluator(["MAP@100"], [[1]]).mean(np.array([[1]]))) == ["MAP@100"]
+
+
+@pytest.mark.parametrize("rel", [1, 2])
+def test_measures_of_judged_documents_equal_trec_eval(rel: int) -> None:
+    """Also from the ranks of the judged documents alone, as in rankings of a whole collection."""
+    rng = np.random.default_rng(rel)
+    names = {f"bpref(rel={rel})": "bpref", f"Rprec(rel={rel})": "Rprec"} | ({"infAP": "infAP"} if rel == 1 else {})
+    for _ in range(40):
+        grades = {int(row): int(rng.integers(-1, 4)) for row in rng.permutation(40)[: rng.integers(1, 30)]}
+        run = rng.permutation(40)[: rng.integers(1, 30)]
+        qrels = {"q": {str(row): grade for row, grade in grades.items()}}
+        scores = {"q": {str(row): 100.0 - rank for rank, row in enumerate(run)}}
+        truth = pytrec_eval.RelevanceEvaluator(qrels, set(names.values()), relevance_level=rel).evaluate(scores)["q"]
+        evaluator = Evaluator(list(names), [list(grades.values())])
+        values = evaluator(np.array([[grades.get(int(row), evaluator.unjudged) for row in run]]))
+        places = {int(row): rank for rank, row in enumerate(run, 1)}
+        ranks = np.array([[places.get(row, 0) for row in grades]])
+        of_ranks = evaluator.of_ranks(np.array([list(grades.values())]), ranks, None)
+        for name, theirs in names.items():
+            assert values[name][0] == pytest.approx(truth[theirs], abs=1e-6)
+            assert of_ranks[name][0] == pytest.approx(truth[theirs], abs=1e-6)
+
+
+def test_rank_biased_precision_and_expected_reciprocal_rank_by_hand() -> None:
+    values = Evaluator(["RBP(p=0.5)", "RBP(rel=2)@2", "ERR@2", "ERR"], [[4, 1]])(np.array([[0, 4, 1]]))
+    assert values["RBP(p=0.5)"].tolist() == [0.25 + 0.125]
+    assert values["RBP(rel=2)@2"].tolist() == pytest.approx([0.2 * 0.8])
+    assert values["ERR@2"].tolist() == [15 / 16 / 2]
+    assert values["ERR"].tolist() == pytest.approx([15 / 16 / 2 + 1 / 16 * 1 / 16 / 3])
