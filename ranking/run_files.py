@@ -2,46 +2,59 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 
 import numpy as np
 import polars as pl
 
 from ranking.collections.collection import Collection
+from ranking.collections.faults import Faults
 from ranking.errors import BadInput
 from ranking.ranked_lists import RankedLists
 from ranking.trec_files import read_run
 
+logger = logging.getLogger(__name__)
 
-def lists_of_run(paths: Sequence[str], collection: Collection, depth: int | None) -> RankedLists:
+
+def lists_of_run(
+    paths: Sequence[str], collection: Collection, depth: int | None, strict: bool = True, encoding: str = "utf-8"
+) -> RankedLists:
     """Return the lists of one or more runs, one row per query of the collection.
 
     The order within a query is trec_eval's: score (as float32) descending, then document id descending. Queries of the
     run that the collection lacks are skipped (a run may serve several splits); a document that it lacks is an error.
 
     Args:
-        paths: TREC runs, plain or .gz.
+        paths: runs, in any form of `ranking.collections.judgement_files.run_rows`.
         collection: the collection, for the indices of queries and documents.
         depth: the length of each list. None keeps all, with as many columns as the longest has.
+        strict: whether to raise on the first fault; otherwise broken lines and documents that the collection lacks are
+            left out and counted in a line of the log.
+        encoding: the encoding of the files.
 
     Raises:
         BadInput: if a file is broken, or ranks a document that the collection lacks.
     """
     queries = pl.DataFrame({"query": collection.queries["id"]}).with_row_index("q")
-    lines = []
+    lines, faults = [], Faults(strict)
     for path in paths:
-        run = read_run(path).select("query", "document", pl.col("score").cast(pl.Float32))
+        run = read_run(path, faults=faults, encoding=encoding).select(
+            "query", "document", pl.col("score").cast(pl.Float32)
+        )
         run = run.join(queries, on="query", maintain_order="left")
         run = run.with_columns(collection.document_rows(run["document"]).alias("d"))
         unknown = run.filter(pl.col("d").is_null())
         if len(unknown):
             query, document = unknown.row(0)[:2]
-            raise BadInput(
-                f"document {document!r} of query {query!r} is not in {collection.name} ({len(unknown)} such lines)",
-                path,
-                "is it a run over this collection?",
-            )
-        lines.append(run)
+            what = f"document {document!r} of query {query!r} is not in {collection.name} ({len(unknown)} such lines)"
+            if strict:
+                raise BadInput(what, path, "is it a run over this collection?")
+            faults.report("unknown document", what, path, times=len(unknown))
+        lines.append(run.drop_nulls("d"))
+    if faults.skipped:
+        skipped = ", ".join(f"{count:,} × {kind}" for kind, count in faults.skipped.items())
+        logger.warning("%s: left out: %s", ", ".join(map(str, paths)), skipped)
     runs = (
         pl.concat(lines)
         .sort(["q", "score", "document"], descending=[False, True, True])

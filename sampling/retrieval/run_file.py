@@ -22,16 +22,25 @@ class RunFile(Ranked):
     Queries that the run lacks get no negatives, and the sampler's report counts them.
 
     Args:
-        path: the run, plain or .gz, or a list of runs of different queries.
+        path: the run, plain or compressed, or a list of runs of different queries.
         depth: length of a list.
+        strict: whether to stop at the first broken line or unknown document; otherwise they are left out and counted.
+        encoding: the encoding of the files.
     """
 
     independent = True
 
     @checked
-    def __init__(self, path: str | list[str], depth: Annotated[int, Positive] = 100) -> None:
+    def __init__(
+        self,
+        path: str | list[str],
+        depth: Annotated[int, Positive] = 100,
+        strict: bool = True,
+        encoding: str = "utf-8",
+    ) -> None:
         super().__init__(depth)
         self.paths = [path] if isinstance(path, str) else list(path)
+        self.strict, self.encoding = strict, encoding
         self._read: tuple[Sources, RankedLists] | None = None
         self._known: tuple[RankedLists, PairScores] | None = None
 
@@ -53,7 +62,7 @@ class RunFile(Ranked):
     def _lists(self, sources: Sources) -> RankedLists:
         """Return all lists of the files, read once."""
         if self._read is None or self._read[0] is not sources:
-            lists = lists_of_run(self.paths, sources.collection, None)
+            lists = lists_of_run(self.paths, sources.collection, None, self.strict, self.encoding)
             if not (lists.documents >= 0).any():
                 raise BadInput("ranks no document of this collection for any of its queries", self.paths[0])
             self._read = (sources, lists)

@@ -53,3 +53,22 @@ def test_a_document_that_the_collection_lacks_is_bad_input(tmp_path: Path, tiny:
 def test_a_run_of_other_queries_leaves_empty_lists(tmp_path: Path, tiny: Collection) -> None:
     lists = lists_of_run([write(tmp_path / "run", [("x", "y", 1)])], tiny, 3)
     assert (lists.documents == -1).all()
+
+
+def test_faults_are_left_out_and_counted_if_not_strict(
+    tmp_path: Path, tiny: Collection, caplog: pytest.LogCaptureFixture
+) -> None:
+    run = write(tmp_path / "run", [("q1", "d1", 1), ("q2", "d99", 1)])
+    Path(run).write_text(Path(run).read_text() + "q1 Q0 d2 1\n")
+    with pytest.raises(BadInput, match=r"run:3: broken line"):
+        lists_of_run([run], tiny, 3)
+    assert listed(tiny, lists_of_run([run], tiny, 3, strict=False).documents)[:2] == [["d1"], []]
+    assert "left out: 1 × broken line, 1 × unknown document" in caplog.text
+
+
+def test_a_run_in_another_encoding(tmp_path: Path, tiny: Collection) -> None:
+    Path(tmp_path / "run").write_bytes("q1 Q0 d1 1 2.0 größe\n".encode("latin-1"))
+    with pytest.raises(BadInput, match="wrong encoding"):
+        lists_of_run([str(tmp_path / "run")], tiny, 3)
+    lists = lists_of_run([str(tmp_path / "run")], tiny, 3, encoding="latin-1")
+    assert listed(tiny, lists.documents)[0] == ["d1"]
