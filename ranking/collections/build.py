@@ -50,11 +50,14 @@ def build(reader: Reader, folder: Path, faults: Faults, run: Run = in_turn) -> N
     queries = checks.distinct(checks.with_text(reader.read_queries(faults), "query", faults), faults)
     judgements = reader.read_judgements(faults)
     documents = _write_documents(reader, folder, faults, run)
-    judgements = checks.sound(judgements, queries, documents, faults)
+    judgements, repeated = checks.sound(judgements, queries, documents, faults, reader.qrels_repeated)
     if judgements.is_empty():
-        raise BadInput("not one judgement of a known document for a known query", reader.name)
+        raise _nothing("not one judgement of a known document for a known query", reader, faults)
     judged = judgements.select(pl.col("query"), "split").unique("query")
     facts = dict(reader.facts())
+    if repeated:
+        counts = {"max": "the highest grade counts", "mean": "the mean of the grades counts"}[reader.qrels_repeated]
+        facts["judgements given again"] = f"{repeated:,} ({counts})"
     if unjudged := len(queries) - len(judged):
         facts["queries without judgements"] = f"{unjudged:,} left out"
     queries = queries.join(judged, left_on="id", right_on="query", how="inner", maintain_order="left")
@@ -63,6 +66,8 @@ def build(reader: Reader, folder: Path, faults: Faults, run: Run = in_turn) -> N
         facts["queries with the text of another"] = f"{joined:,} joined to it, with their judgements"
     if set(queries["split"]) == {splits.TEST}:
         facts[splits.TEST_ONLY] = f"{len(queries):,} queries, which are cross-validated"
+    elif set(queries["split"]) == {splits.DEV, splits.TEST}:
+        facts[splits.NO_TRAINING] = f"{(queries['split'] == splits.DEV).sum():,}"
     write(folder / "queries.arrow", STORED["queries"], [splits.usable(queries)])
     write(folder / "judgements.arrow", STORED["judgements"], [judgements])
     given = reader.read_given(faults)
@@ -90,6 +95,14 @@ def build(reader: Reader, folder: Path, faults: Faults, run: Run = in_turn) -> N
         "empty": [name for name in documents.columns if documents[name].null_count() == len(documents)],
     }
     (folder / ABOUT).write_text(json.dumps(about, ensure_ascii=False, indent=1), encoding="utf-8")
+
+
+def _nothing(what: str, reader: Reader, faults: Faults) -> BadInput:
+    """Return the error for a collection of which nothing is left."""
+    if not faults.skipped:
+        return BadInput(what, reader.name)
+    skipped = ", ".join(f"{count:,} × {kind}" for kind, count in faults.skipped.items())
+    return BadInput(f"{what} is left: {skipped}", reader.name, "strict=true names the first")
 
 
 def _write_documents(reader: Reader, folder: Path, faults: Faults, run: Run) -> pl.DataFrame:
@@ -132,7 +145,7 @@ def _write_one_by_one(reader: Reader, folder: Path, faults: Faults) -> None:
     write_pieces(folder, STORED["documents"], chunks())
     documents = mapped_pieces(piece_files(folder))
     if documents.is_empty():
-        raise BadInput("not one document", reader.name)
+        raise _nothing("not one document", reader, faults)
     again = _repeated(documents, np.concatenate(hashes))
     if len(again):
         file, line = _file_and_line(reader, int(again[0])) if faults.strict else ("", None)

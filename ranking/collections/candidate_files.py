@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,20 +14,25 @@ from ranking.collections.json_rows import json_rows
 from ranking.collections.judgement_files import run_rows
 from ranking.collections.lines import lines
 from ranking.collections.reader import GIVEN
+from ranking.collections.row_forms import IDS
 
 QUERIES, POSITIVES = (
     ("qid", "query_id", "query-id", "query"),
-    ("pos", "pos_pids", "positive", "positives", "positive_ids"),
+    ("pos", "pos_pids", "positive", "positives", "positive_ids", "positive_document_ids"),
 )
-NEGATIVES = ("neg", "neg_pids", "negative", "negatives", "negative_ids")
+NEGATIVES = ("neg", "neg_pids", "negative", "negatives", "negative_ids", "negative_document_ids")
+
+
+_BETWEEN = r"[\t,]|[ ]+"
+"""A character between the ids of a triple."""
 
 
 def read_candidates(file: Path, faults: Faults) -> pl.DataFrame:
     """Return candidates as a frame of `GIVEN`: query, document, and a score if the file has one.
 
     Args:
-        file: JSON lines of a query, its positives and its negatives (a list, or lists by system); lines of three ids
-            (query, positive, negative) between tabs; or a run.
+        file: JSON lines of a query, its positives and its negatives (a list, or lists by system, of ids or of objects
+            with an id); lines of three ids (query, positive, negative) between tabs, commas or blanks; or a run.
         faults: receives each broken line.
 
     Raises:
@@ -35,7 +41,7 @@ def read_candidates(file: Path, faults: Faults) -> pl.DataFrame:
     _, first = next(lines(file, Faults(strict=False)), (0, ""))
     if first.lstrip().startswith(("{", "[")):
         rows = pl.DataFrame(list(_json(file, faults)), GIVEN, orient="row")
-    elif len(cells := first.split("\t")) == 3 and not _is_rank(cells[2], file):
+    elif len(cells := re.split(_BETWEEN, first.strip())) == 3 and not _is_rank(cells[2], file):
         rows = pl.DataFrame(list(_triples(file, faults)), GIVEN, orient="row")
     else:
         rows = pl.concat([pl.DataFrame(schema=GIVEN), *(frame.select(
@@ -50,9 +56,9 @@ def _is_rank(cell: str, file: Path) -> bool:
 
 def _triples(file: Path, faults: Faults) -> Iterator[tuple[str, str, None]]:
     for number, line in lines(file, faults):
-        cells = line.rstrip("\r").split("\t")
+        cells = re.split(_BETWEEN, line.strip())
         if len(cells) != 3:
-            faults.report("broken line", f"{len(cells)} ids between tabs, not three", file, number)
+            faults.report("broken line", f"{len(cells)} ids, not three", file, number)
             continue
         yield cells[0], cells[1], None
         yield cells[0], cells[2], None
@@ -73,7 +79,8 @@ def _json(file: Path, faults: Faults) -> Iterator[tuple[str, str, None]]:
 
 def _ids(value: Any) -> Iterator[str]:
     if isinstance(value, Mapping):
-        for item in value.values():
+        identifier = next((value[name] for name in IDS if name in value), None)
+        for item in value.values() if identifier is None else [identifier]:
             yield from _ids(item)
     elif isinstance(value, list):
         for item in value:

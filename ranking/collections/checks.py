@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from ranking.collections.faults import Faults
+from ranking.errors import BadInput
 
 _PRECEDENCE = {"test": 0, "dev": 1, "train": 2}
 
@@ -68,7 +69,13 @@ def join_repeats(queries: pl.DataFrame, judgements: pl.DataFrame) -> tuple[pl.Da
     return named.filter(pl.col("id") == pl.col("first")).drop("first"), judgements, joined
 
 
-def sound(judgements: pl.DataFrame, queries: pl.DataFrame, documents: pl.DataFrame, faults: Faults) -> pl.DataFrame:
+def sound(
+    judgements: pl.DataFrame,
+    queries: pl.DataFrame,
+    documents: pl.DataFrame,
+    faults: Faults,
+    repeated: str = "max",
+) -> tuple[pl.DataFrame, int]:
     """Return judgements of known documents for known queries, each pair once, each query in one split.
 
     Args:
@@ -76,8 +83,18 @@ def sound(judgements: pl.DataFrame, queries: pl.DataFrame, documents: pl.DataFra
         queries: all queries, with their ids.
         documents: all documents, with their ids; possibly far more than fit into memory, if mapped from a file.
         faults: receives the others. When not strict, a query in several splits stays in the most valuable one
-            (test, then dev), and the highest grade of a repeated judgement counts.
+            (test, then dev).
+        repeated: the grade of a document that is judged more than once for a query: the highest (`max`), the mean,
+            rounded (halves up), or none (`stop`).
+
+    Returns:
+        The judgements, and the number of those that were repeated.
+
+    Raises:
+        BadInput: if a judgement is repeated (`stop`), or for a fault if strict.
     """
+    if repeated not in ("max", "mean", "stop"):
+        raise BadInput(f"qrels_repeated is {repeated!r}", "collection.qrels_repeated", "choose max, mean or stop")
     known = known_ids(documents, judgements["document"])
     judgements = _only(
         judgements,
@@ -101,14 +118,19 @@ def sound(judgements: pl.DataFrame, queries: pl.DataFrame, documents: pl.DataFra
         "the query {query!r} has judgements in another split too",
         faults,
     )
-    highest = judgements.with_columns(pl.col("grade").max().over("query", "document"))
-    return _only(
-        highest,
-        pl.struct("query", "document").is_first_distinct(),
-        "repeated judgement",
-        "the document {document!r} is judged for the query {query!r} before",
-        faults,
-    )
+    pair = ["query", "document"]
+    again = ~judgements.select(pl.struct(pair).is_first_distinct()).to_series()
+    if not again.any():
+        return judgements, 0
+    if repeated == "stop":
+        first = judgements.row(int(again.arg_max() or 0), named=True)
+        what = (
+            f"document {first['document']!r} is judged again for query {first['query']!r} ({again.sum():,} such lines)"
+        )
+        remedy = "remove all but one, or set collection.qrels_repeated=max or mean"
+        raise BadInput(f"{what} ({again.sum():,} such lines)", f"{first['file']}:{first['line']}", remedy)
+    grade = pl.col("grade").max() if repeated == "max" else (pl.col("grade").mean() + 0.5).floor().cast(pl.Int32)
+    return judgements.with_columns(grade.over(pair)).filter(~again), int(again.sum())
 
 
 def known_ids(documents: pl.DataFrame, ids: pl.Series) -> pl.Series:

@@ -30,7 +30,8 @@ def json_rows(file: Path, faults: Faults, encoding: str = "utf-8") -> Iterator[t
     """Yield the objects of a file, each with the number of its line, from 1.
 
     Args:
-        file: JSON lines; an array of objects; or one object whose `data` is a list of them, as SQuAD has it.
+        file: JSON lines; an array of objects; or one object whose `data` is a list of them, as SQuAD has it. An object
+            may be a list instead: a query, a positive and negatives.
         faults: receives lines that are not JSON objects.
         encoding: the encoding of the file.
 
@@ -38,7 +39,7 @@ def json_rows(file: Path, faults: Faults, encoding: str = "utf-8") -> Iterator[t
         BadInput: if an array or a whole object is broken.
     """
     head = _head(file, encoding)
-    if head.startswith("["):
+    if head.startswith("[") and not _is_row(head):
         entries = _array(file, faults, encoding)
     elif head.startswith("{") and not _is_object(head.split("\n", 1)[0]) and file.name.lower().find(".json") >= 0:
         entries = _whole(file, faults, encoding)
@@ -47,8 +48,17 @@ def json_rows(file: Path, faults: Faults, encoding: str = "utf-8") -> Iterator[t
     for number, entry in entries:
         if isinstance(entry, dict):
             yield from _expanded(number, entry)
+        elif isinstance(entry, list) and len(entry) > 1 and not any(isinstance(item, dict) for item in entry):
+            yield number, dict(zip(unnamed(len(entry)), entry, strict=True))
         else:
-            faults.report("broken line", "not a JSON object", file, number)
+            what = "neither a JSON object nor a list of a query, a positive and negatives"
+            faults.report("broken line", what, file, number)
+
+
+def unnamed(count: int) -> list[str]:
+    """Return names for the columns of rows without names: a query, a positive and negatives."""
+    names = ["query", "positive", "negative", *(f"negative_{number}" for number in range(2, count))]
+    return names[:count]
 
 
 def _head(file: Path, encoding: str) -> str:
@@ -58,6 +68,14 @@ def _head(file: Path, encoding: str) -> str:
         while start and not start.strip():
             start = stream.readline(1 << 26)
     return start.decode(encoding_of(file, encoding), "replace").lstrip("\ufeff \t\r\n")
+
+
+def _is_row(line: str) -> bool:
+    """Return whether a line is a list of texts, and not the beginning or the whole of an array of rows."""
+    try:
+        return not any(isinstance(item, (dict, list)) for item in json.loads(line))
+    except ValueError:
+        return False
 
 
 def _is_object(line: str) -> bool:

@@ -172,7 +172,7 @@ class Pairs(Reader):
             if columns:
                 _check(form, columns, file)
             split = TRAIN if split is None and named else split
-            count, names = 0, dict[str, None]()
+            count, names, labelled = 0, dict[str, None](), None
             for line, row in read_rows(file, faults, options, form.names()):
                 count += 1
                 if count == 1 and kind_of(file) == "csv":
@@ -186,6 +186,10 @@ class Pairs(Reader):
                 except RowFault as fault:
                     _report(fault, file, line, faults)
                     continue
+                if labelled not in (None, parts.labelled):
+                    _report(RowFault("broken line", "has no label, or those before have none"), file, line, faults)
+                    continue
+                labelled = parts.labelled
                 content.source["rows"] += 1
                 yield from content.add(parts.query, parts.query_id, parts.documents, split, str(file), line)
             if not count:

@@ -71,6 +71,8 @@ class Reader(ABC):
             the other, as in ArguAna and Quora) is never its negative and is left out of its ranking; `keep` otherwise.
         duplicates: `keep` documents with the same text in the candidate lists of an evaluation, or `merge` them into
             one. In training, the text of a relevant document is never a negative, and no text is shown twice.
+        qrels_repeated: the grade of a document that is judged more than once for a query, as for subtopics: the highest
+            (`max`), the mean, rounded (`mean`), or none, and the file is refused (`stop`).
     """
 
     # Not Literals: the names of an inherited annotation are looked up in the module of the subclass.
@@ -79,6 +81,7 @@ class Reader(ABC):
     subwords: str | None = field(default=None, kw_only=True)
     self: str = field(default="drop", kw_only=True)
     duplicates: str = field(default="keep", kw_only=True)
+    qrels_repeated: str = field(default="max", kw_only=True)
     version: ClassVar[int] = 1  # incremented when the same files are read differently
 
     @property

@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ import polars as pl
 import pyarrow as pa
 
 from ranking.collections.faults import Faults
-from ranking.collections.json_rows import Point, json_rows
+from ranking.collections.json_rows import Point, json_rows, unnamed
 from ranking.collections.opened import ENDINGS, encoding_of, open_bytes, plain_name
 from ranking.collections.splits import split_named
 from ranking.errors import BadInput
@@ -186,14 +187,25 @@ def _csv(file: Path, faults: Faults, options: TextOptions, names: Sequence[str])
             text = io.TextIOWrapper(stream, encoding, errors="surrogateescape", newline="")
         except LookupError:
             raise BadInput(f"unknown encoding {encoding!r}", file, "utf-8 and cp1252 are the usual ones") from None
-        first = _peek(text)
-        separator = options.separator or ("\t" if tabs else _separator(first))
+        first, start = _peek(text)
+        said = re.fullmatch(r"sep=(.)\s*", first)  # as Excel writes it
+        if said:
+            first, more = _peek(text)
+            start += more
+        separator = options.separator or (said[1] if said else "\t" if tabs else separator_of(first))
+        if "\0" in first:
+            remedy = "if it is UTF-16 without its mark, set collection.encoding=utf-16-le"
+            raise BadInput(f"a NUL character, which is no {encoding} text", f"{file}:{start}", remedy)
         cells = next(csv.reader([first], delimiter=separator), [])
-        named = not tabs or bool({cell.strip().lower() for cell in cells} & set(names))
+        named = not tabs or bool({cell.strip().lower() for cell in cells} & {name.lower() for name in names})
+        if not named and len(cells) > 1 and all(cell.strip().isdigit() for cell in cells):
+            what = "every cell of the first row is a number: are they ids, not texts?"
+            remedy = "name it beside the texts: collection=msmarco (or beir) collection.path=… collection.given=FILE"
+            raise BadInput(what, f"{file}:{start}", remedy)
         quote = options.quote if options.quote is not None else '"' if named else ""
         quoting = {"quotechar": quote} if quote else {"quoting": csv.QUOTE_NONE}
         table = csv.reader(_Lines(first, text), delimiter=separator, strict=True, **quoting)
-        yield from _of_table(table, file, faults, encoding, named)
+        yield from _of_table(table, file, faults, encoding, named, start)
 
 
 class _Lines:
@@ -213,21 +225,24 @@ class _Lines:
         return next(self._rest)
 
 
-def _peek(text: Any) -> str:
-    first: str = text.readline()
-    return first
+def _peek(text: Any) -> tuple[str, int]:
+    """Return the next line that is not blank, and the number of lines read."""
+    for number, line in enumerate(text, 1):
+        if line.strip("\r\n"):
+            return line, number
+    return "", 1
 
 
-def _separator(header: str) -> str:
+def separator_of(header: str) -> str:
     """Return the separator of a header: the first of comma, semicolon and tab that divides it."""
     return next(
         (sign for sign in (",", ";", "\t", "|") if len(next(csv.reader([header], delimiter=sign), [])) > 1), ","
     )
 
 
-def _of_table(table: Any, file: Path, faults: Faults, encoding: str, named: bool) -> Iterator[Row]:
+def _of_table(table: Any, file: Path, faults: Faults, encoding: str, named: bool, first: int) -> Iterator[Row]:
     header: list[str] = []
-    line = 1
+    line = first
     while True:
         try:
             cells = next(table, None)
@@ -239,11 +254,13 @@ def _of_table(table: Any, file: Path, faults: Faults, encoding: str, named: bool
             cells = None if ends else []
         if cells is None:
             return
-        start, line = line, table.line_num + 1
+        start, line = line, table.line_num + first
         if not cells or cells == [""]:
             continue
         if not header:
-            header = [cell.strip() for cell in cells] if named else _unnamed(len(cells))
+            header = [cell.strip() for cell in cells] if named else unnamed(len(cells))
+            if again := next((name for name in header if name and header.count(name) > 1), None):
+                raise BadInput(f"two columns are called {again!r}", f"{file}:{start}", "rename one of them")
             if named:
                 continue
         if len(cells) != len(header):
@@ -256,12 +273,6 @@ def _of_table(table: Any, file: Path, faults: Faults, encoding: str, named: bool
             faults.report("wrong encoding", what, file, start, remedy=remedy)
             continue
         yield start, dict(zip(header, cells, strict=True))
-
-
-def _unnamed(count: int) -> list[str]:
-    """Return names for the columns of a table without a header: a query, a positive and negatives."""
-    names = ["query", "positive", "negative", *(f"negative_{number}" for number in range(2, count))]
-    return names[:count]
 
 
 def _lines(file: Path, faults: Faults, options: TextOptions, names: Sequence[str]) -> Iterator[Row]:

@@ -15,9 +15,12 @@ POSITIVE = (
     "positive", "pos", "positives", "positive_passages", "positive_ctxs", "positive_messages", "answer", "document",
     "documents", "docs", "passage", "response", "sentence2", "context",
 )  # fmt: skip
-LABEL = ("label", "labels")
-NEGATIVES = re.compile(r"^(hard_)?(negative|negatives|neg)(_passages|_ctxs|_messages)?(_?\d+)?$")
-SCORES = (("scores",), ("score",), ("pos_scores", "neg_scores"))
+LABEL = ("label", "labels", "relevance", "relevant", "is_relevant", "rel", "grade", "is_duplicate")
+NEGATIVES = re.compile(r"^(hard_)?(negative|negatives|neg)(_passages|_ctxs|_messages)?(_?\d+)?$", re.I)
+SCORES = (
+    ("scores",), ("score",), ("pos_scores", "neg_scores"),
+    *((name,) for name in ("similarity", "similarity_score", "relevance_score", "ce_score", "teacher_score", "rating")),
+)  # fmt: skip
 """Names of the columns in other tools, in the order in which they are preferred."""
 BESIDE = "scores beside"
 """The column of the scores in the tables `ids` that `pyrite mine` writes."""
@@ -59,11 +62,12 @@ class Document(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """The parts of a row."""
+    """The parts of a row, and whether a label says which documents are relevant."""
 
     query: str
     query_id: str | None
     documents: list[Document]
+    labelled: bool
 
 
 @dataclass(frozen=True)
@@ -126,14 +130,15 @@ class RowForm:
         if any(not document.text.strip() for document in (*positives, *negatives)):
             raise RowFault("empty text", "a document is empty")
         documents = self._graded(positives, negatives, row, columns)
-        return Parts(query, _id(row.get("query_id", row.get("qid"))), _named(documents, row))
+        return Parts(query, _id(row.get("query_id", row.get("qid"))), _named(documents, row), columns.label is not None)
 
     def _columns(self, names: tuple[str, ...]) -> _Columns:
         """Return the columns of a row by their names, the given ones or the usual ones."""
         there = f"it has {', '.join(names)}" if names else "it is empty"
+        written = {name.lower(): name for name in reversed(names)}  # Query and QUERY are the usual query
 
         def column(kind: str, given: str | None, usual: Sequence[str]) -> str:
-            name = given if given is not None else next((name for name in usual if name in names), None)
+            name = given if given is not None else next((written[name] for name in usual if name in written), None)
             if name in names:
                 return str(name)
             if kind != "label" and {"qid", "pos", "neg"} <= set(names):
@@ -153,16 +158,17 @@ class RowForm:
         scores: Sequence[str] = ()
         if isinstance(self.scores, str) and self.scores in ROLES:
             usual = ((self.scores,), *SCORES)
-            scores = next((names_of for names_of in usual if set(names_of) <= set(names)), ())
+            scores = next((names_of for names_of in usual if set(names_of) <= written.keys()), ())
             if not scores:
                 raise RowFault("broken line", "has no column of scores", f"{there}; call it score or scores")
         elif self.scores is not None:
             scores = [self.scores] if isinstance(self.scores, str) else list(self.scores)
         else:
-            scores = next((usual for usual in SCORES if set(usual) <= set(names)), ())
+            scores = next((usual for usual in SCORES if set(usual) <= written.keys()), ())
         if not scores and BESIDE in names:
             scores = (BESIDE,)
-        label = self.label if self.label is not None else next((name for name in LABEL if name in names), None)
+        scores = [written.get(name, name) if name not in names else name for name in scores]
+        label = self.label if self.label is not None else next((written[n] for n in LABEL if n in written), None)
         return _Columns(query, positive, negatives, tuple(scores), label)
 
     def check(self, names: Sequence[str]) -> None:

@@ -17,9 +17,11 @@ TRAIN, DEV, TEST = "train", "dev", "test"
 SPLIT_FILES = {
     TRAIN: ("train", "training"),
     DEV: ("dev", "validation", "valid", "val", "development"),
-    TEST: ("test", "testing", "eval", "evaluation", "holdout"),
+    TEST: ("test", "testing", "eval", "evaluation", "holdout", "heldout"),
 }
 """The names of splits, the first one being ours."""
+NO_TRAINING = "queries of dev that train for lack of others"
+"""A fact of a collection with dev and test queries only: those of dev train."""
 TEST_ONLY = "judgements of the test split only"
 """A fact of a collection that has no others: its queries are cross-validated."""
 
@@ -30,7 +32,7 @@ def split_named(name: str) -> str | None:
     `nq-train.json`, `test-00000-of-00001.parquet` and `validation` show one, `training_manual.csv` is a train file too.
     """
     words = re.split(r"[^a-z]+", name.lower().split(".")[0])
-    words += ["holdout"] if "hold" in words and "out" in words else []
+    words += ["holdout"] if {"hold", "out"} <= set(words) or {"held", "out"} <= set(words) else []
     return next((split for word in words for split, names in SPLIT_FILES.items() if word in names), None)
 
 
@@ -42,6 +44,7 @@ def usable(queries: pl.DataFrame, dev_share: float = 0.1) -> pl.DataFrame:
     | train, dev, test | as it is |
     | train, test | a share of train becomes dev |
     | train, dev | dev becomes test (MS MARCO hides its test judgements), a share of train becomes dev |
+    | dev, test | dev becomes train, and a share of it dev |
     | anything else | no split at all: its queries are cross-validated, see `folds` |
 
     Args:
@@ -55,6 +58,8 @@ def usable(queries: pl.DataFrame, dev_share: float = 0.1) -> pl.DataFrame:
     split = pl.col("split")
     if queries["split"].null_count() == 0 and present == {TRAIN, DEV, TEST}:
         return queries
+    if present == {DEV, TEST}:
+        queries, present = queries.with_columns(split.replace(DEV, TRAIN)), {TRAIN, TEST}
     if queries["split"].null_count() or present not in ({TRAIN, TEST}, {TRAIN, DEV}):
         return queries.with_columns(pl.lit(None, pl.String).alias("split"))
     train = shuffled(queries.filter(split == TRAIN)["id"])

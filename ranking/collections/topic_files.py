@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import html
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,11 +13,14 @@ from typing import Any
 from ranking.collections.faults import Faults
 from ranking.collections.json_rows import json_rows
 from ranking.collections.lines import blocks, lines
-from ranking.collections.row_files import TextOptions, read_rows
+from ranking.collections.opened import plain_name
+from ranking.collections.row_files import TextOptions, read_rows, separator_of
 from ranking.collections.trec_markup import FIELDS, topics
 from ranking.errors import BadInput
 
-NUMBERS = ("number", "num", "qid", "query_id", "query-id", "_id", "id", "topic_id", "topic", "q")
+NUMBERS = (
+    "number", "num", "qid", "query_id", "query-id", "_id", "id", "topic_id", "identifier", "topic", "topicid", "q",
+)  # fmt: skip
 TEXTS: Mapping[str, tuple[str, ...]] = {
     "title": ("title", "query", "text", "question", "query_text"),
     "description": (*FIELDS["description"], "question", "summary"),
@@ -44,22 +49,32 @@ def read_topics(file: Path, fields: Sequence[str], faults: Faults, encoding: str
     if head.startswith("<"):
         return _xml(file, fields, faults, encoding)
     if head.startswith(("{", "[")):
-        return _topics(json_rows(file, faults, encoding), file, fields, faults)
+        rows = (row for number, entry in json_rows(file, faults, encoding) for row in _topics_of(number, entry))
+        return _topics(rows, file, fields, faults)
     first = head.split("\n", 1)[0]
     if "\t" in first:
-        return _columns(file, fields, faults, encoding)
-    if file.name.lower().endswith(".csv"):
-        return _topics(read_rows(file, faults, TextOptions(encoding=encoding)), file, fields, faults)
+        return _columns(file, fields, faults, encoding, "\t")
+    if plain_name(file).endswith(".csv"):
+        if _is_header(next(csv.reader([first.rstrip("\r")], delimiter=separator_of(first)), [])):
+            return _topics(read_rows(file, faults, TextOptions(encoding=encoding)), file, fields, faults)
+        return _columns(file, fields, faults, encoding, separator_of(first))
+    if re.match(r"\d+:", first):  # as of the Million Query tracks
+        return _columns(file, fields, faults, encoding, ":")
     return topics(file, fields, faults, encoding)  # which names the fault
 
 
 def _xml(file: Path, fields: Sequence[str], faults: Faults, encoding: str) -> Iterator[Topic]:
     text = "".join(text for _, text in blocks(file, faults, encoding))
+    # Entities of HTML, a bare & and several roots are no XML, and topics have them.
+    text = re.sub(r"^\s*<\?xml[^>]*\?>|<!DOCTYPE[^>\[]*(\[[^\]]*\])?[^>]*>", _lines_of, text)
+    text = re.sub(r"&(?!(amp|lt|gt|quot|apos);|#)(\w+;)?", _plain_entity, text)
     try:
-        root = ET.fromstring(re.sub(r"^\s*<\?xml[^>]*\?>", "", text))
+        root = ET.fromstring(f"<all>{text}</all>")
     except ET.ParseError as error:
         line = error.position[0]
         raise BadInput(f"is not XML ({error})", f"{file}:{line}", "write & as &amp;, and close each element") from None
+    for element in root.iter():
+        element.tag = element.tag.rsplit("}", 1)[-1]  # without its namespace
     elements = [
         element for element in root.iter() if element.tag.lower() in ("topic", "top", "query") and _number(element)
     ]
@@ -73,7 +88,18 @@ def _number(element: ET.Element) -> str | None:
     """Return the number of a topic, an attribute or an element; None for an element that is no topic."""
     attributes = {name.lower(): value for name, value in element.attrib.items()}
     children = {child.tag.lower(): (child.text or "").strip() for child in element}
-    return next((values[name] for name in NUMBERS for values in (attributes, children) if values.get(name)), None)
+    every = (values[name] for name in NUMBERS for values in (attributes, children) if values.get(name))
+    return next((re.sub(r"^number\s*:\s*", "", number, flags=re.I) for number in every), None)
+
+
+def _lines_of(match: re.Match[str]) -> str:
+    """Return the line breaks of a match, so that lines keep their numbers."""
+    return "\n" * match[0].count("\n")
+
+
+def _plain_entity(match: re.Match[str]) -> str:
+    """Return an entity of HTML as its character, and a bare & as XML writes it."""
+    return html.escape(html.unescape(match[0]), quote=False)
 
 
 def _parts(element: ET.Element) -> dict[str, Any]:
@@ -86,22 +112,47 @@ def _parts(element: ET.Element) -> dict[str, Any]:
     return parts
 
 
-def _columns(file: Path, fields: Sequence[str], faults: Faults, encoding: str) -> Iterator[Topic]:
-    """Yield the topics of a file of numbers and texts between tabs."""
+def _is_header(cells: Sequence[str]) -> bool:
+    """Return whether cells name the columns of a number and a text."""
+    lower = [cell.strip().lower() for cell in cells]
+    return bool(set(lower) & set(NUMBERS) and set(lower) & {name for names in TEXTS.values() for name in names})
+
+
+def _topics_of(line: int, entry: Mapping[str, Any]) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """Yield the topics of an object: itself, those in a list of it, or one per key, which is the number."""
+    if any(str(name).lower() in NUMBERS for name in entry):
+        yield line, entry
+        return
+    lists = [value for value in entry.values() if isinstance(value, list)]
+    if len(lists) == 1 and all(isinstance(item, dict) for item in lists[0]):
+        yield from ((line, item) for item in lists[0])
+    elif "positive" in entry and "query" in entry:  # a list of a number and a text
+        yield line, {"number": entry["query"], "title": entry["positive"]}
+    else:
+        for number, value in entry.items():
+            yield line, {"number": number} | (value if isinstance(value, dict) else {"title": value})
+
+
+def _columns(file: Path, fields: Sequence[str], faults: Faults, encoding: str, separator: str) -> Iterator[Topic]:
+    """Yield the topics of a file of numbers and texts."""
     header: list[str] | None = None
 
     def rows() -> Iterator[tuple[int, Mapping[str, Any]]]:
         nonlocal header
         for number, line in lines(file, faults, encoding):
-            cells = line.rstrip("\r").split("\t")
+            line = line.rstrip("\r")
+            if separator == ":":
+                cells = re.split(r":(?:\d+:)?", line, maxsplit=1)  # some have a priority in between
+            else:
+                cells = next(csv.reader([line], delimiter=separator)) if separator != "\t" else line.split("\t")
             if header is None:
                 lower = [cell.strip().lower() for cell in cells]
-                named = lower[0] in NUMBERS and set(lower[1:]) & {name for names in TEXTS.values() for name in names}
+                named = _is_header(cells)
                 header = lower if named else ["number", "title", *(f"column {n}" for n in range(3, len(cells) + 1))]
                 if named:
                     continue
             if len(cells) < 2:
-                faults.report("broken line", "not a number and a text between tabs", file, number)
+                faults.report("broken line", f"not a number and a text between {separator!r}", file, number)
                 continue
             yield number, dict(zip(header, cells, strict=False))
 

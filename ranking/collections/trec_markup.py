@@ -12,7 +12,9 @@ from ranking.collections.lines import blocks
 
 _TAG = re.compile(r"</?[a-zA-Z!?][^<>]*>")
 _DOCNO = re.compile(r"<docno>\s*(.*?)\s*</docno>", re.S | re.I)
-_ATTRIBUTE = re.compile(r"\b(?:id|docid|docno)\s*=\s*[\"']([^\"']*)[\"']", re.I)
+_DOCID = re.compile(r"<docid>\s*(.*?)\s*</docid>", re.S | re.I)
+_QUOTED = re.compile(r"\b(?:id|docid|docno|num|number)\s*=\s*[\"']([^\"']*)[\"']", re.I)
+_UNQUOTED = re.compile(r"\b(?:id|docid|docno|num|number)\s*=\s*([^\s\"'>]+)", re.I)
 # News has its text and headline in separate elements, next to dates, bylines and subject codes. Other documents
 # have all their text outside of elements, next to what only serves machines.
 _BODY = re.compile(r"<text\b", re.I)
@@ -28,10 +30,10 @@ _FIELD = re.compile(r"<(/?)(\w+)[^<>]*>")
 def documents(file: Path, faults: Faults, encoding: str) -> Iterator[tuple[object, ...]]:
     """Yield the documents between `<DOC>` and `</DOC>`: id, text, no category, no subcategory, file, line.
 
-    The id is the `<DOCNO>`, or the attribute `id` of the `<DOC>`, as newswire of the LDC has it.
+    The id is the `<DOCNO>`, the attribute `id` of the `<DOC>`, as newswire of the LDC has it, or the `<DOCID>`.
     """
     for line, attributes, marked in _elements("doc", file, faults, encoding):
-        number = _DOCNO.search(marked) or _ATTRIBUTE.search(attributes)
+        number = _DOCNO.search(marked) or _attribute(attributes) or _DOCID.search(marked)
         if number is None:
             faults.report("broken line", "a document without <DOCNO>, and without an id in its <DOC>", file, line)
             continue
@@ -50,14 +52,14 @@ def topics(file: Path, fields: Sequence[str], faults: Faults, encoding: str) -> 
         faults: receives each topic that has no number, or lacks one of the fields.
         encoding: the encoding of the file.
     """
-    for line, _, marked in _elements("top", file, faults, encoding):
+    for line, attributes, marked in _elements("top", file, faults, encoding):
         # Text, then (slash, tag, text) again and again; what follows a closing tag belongs to nothing.
         _, *pieces = _FIELD.split(marked)
         texts: dict[str, str] = {}
         for slash, tag, text in zip(*[iter(pieces)] * 3, strict=True):
             if not slash:
                 texts.setdefault(tag.lower(), " ".join(_plain(_LABEL.sub("", text)).split()))
-        number = texts.get("num")
+        number = texts.get("num") or (found[1] if (found := _attribute(attributes)) else None)
         if not number:
             faults.report("broken line", "a topic without <num>", file, line)
             continue
@@ -67,6 +69,11 @@ def topics(file: Path, fields: Sequence[str], faults: Faults, encoding: str) -> 
             faults.report("broken line", f"the topic {number} has no {missing}", file, line)
             continue
         yield number, " ".join(filter(None, chosen)), None, None, str(file), line
+
+
+def _attribute(attributes: str) -> re.Match[str] | None:
+    """Return the match of an id among the attributes of a tag."""
+    return _QUOTED.search(attributes) or _UNQUOTED.search(attributes)
 
 
 def _elements(tag: str, file: Path, faults: Faults, encoding: str) -> Iterator[tuple[int, str, str]]:

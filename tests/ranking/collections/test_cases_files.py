@@ -20,7 +20,7 @@ from ranking.collections.collection import Collection
 from ranking.collections.msmarco import MsMarco
 from ranking.collections.pairs import Pairs
 from ranking.collections.reader import Reader
-from ranking.collections.splits import TEST_ONLY
+from ranking.collections.splits import NO_TRAINING, TEST_ONLY
 from ranking.collections.trec import Trec
 from ranking.errors import BadInput
 from ranking.given import given_lists
@@ -136,7 +136,49 @@ def test_packed_files_are_opened(tmp_path: Path, read: Read, pack: Any) -> None:
             read(Pairs(tmp_path / f"rows.jsonl.{ending}"))
 
 
+@pytest.mark.parametrize("head", ["sep=;\n", "\n\r\n"])
+def test_lines_before_the_header_are_left_out(tmp_path: Path, read: Read, head: str) -> None:
+    rows = table(tmp_path / "rows.csv", ROWS, ";").read_text().split("\n", 1)[1]
+    (tmp_path / "rows.csv").write_bytes(f"{head}Query;Positive\n{rows}".encode())
+    assert answers(read(Pairs(tmp_path / "rows.csv"))) == EXPECTED
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("query,positive,positive\na,b,c\n", r":1: two columns are called 'positive'"),
+        ("q\0u\0e\0r\0y\0,\0a\0\n\0", r":1: a NUL character, .*collection\.encoding=utf-16-le"),
+    ],
+)
+def test_a_header_that_can_not_be_meant_is_named(tmp_path: Path, read: Read, text: str, complaint: str) -> None:
+    (tmp_path / "rows.csv").write_text(text)
+    with pytest.raises(BadInput, match=rf"rows\.csv{complaint}"):
+        read(Pairs(tmp_path / "rows.csv"))
+
+
+def test_triples_of_ids_are_no_texts(tmp_path: Path, read: Read) -> None:
+    (tmp_path / "qidpidtriples.tsv").write_text("1\t10\t20\n2\t11\t21\n")
+    with pytest.raises(BadInput, match=r"triples\.tsv:1: every cell of the first row is a number.*collection\.given"):
+        read(Pairs(tmp_path / "qidpidtriples.tsv"))
+
+
+def test_nothing_left_says_what_was_left_out(tmp_path: Path, read: Read) -> None:
+    path = table(tmp_path / "rows.csv", [row | {"query": f"{row['query']} é"} for row in ROWS], encoding="latin-1")
+    with pytest.raises(BadInput, match=r"not one document is left: 12 × wrong encoding, .*; strict=true names"):
+        read(Pairs(path), strict=False)
+
+
 # JSON
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_rows_may_be_lists(tmp_path: Path, read: Read, whole: bool) -> None:
+    rows = [[row["query"], row["answer"], "Nobody sleeps here"] for row in ROWS]
+    text = json.dumps(rows) if whole else "".join(f"{json.dumps(row)}\n" for row in rows)
+    (tmp_path / "rows.jsonl").write_text(text)
+    collection = read(Pairs(tmp_path / "rows.jsonl"))
+    assert answers(collection) == EXPECTED
+    assert len(collection.given) == 2 * len(ROWS)
 
 
 def test_the_columns_come_from_all_rows(tmp_path: Path, read: Read) -> None:
@@ -252,6 +294,26 @@ def test_a_score_is_no_label(tmp_path: Path, read: Read, form: str, scored: bool
     assert {len(texts) for texts in answers(everything).values()} == {3}
 
 
+@pytest.mark.parametrize("name", ["similarity", "relevance_score", "Score", "rating"])
+def test_scores_by_other_names_are_no_labels(tmp_path: Path, read: Read, name: str) -> None:
+    with pytest.raises(BadInput, match=rf"has scores \({name}\) and no labels"):
+        read(Pairs(lines(tmp_path / "rows.jsonl", [row | {name: 0.5} for row in ROWS])))
+
+
+@pytest.mark.parametrize("name", ["Label", "relevance", "is_relevant", "grade"])
+def test_labels_by_other_names_are_labels(tmp_path: Path, read: Read, name: str) -> None:
+    rows = [row | {name: 1} for row in ROWS] + [row | {"answer": "Nobody", name: 0} for row in ROWS]
+    assert answers(read(Pairs(lines(tmp_path / "rows.jsonl", rows)))) == EXPECTED
+
+
+@pytest.mark.parametrize("place", [0, 5])
+def test_a_row_without_the_label_that_others_have_is_named(tmp_path: Path, read: Read, place: int) -> None:
+    rows = [row if n == place else row | {"label": 1} for n, row in enumerate(ROWS)]
+    path = lines(tmp_path / "rows.jsonl", rows)
+    with pytest.raises(BadInput, match=rf"rows\.jsonl:{max(place, 1) + 1}: broken line: has no label, or those before"):
+        read(Pairs(path))
+
+
 def test_a_margin_is_a_margin(tmp_path: Path, read: Read) -> None:
     rows = [row | {"negative": "Nobody", "score": 2.5} for row in ROWS]
     path = lines(tmp_path / "rows.jsonl", rows)
@@ -357,6 +419,27 @@ def test_judgements_in_every_form(tmp_path: Path, read: Read, form: str) -> None
     assert collection.facts[TEST_ONLY] == "2 queries, which are cross-validated"
 
 
+@pytest.mark.parametrize(("repeated", "grade"), [("max", 2), ("mean", 1), ("stop", None)])
+def test_judgements_given_again(tmp_path: Path, read: Read, repeated: str, grade: int | None) -> None:
+    """As for the subtopics of the diversity tracks."""
+    folder = beir(tmp_path, {"test.tsv": "q1 1 d1 0\nq1 2 d1 2\nq1 3 d1 0\nq2 1 d2 1\n"})
+    if grade is None:
+        with pytest.raises(BadInput, match=r"test\.tsv:2: document 'd1' is judged again for query 'q1' \(2 such lines"):
+            read(Beir(folder, qrels_repeated=repeated))
+        return
+    collection = read(Beir(folder, qrels_repeated=repeated))
+    assert collection.judgements.rows() == [("q1", "d1", grade), ("q2", "d2", 1)]
+    assert collection.facts["judgements given again"].startswith("2 (the ")
+
+
+def test_a_collection_without_training_queries_trains_on_dev(tmp_path: Path, read: Read) -> None:
+    rows = {name: "".join(f"q{n}\t0\td{n}\t1\n" for n in numbers) for name, numbers in
+            (("dev.tsv", range(4)), ("test.tsv", range(4, 12)))}  # fmt: skip
+    collection = read(Beir(beir(tmp_path, rows)))
+    assert collection.facts[NO_TRAINING] == "4"
+    assert set(collection.queries.filter(pl.col("split") == "test")["id"]) == {f"q{n}" for n in range(4, 12)}
+
+
 def test_half_a_grade_is_named(tmp_path: Path, read: Read) -> None:
     folder = beir(tmp_path, {"test.tsv": FORMS["beir"] + "q3\td3\t0.5\n"})
     with pytest.raises(BadInput, match=r"test\.tsv:4: broken line: grade '0\.5' is not a whole number"):
@@ -370,11 +453,17 @@ def test_a_folder_of_parquet_files(tmp_path: Path, read: Read) -> None:
     assert answers(read(Beir(folder))) == {ROWS[n]["query"]: {ROWS[n]["answer"]} for n in (1, 2)}
 
 
-@pytest.mark.parametrize("form", ["json", "triples", "run"])
+@pytest.mark.parametrize("form", ["json", "objects", "tevatron", "triples", "blanks", "commas", "run"])
 def test_candidates_by_id_beside_a_collection(tmp_path: Path, read: Read, form: str) -> None:
     text = {
         "json": '{"qid": "q1", "pos": ["d1"], "neg": {"bm25": ["d4", "d5"], "dense": ["d6"]}}\n',
+        "objects": '{"qid": "q1", "pos": [{"pid": "d1", "ce-score": 9}], "neg": {"bm25": [{"pid": "d4", "ce-score": 1},'
+        ' {"pid": "d5"}], "dense": [{"pid": "d6"}]}}\n',
+        "tevatron": '{"query_id": "q1", "query": "x", "positive_document_ids": ["d1"], '
+        '"negative_document_ids": ["d4", "d5", "d6"]}\n',
         "triples": "q1\td1\td4\nq1\td1\td5\nq1\td1\td6\n",
+        "blanks": "q1 d1 d4\nq1 d1 d5\nq1 d1 d6\n",
+        "commas": "q1,d1,d4\nq1,d1,d5\nq1,d1,d6\n",
         "run": "q1 Q0 d1 1 4.5 mine\nq1 Q0 d4 2 3.5 mine\nq1 Q0 d5 3 2 mine\nq1 Q0 d6 4 1 mine and more\n",
     }[form]
     folder = beir(tmp_path, {"test.tsv": FORMS["beir"], "train.tsv": "q3\t0\td3\t1\n"})
@@ -425,6 +514,25 @@ def topics(form: str) -> tuple[str, str]:
         case "element":
             body = each("<topic><number>{n}</number><title>{text}</title><note>x</note></topic>")
             return "topics.xml", f"<topics>{body}</topics>"
+        case "roots and entities":
+            return "topics.xml", each('<topic number="{n}"><query>{text}</query><note>a & b&nbsp;c</note></topic>\n')
+        case "namespace":
+            body = each("<topic><num>Number: {n}</num><title>{text}</title></topic>")
+            return "topics.xml", f'<topics xmlns="http://made.up">{body}</topics>'
+        case "identifier":
+            body = each("<topic lang='en'><identifier>{n}</identifier><title>{text}</title></topic>")
+            return "topics.xml", f"<topics>{body}</topics>"
+        case "top attribute":
+            return "topics.txt", each('<top number="{n}">\n<title> {text}\n</top>\n')
+        case "colons":
+            return "topics.txt", each("{n}:1:{text}\n")
+        case "csv without header":
+            return "topics.csv", each("{n};{text}\n")
+        case "json by number":
+            return "topics.json", json.dumps({n: row["query"] for n, row in enumerate(ROWS, 1)})
+        case "json within":
+            queries = [{"number": n, "title": row["query"]} for n, row in enumerate(ROWS, 1)]
+            return "topics.json", json.dumps({"topics": queries})
         case "tsv":
             return "topics.tsv", each("{n}\t{text}\n")
         case "tsv with header":
@@ -438,12 +546,20 @@ def topics(form: str) -> tuple[str, str]:
     )
 
 
-@pytest.mark.parametrize("form", ["top", "attribute", "element", "tsv", "tsv with header", "csv", "json", "json lines"])
-@pytest.mark.parametrize("attribute", [False, True])
-def test_topics_and_documents_of_trec(tmp_path: Path, read: Read, form: str, attribute: bool) -> None:
+TOPICS = (
+    "top", "attribute", "element", "roots and entities", "namespace", "identifier", "top attribute", "colons", "tsv",
+    "tsv with header", "csv", "csv without header", "json", "json lines", "json by number", "json within",
+)  # fmt: skip
+STARTS = ("<DOC>\n<DOCNO> d{n} </DOCNO>\n<TEXT>", '<DOC id="d{n}" type="story">\n<TEXT>', "<doc docid=d{n}><text>",
+          "<DOC><DOCID>d{n}</DOCID><TEXT>")  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("form", "start"), [*((form, STARTS[n % 2]) for n, form in enumerate(TOPICS)), *(("top", one) for one in STARTS)]
+)
+def test_topics_and_documents_of_trec(tmp_path: Path, read: Read, form: str, start: str) -> None:
     name, text = topics(form)
     (tmp_path / name).write_text(text)
-    start = '<DOC id="d{n}" type="story">\n<TEXT>' if attribute else "<DOC>\n<DOCNO> d{n} </DOCNO>\n<TEXT>"
     documents = "".join(f"{start.format(n=n)}{row['answer']}</TEXT>\n</DOC>\n" for n, row in enumerate(ROWS, 1))
     (tmp_path / "docs.trec").write_text(documents)
     (tmp_path / "qrels.txt").write_text("".join(f"{n} 0 d{n} 1\n" for n in range(1, len(ROWS) + 1)))

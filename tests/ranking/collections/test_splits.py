@@ -38,12 +38,17 @@ def test_dev_becomes_test_where_there_is_no_test() -> None:
     assert set(cut.filter(pl.col("id").str.starts_with("dev"))["split"]) == {"test"}
 
 
+def test_dev_trains_where_nothing_else_does() -> None:
+    cut = usable(queries(dev=100, test=7))
+    assert counts(cut) == {"train": 90, "dev": 10, "test": 7}
+    assert set(cut.filter(pl.col("id").str.starts_with("test"))["split"]) == {"test"}
+
+
 @pytest.mark.parametrize(
     "given_counts",
     [
         {"test": 9},
         {"train": 9},
-        {"dev": 4, "test": 4},
         {"none": 5},
         {"none": 1, "train": 4, "test": 4},
         {"train": 1, "test": 3},
