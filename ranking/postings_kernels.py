@@ -16,6 +16,10 @@ LOOK = 32
 """Postings that are added in the time of one look-up."""
 DENSE = 0.5
 """Postings per document from which the scores of all documents are read, instead of a list of those with a score."""
+KEYS = 4
+"""Keys per list entry that are gathered before the best are chosen among them."""
+LAST = 2**31 - 1
+"""The highest number of a document."""
 ROUNDING = 1e-6
 """A bound of the error of a float32 sum per term: two sums in different order differ by less."""
 
@@ -162,17 +166,30 @@ def _candidates(  # type: ignore[no-untyped-def]  # pragma: no cover
 
 
 @njit(nogil=True, cache=True)
-def _best_of_all(heap_scores, heap_documents, score):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """Fill the heap with the best of all documents that have a score; return the number that it holds."""
-    depth, held, least = len(heap_scores), 0, np.float32(0)
-    if depth == 0:
-        return 0
-    for document in range(len(score)):
-        # Of equal scores the first document is better, so a later one never replaces it.
-        if score[document] > least:
-            held = _push(heap_scores, heap_documents, held, score[document], document)
-            if held == depth:
-                least = heap_scores[0]
+def _select(score, touched, count, dense, keys, depth):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Put the best documents first in `keys`, best first; return their number.
+
+    A key is the bits of a score, which order as the scores do since none is negative, and then the document, so that
+    of equal scores the first document is better. Whenever the keys are full, the best `depth` stay.
+    """
+    bits = score.view(np.uint32)
+    held, least, lowest = 0, np.uint64(0), np.uint32(0)
+    for index in range(count):
+        document = index if dense else touched[index]
+        if bits[document] < lowest or bits[document] == 0:
+            continue
+        key = (np.uint64(bits[document]) << np.uint64(32)) | np.uint64(LAST - document)
+        if key > least:
+            keys[held] = key
+            held += 1
+            if held == len(keys):
+                keys[:depth] = np.partition(keys, held - depth)[held - depth :]
+                held, least = depth, keys[0]
+                lowest = np.uint32(least >> np.uint64(32))
+    if held > depth:
+        keys[:depth] = np.partition(keys[:held], held - depth)[held - depth :]
+        held = depth
+    keys[:held] = np.sort(keys[:held])[::-1]
     return held
 
 
@@ -187,6 +204,7 @@ def search(  # type: ignore[no-untyped-def]  # pragma: no cover
     touched = np.empty(size, np.int32)
     heap_scores = np.empty(depth, np.float32)
     heap_documents = np.empty(depth, np.int32)
+    keys = np.empty(KEYS * depth, np.uint64)
     for query in range(first, last):
         query_terms = terms[offsets[query] : offsets[query + 1]]
         postings = 0
@@ -215,27 +233,28 @@ def search(  # type: ignore[no-untyped-def]  # pragma: no cover
                     pair_scores[query, column] = _exact(
                         index_offsets, index_documents, index_weights, query_terms, pairs[query, column]
                     )
-        elif postings > DENSE * size:
-            for term in query_terms:
-                for posting in range(index_offsets[term], index_offsets[term + 1]):
-                    score[index_documents[posting]] += index_weights[posting]
-            for column in range(pairs.shape[1]):
-                if pairs[query, column] >= 0:
-                    pair_scores[query, column] = score[pairs[query, column]]
-            held = _best_of_all(heap_scores, heap_documents, score)
-            score[:] = 0.0
         else:
-            count = 0
-            for term in query_terms:
-                count = _add(index_offsets, index_documents, index_weights, term, score, touched, count)
+            dense, count = postings > DENSE * size, size
+            if dense:
+                for term in query_terms:
+                    for posting in range(index_offsets[term], index_offsets[term + 1]):
+                        score[index_documents[posting]] += index_weights[posting]
+            else:
+                count = 0
+                for term in query_terms:
+                    count = _add(index_offsets, index_documents, index_weights, term, score, touched, count)
             for column in range(pairs.shape[1]):
                 if pairs[query, column] >= 0:
                     pair_scores[query, column] = score[pairs[query, column]]
-            for index in range(count):
-                value = score[touched[index]]
-                score[touched[index]] = 0.0
-                if held < depth or (depth > 0 and value >= heap_scores[0]):
-                    held = _push(heap_scores, heap_documents, held, value, touched[index])
+            chosen = _select(score, touched, count, dense, keys, depth) if depth > 0 else 0
+            for index in range(chosen):
+                document = LAST - np.int64(keys[index] & np.uint64(LAST))
+                documents[query, index], scores[query, index] = document, score[document]
+            if dense:
+                score[:] = 0.0
+            else:
+                for index in range(count):
+                    score[touched[index]] = 0.0
         # The worst comes off the heap first, so fill the list from its end.
         for index in range(held - 1, -1, -1):
             documents[query, index], scores[query, index] = heap_documents[0], heap_scores[0]
