@@ -260,7 +260,6 @@ def test_a_wrong_shape_is_an_internal_error() -> None:
             "P",
             "R",
             "Success",
-            "Bpref",
             "nDCG(rel=2)@3",
             "1+1",
             "P@5, AP",
