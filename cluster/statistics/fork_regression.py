@@ -61,8 +61,8 @@ def regress(forks: pl.DataFrame) -> ForkRegression:
     shares = (np.array(models[2]) - np.array(models[3])) * len(models[0]) / (total or float("nan"))
     gain, low, high, _, _ = mean_difference(shares)
     actions = sorted(set(worth["action"]))
-    weights = [np.stack([_fit(_of(worth, action), names) for action in actions]) for names in (CLOCK, STATE)]
-    return ForkRegression(actions, *weights, r2[0], r2[1], r2[2], gain, low, high)
+    clock, state = (np.stack([_fit(_of(worth, action), names) for action in actions]) for names in (CLOCK, STATE))
+    return ForkRegression(actions, clock, state, r2[0], r2[1], r2[2], gain, low, high)
 
 
 def _of(worth: pl.DataFrame, action: str) -> pl.DataFrame:

@@ -87,11 +87,12 @@ class LateInteraction(Ranker):
         if model.similarity_fn_name != "maxsim":
             what = f"compares texts by {model.similarity_fn_name}"
             raise BadInput(what, checkpoint, "choose a checkpoint that does so by maxsim")
-        self._reader, *after = model
-        check_text_transformer(self._reader, checkpoint, REMEDY)
+        reader, *after = model
+        self._readers = [reader]  # in a list: as a child, its weights would be the ranker's twice
+        check_text_transformer(self._readers[0], checkpoint, REMEDY)
         check_heads(after, HEADS, checkpoint, REMEDY)
         self.drawn = [name for name in drawn if not name.startswith("pooler.")]
-        self.tokenizer, transformer = self._reader.tokenizer, self._reader.model
+        self.tokenizer, transformer = self._readers[0].tokenizer, self._readers[0].model
         if hasattr(transformer, "pooler"):
             transformer.pooler = None
         if not source.late:
@@ -102,7 +103,7 @@ class LateInteraction(Ranker):
         # One linear layer alone has the name that its weights have had here from the start.
         plain = len(dense) == 1 and not dense[0].use_residual
         self.projection = dense[0].linear if plain else nn.ModuleList(dense)
-        self.dimension = int(dense[-1].out_features if dense else self._reader.get_embedding_dimension())
+        self.dimension = int(dense[-1].out_features if dense else self._readers[0].get_embedding_dimension())
         if dimension is not None and dimension != self.dimension:
             what = f"its token vectors have {self.dimension} dimensions, not {dimension}"
             raise BadInput(what, checkpoint, "set ranker.dimension=null")
@@ -141,7 +142,7 @@ class LateInteraction(Ranker):
         from sentence_transformers.base.modules import Dense
 
         self.drawn = [*self.drawn, "projection.weight"]
-        inputs = self._reader.get_embedding_dimension()
+        inputs = self._readers[0].get_embedding_dimension()
         weight = linear(inputs, dimension, generator, bias=False).weight.detach()
         options: dict[str, Any] = {"activation_function": nn.Identity(), "module_input_name": "token_embeddings"}
         with torch.random.fork_rng(devices=[]):  # it draws weights, which are replaced
@@ -149,7 +150,7 @@ class LateInteraction(Ranker):
 
     def _fill(self, expansion: bool | None, new: bool) -> None:
         """Decide how queries are filled up with mask tokens, and give the library's module all lengths."""
-        reader, tokens = self._reader, self.max_query + self.for_queries.specials
+        reader, tokens = self._readers[0], self.max_query + self.for_queries.specials
         filled = reader.query_expansion
         if expansion is None:
             expansion = filled is not None or new
@@ -249,10 +250,10 @@ class LateInteraction(Ranker):
 
     def save_pretrained(self, folder: str) -> None:
         """Write it as sentence-transformers' `MultiVectorEncoder`."""
-        self._reader.model = self.pretrained.model
-        self._reader.tokenizer.model_max_length = self.max_document + self.for_documents.specials
+        self._readers[0].model = self.pretrained.model
+        self._readers[0].tokenizer.model_max_length = self.max_document + self.for_documents.specials
         options: dict[str, Any] = {"prompts": vars(self.marks), "similarity_fn_name": "maxsim"}
-        save_model("MultiVectorEncoder", folder, [self._reader, *self._after], **options)
+        save_model("MultiVectorEncoder", folder, [self._readers[0], *self._after], **options)
 
 
 def _comparison(tokenizer: Any) -> list[Any]:
