@@ -72,8 +72,8 @@ class Bm25(Terms, Bm25Index):
         super().__init__(options)
         self.queries = self.tokenize(collection.queries)
         asked, counted = len(self.terms), CountedPostings()
-        for flat, lengths in self.flat(collection.documents):
-            counted.add(flat, lengths, len(self.terms) if every_term else asked)
+        for flat, sizes in self.flat(collection.documents):
+            counted.add(flat, sizes, len(self.terms) if every_term else asked)
         self.indexed = len(self.terms) if every_term else asked
         self._offsets, self._documents, counts, lengths = counted.take(self.indexed)
         self.size = len(lengths)

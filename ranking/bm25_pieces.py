@@ -65,13 +65,13 @@ class CountTerms:
             return
         known = mapped(self.terms)["term"].to_list()
         counted = CountedPostings()
-        for flat, lengths in Terms(self.options, known).flat(mapped(self.pieces[number])):
-            counted.add(flat, lengths, len(known))
-        arrays = counted.take(len(known))
-        for name, array in zip((OFFSETS, DOCUMENTS, COUNTS, LENGTHS), arrays, strict=True):
-            if name != OFFSETS:
-                write_array(folder / name, array)
-        write_array(folder / OFFSETS, arrays[0])  # last: it says that the others are whole
+        for flat, sizes in Terms(self.options, known).flat(mapped(self.pieces[number])):
+            counted.add(flat, sizes, len(known))
+        offsets, documents, counts, lengths = counted.take(len(known))
+        write_array(folder / DOCUMENTS, documents)
+        write_array(folder / COUNTS, counts)
+        write_array(folder / LENGTHS, lengths)
+        write_array(folder / OFFSETS, offsets)  # last: it says that the others are whole
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -18,7 +19,7 @@ class CountedPostings:
     """
 
     def __init__(self) -> None:
-        self._chunks: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32], NDArray[np.integer]]] = []
+        self._chunks: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32], NDArray[Any]]] = []
         self._lengths = [np.zeros(0, np.int32)]
         self._documents = 0
 

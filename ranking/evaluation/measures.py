@@ -209,8 +209,8 @@ class Rprec(AP):
 
     about = "precision at the number of relevant documents"
 
-    def total(self, ranked: Grades, ranks: Grades, judged: Judged) -> npt.NDArray[np.int64]:
-        return np.count_nonzero((ranked >= self.rel) & (ranks <= self.scale(judged)[:, None]), axis=1)
+    def total(self, ranked: Grades, ranks: Grades, judged: Judged) -> Values:
+        return ((ranked >= self.rel) & (ranks <= self.scale(judged)[:, None])).sum(axis=1, dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -261,7 +261,7 @@ class InfAP(AP):
 
     def total(self, ranked: Grades, ranks: Grades, judged: Judged) -> Values:
         hit = ranked >= self.rel
-        relevant = np.cumsum(hit, axis=1) - hit
+        relevant: npt.NDArray[np.int64] = np.cumsum(hit, axis=1) - hit
         known = relevant + np.cumsum((ranked >= 0) & ~hit, axis=1)
         pooled = known + np.cumsum(ranked == -1, axis=1)
         above = np.maximum(ranks - 1, 1)
