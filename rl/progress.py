@@ -16,6 +16,9 @@ from sampling.retrieval.function import RetrievalFunction
 from sampling.retrieval.random import RandomFunction
 
 FEATURES = ("one", "spent", "share", "hard", "easy", "change", "gain", "waited")
+CLOCK = ("one", "spent")
+STATE = (*CLOCK, "hard", "easy", "gain")
+"""Features by which forks are regressed: the clock alone, and with the state of the training."""
 PROBED = {"hard", "easy", "change"}
 NEGATIVES = 8
 """Number of hard and of random negatives per probe."""

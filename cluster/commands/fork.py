@@ -31,10 +31,11 @@ from cluster.plan.sweep import key_of
 from cluster.runs.agent_file import agent_of
 from cluster.runs.artifacts import Artifacts
 from cluster.runs.fork import Fork, with_functions
-from cluster.statistics.fork_regression import STATE, ForkRegression, regress
+from cluster.statistics.fork_regression import ForkRegression, regress
 from cluster.statistics.fork_values import gates, values
 from cluster.telemetry.tracking.tracking import Tracking
 from ranking.errors import BadInput
+from rl.progress import STATE
 from sampling.policies.action import Action
 
 AT_ONCE = 64

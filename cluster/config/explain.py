@@ -84,8 +84,10 @@ def _default(entry: yaml.Node, at: Key, lines: list[str], texts: dict[Key, str])
         _note(group, option, (*at, group.value), lines, texts)
     elif group.value.startswith("/"):
         file, _, place = group.value[1:].partition("@")
-        file = file if option is None else f"{file}/{option.value}"
-        for key, text in comments(CONF / f"{file}.yaml", at if place == "_here_" else (*at, place)).items():
+        path = CONF / f"{file if option is None else f'{file}/{option.value}'}.yaml"
+        if not path.exists():  # a part that is named in `PARTS`, explained by its class
+            return
+        for key, text in comments(path, at if place == "_here_" else (*at, place)).items():
             texts.setdefault(key, text)
 
 

@@ -15,10 +15,9 @@ from cluster.config.build import build
 from cluster.config.groups import option
 from cluster.output.result_store import ResultStore
 from cluster.runs.assemble import assemble, equip
-from cluster.statistics.fork_regression import STATE
 from ranking.checkpoint import from_bytes, to_bytes
 from ranking.training import RankerTraining
-from rl.progress import ProgressOptions, TrainingProgress
+from rl.progress import STATE, ProgressOptions, TrainingProgress
 from sampling.policies.action import Action
 from sampling.policies.forked import ForkedPolicy
 from sampling.retrieval.function import RetrievalFunction

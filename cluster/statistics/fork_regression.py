@@ -10,10 +10,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from cluster.statistics.paired import mean_difference
+from rl.progress import CLOCK, STATE
 
-CLOCK = ("one", "spent")
-STATE = (*CLOCK, "hard", "easy", "gain")
-"""Features of `rl.progress` at the batch of a fork."""
 RIDGE = 0.1
 """Penalty of each standardized weight but the intercept, in observations."""
 
