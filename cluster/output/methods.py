@@ -265,6 +265,11 @@ def _repetitions(trials: pl.DataFrame) -> pl.DataFrame:
     """Return each run's agent, by the seed of its learning, and its swept settings that are no factors."""
     pairs = swept(trials).filter(~pl.col("key").is_in(factors(trials)), pl.col("key") != CHECKPOINT)
     pairs = pairs.filter(~pl.col("key").str.starts_with("collection")).sort("run", "key")
+    # Of a method with a label, what all of its runs share is the method's and does not pair it with others.
+    labels = swept(trials).filter(pl.col("key") == LABEL).select("run", label="value")
+    pairs = pairs.join(labels, on="run", how="left", maintain_order="left").filter(
+        pl.col("label").is_null() | (pl.col("value").n_unique().over("label", "key") > 1)
+    )
     by_agent = pl.col("key").is_in(AGENTS)
     agent = pl.col("value").filter(by_agent).str.join("+")
     return pairs.group_by("run").agg(

@@ -71,3 +71,13 @@ def test_what_repeats_a_method_is_said_of_its_runs() -> None:
         ("bm25 · top · width=2", "4", [{"key": "rate", "value": "0.2"}]),
     ]
     assert measurements(study({})).select("agent", "settings", "diverged").rows() == [("-", [], False)]
+
+
+def test_what_belongs_to_a_labelled_method_does_not_keep_it_from_being_paired() -> None:
+    trials = study({
+        "label": ["a", "b", "a", "b"],
+        "selector.bm25": ["simans", "top", "simans", "top"],
+        "rate": ["1", "1", "2", "2"],
+    })  # fmt: skip
+    kept = measurements(trials)["settings"].to_list()
+    assert [[pair["key"] for pair in pairs] for pairs in kept] in ([[]] * 4, [["rate"]] * 4)
