@@ -17,6 +17,7 @@ pyrite study collection=pydocs scale=tiny seeds=3 'methods=[{label:in-batch,...}
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from typing import Literal
 
 from rich.console import Console
 
+from cluster.config.trust import trusting
 from pyrite.data import Collection
 from pyrite.negatives import as_negatives
 from pyrite.parts import Part, override, written
@@ -156,7 +158,9 @@ class Study:
             raise BadInput("the study was not run yet", remedy="call run() first")
         seeds = StudyResult(self.out).trials["seed"].n_unique() + count
         shown = console or Console(highlight=False)
-        return StudyResult(*run("study", [f"seeds={seeds}"], self.out, shown))
+        own = re.findall(r"_target_=([\w.]+)", " ".join(self._overrides))
+        with trusting(own):  # classes that the study was given as objects
+            return StudyResult(*run("study", [f"seeds={seeds}"], self.out, shown))
 
     def __repr__(self) -> str:
         return f"Study({self.command})"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -15,6 +15,7 @@ VARIABLE = "PYRITE_TRUST"
 """Environment variable with the packages or modules, separated by commas, that the user trusts."""
 
 _from_folder = ContextVar("from_folder", default=False)
+_given = ContextVar[tuple[str, ...]]("given", default=())
 
 
 @contextmanager
@@ -27,22 +28,33 @@ def from_folder(yes: bool = True) -> Iterator[None]:
         _from_folder.reset(token)
 
 
+@contextmanager
+def trusting(classes: Iterable[str]) -> Iterator[None]:
+    """Trust classes within, which the caller of Python has given as objects."""
+    token = _given.set((*_given.get(), *classes))
+    try:
+        yield
+    finally:
+        _given.reset(token)
+
+
 def check_classes(node: Any) -> None:
     """Check that a configuration from a folder names only classes of Pyrite and those that the user trusts.
 
     Raises:
         BadInput: if it names another class.
     """
-    if _from_folder.get():
-        _check(node, (*TRUSTED, *filter(None, os.environ.get(VARIABLE, "").split(","))))
-
-
-def _check(node: Any, trusted: tuple[str, ...]) -> None:
-    if isinstance(node, dict):
-        named = node.get("_target_", trusted[0])
+    if not _from_folder.get():
+        return
+    trusted = (*TRUSTED, *_given.get(), *filter(None, os.environ.get(VARIABLE, "").split(",")))
+    for named in _classes(node):
         if not any(f"{named}.".startswith(f"{each.strip()}.") for each in trusted):
-            package = str(named).split(".")[0]
-            remedy = f"if you know and trust it: {VARIABLE}={package} pyrite …"
-            raise BadInput("the folder names a class that is not Pyrite's", str(named), remedy)
+            remedy = f"if you know and trust it: {VARIABLE}={named.split('.')[0]} pyrite …"
+            raise BadInput("the folder names a class that is not Pyrite's", named, remedy)
+
+
+def _classes(node: Any) -> Iterator[str]:
+    if isinstance(node, dict) and "_target_" in node:
+        yield str(node["_target_"])
     for each in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
-        _check(each, trusted)
+        yield from _classes(each)
