@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.sparse import csr_array, vstack
 
 from ranking.alike import digests, group_alike
 from ranking.rankers.dense import DenseRanker
 from ranking.texts import Texts
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 BLOCK = 4096
 """Rows that are read together. A row's bits depend only on its block, so any worker may take any block."""
@@ -45,6 +48,8 @@ def embed(ranker: DenseRanker, texts: Texts, rows: NDArray[np.integer], queries:
 
 def embed_sparse(ranker: DenseRanker, texts: Texts, rows: NDArray[np.integer], queries: bool = False) -> csr_array:
     """Return the same vectors as a sparse array, without holding all of their zeros."""
+    from scipy.sparse import csr_array, vstack
+
     blocks = [csr_array(block) for _, block in _blocks(ranker, texts, rows, queries)]
     return vstack([csr_array((0, ranker.dimension), dtype=np.float32), *blocks], format="csr")
 

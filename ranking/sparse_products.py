@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 from torch import Tensor
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 PRODUCTS = 1 << 22
 """Products that are held at once."""
@@ -55,5 +59,7 @@ class SparseIndex:
 
 def sparse_products(queries: Tensor, documents: Tensor) -> NDArray[np.float32]:
     """Return the inner products of queries [q, vocabulary] with documents [n, vocabulary], float32 [q, n]."""
+    from scipy.sparse import csr_array
+
     rows = [csr_array(vectors.detach().cpu().numpy()) for vectors in (queries, documents)]
     return SparseIndex(rows[1]).products(rows[0]).astype(np.float32)

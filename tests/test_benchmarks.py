@@ -19,8 +19,8 @@ ArgumentsOf = Callable[[str], list[str]]
 FIGURE = re.compile(r"(?<![\w.])\d[\d,]*(\.\d+)?")
 
 LONG = {
-    "agents", "audit", "clusters", "device", "dssm", "environment", "growth", "in_batch", "index", "mining", "recipes",
-    "results", "study", "transformers", "trials", "workers",
+    "agents", "alignment", "audit", "clusters", "device", "dssm", "environment", "growth", "in_batch", "index",
+    "mining", "recipes", "results", "study", "transformers", "trials", "workers",
 }  # fmt: skip
 """Scripts that compile, or start processes again and again, which nothing makes short."""
 

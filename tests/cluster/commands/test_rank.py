@@ -127,9 +127,9 @@ def test_a_checkpoint_is_read_as_the_ranker_that_is_named(small_bert: str, of_ra
     """Without a word it is a bi-encoder. The class alone is enough, and so is the option's name, with its options."""
     asked = {
         "by itself": [],
-        "class": ["ranker={_target_: ranking.rankers.late_interaction.LateInteraction}"],
-        "name": ["ranker=late_interaction"],
-        "scaled": ["ranker=late_interaction", "ranker.scale=2"],
+        "class": ["ranker={_target_: ranking.rankers.bi_encoder.BiEncoder, pooling: cls, scale: 1}"],
+        "name": ["ranker=bi_encoder", "ranker.pooling=cls", "ranker.scale=1"],
+        "scaled": ["ranker=bi_encoder", "ranker.pooling=cls", "ranker.scale=2"],
     }
     scores = {
         name: read_run(pyrite.rank(small_bert, [*of_rank, *options, "depth=5", f"out={tmp_path / f'{name}.run'}"]))
@@ -138,3 +138,5 @@ def test_a_checkpoint_is_read_as_the_ranker_that_is_named(small_bert: str, of_ra
     assert scores["name"].equals(scores["class"].with_columns(scores["name"]["tag"]))
     np.testing.assert_allclose(scores["scaled"]["score"], 2 * scores["name"]["score"].to_numpy(), rtol=1e-5)
     assert not scores["name"]["score"].equals(scores["by itself"]["score"])
+    with pytest.raises(BadInput, match=r"has no projection\.weight: its scores would be random"):
+        pyrite.rank(small_bert, [*of_rank, "ranker=late_interaction", f"out={tmp_path / 'random.run'}"])

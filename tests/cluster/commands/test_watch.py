@@ -107,6 +107,7 @@ def test_nothing_to_watch_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert str(tmp_path) in capsys.readouterr().err
 
 
+@pytest.mark.nightly
 def test_the_report_of_half_a_study(base: list[str], tmp_path: Path) -> None:
     out = tmp_path / "out"
     asked = [*base, "policy=fixed", "function=bm25,random", "selector=uniform", "seeds=1", "local=true", f"out={out}"]

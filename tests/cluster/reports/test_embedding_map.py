@@ -189,6 +189,7 @@ def test_points_are_pixels(made_up_study: Any) -> None:
     assert element == svg(figure, "map")
 
 
+@pytest.mark.nightly
 def test_the_report_shows_it(made_up_study: Any) -> None:
     trials, queries = made_up_study(seeds=1, methods=TWO)
     embeddings = made_up_embeddings(trials["run"].to_list())

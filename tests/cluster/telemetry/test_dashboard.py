@@ -207,6 +207,7 @@ def session() -> Iterator[Session]:
         shutil.rmtree(place, ignore_errors=True)
 
 
+@pytest.mark.nightly
 def test_every_query_returns_data_from_a_real_prometheus(session: Session, base: list[str], tmp_path: Path) -> None:
     """Of a study, and of one number of each metric that a study does not have."""
     with prometheus(session.config, tmp_path / "prometheus") as server:

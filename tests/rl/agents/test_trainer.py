@@ -17,10 +17,10 @@ from tests.rl.agents.toys import SMALL, equal, play
 @pytest.mark.parametrize(
     ("name", "workers"),
     [
-        ("actor_critic", 2),
+        pytest.param("actor_critic", 2, marks=pytest.mark.nightly),
         pytest.param("ppo", 0, marks=pytest.mark.nightly),
         pytest.param("ppo_episodes", 0, marks=pytest.mark.nightly),
-        pytest.param("reinforce", 0, marks=pytest.mark.nightly),
+        ("reinforce", 0),
     ],
 )
 def test_neither_runners_nor_interrupts_change_what_is_learned(name: str, workers: int, start: Any) -> None:
