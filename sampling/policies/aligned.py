@@ -32,9 +32,9 @@ class Aligned(SamplingPolicy):
 
     For a small step the loss on the sample falls by the step's length times that dot product, so the action with the
     largest one teaches most of what the sample wants. No training is spent on a search. The sample is of dev queries
-    that choose; results are measured on test queries. Before `after` epochs the prediction is poor (Spearman's
-    correlation with what forks are worth is .4 at the first batch and .9 from the third epoch on, MedQuAD, `python -m
-    benchmarks.alignment`), and `first`, which goes by scores, is taken.
+    that choose; results are measured on test queries. At the first batches the dot product says little about what an
+    action is worth in the end (`python -m benchmarks.alignment` measures how much), so before `after` epochs `first`,
+    which goes by scores, is taken.
 
     The idea is that of Dynamic Gradient Alignment (arXiv 2410.02498) for domain weights; R&B (2505.00358), Aioli
     (2411.05735) and, for retrievers, Inf-DDS (2601.21759) are related. It differs in that actions are ways of choosing
