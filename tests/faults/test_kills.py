@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -24,16 +24,18 @@ OF_RUNS = [
 ]  # fmt: skip
 
 
-def frames(*names: str, without: tuple[str, ...] = ()) -> Callable[[Path], dict[str, Any]]:
-    """Reads files: tables as lists of rows, without columns that tell times, and others as bytes."""
+def frames(*names: str, without: Sequence[str] = ()) -> Callable[[Path], dict[str, Any]]:
+    """Reads files: tables as lists of rows, without what a time or a process decides, and others as bytes."""
 
     def read(out: Path) -> dict[str, Any]:
         found: dict[str, Any] = {}
         for name in names:
             for file in sorted(out.glob(name)):
                 place = file.relative_to(out).as_posix()
-                if file.suffix == ".parquet":
-                    table = pl.read_parquet(file)
+                if file.suffix in (".parquet", ".csv"):
+                    table = (
+                        pl.read_parquet(file) if file.suffix == ".parquet" else pl.read_csv(file, infer_schema=False)
+                    )
                     found[place] = table.drop(each for each in without if each in table.columns).to_dicts()
                 elif file.suffix == ".safetensors":  # whose header has its lines in any order
                     with safe_open(file, "np") as content:
