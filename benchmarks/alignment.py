@@ -1,11 +1,11 @@
-"""Compares what a dot product of gradients says of an action with what forks of that action are worth.
+"""Measures whether the dot product of two gradients predicts what an action is worth in the end.
 
     python -m benchmarks.alignment FOLDER [--bases N] [--replicates N] [--epochs N …] [overrides]
 
 FOLDER is a BEIR folder, for example MedQuAD. A training under a coin per query is forked at the start of some epochs:
 each action replaces the coin for two epochs. Half of the dev queries are the sample whose gradient predicts; the other
-half measures what the forks were worth in the end. Shown is, by epoch, Spearman's correlation over actions between the
-two, its mean over trainings; and the time of a decision as a share of the training.
+half measures what the forks were worth in the end. It prints, by epoch, Spearman's correlation over actions between
+the two, as a mean over trainings; and the time of a decision as a share of the training.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Plants feedback, and measures which learners find it: a positive control.
+"""Measures how much of a planted effect each learner of policies finds: a positive control for feedback.
 
     python -m benchmarks.feedback_control [--trainings N] [--seeds N] [--searches N]
 
@@ -7,7 +7,7 @@ hidden positives. BM25's first ten ranks are documents of the other topic of the
 half of the trainings, from a random batch on, they are hidden positives instead, which do harm. An oracle switches to
 random documents at that batch. The clock cannot know it, and the features of `state=progress` may show it.
 
-Each learner has the same number of trainings, and is measured with new seeds. Shown is the AP of the dev queries, and
+Each learner has the same number of trainings, and is measured with new seeds. It prints the AP of the dev queries, and
 which share of the oracle's gain over the tuned constant each learner gets. Only a learner that gets a good part of it
 may be cited for "feedback does not pay".
 """
@@ -164,7 +164,7 @@ def agent_of(parameters: NDArray[np.float64], features: Sequence[str]) -> Mixtur
 def learn(
     made: Made, search: PolicySearch, features: Sequence[str], trainings: int, epochs: int, seed: int
 ) -> MixtureAgent:
-    """The agent that a search finds with so many trainings; a generation shares its seeds."""
+    """Return the agent that a search finds with `trainings` trainings; a generation shares its seeds."""
     per = search.candidates * search.seeds
     started = search.start(LinearRule.size(2, 0, features), max(trainings // per, 1), seed)
     for generation in range(max(trainings // per, 1)):

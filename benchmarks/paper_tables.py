@@ -1,7 +1,7 @@
 """Prints the tables of docs/experiments from archived runs, and the pages papers.md and leaderboard.md.
 
 `--archive NAME OUT` copies what the tables need of a study into docs/experiments/data; `--check` writes nothing and
-fails if a page is not as printed. An archive's table stands in a page between `<!-- table NAME -->` and `<!-- end -->`.
+fails if a page is not as printed. An archive's table is in a page between `<!-- table NAME -->` and `<!-- end -->`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Your own retrieval function: negatives that stand near the positive in the collection."""
+"""Your own retrieval function: negatives that are near the positive in the collection."""
 
 import numpy as np
 

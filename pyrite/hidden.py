@@ -1,4 +1,4 @@
-"""Reports a file of the user that hides one of Pyrite's packages, before an import fails without a reason."""
+"""Refuses a file of the user that hides one of Pyrite's packages, such as a `ranking.py` next to a script."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def refuse_hidden_packages(path: Sequence[str] | None = None) -> None:
         path: folders in which Python looks for modules; None is `sys.path`.
 
     Raises:
-        ImportError: if a script stands next to a file such as `ranking.py`.
+        ImportError: if a file such as `ranking.py` is in a folder of `path` before Pyrite.
     """
     for name in PACKAGES:
         spec = PathFinder.find_spec(name, path)

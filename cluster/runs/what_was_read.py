@@ -1,4 +1,4 @@
-"""Says what was read: how many pairs, queries and documents, how they are split, and what limits leave out."""
+"""Describes the data of a run: its pairs, queries, documents and splits, and what limits leave out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Regresses what actions were worth in forks on the action, the clock and the state of the training."""
+"""Fits the value of actions in forks to the action, the clock and the state of the training."""
 
 from __future__ import annotations
 

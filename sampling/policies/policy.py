@@ -24,8 +24,9 @@ class SamplingPolicy(ABC):
     A subclass defines `choose`. A policy that learns while the ranker does also defines `start_run`, `observe` and its
     state. The sampler calls `set_functions`, `start_run`, and for each batch `assign` and `observe`.
 
-    >>> class EasyFirst(SamplingPolicy): ...     def choose(self, batch, training, rng): ...         return
-    np.full(len(batch), int(training.step >= 20))
+    >>> class EasyFirst(SamplingPolicy):
+    ...     def choose(self, batch, training, rng):
+    ...         return np.full(len(batch), int(training.step >= 20))
 
     Attributes:
         chooses: whether it needs several functions to choose from.

@@ -5,16 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ranking.bounds import Positive, checked
 from sampling.retrieval.function import CandidateBatch, RetrievalFunction
-from sampling.selection.selector import Selector, pick
+from sampling.selection.scored import Scored
+from sampling.selection.selector import pick
 
 if TYPE_CHECKING:
     from ranking.training import Batch, RankerTraining
 
 
-class ErrorReduction(Selector):
+class ErrorReduction(Scored):
     """Expected error reduction (Roy and McCallum 2001; EER in Cohen et al. 2019, section 5.2).
 
     Picks the candidates with the largest −P·log P, where P is the probability that a candidate is relevant. The paper
@@ -50,14 +52,16 @@ class ErrorReduction(Selector):
         training: RankerTraining,
         rng: np.random.Generator,
     ) -> CandidateBatch:
+        if self.probability == "pair":
+            return super().select(batch, function, count, training, rng)
         candidates = function.sample(batch, max(self.candidates, count), rng)
         together = np.concatenate([batch.positives[:, None], candidates.documents], axis=1)
-        if self.probability == "pair":
-            scores = training.score(batch.queries, together).astype(np.float64)
-            lead = scores[:, :1] - scores[:, 1:]
-            logs = -np.logaddexp(0, lead)  # log σ(−lead), exact even if σ is 0; −inf without a document
-            keys = np.where(candidates.documents >= 0, self.sign * np.exp(logs) * np.maximum(logs, -1e300), -np.inf)
-        else:
-            probability = training.probabilities(batch.queries, together)[:, 1:].astype(np.float64)
-            keys = self.sign * probability * np.log(np.maximum(probability, np.finfo(np.float64).tiny))
+        probability = training.probabilities(batch.queries, together)[:, 1:].astype(np.float64)
+        keys = self.sign * probability * np.log(np.maximum(probability, np.finfo(np.float64).tiny))
         return pick(candidates, keys, count)
+
+    def keys(
+        self, scores: NDArray[np.float64], positive: NDArray[np.float64], rng: np.random.Generator
+    ) -> NDArray[np.float64]:
+        logs = -np.logaddexp(0, positive - scores)  # log σ(scores − positive), exact even if σ is 0
+        return self.sign * np.exp(logs) * np.maximum(logs, -1e300)

@@ -20,9 +20,10 @@ class Selector(ABC):
     A selector receives the ranker's training, so it can ask for the ranker's current scores. A subclass defines
     `select`. A selector that learns while the ranker does also defines `start_run`, `observe` and its state.
 
-    >>> class Bottom(Selector): ...     def select(self, batch, function, count, training, rng): ...         candidates
-    = function.sample(batch, max(8, count), rng) ...         return pick(candidates, -training.score(batch.queries,
-    candidates.documents), count)
+    >>> class Bottom(Selector):
+    ...     def select(self, batch, function, count, training, rng):
+    ...         candidates = function.sample(batch, max(8, count), rng)
+    ...         return pick(candidates, -training.score(batch.queries, candidates.documents), count)
 
     Attributes:
         independent: whether its picks depend only on its arguments, not on the ranker or on what it has observed, so
