@@ -19,6 +19,7 @@ from cluster.config.build import as_node, build
 from cluster.config.compose import compose
 from cluster.config.durations import seconds_of
 from cluster.config.groups import CHOICES
+from cluster.config.other_names import suggestion
 from cluster.config.renamed import refuse_renamed
 from cluster.config.schema import SHAPES
 from cluster.config.trust import check_classes
@@ -410,6 +411,10 @@ def _options(overrides: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any]]:
     options = compose(overrides, "study")
     if _lacks(options) and not any(key_of(text) == "data" for text in overrides) and BESIDE.is_dir():
         options = compose([*overrides, f"data={BESIDE}"], "study")
+    given = [text for text in overrides if key_of(text) == "data"]
+    if given and f"'{options['data']}/" not in str(options["experiment"]):
+        remedy = f"leave it out; for a file of your own: {suggestion(given[-1])}"
+        raise BadInput("this experiment takes no collections from a folder of them", given[-1], remedy)
     for key in ("callbacks", "stoppers"):
         options[key] = [as_node(each) for each in options[key]]
         check_classes(options[key])

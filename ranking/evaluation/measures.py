@@ -279,6 +279,12 @@ FAMILIES: dict[str, type[Measure]] = {
 }  # fmt: skip
 _WRITTEN = {name.lower(): name for name in ("Rprec", "RBP", "ERR", "Bpref", "infAP")}
 """The names of measures by those that trec_eval and others give them: bpref, infap, rprec."""
+_ELSEWHERE = {
+    "map": "AP", "ap": "AP", "mrr": "RR", "rr": "RR", "recip_rank": "RR", "ndcg": "nDCG", "ndcg_cut": "nDCG",
+    "recall": "R", "r": "R", "precision": "P", "p": "P", "success": "Success", "hit": "Success", "hits": "Success",
+    "hit_rate": "Success", "accuracy": "Success",
+}  # fmt: skip
+"""The names of measures by those of other tools, in lower case; for suggestions."""
 
 
 def parse(name: str, relevant_from: int = 1) -> Measure:
@@ -313,6 +319,10 @@ def _unsupported(name: str) -> BadInput:
         f"{family}@k ({kind.about})" if kind.needs_cutoff else f"{family} and {family}@k ({kind.about})"
         for family, kind in FAMILIES.items()
     )
+    form = re.fullmatch(r"([a-z]+(?:_[a-z]+)*)(?:[@_](\d+))?", name.strip().lower())
+    if form and form[1] in _ELSEWHERE and name not in FAMILIES:
+        cutoff = f"@{form[2]}" if form[2] else "@10" if FAMILIES[_ELSEWHERE[form[1]]].needs_cutoff else ""
+        return BadInput(f"no measure {name!r}", remedy=f"did you mean {_ELSEWHERE[form[1]]}{cutoff}?")
     return BadInput(
         f"no measure {name!r}",
         remedy=f"there are {names}, the binary ones also with a lowest relevant grade: P(rel=2)@5",

@@ -13,7 +13,7 @@ import pytest
 
 from cluster.commands.study import StudyExperiment
 from cluster.config.compose import compose
-from cluster.config.groups import group_options
+from cluster.config.groups import CONF, group_options
 from cluster.config.schema import PublishedConfig
 from cluster.config.validate import check_run
 from cluster.output.methods import items_of
@@ -35,7 +35,8 @@ SAEIDI = [name for name in EXPERIMENTS if name.startswith("saeidi2017")]
 def study(name: str, *arguments: str) -> StudyPlan:
     pretrained = (*PU, "sir", "saeidi2017_rankers", "adore", "negatives_cross_encoder")
     own = ["ranker.checkpoint=some/where"] if name in pretrained else []
-    return StudyExperiment.read([f"experiment={name}", "data=somewhere", "out=nowhere", *own, *arguments]).plan
+    folder = ["data=somewhere"] if "${data}" in (CONF / "experiment" / f"{name}.yaml").read_text("utf-8") else []
+    return StudyExperiment.read([f"experiment={name}", *folder, "out=nowhere", *own, *arguments]).plan
 
 
 def planned(of: StudyPlan) -> list[Planned]:
@@ -176,6 +177,11 @@ def test_another_collection_takes_the_place_of_the_papers(name: str) -> None:
     paths = [text for point in of.points() for text in point.overrides if "path" in text]
     assert not paths
     assert "nowhere/at/all" in str(study(name, "data=nowhere/at/all").design)
+
+
+def test_a_file_is_not_the_folder_of_an_experiment() -> None:
+    with pytest.raises(BadInput, match=r"leave it out; for a file of your own: .* collection\.path=pairs\.csv"):
+        StudyExperiment.read(["data=pairs.csv"])
 
 
 def test_data_that_is_absent_is_one_line(

@@ -272,6 +272,15 @@ def test_an_unsupported_measure_lists_what_there_is(name: str) -> None:
         parse(name)
 
 
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("ndcg@10", "nDCG@10"), ("ndcg_cut_10", "nDCG@10"), ("recall@100", "R@100"), ("recall", "R@10"), ("map", "AP")],
+)
+def test_a_name_of_another_tool_is_understood(name: str, meant: str) -> None:
+    with pytest.raises(BadInput, match=rf"did you mean {meant}\?$"):
+        parse(name)
+
+
 @pytest.mark.parametrize("name", ["P@0", "AP@-1", "P(rel=0)@5"])
 def test_a_measure_of_nothing_is_refused(name: str) -> None:
     with pytest.raises(BadInput):
