@@ -41,7 +41,7 @@ def hyperparameters(trials: pl.DataFrame, measure: str) -> Figure | None:
     for (key, collection, ranker, origin), ax in zip(places, axes, strict=True):
         setting = pairs.filter(key=key).select("run", "number", setting="value")
         here = panels.runs.filter(collection=collection, ranker=ranker, candidates=origin)
-        here = here.join(setting, on="run", maintain_order="left")
+        here = here.join(setting, on="run", how="left")
         if key.startswith("negatives.") and here["number"].count():  # a method without the function shows none of it
             here = here.with_columns(pl.col("number").fill_null(0.0))
         known = here.drop_nulls("setting") if here["number"].null_count() else here

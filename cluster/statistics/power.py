@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from cluster.output.methods import evaluations, is_learned, measurements
-from cluster.statistics.paired import by_seed
+from cluster.statistics.paired import CrossedDifference, by_seed
 from cluster.statistics.sequential import ALPHA, StoppingRule, best_baseline
 from ranking.evaluation.anytime import p_values
 
@@ -69,6 +70,29 @@ def power(trials: pl.DataFrame, rule: StoppingRule | None = None) -> pl.DataFram
                 }
                 rows.append(place | known | {"difference": size} | needed)
     return pl.DataFrame(rows, schema=SCHEMA).sort("collection", "ranker", "method", "difference")
+
+
+def sample_of_both(test: CrossedDifference, queries: int, difference: float, alpha: float) -> tuple[int, int]:
+    """The seeds, and the queries, with which a test over both finds a difference with a power of 80%, about.
+
+    More seeds do not make the effects of queries smaller. If these alone hide the difference, more queries are needed.
+
+    Args:
+        test: the comparison of two methods, for the variances.
+        queries: the number of queries that it compared.
+        difference: the difference to find.
+        alpha: the level of the two-tailed test.
+
+    Returns:
+        The seeds with as many queries as there are; or 0, and the queries with as many seeds as one likes.
+    """
+    error = difference / (stats.norm.isf(alpha / 2) + stats.norm.isf(1 - POWER))
+    left = error**2 - test.of_query**2 / queries
+    if left > 0:
+        seeds = (test.of_seed**2 + test.of_cell**2 / queries) / left
+        if seeds <= MOST:
+            return max(math.ceil(seeds), 2), queries
+    return 0, math.ceil(max(test.of_query**2 / error**2, queries + 1))
 
 
 def seeds_of_a_test(difference: float, spread: float, alpha: float, power: float = POWER) -> int | None:

@@ -13,9 +13,9 @@ import polars as pl
 
 from cluster.output.methods import METHOD, column_of, evaluations, factors, measurements
 from cluster.statistics.by_query import values_by_run
-from cluster.statistics.comparison import MethodRuns, compare, runs_of
-from cluster.statistics.paired import Floats, crossed_difference, differences, mean_difference
-from cluster.statistics.power import seeds_of_a_test
+from cluster.statistics.comparison import MethodRuns, compare, compare_both, runs_of
+from cluster.statistics.paired import CrossedDifference, Floats, crossed_difference, differences, mean_difference
+from cluster.statistics.power import sample_of_both, seeds_of_a_test
 from cluster.statistics.summary import LEAST_SEEDS, LEVEL
 from ranking.evaluation.significance import holm
 
@@ -38,6 +38,8 @@ class MethodTest:
         p: the probability if there is none, by Holm's method over the family; None if it can't be tested.
         equal: p of the test of equivalence.
         spread: the standard deviation of the pairs' differences.
+        both: the comparison over seeds and queries; None if values per query are not known.
+        queries: the number of queries that it compares.
     """
 
     difference: float
@@ -46,6 +48,8 @@ class MethodTest:
     p: float | None
     equal: float
     spread: float
+    both: CrossedDifference | None = None
+    queries: int = 0
 
     @property
     def differs(self) -> bool:
@@ -66,7 +70,8 @@ class Verdict:
         alike: the methods that can't be told from it.
         equal: those of `alike` that differ from it by less than the margin.
         seeds: the least number of seeds that two methods share.
-        needed: the seeds that would show a small difference; None if that is not known.
+        needed: the seeds that would show a small difference; None if that is not known, or no number is enough.
+        queries: the test queries that would show it, if no number of seeds does; None otherwise.
         margin: the margin of `equal`, and the size of that difference.
         reference: the method that the others are compared with in the table: the baseline, or else the recommended one,
             or else the best.
@@ -82,6 +87,7 @@ class Verdict:
     equal: Sequence[str] = ()
     seeds: int = 0
     needed: int | None = None
+    queries: int | None = None
     margin: float = SMALL
     reference: str = ""
     tests: Mapping[str, MethodTest] = field(default_factory=dict)
@@ -104,11 +110,13 @@ class Verdict:
                 f"Nothing is tested with {self.seeds} seed{'s' * (self.seeds != 1)}: a difference can be marked from "
                 f"{LEAST_SEEDS} seeds on (seeds={LEAST_SEEDS}; --resume keeps the runs so far)."
             )
-        enough = (
-            f" To see a difference of {_places(self.margin)} takes about {self.needed} seeds."
-            if self.needed is not None and self.needed > self.seeds
-            else ""
-        )
+        enough = ""
+        if self.queries is not None:
+            enough = f"at least {self.queries:,} test queries; more seeds alone are not enough"
+        elif self.needed is not None and self.needed > self.seeds:
+            enough = f"about {self.needed} seeds"
+        if enough:
+            enough = f" To see a difference of {_places(self.margin)} takes {enough}."
         if self.take is None:
             return f"No method can be told from the others with {self.seeds} seeds.{enough}"
         parts = []
@@ -235,8 +243,8 @@ def _verdict(
             able = [baseline]
     elif len(alike) == len(family):
         reference = _tests(family, ordered[0], values, margin)
-        needed = _needed(reference[ordered[1]].spread, len(family), margin)
-        return Verdict(place, rows, None, None, (), alike, (), seeds, needed, margin, ordered[0], reference)
+        needed = _needed(reference[ordered[1]], len(family), margin)
+        return Verdict(place, rows, None, None, (), alike, (), seeds, *needed, margin, ordered[0], reference)
     seconds = {row["method"]: row["seconds"] for row in rows}
     take = min(able, key=lambda method: (seconds[method] is None, seconds[method] or 0.0, -family[method].mean))
     tests = _tests(family, take, values, margin)
@@ -245,10 +253,9 @@ def _verdict(
     worse = [method for method in ordered if method in tests and tests[method].differs and tests[method].difference < 0]
     close = [method for method in ordered if method in tests and not tests[method].differs]
     equal = [method for method in close if equal_within is not None and tests[method].equal < LEVEL]
-    spread = tests[close[0]].spread if close else math.nan
     shown = tests if baseline is None else _tests(family, baseline, values, margin)
-    needed = _needed(spread, len(family), margin)
-    return Verdict(place, rows, baseline, take, worse, close, equal, seeds, needed, margin, baseline or take, shown)
+    needed = _needed(tests[close[0]], len(family), margin) if close else (None, None)
+    return Verdict(place, rows, baseline, take, worse, close, equal, seeds, *needed, margin, baseline or take, shown)
 
 
 def _tests(
@@ -269,7 +276,10 @@ def _tests(
         low, high = row["low_both"], row["high_both"]
         if low is None or high is None:
             _, low, high, _, _ = mean_difference(pairs)
-        tests[runs.method] = MethodTest(float(row["difference"] or 0.0), low, high, p, equal, spread)
+        both = compare_both(runs, family[reference], values)
+        queries = len(values[runs.runs[0].name]) if both and values else 0
+        difference = float(row["difference"] or 0.0)
+        tests[runs.method] = MethodTest(difference, low, high, p, equal, spread, both, queries)
     return tests
 
 
@@ -284,11 +294,13 @@ def _one_sided(values: Floats) -> float:
     return 1.0 if math.isnan(test.p) else test.p / 2 if test.mean < 0 else 1 - test.p / 2
 
 
-def _needed(spread: float, methods: int, difference: float) -> int | None:
-    """The seeds that show a difference, at 80% power, if all methods are compared with one."""
-    if not spread > 0:
-        return None
-    return seeds_of_a_test(difference, spread, LEVEL / max(methods - 1, 1))
+def _needed(test: MethodTest, methods: int, difference: float) -> tuple[int | None, int | None]:
+    """The seeds, or else the queries, that show a difference, at 80% power, if all methods are compared with one."""
+    level = LEVEL / max(methods - 1, 1)
+    if test.both is not None:
+        seeds, queries = sample_of_both(test.both, test.queries, difference, level)
+        return (seeds, None) if seeds else (None, queries)
+    return (seeds_of_a_test(difference, test.spread, level) if test.spread > 0 else None), None
 
 
 def _dependence(

@@ -84,6 +84,16 @@ def test_hyperparameters_on_their_scales(made_up_study: Any) -> None:
     assert [text.get_text() for text in shown["pooling"].get_xticklabels()] == ["max", "mean"]
 
 
+def test_a_method_without_a_function_has_none_of_its_negatives(made_up_study: Any) -> None:
+    trials = made_up_study(swept=[("negatives.bm25", ["1", "4"])])[0]
+    alone = pl.col("function") == "random"
+    trials = trials.with_columns(swept=pl.when(alone).then(pl.col("swept").list.head(0)).otherwise(pl.col("swept")))
+    figure = hyperparameters(trials, MEASURE)
+    assert figure is not None
+    assert [text.get_text() for text in figure.axes[0].get_xticklabels()] == ["0", "1", "4"]
+    assert any(0.0 in points.get_offsets()[:, 0] for points in figure.axes[0].collections)
+
+
 def test_nothing_swept_has_no_figure(made_up_study: Any) -> None:
     assert hyperparameters(made_up_study()[0], MEASURE) is None
     assert hyperparameters(made_up_study(swept=[("rate", ["1e-3"])])[0], MEASURE) is None

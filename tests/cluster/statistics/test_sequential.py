@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 
 from cluster.reports.analysis_sections import _decisions
-from cluster.statistics.paired import by_seed
-from cluster.statistics.power import power, seeds_of_a_test
+from cluster.statistics.paired import CrossedDifference, by_seed
+from cluster.statistics.power import power, sample_of_both, seeds_of_a_test
 from cluster.statistics.sequential import StoppingRule, best_baseline, compare_all, contenders, decisions
 from tests.cluster.command_line import command
 
@@ -124,6 +124,14 @@ def test_seeds_of_a_t_test_are_those_of_the_books() -> None:
     assert [seeds_of_a_test(effect, 1.0, 0.05) for effect in (1.0, 0.5, 0.2)] == [10, 34, 199]
     assert seeds_of_a_test(0.001, 1.0, 0.05) is None
     assert seeds_of_a_test(50.0, 1.0, 0.05) == 2
+
+
+def test_the_sample_that_shows_a_difference_by_hand() -> None:
+    test = CrossedDifference(0.0, 0.0, 0.0, 1.0, 1.0, 9.0, of_seed=0.01, of_query=0.1, of_cell=0.2)
+    # (.05 / 2.8016)² = .000319, of which the queries take .0001; (.01² + .2² / 100) / .000219 = 2.3.
+    assert sample_of_both(test, 100, 0.05, 0.05) == (3, 100)
+    # (.02 / 2.8016)² = .000051: less than the queries take alone; .1² / .000051 = 196.2.
+    assert sample_of_both(test, 100, 0.02, 0.05) == (0, 197)
 
 
 @pytest.fixture

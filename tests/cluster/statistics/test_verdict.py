@@ -83,6 +83,20 @@ def test_nothing_is_taken_if_nothing_can_be_told_apart() -> None:
     assert kept.sentence().startswith("Keep a · uniform: no method is shown to be better; b · uniform can't be told")
 
 
+def test_where_queries_are_too_few_no_number_of_seeds_is_named() -> None:
+    trials, queries = study({"a": 0.0, "b": 0.0})
+    uneven = pl.Series("shift", np.random.default_rng(1).normal(0, 0.2, QUERIES).tolist() * 6)
+    of_b = queries.filter(pl.col("run").str.contains("b")).with_columns(pl.col("AP@10") + uneven)
+    queries = pl.concat([queries.filter(~pl.col("run").str.contains("b")), of_b])
+    means = dict(queries.group_by("run").agg(pl.col("AP@10").mean()).rows())
+    trials = trials.with_columns(pl.col("run").replace_strict(means).alias("bm25:AP@10"))
+    (verdict,) = concluded(trials, queries).verdicts
+    assert verdict.needed is None
+    # Two effects of a query with a deviation of .2: (.2 · 2.8 / .01)² queries, about.
+    assert verdict.queries == pytest.approx((0.2 * 2.8 / 0.01) ** 2, rel=0.4)
+    assert "test queries; more seeds alone are not enough" in verdict.sentence()
+
+
 def test_few_seeds_carry_no_mark() -> None:
     trials, queries = study({"a": 0.0, "b": 0.2}, seeds=2)
     summary = summarise(trials, "function=a", queries=queries)
