@@ -26,6 +26,7 @@ PARTIAL = ("ranker", "optimizer")
 """Groups whose classes need arguments that only a run has."""
 
 
+@cache
 def group_options() -> dict[str, list[str]]:
     """Return the names in each group: those of files in `conf/` and those of `PARTS`."""
     names = {folder.name: {file.stem for file in folder.glob("*.yaml")} for folder in CONF.iterdir() if folder.is_dir()}

@@ -314,5 +314,5 @@ class TerminalLine(str):
 
 def _tag(name: str, *content: object, **attributes: str) -> Markup:
     """Wrap content in an element; content that is no markup yet is escaped."""
-    given = Markup().join(Markup(' {}="{}"').format(key.rstrip("_"), text) for key, text in attributes.items() if text)
-    return Markup("<{0}{1}>{2}</{0}>").format(name, given, Markup().join(map(escape, content)))
+    given = "".join(f' {key.rstrip("_")}="{escape(text)}"' for key, text in attributes.items() if text)
+    return Markup(f"<{name}{given}>{''.join(map(escape, content))}</{name}>")
