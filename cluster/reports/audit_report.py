@@ -31,7 +31,7 @@ def report_audit(storage: Storage, shown: pl.DataFrame, judged: pl.DataFrame, co
     storage.write("rates.csv", rates.write_csv().encode())
     storage.write("guards.csv", guards_of(negatives).write_csv().encode())
     storage.write("false_negatives.png", png(rates_figure(rates)))
-    console.print(rates_table(rates).to_rich(), crop=False)
+    console.print(rates_table(rates), crop=False)
     write_judgements(storage, judged.drop_nulls("grade"), console)
 
 

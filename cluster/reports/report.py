@@ -6,6 +6,7 @@ figures become files beside the page.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,8 +17,9 @@ import polars as pl
 from markupsafe import Markup, escape
 from matplotlib.figure import Figure
 from rich import box
-from rich.console import Console, RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.markup import escape as escaped
+from rich.measure import Measurement
 from rich.table import Table as RichTable
 from rich.text import Text
 
@@ -103,8 +105,15 @@ class Table:
         body = _tag("thead", _tag("tr", head)), _tag("tbody", *lines)
         return _tag("div", _tag("table", caption, *body), class_="wide", tabindex="0") + note
 
-    def to_rich(self) -> RichTable:
-        layout = RichTable(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Lay the table out for a console, with columns closer together if it does not fit otherwise."""
+        wide = self._layout(2)
+        wanted = Measurement.get(console, options.update(max_width=sys.maxsize), wide).maximum
+        yield wide if wanted <= options.max_width else self._layout(1)
+
+    def _layout(self, between: int) -> RichTable:
+        """Lay the table out with so many blanks between columns."""
+        layout = RichTable(box=box.SIMPLE_HEAD, padding=(0, between - 1, 0, 0), pad_edge=False)
         layout.title, layout.title_style, layout.title_justify = self.caption or None, "bold", "left"
         layout.caption, layout.caption_style, layout.caption_justify = self.note or None, "dim", "left"
         for index, name in enumerate(self.head):
@@ -301,7 +310,7 @@ def _to_html(part: Part) -> Markup:
 
 def _to_terminal(part: Part) -> RenderableType:
     if isinstance(part, Table):
-        return part.to_rich()
+        return part
     if isinstance(part, Cell):
         return part.to_rich()
     assert isinstance(part, str), part

@@ -177,3 +177,15 @@ def test_a_terminal_shows_what_sections_name() -> None:
 @pytest.mark.parametrize(("p", "text"), [(0.0001, "<.001"), (0.04951, ".050"), (1.0, "1.000"), (None, None)])
 def test_probabilities(p: float | None, text: str | None) -> None:
     assert p_value(p) == text
+
+
+def test_a_table_that_does_not_fit_has_columns_closer_together() -> None:
+    table = Table(["method", *"abcdef"], [["posterior_fusion", *(f"{n}.25*" for n in range(10, 16))]])
+    rows = {}
+    for width in (62, 80):
+        out = io.StringIO()
+        Console(file=out, width=width).print(table)
+        rows[width] = next(line for line in out.getvalue().splitlines() if "fusion" in line)
+    assert rows[62].split() == rows[80].split()  # nothing is folded
+    assert "fusion 10.25* 11.25*" in rows[62]
+    assert "fusion  10.25*  11.25*" in rows[80]

@@ -136,7 +136,7 @@ def test_a_run_file_has_the_runs_own_order(made_up_study: Any) -> None:
     summary = summarise(trials).filter(ranker="bm25", measure="AP@100")
     assert summary.select("candidates", "method", "mean").rows() == [("bm25", BM25, 0.5), ("run_file", RUN, 0.7)]
     out = io.StringIO()
-    Console(file=out, width=110).print(side_by_side(summarise(trials), "AP@100").to_rich())
+    Console(file=out, width=110).print(side_by_side(summarise(trials), "AP@100"))
     assert [line.split()[-2] for line in out.getvalue().splitlines() if RUN in line] == [".7000"]
 
 
@@ -179,7 +179,7 @@ def test_interpolated_figures_stand_beside(made_up_study: Any) -> None:
     assert found["interpolated_std"] == pytest.approx(found["std"])
     assert row(summarise(mixed), "bm25 · dynamic", "random")["interpolated_mean"] is None
     out = io.StringIO()
-    Console(file=out, width=110).print(side_by_side(summarise(mixed), "AP@100").to_rich())
+    Console(file=out, width=110).print(side_by_side(summarise(mixed), "AP@100"))
     (line,) = [line for line in out.getvalue().splitlines() if "bm25 · dynamic" in line]
     assert f" {value(found['interpolated_mean'])} " in line
     assert "ranker + BM25" in out.getvalue()
@@ -287,7 +287,7 @@ def test_figures_in_tables(number: float | None, text: str) -> None:
 def test_the_table_fits_a_terminal_and_shows_all(made_up_study: Any) -> None:
     summary = summarise(made_up_study(rankers=("feed_forward", "match_pyramid"), failed=1)[0])
     out = io.StringIO()
-    Console(file=out, width=100).print(side_by_side(summary, "AP@100").to_rich())
+    Console(file=out, width=100).print(side_by_side(summary, "AP@100"))
     text = out.getvalue()
     assert "…" not in text
     lines = text.splitlines()
@@ -295,7 +295,7 @@ def test_the_table_fits_a_terminal_and_shows_all(made_up_study: Any) -> None:
     assert any(BM25 in line and ".5000" in line and ".7000" in line for line in lines)
     assert "3 (1 failed)" in text
     assert "RR@10" not in text
-    Console(file=out, width=100).print(side_by_side(summary, "RR@10").to_rich())
+    Console(file=out, width=100).print(side_by_side(summary, "RR@10"))
     assert "RR@10" in out.getvalue()
 
 
