@@ -166,6 +166,7 @@ class StudyExperiment(Experiment):
                 *asked,
                 self.scheduler,
                 plan.options.get("search_storage"),
+                plan.swept,
             )
         proposals = self.proposals
         examples = proposals.examples()
@@ -244,7 +245,7 @@ class StudyExperiment(Experiment):
         asked = [key for key in ("trial_scheduler", "stoppers") if options.get(key)]
         if not asked:
             return None
-        if not any(each.drawn if isinstance(each, Planned) else each.intervals for each in planned):
+        if not any(each.drawn if isinstance(each, Planned) else each.intervals or each.searched for each in planned):
             what = f"{asked[0]} would stop runs that are compared by their seeds, for what they reach"
             raise BadInput(what, remedy="leave it out, or search: 'optimizer.lr=tag(log,interval(1e-4,1e-2))'")
         stopped, reached = read_log(EventLog.read(self.plan.storage))

@@ -14,7 +14,10 @@ from cluster.config.compose import compose
 from cluster.config.groups import CHOICES, group_options, option
 from cluster.plan.point import Point, key_of
 
-PARTS = ("collection", "objective", "ranker", "policy", "selector")
+PARTS = (
+    "batches", "collection", "objective", "optimizer", "peft", "policy", "ranker", "scheduler", "selector", "teacher",
+    "vectors",
+)  # fmt: skip
 """Groups of which a point chooses one name, by an override or by default."""
 LISTS = ("function", "origin")
 """Groups of which a point may choose several: `function.bm25.depth` is an option of one of them."""
@@ -64,7 +67,7 @@ def has_option(overrides: Sequence[str], key: str) -> bool:
         return True
     chosen = dict(text.split("=", 1) for text in overrides if "=" in text)
     part = chosen.get(group) or (group == "objective" and _own_objective(chosen.get("ranker"))) or _defaults()[group]
-    options = _options(group, part)
+    options = set() if part in (None, "null") else _options(group, part)
     return options is None or name.split(".")[0] in options
 
 
@@ -90,7 +93,7 @@ def _keys(point: Point) -> list[str]:
 
 
 @cache
-def _defaults() -> dict[str, str]:
+def _defaults() -> dict[str, str | None]:
     return {group: name for group, name in compose([])[CHOICES].items() if group in PARTS}
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from cluster.config.groups import CHOICES
 from cluster.config.quoting import override_of
+from cluster.plan.searches import is_compared
 from cluster.plan.study import StudyPlan
 from cluster.plan.sweep import Planned, given_seeds, identity, key_of, values_of
 from ranking.errors import BadInput
@@ -62,6 +63,8 @@ def extended(plan: StudyPlan, options: Mapping[str, Any], overrides: Sequence[st
         batches = (*batches, samples - done) if samples > done else batches
     arguments = list(plan.arguments)
     for text in overrides:
+        if points and key_of(text) not in NEUTRAL and not is_compared(key_of(text)):
+            raise BadInput(f"{text} can't change a search that has begun: {REASONS['search']}", place, START_ANOTHER)
         arguments = _with_values(arguments, runs, text, place)
     whole = replace(plan, options={**plan.options, **options}, arguments=arguments, sample_batches=batches)
     new_runs, new_points = whole.runs()

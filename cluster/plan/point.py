@@ -48,12 +48,14 @@ class Point:
         intervals: the intervals by key.
         swept: the keys that the study varies, at this point or another.
         label: what the user calls the method; None without a label.
+        searched: the keys of overrides that a search chooses.
     """
 
     overrides: tuple[str, ...]
     intervals: tuple[tuple[str, Interval], ...]
     swept: tuple[str, ...] = ()
     label: str | None = None
+    searched: tuple[str, ...] = ()
 
     def at(self, shares: Sequence[float]) -> tuple[str, ...]:
         """Return the values of the intervals at these shares, as overrides."""

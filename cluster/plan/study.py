@@ -9,7 +9,19 @@ from typing import Any
 
 from cluster.config.quoting import override_of
 from cluster.output.storage import Storage
-from cluster.plan.sweep import Planned, Point, draws, given_seeds, identity, key_of, labelled_points, plan, points
+from cluster.plan.searches import searches
+from cluster.plan.sweep import (
+    Planned,
+    Point,
+    draws,
+    given_seeds,
+    identity,
+    key_of,
+    labelled_points,
+    plan,
+    points,
+    swept_keys,
+)
 from ranking.errors import BadInput
 
 
@@ -82,15 +94,36 @@ class StudyPlan:
         if self.options.get("stop") == "decided":
             return [], self._to_decide()
         runs: dict[str, Planned] = {}
-        adaptive = []
+        adaptive = self._searched() if self.options["search"] == "optuna" else []
+        proposed = {(point.overrides, point.intervals) for point in adaptive}
         for point in self.points():
-            if point.intervals and self.options["search"] == "optuna":
-                adaptive.append(point)
+            if (point.overrides, point.intervals) in proposed:
                 continue
             for shares in draws(len(point.intervals), self.sample_batches if point.intervals else (1,)):
                 for planned in plan(point, point.at(shares), self.seeds):
                     runs.setdefault(identity(planned.config), planned)
         return list(runs.values()), adaptive
+
+    @property
+    def swept(self) -> set[str]:
+        """The keys for which the user gave several values."""
+        return swept_keys(self.arguments)
+
+    def _searched(self) -> list[Point]:
+        """Return the points of methods with intervals, or with more combinations of values than samples.
+
+        Raises:
+            BadInput: if the sampler can't search there.
+        """
+        most = self.sample_batches[0]  # a study that was extended keeps its searches
+        found = [
+            search
+            for search in searches(self.points(), self.swept)
+            if any(point.intervals for point in search.points) or len(search.points) > most
+        ]
+        for search in found:
+            search.check_sampler(self.options.get("sampler", "tpe"))
+        return [point for search in found for point in search.points]
 
     def _to_decide(self) -> list[Point]:
         """Return the methods of a sequential comparison.

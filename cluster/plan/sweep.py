@@ -30,7 +30,7 @@ class Planned:
         overrides: Hydra overrides that reproduce it with `pyrite train`.
         swept: key and value of every swept option outside the method.
         config: the composed configuration.
-        drawn: the swept keys whose values were drawn from an interval.
+        drawn: the keys whose values were drawn from an interval, or chosen by a search.
     """
 
     name: str
@@ -199,6 +199,16 @@ def values_of(text: str) -> list[str]:
     return list(override.sweep_string_iterator())
 
 
+def swept_keys(overrides: Sequence[str]) -> set[str]:
+    """Return the keys for which overrides give several values, other than by an interval.
+
+    Raises:
+        BadInput: if an override is malformed.
+    """
+    parsed = [(key_of(text), _parse(text)) for text in overrides]
+    return {key for key, override in parsed if override.is_sweep_override() and not override.is_interval_sweep()}
+
+
 def _parse(text: str) -> Any:
     from hydra.core.override_parser.overrides_parser import OverridesParser
     from hydra.core.override_parser.types import Glob
@@ -365,9 +375,8 @@ def _planned(overrides: tuple[str, ...], point: Point, config: dict[str, Any]) -
     parts = [choices["ranker"], choices["policy"], function_name(config), choices["selector"], f"s{config['seed']}"]
     # The name of a file, whatever the options are.
     method = re.sub(r"[^\w+.-]", "_", "-".join(map(str, parts)))[:100]
-    return Planned(
-        f"{method}-{identity(config)[:10]}", overrides, swept, config, tuple(key for key, _ in point.intervals)
-    )
+    drawn = (*(key for key, _ in point.intervals), *point.searched)
+    return Planned(f"{method}-{identity(config)[:10]}", overrides, swept, config, drawn)
 
 
 def function_name(config: dict[str, Any]) -> str:

@@ -1,36 +1,45 @@
-"""Lets Optuna propose runs during a study, with a separate search over the intervals for each method."""
+"""Lets Optuna propose runs during a study, with a separate search over the settings of each method."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any
 
 import optuna
-from optuna.distributions import BaseDistribution, FloatDistribution, IntDistribution
 
 from cluster.executors.task import Done, Task, Wait
 from cluster.output.provenance import differences
 from cluster.output.storage import Storage
-from cluster.plan.sweep import Interval, Planned, Point, plan
+from cluster.plan.searches import METHOD, Search, Suggest, searches
+from cluster.plan.sweep import Interval, Planned, Point, key_of, plan
 from cluster.runs.outcome import mean_best, read_outcome
 from cluster.search.optuna_storage import StoredSearch
 from cluster.search.schedulers import EarlyStopping
+from ranking.digest import digest
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 warnings.filterwarnings("ignore", category=optuna.exceptions.ExperimentalWarning)
 
 
-def distribution(interval: Interval) -> BaseDistribution:
-    """Return an interval as a distribution of Optuna."""
+def _drawn(trial: optuna.Trial, name: str, interval: Interval) -> str:
+    """Draw a value from an interval, and return it as an override has it."""
     if interval.whole:
-        return IntDistribution(round(interval.low), round(interval.high), log=interval.log)
-    return FloatDistribution(interval.low, interval.high, log=interval.log)
+        return str(trial.suggest_int(name, round(interval.low), round(interval.high), log=interval.log))
+    value = trial.suggest_float(name, interval.low, interval.high, log=interval.log)
+    return f"{float(f'{value:.6g}'):g}"
 
 
-def _drawn(key: str, interval: Interval, value: float) -> str:
-    """Return the override of a value that was drawn from an interval."""
-    return f"{key}={value}" if interval.whole else f"{key}={float(f'{value:.6g}'):g}"
+def _seeds(found: Sequence[Search]) -> list[int]:
+    """Return the seed of each search's sampler, which stays the same if other methods join the study."""
+    seeds: list[int] = []
+    for search in found:
+        names = sorted(text for text in search.method if key_of(text) in (*METHOD, "objective"))
+        seed = int(digest(names)[:7], 16)
+        while seed in seeds:  # of methods that differ in other options
+            seed += 1
+        seeds.append(seed)
+    return seeds
 
 
 def _tpe(seed: int, parallel: int) -> optuna.samplers.BaseSampler:
@@ -56,12 +65,13 @@ SAMPLERS: dict[str, Callable[[int, int], optuna.samplers.BaseSampler]] = {"tpe":
 class OptunaRuns:
     """One sampler of Optuna per method, which maximises the validation measure (`cluster.executors.task.Tasks`).
 
+    A proposal chooses among the values of swept keys, and then draws from the intervals that belong to what it chose.
     Methods alternate, and a method's proposals run with every seed before its next ones. So proposals depend only on
     the method's results, in the order in which they were proposed. With the same numbers the search is the same for any
     number of workers, and a resumed search replays what is finished.
 
     Args:
-        points: the methods, with their intervals.
+        points: the points of all methods, with their intervals.
         samples: proposals per method.
         seeds: the seeds that each proposal runs with. Optuna receives the mean of their results.
         storage: the folder with finished results.
@@ -70,6 +80,7 @@ class OptunaRuns:
         parallel: proposals of a method that are made at once, before any of their results is known.
         scheduler: may stop runs, which then count by their best validation.
         shown_in: URL of a storage of Optuna that receives the results, for its dashboard.
+        swept: the keys for which the user gave several values.
     """
 
     def __init__(
@@ -83,35 +94,44 @@ class OptunaRuns:
         parallel: int = 1,
         scheduler: EarlyStopping | None = None,
         shown_in: str | None = None,
+        swept: Set[str] = frozenset(),
     ) -> None:
         self.points, self.samples, self.seeds, self.storage = points, samples, seeds, storage
+        self.searches = searches(points, swept)
         self.made_of = made_of
         self.task_of: Callable[[Planned], Task] = lambda planned: Task(planned.name, "")
-        self.on_total: Callable[[int], None] = lambda total: None  # is never called: the total is known before
+        self.on_total: Callable[[int], None] = lambda total: None  # receives the total if a proposal repeats a run
         self.parallel, self.scheduler = parallel, scheduler
         self._studies = [
-            optuna.create_study(direction="maximize", sampler=SAMPLERS[sampler](number, parallel))
-            for number in range(len(points))
+            optuna.create_study(direction="maximize", sampler=SAMPLERS[sampler](seed, parallel))
+            for seed in _seeds(self.searches)
         ]
-        names = [f"{storage.place} {' '.join(point.overrides)}" for point in points]
+        names = [f"{storage.place} {' '.join(search.method)}" for search in self.searches]
         self._shown = StoredSearch(shown_in, names) if shown_in else None
-        self._open: list[list[tuple[optuna.Trial, dict[str, float | None]]]] = [[] for _ in points]
-        self._left = [samples] * len(points)
+        self._open: list[list[tuple[optuna.Trial, dict[str, float | None]]]] = [[] for _ in self.searches]
+        self._left = [samples] * len(self.searches)
         self._queue: list[tuple[int, Planned]] = []
         self._running: list[tuple[int, Planned]] = []
+        self._results: dict[str, float | None] = {}
+        self._repeated = 0
+        self._examples: list[Planned] = []
         self.proposed: list[Planned] = []
         self.finished = 0
-        for method in range(len(points)):
+        for method in range(len(self.searches)):
             self._propose(method)
 
     @property
     def total(self) -> int:
-        """Runs of the whole search."""
-        return len(self.points) * self.samples * len(self.seeds)
+        """Runs of the whole search. A proposal may repeat an earlier one, whose runs count once."""
+        return len(self.searches) * self.samples * len(self.seeds) - self._repeated
 
     def examples(self) -> list[Planned]:
-        """One run per method, whose parts are prepared."""
-        return [plan(point, point.at([0.5] * len(point.intervals)), self.seeds[:1])[0] for point in self.points]
+        """One run per point, whose parts are prepared."""
+        if not self._examples:
+            self._examples = [
+                plan(point, point.at([0.5] * len(point.intervals)), self.seeds[:1])[0] for point in self.points
+            ]
+        return self._examples
 
     def _propose(self, method: int) -> None:
         """Queue a method's next proposals, except those with a finished result."""
@@ -119,14 +139,21 @@ class OptunaRuns:
             proposals: list[Planned] = []
             for _ in range(min(self.parallel, self._left[method])):
                 self._left[method] -= 1
-                point = self.points[method]
-                trial = self._studies[method].ask({key: distribution(interval) for key, interval in point.intervals})
-                runs = plan(
-                    point, [_drawn(key, interval, trial.params[key]) for key, interval in point.intervals], self.seeds
-                )
-                self._open[method].append((trial, {planned.name: None for planned in runs}))
-                proposals += runs
+                trial, search = self._studies[method].ask(), self.searches[method]
+                suggest: Suggest = trial.suggest_categorical  # type: ignore[assignment]  of its overloads
+                point = search.choose(suggest)
+                drawn = [
+                    f"{key}={_drawn(trial, search.parameter(key, point), interval)}"
+                    for key, interval in point.intervals
+                ]
+                runs = plan(point, drawn, self.seeds)
+                self._open[method].append((trial, {planned.name: self._results.get(planned.name) for planned in runs}))
+                new = [planned for planned in runs if planned.name not in self._results]
+                self._results |= {planned.name: None for planned in new}
+                self._repeated += len(runs) - len(new)
+                proposals += new
             self.proposed += proposals
+            self.on_total(self.total)
             if self.scheduler is not None:
                 self.scheduler.enter(proposals)
             for planned in proposals:
@@ -137,7 +164,8 @@ class OptunaRuns:
                     self.finished += 1
                     if self.scheduler is not None:
                         self.scheduler.ended(planned.name)
-                    self._tell(method, planned.name, best)
+                    self._receive(method, planned.name, best)
+            self._tell(method)
 
     def _best(self, planned: Planned) -> float | None:
         stopped = self.scheduler.stopped.get(planned.name) if self.scheduler else None
@@ -147,11 +175,15 @@ class OptunaRuns:
         same = outcome is not None and not differences(outcome.made_of, self.made_of(planned.config))
         return mean_best(outcome) if outcome is not None and same else None
 
-    def _tell(self, method: int, name: str, best: float) -> None:
-        """Keep a result. Optuna receives those of a method's proposals together, in their order."""
+    def _receive(self, method: int, name: str, best: float) -> None:
+        """Keep a result."""
+        self._results[name] = best
         for _, values in self._open[method]:
             if name in values:
                 values[name] = best
+
+    def _tell(self, method: int) -> None:
+        """Tell Optuna the results of a method's open proposals together, in their order, once all are known."""
         if any(value is None for _, values in self._open[method] for value in values.values()):
             return
         for trial, values in self._open[method]:
@@ -163,7 +195,7 @@ class OptunaRuns:
     def next(self) -> Task | Wait | None:
         """Return the next run; `Wait.WAIT` if it is proposed after results that are missing."""
         if not self._queue:
-            for method in range(len(self.points)):
+            for method in range(len(self.searches)):
                 self._propose(method)
         if not self._queue:
             return Wait.WAIT if any(self._left) or self._running else None
@@ -175,4 +207,5 @@ class OptunaRuns:
         """Receive the end of a run. One without a result counts as 0."""
         method, planned = next(each for each in self._running if each[1].name == done.task.key)
         self._running.remove((method, planned))
-        self._tell(method, planned.name, self._best(planned) or 0.0)
+        self._receive(method, planned.name, self._best(planned) or 0.0)
+        self._tell(method)

@@ -177,7 +177,11 @@ def test_a_failed_run_is_reported_and_the_others_go_on(
             {},
             marks=pytest.mark.nightly,
         ),
-        ("optuna", ["function=bm25", "selector=uniform", "seeds=2"], {"function.bm25.k1": "interval(0.5,2)"}),
+        (
+            "optuna",
+            ["function=bm25", "selector=uniform", "seeds=2", "optimizer=adam,lazy_adam"],
+            {"function.bm25.k1": "interval(0.5,2)"},
+        ),
     ],
 )
 def test_intervals_are_sampled(

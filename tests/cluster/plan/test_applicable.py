@@ -36,6 +36,14 @@ def test_a_sweep_of_an_option_multiplies_those_points_alone() -> None:
     ]
 
 
+def test_options_of_any_part_go_to_the_alternatives_that_have_them() -> None:
+    assert texts(["optimizer=adam,lazy_adam", "optimizer.weight_decay=0.1"]) == [
+        "optimizer=adam optimizer.weight_decay=0.1",
+        "optimizer=lazy_adam",
+    ]
+    assert texts(["peft=null,lora", "peft.rank=4,8"]) == ["peft=null", "peft=lora peft.rank=4", "peft=lora peft.rank=8"]
+
+
 def test_levels_go_to_the_objectives_that_have_them() -> None:
     assert texts([], [["objective=sir_v0,sir_v3"]], ["objective.levels=[12,6]"]) == [
         "objective=sir_v0",

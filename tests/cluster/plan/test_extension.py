@@ -79,6 +79,9 @@ def test_what_can_not_be_added_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="chose its settings by 1 seed each"):
         extended(search, {"seeds": 2}, [])
     assert "the settings of a search" in str(refused_change("search=optuna", "out"))
+    with pytest.raises(BadInput, match="can't change a search that has begun"):
+        extended(search, {}, ["training.batch_size=16"])
+    assert len(extended(search, {"samples": 20}, []).runs()[1]) == 1
     assert "the study's results depend on it" in str(refused_change("stop=decided", "out"))
 
 

@@ -5,12 +5,10 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from optuna.distributions import IntDistribution
 
 from cluster.config.compose import compose
 from cluster.config.whole import takes_whole
 from cluster.plan.sweep import Interval, draws, given_seeds, identity, plan, points
-from cluster.search.optuna_runs import distribution
 from ranking.errors import BadInput
 
 
@@ -88,14 +86,14 @@ def test_options_that_take_whole_numbers_are_drawn_as_such() -> None:
     assert drawn == list(range(1, 13))  # a Latin hypercube has each of them once
     (run,) = plan(point, point.at(draws(1, [12])[0]), [0])
     assert type(run.config["sampling"]["negatives"]) is int
-    assert distribution(point.intervals[0][1]) == IntDistribution(1, 12)
+    assert point.intervals[0][1] == Interval(1, 12, False, True)
 
 
 def test_whole_numbers_on_a_log_scale() -> None:
     (point,) = points([], [], ["training.batch_size=tag(log,interval(4,64))", "optimizer.lr=tag(log,interval(1,10))"])
     (_, size), (_, rate) = point.intervals
     assert (size.at(0.0), size.at(0.5), size.at(1.0)) == (4, 15, 64)
-    assert distribution(size) == IntDistribution(4, 64, log=True)
+    assert size == Interval(4, 64, True, True)
     assert not rate.whole
     assert rate.at(0.5) == pytest.approx(10**0.5, rel=1e-5)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -10,13 +11,16 @@ import pytest
 
 from cluster.commands.study import StudyExperiment, callbacks_of
 from cluster.config.durations import seconds_of
+from cluster.config.groups import CHOICES
 from cluster.config.trust import from_folder
 from cluster.executors.local import LocalExecutor
 from cluster.executors.task import Done, Task
 from cluster.output.storage import Storage
-from cluster.plan.sweep import points
+from cluster.plan.searches import searches
+from cluster.plan.sweep import points, swept_keys
 from cluster.runs.outcome import Outcome, write_outcome
 from cluster.search.optuna_runs import OptunaRuns
+from cluster.search.schedulers import EarlyStopping
 from cluster.search.time_budget import TimeBudget
 from pyrite import StudyResult
 from ranking.errors import BadInput
@@ -26,11 +30,18 @@ MADE_OF = {"base": "x"}
 SWEEP = ["policy=fixed", "function=bm25", "selector=uniform", "optimizer.lr=tag(log,interval(1e-4,1e-1))"]
 
 
-def play(storage: Storage, sampler: str, parallel: int, at_once: int, samples: int = 9) -> tuple[list[float], int]:
+def play(
+    storage: Storage, sampler: str, parallel: int, at_once: int, samples: int = 9, sweep: list[str] = SWEEP
+) -> tuple[list[float], int]:
     """Search for a learning rate of .01: what is proposed, in order, and the most runs that were open at once."""
-    found = points([], [], SWEEP)
-    search = OptunaRuns(found, samples, [0], storage, lambda config: MADE_OF, sampler, parallel)
-    known, open_, most = {}, list[Task](), 0
+    search = OptunaRuns(
+        points([], [], sweep), samples, [0], storage, lambda config: MADE_OF, sampler, parallel, swept=swept_keys(sweep)
+    )
+    return played(search, at_once)
+
+
+def played(search: OptunaRuns, at_once: int = 1) -> tuple[list[float], int]:
+    known, open_, most, storage = {}, list[Task](), 0, search.storage
     while (task := search.next()) is not None:
         if isinstance(task, Task):
             open_.append(task)
@@ -56,6 +67,106 @@ def test_a_search_is_the_same_whatever_the_workers_and_after_an_interrupt(sample
     assert len(set(one)) == 9
     again, _ = play(Storage(str(tmp_path / "one")), sampler, 3, 1)
     assert again == one
+
+
+ALTERNATIVES = [
+    *SWEEP, "optimizer=adam,lazy_adam", "optimizer.weight_decay=interval(0,0.1)", "training.batch_size=16,32",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("parallel", "at_once"), [(1, 1), (4, 3)])
+def test_names_and_the_options_of_alternatives_are_searched(parallel: int, at_once: int, tmp_path: Path) -> None:
+    """`lazy_adam` has no weight decay, which is drawn for `adam` alone."""
+
+    def search(folder: str) -> OptunaRuns:
+        found, storage = points([], [], ALTERNATIVES), Storage(str(tmp_path / folder))
+        swept = swept_keys(ALTERNATIVES)
+        return OptunaRuns(found, 24, [0], storage, lambda config: MADE_OF, "tpe", parallel, swept=swept)
+
+    runs = search("one")
+    assert (len(runs.examples()), runs.total) == (4, 24)  # parts of each combination are prepared; one search
+    played(runs)
+    chosen = [(each.config[CHOICES]["optimizer"], each.config["training"]["batch_size"]) for each in runs.proposed]
+    assert set(chosen) == {(name, size) for name in ("adam", "lazy_adam") for size in (16, 32)}
+    for planned in runs.proposed:
+        of_adam = planned.config[CHOICES]["optimizer"] == "adam"
+        assert ("optimizer.weight_decay" in planned.drawn) == of_adam
+        assert any(text.startswith("optimizer.weight_decay=") for text in planned.overrides) == of_adam
+        assert {"optimizer", "training.batch_size", "optimizer.lr"} <= set(planned.drawn)
+        assert planned.parameters["optimizer"] == planned.config[CHOICES]["optimizer"]
+    stopping = EarlyStopping(None)
+    stopping.enter(runs.proposed)
+    assert len(stopping._searches) == 1  # a scheduler compares the alternatives with each other
+    several, again = search("several"), search("one")
+    played(several, at_once)
+    assert [planned.name for planned in several.proposed] == [planned.name for planned in runs.proposed]
+    played(again)  # a resumed search, whose results are all there
+    assert [planned.name for planned in again.proposed] == [planned.name for planned in runs.proposed]
+    assert again.finished == again.total == 24
+
+
+def test_a_search_learns_which_name_is_better(tmp_path: Path) -> None:
+    """Results are better with smaller batches, so later proposals choose them."""
+    sweep = [*SWEEP, "training.batch_size=8,16,32,64"]
+    search = OptunaRuns(
+        points([], [], sweep), 40, [0], Storage(str(tmp_path)), lambda config: MADE_OF, swept=swept_keys(sweep)
+    )
+    while isinstance(task := search.next(), Task):
+        (planned,) = [each for each in search.proposed if each.name == task.key]
+        best = 1 / planned.config["training"]["batch_size"]
+        write_outcome(search.storage, task.key, Outcome(validations=[[best]], made_of=MADE_OF))
+        search.ended(Done(task))
+    sizes = [planned.config["training"]["batch_size"] for planned in search.proposed]
+    assert Counter(sizes[20:]).most_common(1)[0][0] == 8
+
+
+@pytest.mark.parametrize("parallel", [1, 5])
+def test_a_proposal_that_repeats_a_run_counts_it_once(parallel: int, tmp_path: Path) -> None:
+    sweep = [*SWEEP[:3], "training.batch_size=16,32", "optimizer=adam,adamw", "training.patience=1,2"]
+    search = OptunaRuns(
+        points([], [], sweep), 20, [0], Storage(str(tmp_path)), lambda config: MADE_OF, "tpe", parallel,
+        swept=swept_keys(sweep),
+    )  # fmt: skip
+    tasks = []
+    while isinstance(task := search.next(), Task):
+        tasks.append(task.key)
+        search.ended(Done(task))  # without a result, as a run that failed
+    assert len(set(tasks)) == len(tasks) == len(search.proposed) == search.total <= 8
+
+
+def test_methods_have_searches_of_their_own() -> None:
+    sweep = [
+        *("policy=fixed", "function=bm25,random", "selector=uniform"), "optimizer=adam,adamw",
+        "optimizer.lr=interval(0.1,1)",
+    ]  # fmt: skip
+    found = searches(points([], [], sweep), swept_keys(sweep))
+    assert [(search.method, len(search.points), search.keys) for search in found] == [
+        (("policy=fixed", f"function={name}", "selector=uniform"), 2, ("optimizer",)) for name in ("bm25", "random")
+    ]
+    assert found[0].parameter("optimizer.lr", found[0].points[1]) == "optimizer.lr (adamw)"
+    labelled = [["optimizer=adam"], ["optimizer=adamw"]]  # what an experiment compares is no setting of a search
+    assert len(searches(points(labelled, [], sweep[-1:]), swept_keys(sweep[-1:]))) == 2
+
+
+@pytest.mark.parametrize(
+    ("sampler", "more", "says"),
+    [
+        ("cmaes", ["training.batch_size=16,32"], "training.batch_size is a choice among values"),
+        ("gp", ["optimizer=adam,lazy_adam"], "optimizer.lr depends on another choice"),
+    ],
+)
+def test_what_a_sampler_can_not_search_is_refused(sampler: str, more: list[str], says: str, tmp_path: Path) -> None:
+    asked = [*SWEEP, *more, "search=optuna", f"sampler={sampler}", f"out={tmp_path}"]
+    with pytest.raises(BadInput, match=says):
+        StudyExperiment.new(asked).plan.runs()
+
+
+def test_few_combinations_are_all_run(tmp_path: Path) -> None:
+    names = [*SWEEP[:3], "optimizer=adam,adamw", "training.batch_size=16,32", "search=optuna", f"out={tmp_path}"]
+    runs, proposed = StudyExperiment.new([*names, "samples=4", "seeds=1"]).plan.runs()
+    assert (len(runs), len(proposed)) == (4, 0)
+    runs, proposed = StudyExperiment.new([*names, "samples=3", "seeds=1"]).plan.runs()
+    assert (len(runs), len(proposed)) == (0, 4)
 
 
 def test_one_proposal_at_a_time_learns_from_each(tmp_path: Path) -> None:
