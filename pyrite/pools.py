@@ -1,4 +1,4 @@
-"""Describes a pool of TREC runs: simulates orders of judging over it, or chooses the next document to judge.
+"""Describes a pool of TREC runs: simulates orders of judging over it, chooses the next document, or serves the page.
 
 >>> from pyrite import MM, MTF
 >>> [MM().name, MTF().name]
@@ -8,12 +8,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
 from rich.console import Console
 
+from pyrite.data import Collection
 from pyrite.parts import Part, override, written
 from pyrite.results import PoolResult
 from pyrite.running import run
@@ -183,6 +184,37 @@ class Pool:
         texts += [] if budgets is None else [f"budgets={written(list(budgets))}"]
         texts += [] if out is None else [f"out={written(os.fspath(out))}"]
         return PoolResult(*run("pool", texts, None, console or Console(highlight=False)))
+
+    def serve(
+        self,
+        data: Collection,
+        *,
+        topics: Path | None = None,
+        out: Path = "outputs/judging",
+        options: Mapping[str, object] | None = None,
+        console: Console | None = None,
+    ) -> None:
+        """Serve the page on which people judge the pool, as `pyrite judge` does, until it is interrupted.
+
+        Args:
+            data: the collection that has the documents' texts.
+            topics: a file of TREC topics. None takes the collection's queries.
+            out: the folder of the judgements. One that has some continues with them.
+            options: further overrides of `pyrite judge` by key, as `{"grades": [0, 1, 2]}`.
+            console: receives the links. None prints to the terminal or notebook.
+
+        Raises:
+            BadInput: if an option is wrong, the folder holds other judgements, or the port is in use.
+        """
+        from cluster.commands.judge import judge
+
+        texts = [*data.overrides(), *self.overrides(self.method)]
+        named = _method(self.method).name  # the page follows one method: a class of the user's own replaces the default
+        one = f"method={named}" if named else "~method"
+        texts = [one if text == f"method=[{named}]" else text for text in texts]
+        more = {"seed": self.seed, "out": os.fspath(out), **({} if topics is None else {"topics": os.fspath(topics)})}
+        texts += [text for key, value in {**more, **(options or {})}.items() for text in override(key, value)]
+        judge(texts, console or Console(highlight=False))
 
     def next(self, topic: str | None = None) -> Pooled | None:
         """Return the next document to judge, which was not handed out yet; None if none is left.

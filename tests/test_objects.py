@@ -5,24 +5,29 @@ from __future__ import annotations
 import doctest
 import importlib
 import inspect
+import io
+import json
 import shlex
 from pathlib import Path
 
 import numpy as np
 import pytest
 import yaml
+from rich.console import Console
 
 import pyrite
+from cluster.commands import judge
 from cluster.config.compose import compose
 from cluster.plan.sweep import identity
 from cluster.statistics.summary import COSTS
+from pooling.adjudicators.moffat import MoffatA
 from pyrite import BM25, Guard, InBatch, Random, RandomPolicy, Schedule, SimANS, Static
 from pyrite.parts import Part, constructor_arguments, written
 from ranking.errors import BadInput
 from sampling.policies.policy import SamplingPolicy
 from sampling.retrieval.function import CandidateBatch, RetrievalFunction
 from sampling.selection.selector import Selector
-from tests.made_up import write_runs
+from tests.made_up import write_beir, write_runs
 
 MODULES = [
     *("", "comparison", "data", "guard", "negatives", "objectives", "parts", "pools", "rankers", "results"),
@@ -245,6 +250,28 @@ def test_a_pool_is_simulated_and_judged_step_by_step(tmp_path: Path) -> None:
         seen.add(document)
         pool.judge(document, 0)
     assert len({pooled.topic for pooled in seen}) == 12
+
+
+class LastFirst(MoffatA):
+    """An order of judging of the user's own."""
+
+
+@pytest.mark.parametrize("method", [pyrite.MM(), LastFirst], ids=["named", "own"])
+def test_a_pool_is_served_to_people(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: object) -> None:
+    data = pyrite.Collection.from_beir(write_beir(tmp_path / "beir"))
+    runs = tmp_path / "a.run"
+    runs.write_text("".join(f"q4 Q0 d{number} {number + 1} {9 - number} a\n" for number in range(4)), "utf-8")
+    served: list[object] = []
+    monkeypatch.setattr(judge, "run", lambda app, listening: (served.append(app), listening.close()))
+    monkeypatch.setenv("PYRITE_TRUST", "tests")
+    console = Console(file=io.StringIO(), width=200)
+    options = {"port": 0, "grades": [0, 1, 2]}
+    pyrite.Pool([runs], method=method).serve(data, out=tmp_path / "out", options=options, console=console)
+    assert len(served) == 1
+    assert "your link, as the owner: http://127.0.0.1:" in console.file.getvalue()
+    kept = json.loads((tmp_path / "out" / "overrides.json").read_text("utf-8"))
+    assert "grades=[0,1,2]" in kept
+    assert any("mm" in text or "LastFirst" in text for text in kept if text.lstrip("+").startswith("method"))
 
 
 class EasyFirst(SamplingPolicy):
