@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence, Set
-from typing import Any
+from typing import Any, cast
 
 import optuna
 
@@ -140,7 +140,7 @@ class OptunaRuns:
             for _ in range(min(self.parallel, self._left[method])):
                 self._left[method] -= 1
                 trial, search = self._studies[method].ask(), self.searches[method]
-                suggest: Suggest = trial.suggest_categorical  # type: ignore[assignment]  of its overloads
+                suggest = cast("Suggest", trial.suggest_categorical)  # which is overloaded
                 point = search.choose(suggest)
                 drawn = [
                     f"{key}={_drawn(trial, search.parameter(key, point), interval)}"
