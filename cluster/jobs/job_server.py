@@ -41,9 +41,9 @@ def connected(address: str | None) -> Iterator[JobSubmissionClient]:
     from ray.job_submission import JobSubmissionClient
 
     try:
+        logging.disable(logging.ERROR)  # Ray's client logs what it also raises
         url = find_server(address)
         os.environ[VARIABLE] = url  # Ray prefers it to the address that it is given
-        logging.disable(logging.WARNING)  # about uploads and default excludes
         with refusals_in_one_line(url):
             check_server(url)
             yield JobSubmissionClient(url)
@@ -90,10 +90,9 @@ def find_server(address: str | None) -> str:
     Raises:
         BadInput: if no server is named and none runs on this machine.
     """
-    named = address or os.environ.get(VARIABLE)
-    if not named and os.environ.get("RAY_ADDRESS", "").startswith("http"):
-        named = os.environ["RAY_ADDRESS"]
-    if not named or named == "auto":
+    cluster = os.environ.get("RAY_ADDRESS", "")
+    named = address or os.environ.get(VARIABLE) or (cluster if cluster.startswith("http") else "auto")
+    if named == "auto":
         return _local_server()
     if "://" not in named:
         named = f"http://{named if ':' in named else f'{named}:{PORT}'}"
@@ -114,11 +113,7 @@ def check_server(url: str) -> None:
     answer = requests.get(f"{url}/api/version", timeout=CONNECT_TIMEOUT_S)
     if answer.status_code in (401, 403):  # Ray's client reports what is missing
         return
-    try:
-        known = "ray_version" in answer.json()
-    except (ValueError, TypeError):
-        known = False
-    if not known:
+    if '"ray_version"' not in answer.text:
         raise BadInput("is no job server of Ray", url, "give the address of Ray's dashboard, as http://HOST:8265")
 
 
@@ -129,18 +124,13 @@ def _local_server() -> str:
     from ray.exceptions import RayError
 
     check_address(os.environ.get("RAY_ADDRESS"))
-    level = logging.root.manager.disable
-    logging.disable(logging.ERROR)
     try:
         address = canonicalize_bootstrap_address_or_die("auto")
         check_address(address)
-        locked = not has_token() and requires_token(address)
-        if not locked:
+        if has_token() or not requires_token(address):
             return str(ray_address_to_api_server_url(address))
     except (OSError, ValueError, RuntimeError, RayError, BadInput):
         raise BadInput("no Ray with a job server runs on this machine", None, START) from None
-    finally:
-        logging.disable(level)
     raise BadInput("the cluster requires its token", address, f"put it into {TOKEN}")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import sys
 import time
@@ -31,7 +30,6 @@ NO_AGENT = "No available agent to submit job"
 """The job server's message while no node of its cluster runs an agent yet."""
 START_TIMEOUT_S, POLL_S = 60.0, 1.0
 """How long to wait for a cluster that is starting, and the pause between two attempts."""
-MAX_NODES = 10_000
 
 
 @dataclass(frozen=True)
@@ -47,8 +45,7 @@ class JobRequest:
         folder: the working folder; None takes the current one.
         excludes: patterns of files that stay.
         shared: folders that every node has under the same path.
-        pip: requirements file that the nodes install; None installs nothing.
-        uv: the same, installed with uv.
+        pip, uv: requirements file that the nodes install, with pip or uv; None installs nothing.
         python: interpreter of the nodes; None takes `python`, or this one if the cluster is this machine.
         cpus: cores reserved for the driver; with 0 it runs on the head node.
         resources: other resources reserved for the driver, by name.
@@ -86,10 +83,10 @@ def submit(request: JobRequest, address: str | None, detach: bool, console: Cons
     """
     with connected(address) as client:
         job = send(request, client, console)
-        if detach:
-            console.print(follow_commands(job, client.get_address()), soft_wrap=True, markup=False)
-            return 0
-        return follow(client, job, console)
+        if not detach:
+            return follow(client, job, console)
+        console.print(follow_commands(job, client.get_address()), soft_wrap=True, markup=False)
+        return 0
 
 
 def send(request: JobRequest, client: JobSubmissionClient, console: Console) -> str:
@@ -98,29 +95,33 @@ def send(request: JobRequest, client: JobSubmissionClient, console: Console) -> 
     Raises:
         BadInput: if the job could not work on the cluster.
     """
-    url = client.get_address()
-    job = f"{request.name or request.verb}-{time.strftime('%Y%m%d-%H%M%S')}-{uuid.uuid4().hex[:4]}"
+    url, name = client.get_address(), request.name or request.verb
+    job = f"{name}-{time.strftime('%Y%m%d-%H%M%S')}-{uuid.uuid4().hex[:4]}"
     folder = WorkingFolder.of(Path(request.folder or ".").absolute(), request.excludes)
     paths = ClusterPaths(folder, is_this_machine(url), request.shared, Path.cwd())
     arguments = job_arguments(request, job, paths)
     environment: dict[str, Any] = {
         "working_dir": str(folder.path),
         "excludes": list(folder.excludes),
-        "env_vars": paths.variables(os.environ) | STOP_AS_CTRL_C,
+        "env_vars": paths.variables() | STOP_AS_CTRL_C,
     }
-    environment |= {kind: _requirements(path) for kind, path in (("pip", request.pip), ("uv", request.uv)) if path}
+    for kind, path in (("pip", request.pip), ("uv", request.uv)):
+        if path and not Path(path).is_file():
+            raise BadInput("there is no such file", path, "name a file of requirements, one per line")
+        environment |= {kind: str(Path(path).absolute())} if path else {}
     checkout = Path(__file__).resolve().parents[2]
     if (checkout / "pyproject.toml").is_file() and checkout != folder.path.resolve():
         environment["py_modules"] = [str(checkout / package) for package in PACKAGES]
     same_python = paths.same_machine and not request.pip and not request.uv
     python = request.python or (sys.executable if same_python else "python")
+    shown = {"name": name, "verb": request.verb, "overrides": shlex.join(arguments[1:])}
     console.print(folder.summary(), soft_wrap=True, markup=False)
     submit_when_ready(
         lambda: client.submit_job(
             entrypoint=shlex.join([python, "-m", "cluster", *arguments]),
             submission_id=job,
             runtime_env=environment,
-            metadata=_metadata(request, arguments),
+            metadata=shown | ({"note": request.note} if request.note else {}),
             entrypoint_num_cpus=request.cpus or None,
             entrypoint_resources=request.resources or None,
         ),
@@ -138,7 +139,7 @@ def submit_when_ready(submit_once: Callable[[], object], console: Console, timeo
         console: for one message if it waits.
         timeout_s: seconds after which the refusal is raised.
     """
-    deadline, waiting = time.monotonic() + timeout_s, False
+    deadline, message = time.monotonic() + timeout_s, f"waiting up to {timeout_s:.0f} s until it takes jobs"
     while True:
         try:
             submit_once()
@@ -146,9 +147,9 @@ def submit_when_ready(submit_once: Callable[[], object], console: Console, timeo
         except RuntimeError as error:
             if NO_AGENT not in str(error) or time.monotonic() > deadline:
                 raise
-        if not waiting:
-            waiting = True
-            console.print(f"the cluster is starting: waiting up to {timeout_s:.0f} s until it takes jobs", markup=False)
+        if message:
+            console.print(f"the cluster is starting: {message}", markup=False)
+        message = ""
         time.sleep(POLL_S)
 
 
@@ -164,9 +165,13 @@ def job_arguments(request: JobRequest, job: str, paths: ClusterPaths) -> list[st
     others = paths.inputs(others)
     if request.resume is not None:
         return [request.verb, "--resume", paths.output(request.resume, "--resume"), *others]
-    if out is None and request.verb != "train":  # which writes nothing without out=
-        out = _default_output(job, paths)
-    return [request.verb, *others, *([f"out={quoted(paths.output(out))}"] if out else [])]
+    if out is None and request.verb == "train":  # which writes nothing without out=
+        return [request.verb, *others]
+    if out is None and not paths.same_machine and not paths.shared:
+        what = "is missing, and the job's working folder is deleted when it ends"
+        raise BadInput(what, "out", "give a URI, or --shared FOLDER")
+    place = f"{'.' if paths.same_machine else paths.shared[0]}/outputs/{job}" if out is None else out
+    return [request.verb, *others, f"out={quoted(paths.output(place))}"]
 
 
 def is_this_machine(url: str) -> bool:
@@ -175,37 +180,14 @@ def is_this_machine(url: str) -> bool:
     Raises:
         BadInput: if the server does not list its nodes.
     """
-    import psutil  # Ray brings it
+    import psutil
     from ray.util.state import list_nodes
     from ray.util.state.exception import RayStateApiException
 
     try:
-        nodes = list_nodes(address=url, limit=MAX_NODES, raise_on_missing_output=False)
+        nodes = list_nodes(address=url, filters=[("state", "=", "ALIVE")], limit=10_000, raise_on_missing_output=False)
     except RayStateApiException as error:
         reason = " ".join(str(error).split())[:200]
         raise BadInput(f"can't list its nodes ({reason})", url, "is the cluster healthy?") from None
-    addresses = {str(node["node_ip"]) for node in nodes if node["state"] == "ALIVE"}
-    cards = psutil.net_if_addrs().values()
-    return addresses <= {address.address.partition("%")[0] for card in cards for address in card}
-
-
-def _metadata(request: JobRequest, arguments: Sequence[str]) -> dict[str, str]:
-    """Return what Ray's job list and dashboard show."""
-    shown = {"name": request.name or request.verb, "verb": request.verb, "overrides": shlex.join(arguments[1:])}
-    return shown | ({"note": request.note} if request.note else {})
-
-
-def _default_output(job: str, paths: ClusterPaths) -> str:
-    """Return where a job without `out=` writes, since its working folder is deleted when it ends."""
-    if paths.same_machine:
-        return paths.absolute(f"outputs/{job}")
-    if paths.shared:
-        return f"{paths.absolute(paths.shared[0])}/outputs/{job}"
-    what = "is missing, and the job's working folder is deleted when it ends"
-    raise BadInput(what, "out", "give a URI, or --shared FOLDER")
-
-
-def _requirements(path: str) -> str:
-    if not Path(path).is_file():
-        raise BadInput("there is no such file", path, "name a file of requirements, one per line")
-    return str(Path(path).absolute())
+    ours = {address.address for card in psutil.net_if_addrs().values() for address in card}
+    return {str(node["node_ip"]) for node in nodes} <= {address.partition("%")[0] for address in ours}

@@ -20,8 +20,6 @@ SEND_IGNORED = "RAY_RUNTIME_ENV_IGNORE_GITIGNORE"
 """Ray's variable that has files travel although `.gitignore` names them."""
 PATH_OPTIONS = tuple(f".{name}" for name in (*PATHS, *PATHS_OR_NUMBERS, "folders", "guard.ranker", "vectors"))
 """Ends of the keys of options whose value is a path even if it has no slash and no dot."""
-VARIABLES = {"PYRITE_DATA": "data", "PYRITE_CACHE": None}
-"""Variables that name a folder, and the folder if the variable is not set."""
 _PIECE = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^\s,\[\]{}()'"]++(?!\()""")
 _LOCAL_URI = re.compile(r"(sqlite:///|file://)(.*)")
 
@@ -34,19 +32,18 @@ class WorkingFolder:
         path: the folder.
         sizes: bytes of each file, by its path in the folder.
         excludes: patterns of files that do not travel, for Ray's `excludes`.
-        left_out: folders that do not travel although no ignore file names them, with the reason.
     """
 
     path: Path
     sizes: Mapping[str, int]
     excludes: tuple[str, ...] = ()
-    left_out: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, path: Path, excludes: Sequence[str] = (), limit: int = MAX_BYTES) -> WorkingFolder:
         """List the files that Ray will pack: linked folders, submodules and nested clones too.
 
-        Ray leaves out what `.gitignore` and `.rayignore` files exclude, at every level.
+        Ray leaves out what `.gitignore` and `.rayignore` files exclude, at every level. A link to a folder that
+        contains it is left out as well, since Ray would follow it for ever.
 
         Args:
             path: the folder.
@@ -61,13 +58,13 @@ class WorkingFolder:
 
         if not path.is_dir():
             raise BadInput("there is no such folder", path, "name the working folder with --working-dir")
-        sizes, patterns, left_out = dict[str, int](), [*EXCLUDES, *excludes], dict[str, str]()
+        sizes, patterns = dict[str, int](), [*EXCLUDES, *excludes]
 
-        def skip(inner: Path) -> bool:
-            reason = _reason_to_skip(inner) if inner != path else ""
-            if reason:
-                left_out[inner.relative_to(path).as_posix()] = reason
-            return bool(reason)
+        def is_loop(inner: Path) -> bool:
+            if not inner.is_symlink() or inner.resolve() not in [parent.resolve() for parent in inner.parents]:
+                return False
+            patterns.append(f"/{inner.relative_to(path).as_posix()}")
+            return True
 
         def add(inner: Path) -> None:
             if inner.is_file():
@@ -75,7 +72,7 @@ class WorkingFolder:
 
         ignored = _get_excludes(path, [*get_runtime_env_default_excludes(), *patterns])
         respect_gitignore, logger = os.environ.get(SEND_IGNORED, "0") != "1", logging.Logger("silent", logging.CRITICAL)
-        _dir_travel(path, [ignored, skip], add, include_gitignore=respect_gitignore, logger=logger)
+        _dir_travel(path, [ignored, is_loop], add, include_gitignore=respect_gitignore, logger=logger)
         if not sizes:
             raise BadInput("has no files to send", path, "does .gitignore or .rayignore exclude all of them?")
         if sum(sizes.values()) > limit:
@@ -84,24 +81,15 @@ class WorkingFolder:
             what = f"the working folder holds more than {limit / 2**20:.0f} MiB; its largest files are {names}"
             remedy = "list what should stay in .rayignore or --exclude, or name another folder with --working-dir"
             raise BadInput(what, path, remedy)
-        excluded = (*patterns, *(f"/{name}" for name in left_out))
-        return cls(path, sizes, excluded, tuple(f"{name} ({why})" for name, why in left_out.items()))
+        return cls(path, sizes, tuple(patterns))
 
     def summary(self) -> str:
         """Return the line to print before the upload."""
-        size = sum(self.sizes.values()) / 2**20
-        text = f"sending {len(self.sizes):,} files ({size:.1f} MiB) of {self.path}"
-        return text + (f"; left out: {', '.join(self.left_out)}" if self.left_out else "")
+        return f"sending {len(self.sizes):,} files ({sum(self.sizes.values()) / 2**20:.1f} MiB) of {self.path}"
 
     def has(self, name: str) -> bool:
         """Return whether a file, or something in a folder, travels."""
-        return name in (".", "") or name in self.sizes or any(file.startswith(f"{name}/") for file in self.sizes)
-
-
-def _reason_to_skip(path: Path) -> str:
-    if path.is_symlink() and path.is_dir() and path.resolve() in [parent.resolve() for parent in path.parents]:
-        return "a link to a folder that contains it"
-    return "an environment of Python" if any((path / name).exists() for name in ("pyvenv.cfg", "conda-meta")) else ""
+        return name == "." or name in self.sizes or any(file.startswith(f"{name}/") for file in self.sizes)
 
 
 @dataclass(frozen=True)
@@ -153,21 +141,18 @@ class ClusterPaths:
         Raises:
             BadInput: if a path exists on this machine only.
         """
-        return [self._override(text) for text in overrides]
+        return [self._override(*text.partition("=")) for text in overrides]
 
-    def _override(self, text: str) -> str:
-        key, sign, value = text.partition("=")
+    def _override(self, key: str, sign: str, value: str) -> str:
+        def piece(match: re.Match[str]) -> str:
+            before, colon, path = unquoted(match[0]).rpartition(":")  # a mapping, {name:path}
+            if "://" in match[0]:
+                before, colon, path = "", "", unquoted(match[0])
+            return before + colon + quoted(self._input(key, path)) if self._is_path(key, path) else match[0]
+
         whole = unquoted(value)
         if self._is_path(key, whole):  # a path may hold commas and blanks
             return f"{key}={quoted(self._input(key, whole))}"
-
-        def piece(match: re.Match[str]) -> str:
-            before, path = "", unquoted(match[0])
-            if "://" not in path and ":" in path:  # a mapping, {name:path}
-                before, _, path = path.rpartition(":")
-                before += ":"
-            return before + quoted(self._input(key, path)) if self._is_path(key, path) else match[0]
-
         return f"{key}{sign}{_PIECE.sub(piece, value)}"
 
     def _is_path(self, key: str, text: str) -> bool:
@@ -180,34 +165,26 @@ class ClusterPaths:
         uri = _LOCAL_URI.fullmatch(text)
         if uri:
             return f"{uri[1]}{self.output(uri[2], key)}"
-        path = self.absolute(text)
+        path, folder = self.absolute(text), self.folder.path
         if self.visible(path):
             return path
-        if not Path(path).is_relative_to(self.folder.path):
-            raise BadInput(
-                f"{path} is on this machine only: it is outside the working folder {self.folder.path}", key,
-                "give a URI or the path as the nodes see it (under --shared FOLDER), or move it into the folder",
-            )  # fmt: skip
-        name = Path(path).relative_to(self.folder.path).as_posix()
+        if not Path(path).is_relative_to(folder):
+            what = f"{path} is on this machine only: it is outside the working folder {folder}"
+            remedy = "give a URI or the path as the nodes see it (under --shared FOLDER), or move it into the folder"
+            raise BadInput(what, key, remedy)
+        name = Path(path).relative_to(folder).as_posix()
         if not self.folder.has(name):
-            raise BadInput(
-                f"{name} does not travel with the working folder: .gitignore, .rayignore or --exclude leaves it out",
-                key, f"give a URI or a path that the nodes see, or set {SEND_IGNORED}=1 if .gitignore alone names it",
-            )  # fmt: skip
+            what = f"{name} does not travel with the working folder: .gitignore, .rayignore or --exclude leaves it out"
+            remedy = f"give a URI or a path that the nodes see, or set {SEND_IGNORED}=1 if .gitignore alone names it"
+            raise BadInput(what, key, remedy)
         return name
 
-    def variables(self, environment: Mapping[str, str]) -> dict[str, str]:
-        """Return Pyrite's environment variables for the job: those whose folder its nodes see."""
-        variables = {}
-        for name, default in VARIABLES.items():
-            value = environment.get(name)
-            if value and "://" in value:
-                variables[name] = value
-            elif value or (default and Path(self.absolute(default)).is_dir()):
-                path = self.absolute(value or default or "")
-                if self.visible(path):
-                    variables[name] = path
-        return variables
+    def variables(self) -> dict[str, str]:
+        """Return PYRITE_DATA and PYRITE_CACHE for the job if its nodes see these folders."""
+        data = "data" if Path(self.absolute("data")).is_dir() else ""
+        named = {"PYRITE_DATA": os.environ.get("PYRITE_DATA", data), "PYRITE_CACHE": os.environ.get("PYRITE_CACHE", "")}
+        places = {name: place if "://" in place else self.absolute(place) for name, place in named.items() if place}
+        return {name: place for name, place in places.items() if "://" in place or self.visible(place)}
 
 
 def split_output(overrides: Sequence[str]) -> tuple[str | None, list[str]]:

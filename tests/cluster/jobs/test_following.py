@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import asyncio
 import io
 from collections.abc import AsyncIterator
 from types import SimpleNamespace
@@ -11,7 +10,7 @@ from ray.job_submission import JobStatus
 from rich.console import Console
 
 from cluster.jobs import following
-from cluster.jobs.following import exit_code, follow, outcome, stream
+from cluster.jobs.following import exit_code, follow, outcome
 from ranking.errors import BadInput
 
 
@@ -65,8 +64,6 @@ def text_of(console: Console) -> str:
         (details("FAILED", 2), 2),
         (details("FAILED", 130), 130),
         (details("FAILED", -9), 137),
-        (details("FAILED", None, "Job entrypoint command failed with exit code 2, last available logs: …"), 2),
-        (details("FAILED", None, "Job entrypoint command failed with exit code -15. No logs available."), 143),
         (details("FAILED", None, "The runtime environment failed to be set up."), 1),
         (details("FAILED", None), 1),
         (details("STOPPED"), 130),
@@ -81,18 +78,14 @@ def test_a_job_that_failed_without_an_exit_code_says_why() -> None:
     assert outcome(info, 1) == "has failed: No node has the resource."
 
 
-def test_a_lost_connection_is_taken_up_where_it_was() -> None:
-    logs = [["one\n", "two\n", RuntimeError("closed")], ["one\ntwo\nth"], ["one\n", "two\nthree\n"]]
-    client: Any = Client(logs, [details("RUNNING"), details("SUCCEEDED")])
-    shown: list[str] = []
-    info = asyncio.run(stream(client, "study-1", shown.append, pause=0))
-    assert "".join(shown) == "one\ntwo\nthree\n"
-    assert info.status == JobStatus.SUCCEEDED
+def test_the_end_of_a_log_may_come_before_the_state(said: Console, capsys: pytest.CaptureFixture[str]) -> None:
+    client: Any = Client([["one\n", "two\n"]], [details("RUNNING"), details("RUNNING"), details("SUCCEEDED")])
+    assert follow(client, "study-1", said) == 0
+    assert capsys.readouterr().out == "one\ntwo\n"
 
 
-def test_a_server_that_stays_away(monkeypatch: pytest.MonkeyPatch, said: Console) -> None:
-    monkeypatch.setattr(stream, "__defaults__", (2, 0))
-    client: Any = Client([[ConnectionError("no route")]] * 3, [details("RUNNING")])
+def test_a_server_that_is_lost(said: Console) -> None:
+    client: Any = Client([["one\n", ConnectionError("no route")]], [details("RUNNING")])
     with pytest.raises(
         BadInput, match=r"study-1: the job server is lost \(no route\), and the job may continue; .*logs"
     ):
