@@ -72,8 +72,8 @@ class PoolEvaluation:
         if len(rankings) != len(pool.topics):
             raise ValueError(f"rankings of {len(rankings)} topics for a pool of {len(pool.topics)}")
         self.pool = pool
-        self.offsets = np.cumsum([0, *(topic.pool.size for topic in pool.topics)])
-        self._relevant = np.concatenate([pool.is_relevant(topic) for topic in pool.topics]).astype(np.int8)
+        self.offsets = pool.offsets
+        self._relevant = pool.relevant.astype(np.int8)
         # The last entry represents all documents outside the pool: those with NO_DOCUMENT in a run.
         outside = self.offsets[-1]
         self._cells = np.stack(
@@ -137,24 +137,27 @@ class PoolEvaluation:
     def turns(self, order: JudgingOrder) -> NDArray[np.int32]:
         """Return when each document is judged, from 0 within its topic: int32 [documents of all topics]."""
         turns = np.empty(self.offsets[-1], np.int32)
-        turns[self._in_order(order)] = np.concatenate(
-            [np.arange(len(each), dtype=np.int32) for each in order.documents]
-        )
+        turns[order.flat] = order.places
         return turns
 
-    def average_precision(self, turns: NDArray[np.int32], spent: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Compute AP alone, as `spent` does for one point: float64 [topics, runs]. It visits only relevant documents.
+    def update_precision(
+        self,
+        turns: NDArray[np.int32],
+        spent: NDArray[np.int64],
+        known: NDArray[np.int64],
+        ap: NDArray[np.float64],
+    ) -> None:
+        """Bring AP alone up to date for more judgements, as `spent` has it for one point. This visits only relevant
+        documents, and only the topics where more of them are known than before.
 
         Args:
             turns: when each document is judged (`turns`).
             spent: int64 [topics], judgements of each topic.
+            known: int64 [topics], relevant documents known before; 0 at first. Changed in place.
+            ap: float64 [topics, runs], the values before; 0 at first. Changed in place.
         """
         offsets, documents, places = self._relevant_cells
-        ap = np.zeros(self._cells.shape[:2])
-        _precision_sums(offsets, documents, places, turns, spent, ap)
-        known = np.zeros(len(spent), np.int64)
-        _count_known(self.offsets, self._relevant, turns, spent, known)
-        return ap / np.maximum(known, 1)[:, None]
+        _update_precision(self.offsets, self._relevant, offsets, documents, places, turns, spent, known, ap)
 
     @cached_property
     def _relevant_cells(self) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
@@ -164,10 +167,6 @@ class PoolEvaluation:
         offsets = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=len(cells)))])
         return offsets, cells[row, place], place.astype(np.int32)
 
-    def _in_order(self, order: JudgingOrder) -> NDArray[np.int64]:
-        """Return the documents of all topics in the order of judging, topic after topic."""
-        return np.concatenate(order.documents) + np.repeat(self.offsets[:-1], order.sizes)
-
     def _first_points(
         self, order: JudgingOrder, spent: NDArray[np.int64]
     ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
@@ -176,7 +175,7 @@ class PoolEvaluation:
         """
         first = np.full(self.offsets[-1] + 1, len(spent), np.int32)
         found = np.zeros(spent.shape, np.int64)
-        _find_first_points(self._in_order(order), self.offsets, np.sort(spent, axis=0), self._relevant, first, found)
+        _find_first_points(order.flat, self.offsets, np.sort(spent, axis=0), self._relevant, first, found)
         return first, found
 
     def full(self) -> NDArray[np.float64]:
@@ -253,21 +252,21 @@ def _find_first_points(in_order, offsets, ascending, is_relevant, first, found):
 
 
 @njit(nogil=True, cache=True)
-def _precision_sums(offsets, documents, places, turns, spent, ap):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """Add up the precision at the relevant documents of each topic and run that are judged."""
+def _update_precision(starts, is_relevant, offsets, documents, places, turns, spent, known, ap):  # type: ignore[no-untyped-def]  # pragma: no cover
     runs = ap.shape[1]
-    for row in range(len(offsets) - 1):
-        known, total, judged = 0, 0.0, spent[row // runs]
-        for cell in range(offsets[row], offsets[row + 1]):
-            if turns[documents[cell]] < judged:
-                known += 1
-                total += known / (places[cell] + 1)
-        ap[row // runs, row % runs] = total
-
-
-@njit(nogil=True, cache=True)
-def _count_known(offsets, is_relevant, turns, spent, known):  # type: ignore[no-untyped-def]  # pragma: no cover
     for topic in range(len(spent)):
-        for document in range(offsets[topic], offsets[topic + 1]):
-            if is_relevant[document] and turns[document] < spent[topic]:
-                known[topic] += 1
+        judged, now = spent[topic], 0
+        for document in range(starts[topic], starts[topic + 1]):
+            if is_relevant[document] and turns[document] < judged:
+                now += 1
+        if now == known[topic]:
+            continue
+        known[topic] = now
+        for run in range(runs):
+            row = topic * runs + run
+            above, total = 0, 0.0
+            for cell in range(offsets[row], offsets[row + 1]):
+                if turns[documents[cell]] < judged:
+                    above += 1
+                    total += above / (places[cell] + 1)
+            ap[topic, run] = total / now

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 DIGITS = 12
@@ -26,9 +27,9 @@ def kendall_tau(full: NDArray[np.float64], partial: NDArray[np.float64]) -> floa
     """
     # The same as scipy.stats.kendalltau, which tests compare it with: that takes eight times as long for some dozens of
     # runs, and simulations of judging call this thousands of times.
-    a, b = _compared(full), _compared(partial)
-    pairs = float(np.count_nonzero(a)) * float(np.count_nonzero(b))
-    return float((a * b).sum()) / pairs**0.5 if pairs else float("nan")
+    agreeing, a, b = _agreement(np.round(full, DIGITS), np.round(partial, DIGITS))
+    pairs = float(a) * float(b)
+    return float(agreeing) / pairs**0.5 if pairs else float("nan")
 
 
 def tau_ap(full: NDArray[np.float64], partial: NDArray[np.float64]) -> float:
@@ -50,19 +51,11 @@ def tau_ap(full: NDArray[np.float64], partial: NDArray[np.float64]) -> float:
     Returns:
         A number from -1 to 1; 0 if the partial evaluation ties all runs, NaN if the full one does.
     """
-    truth, estimate = _compared(full), _compared(partial)
-    below, tied = estimate < 0, estimate == 0
-    above, group = below.sum(1), tied.sum(1)
-    # Over all orders of its ties, a run takes each position of its group equally often, and there it meets each of the
-    # `above` runs before the group with the probability 1/above, 1/(above + 1), …: their mean is `before`. With the
-    # rest
-    # of the probability it meets a run of its group; the very first position meets no run.
+    met, agreeing = np.empty((len(full), len(full))), np.empty((len(full), len(full)))
     harmonic = np.concatenate([[0.0], np.cumsum(1 / np.arange(1, len(full)))])
-    before = np.where(above > 0, (harmonic[above + group - 1] - harmonic[np.maximum(above, 1) - 1]) / group, 0.0)
-    within = np.where(above > 0, (1 - above * before) / np.maximum(group - 1, 1), 1 / group)
-    met = below * before[:, None] + tied * within[:, None]
-    decided = float((met * (truth != 0)).sum())
-    return float((truth * estimate * below * before[:, None]).sum()) / decided if decided else float("nan")
+    _meetings(np.round(full, DIGITS), np.round(partial, DIGITS), harmonic, met, agreeing)
+    decided = float(met.sum())
+    return float(agreeing.sum()) / decided if decided else float("nan")
 
 
 class Drop(NamedTuple):
@@ -91,11 +84,55 @@ def largest_drop(full: NDArray[np.float64], partial: NDArray[np.float64]) -> Dro
 
 def ranks(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     """Rank each run, the highest score first with rank 1; tied runs share the mean of their ranks: [runs]."""
-    compared = _compared(scores)
-    return (compared < 0).sum(1) + ((compared == 0).sum(1) + 1) / 2
+    return _mean_ranks(np.round(scores, DIGITS))
 
 
-def _compared(scores: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Compare each pair: 1 if the row's run has the higher score, -1 if the column's has, 0 for ties: [runs, runs]."""
-    rounded = np.round(scores, DIGITS)
-    return (rounded[:, None] > rounded).astype(np.int64) - (rounded[:, None] < rounded)
+@njit(nogil=True, cache=True)
+def _agreement(full, partial):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Count ordered pairs: those in the same order minus those in opposite order, and those that each tells apart."""
+    agreeing, of_full, of_partial = 0, 0, 0
+    for one in range(len(full)):
+        for other in range(len(full)):
+            a = (full[one] > full[other]) - (full[one] < full[other])
+            b = (partial[one] > partial[other]) - (partial[one] < partial[other])
+            agreeing += a * b
+            of_full += a != 0
+            of_partial += b != 0
+    return agreeing, of_full, of_partial
+
+
+@njit(nogil=True, cache=True)
+def _meetings(full, partial, harmonic, met, agreeing):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Fill in, for a run (row) drawn from the partial ranking, the probability that it meets each other run above it;
+    and that probability with the sign of their agreement, 0 for a tie of the partial one. Ties of the full one are 0.
+
+    Over all orders of its ties, a run takes each position of its group equally often, and there it meets each of the
+    `above` runs before the group with the probability 1/above, 1/(above + 1), …: their mean is `before`. With the rest
+    of the probability it meets a run of its group; the very first position meets no run.
+    """
+    for run in range(len(full)):
+        above, group = 0, 0
+        for other in range(len(full)):
+            above += partial[run] < partial[other]
+            group += not (partial[run] < partial[other] or partial[run] > partial[other])
+        before = (harmonic[above + group - 1] - harmonic[above - 1]) / group if above else 0.0
+        within = (1 - above * before) / max(group - 1, 1) if above else 1 / group
+        for other in range(len(full)):
+            truth = (full[run] > full[other]) - (full[run] < full[other])
+            met[run, other], agreeing[run, other] = 0.0, 0.0
+            if truth and partial[run] < partial[other]:
+                met[run, other], agreeing[run, other] = before, -truth * before
+            elif truth and not partial[run] > partial[other]:
+                met[run, other] = within
+
+
+@njit(nogil=True, cache=True)
+def _mean_ranks(scores):  # type: ignore[no-untyped-def]  # pragma: no cover
+    ranks = np.empty(len(scores))
+    for run in range(len(scores)):
+        above, tied = 0, 0
+        for other in range(len(scores)):
+            above += scores[run] < scores[other]
+            tied += not (scores[run] < scores[other] or scores[run] > scores[other])
+        ranks[run] = above + (tied + 1) / 2
+    return ranks

@@ -32,19 +32,13 @@ def effort(pool: Pool, order: JudgingOrder) -> dict[str, float]:
 
 def total_curve(pool: Pool, order: JudgingOrder) -> tuple[int, NDArray[np.int64]]:
     """Count the relevant documents of all topics in the pool, and those found at each budget 1, 2, …."""
-    relevant = [
-        pool.is_relevant(topic)[documents] for topic, documents in zip(pool.topics, order.documents, strict=True)
-    ]
-    budgets = max(len(found) for found in relevant)
+    relevant, budgets = pool.relevant[order.flat], int(order.sizes.max())
     if order.turns is None or not order.shared:
-        gains = np.zeros(budgets, np.int64)
-        for found in relevant:
-            gains[: len(found)] += found
+        gains = np.bincount(order.places[relevant], minlength=budgets)
         return int(gains.sum()), np.cumsum(gains)
+    # The judgements of a topic are in the order of its turns.
     places = np.empty(len(order.turns), np.int64)
-    for topic in range(len(relevant)):
-        counts = np.flatnonzero(order.turns == topic)
-        places[counts] = relevant[topic]
+    places[np.argsort(order.turns, kind="stable")] = relevant
     found_so_far = np.cumsum(places)
-    ends = np.minimum(np.arange(1, budgets + 1) * len(relevant), len(found_so_far)) - 1
+    ends = np.minimum(np.arange(1, budgets + 1) * len(order.sizes), len(found_so_far)) - 1
     return int(places.sum()), found_so_far[ends]

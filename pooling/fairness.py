@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
+from numba import njit
 
 from pooling.judging_order import JudgingOrder
-from pooling.pool import Pool, Topic
+from pooling.pool import Pool
 
 CROWDED = 1 / 3
 """Share of a topic's judged documents beyond which, if they are relevant, many more must be expected unjudged."""
@@ -30,17 +30,17 @@ def fairness(pool: Pool, order: JudgingOrder, budgets: Sequence[int]) -> pl.Data
             (mean over topics, for the run with the least); crowded (share of the topics with more than a third of their
             judged documents relevant).
     """
-    spent = np.array([order.spent(budget) for budget in budgets], np.int64)
-    found, unique, crowded = (np.zeros(len(budgets), np.int64) for _ in range(3))
+    spent = np.array([order.spent(budget) for budget in budgets], np.int64).reshape(len(budgets), -1)
+    of_one_team = np.concatenate([topic.of_one_team for topic in pool.topics])
+    own = order.found_after(pool.relevant, spent)
+    found = own.sum(1)
+    unique = order.found_after(pool.relevant & of_one_team, spent).sum(1)
+    crowded = (own > CROWDED * spent).sum(1)
     depths = np.zeros((len(budgets), len(pool.runs)))
-    for topic, documents, counts in zip(pool.topics, order.documents, spent.T, strict=True):
-        relevant = pool.is_relevant(topic)[documents]
-        own = _counted(relevant)[counts]
-        found += own
-        unique += _counted(relevant & _of_one_team(topic)[documents])[counts]
-        crowded += own > CROWDED * counts
-        last = _last_judged(topic, documents)
-        depths += [(last < count).sum(1) / len(pool.topics) for count in counts]
+    turns = np.empty(pool.size, np.int64)
+    turns[order.flat] = order.places
+    for number, (topic, first) in enumerate(zip(pool.topics, order.offsets, strict=False)):
+        _add_depths(topic.pool.ranking, turns[first:], spent[:, number], len(pool.topics), depths)
     least = depths.argmin(1)
     return pl.DataFrame(
         {
@@ -55,27 +55,19 @@ def fairness(pool: Pool, order: JudgingOrder, budgets: Sequence[int]) -> pl.Data
     )
 
 
-def _counted(these: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Count how many of these are among the first n, from n = 0 on: int64 [documents + 1]."""
-    return np.concatenate([[0], np.cumsum(these, dtype=np.int64)])
-
-
-def _of_one_team(topic: Topic) -> NDArray[np.bool_]:
-    """Return which documents only the runs of one team hold."""
-    teams, starts = topic.pool.teams[topic.pool.holders], topic.pool.offsets[:-1]
-    alone: NDArray[np.bool_] = np.minimum.reduceat(teams, starts) == np.maximum.reduceat(teams, starts)
-    return alone
-
-
-def _last_judged(topic: Topic, documents: NDArray[np.int32]) -> NDArray[np.int64]:
-    """Return the turn, within the topic, at which the last of each run's first documents is judged: int64 [runs,
-    ranks].
+@njit(nogil=True, cache=True)
+def _add_depths(ranking, turns, counts, topics, depths):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Add the ranks of each run that are judged without a gap after each of the counts, divided by the topics.
 
     A rank that a run does not have is never judged.
     """
-    ranking = topic.pool.ranking
-    turns = np.empty(topic.pool.size, np.int64)
-    turns[documents] = np.arange(len(documents))
-    never = np.iinfo(np.int64).max
-    last: NDArray[np.int64] = np.maximum.accumulate(np.where(ranking >= 0, turns[ranking], never), axis=1)
-    return last
+    runs, length = ranking.shape
+    last = np.empty(length, np.int64)  # the turn at which the last of a run's first documents is judged
+    for run in range(runs):
+        there, latest = 0, -1
+        while there < length and ranking[run, there] >= 0:
+            latest = max(latest, turns[ranking[run, there]])
+            last[there] = latest
+            there += 1
+        for budget in range(len(counts)):
+            depths[budget, run] += np.searchsorted(last[:there], counts[budget]) / topics

@@ -29,6 +29,44 @@ class JudgingOrder:
         """Count the documents of each topic: int64 [topics]."""
         return np.array([len(order) for order in self.documents], np.int64)
 
+    @cached_property
+    def offsets(self) -> NDArray[np.int64]:
+        """The first document of each topic if those of all topics are numbered on: int64 [topics + 1]."""
+        return np.concatenate([[0], np.cumsum(self.sizes)])
+
+    @cached_property
+    def flat(self) -> NDArray[np.int64]:
+        """The documents of all topics in the order of judging, topic after topic, numbered on (`offsets`)."""
+        return np.concatenate(self.documents, dtype=np.int64) + np.repeat(self.offsets[:-1], self.sizes)
+
+    @cached_property
+    def places(self) -> NDArray[np.int64]:
+        """The place of each judgement within its topic, from 0: int64 [documents of all topics]."""
+        return np.arange(self.offsets[-1], dtype=np.int64) - np.repeat(self.offsets[:-1], self.sizes)
+
+    def found(self, these: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """Count how many of these documents are judged after each judgement of their topic: int64, as `flat`.
+
+        Args:
+            these: bool [documents of all topics], for example `pooling.pool.Pool.relevant`.
+        """
+        counted = np.concatenate([[0], np.cumsum(these[self.flat], dtype=np.int64)])
+        return counted[1:] - np.repeat(counted[self.offsets[:-1]], self.sizes)
+
+    def found_after(self, these: NDArray[np.bool_], spent: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Count how many of these documents are among the first `spent` of each topic.
+
+        Args:
+            these: as in `found`.
+            spent: int64 [..., topics].
+
+        Returns:
+            int64, of the shape of `spent`.
+        """
+        counted = np.concatenate([[0], np.cumsum(these[self.flat], dtype=np.int64)])
+        first = self.offsets[:-1]
+        return counted[first + np.minimum(spent, self.sizes)] - counted[first]
+
     def spent(self, budget: int) -> NDArray[np.int64]:
         """Count the judgements that each topic has had when each may have `budget`, or all together `budget` times as
         many.

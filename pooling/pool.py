@@ -6,6 +6,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -122,6 +123,13 @@ class Topic:
     judged: NDArray[np.bool_]
     relevant: int = 0
 
+    @cached_property
+    def of_one_team(self) -> NDArray[np.bool_]:
+        """Which documents only the runs of one team hold: bool [documents]."""
+        teams, starts = self.pool.teams[self.pool.holders], self.pool.offsets[:-1]
+        alone: NDArray[np.bool_] = np.minimum.reduceat(teams, starts) == np.maximum.reduceat(teams, starts)
+        return alone
+
 
 @dataclass(frozen=True)
 class Pool:
@@ -148,7 +156,17 @@ class Pool:
     @property
     def size(self) -> int:
         """Number of documents, over all topics."""
-        return sum(topic.pool.size for topic in self.topics)
+        return int(self.offsets[-1])
+
+    @cached_property
+    def offsets(self) -> NDArray[np.int64]:
+        """The first document of each topic if those of all topics are numbered on: int64 [topics + 1]."""
+        return np.cumsum([0, *(topic.pool.size for topic in self.topics)])
+
+    @cached_property
+    def relevant(self) -> NDArray[np.bool_]:
+        """Which documents are relevant: bool [documents of all topics]; topic t's begin at offsets[t]."""
+        return np.concatenate([np.zeros(0, bool), *map(self.is_relevant, self.topics)])
 
     def is_relevant(self, topic: Topic) -> NDArray[np.bool_]:
         """Return which of a topic's documents are relevant: bool [documents]."""

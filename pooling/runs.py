@@ -62,6 +62,7 @@ class _Run(NamedTuple):
         tag: its tag; None if it has none, or several.
         repeated: number of lines that name a document again.
         tied: number of lines tied with the one before.
+        tied_in_single: number of them that double precision tells apart.
         by_rank: whether its ranks order it because it has no scores.
         empty: whether it has no lines.
     """
@@ -70,6 +71,7 @@ class _Run(NamedTuple):
     tag: str | None
     repeated: int = 0
     tied: int = 0
+    tied_in_single: int = 0
     by_rank: bool = False
     empty: bool = False
 
@@ -138,6 +140,8 @@ def read_runs(
         "files left out that are no runs": no_runs,
         "lines that name a document again": sum(run.repeated for run in runs),
         f"lines tied with the one before by {order} (ordered by {_TIES[order]})": sum(run.tied for run in runs),
+        "of these ties, in single precision alone, as in trec_eval 9 (order.precision=double orders them by their "
+        "scores, as trec_eval 10 does)": sum(run.tied_in_single for run in runs),
         "runs without scores (ordered by their ranks)": sum(run.by_rank for run in runs),
         "empty runs": sum(run.empty for run in runs),
         "runs named by their file, for want of a tag of their own": sum(
@@ -202,7 +206,7 @@ def _read(
     score = pl.col("score").cast(pl.Float32) if precision == "single" else pl.col("score")
     ranked = (
         lines.rename({"query": "topic"})
-        .with_columns(score)
+        .with_columns(score, exact=pl.col("score"))
         .sort(["topic", *by], descending=[False, *descending])
         .unique(["topic", "document"], keep="first", maintain_order=True)
         .with_columns(place=pl.int_range(pl.len(), dtype=pl.UInt32).over("topic"))
@@ -210,7 +214,8 @@ def _read(
     repeated = len(lines) - len(ranked)
     kept = ranked if deepest is None else ranked.filter(pl.col("place") < deepest)
     tied = len(kept) - kept.select("topic", by[0]).n_unique()
-    return _Run(kept, tag, repeated, tied, by_rank)
+    in_single = tied - len(kept) + kept.select("topic", "exact").n_unique() if by[0] == "score" else 0
+    return _Run(kept, tag, repeated, tied, in_single, by_rank)
 
 
 def _with_ranks(lines: pl.DataFrame, file: Path, faults: Faults) -> pl.DataFrame:

@@ -81,10 +81,7 @@ def simulate(
 
 def found_curves(pool: Pool, order: JudgingOrder) -> list[NDArray[np.int64]]:
     """Count each topic's relevant documents found after each judgement: for each topic int64 [documents]."""
-    return [
-        np.cumsum(pool.is_relevant(topic)[documents], dtype=np.int64)
-        for topic, documents in zip(pool.topics, order.documents, strict=True)
-    ]
+    return np.split(order.found(pool.relevant), order.offsets[1:-1])
 
 
 def found_at(pool: Pool, order: JudgingOrder, budgets: Sequence[int]) -> NDArray[np.int64]:
@@ -94,5 +91,5 @@ def found_at(pool: Pool, order: JudgingOrder, budgets: Sequence[int]) -> NDArray
         pool, order: the simulated pool and order.
         budgets: judgements per topic (on average, if they are shared).
     """
-    curves = [np.concatenate([[0], curve]) for curve in found_curves(pool, order)]
-    return np.array([[curve[n] for curve, n in zip(curves, order.spent(budget), strict=True)] for budget in budgets])
+    spent = np.array([order.spent(budget) for budget in budgets], np.int64).reshape(len(budgets), -1)
+    return order.found_after(pool.relevant, spent)

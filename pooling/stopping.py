@@ -17,11 +17,10 @@ from pooling.correlation import kendall_tau
 from pooling.judging_order import JudgingOrder
 from pooling.pool import Pool
 from pooling.ranking_quality import RUNS, RankingQuality, Row
-from pooling.yield_curves import YieldCurve, exponential, exponential_passes, exponential_rest, power
+from pooling.yield_curves import ExponentialWalk, YieldCurve, exponential, exponential_rest, power
 from ranking.bounds import Between, Positive, checked
 
 CURVES: dict[str, YieldCurve] = {"exponential": exponential, "power": power}
-_AT_ONCE = 16  # numbers of judgements at which the target is first tried
 
 
 class StoppingRule(ABC):
@@ -66,8 +65,7 @@ class TopicRule(StoppingRule):
         """
 
     def stops(self, pool: Pool, order: JudgingOrder) -> NDArray[np.int64]:
-        topics = zip(pool.topics, order.documents, strict=True)
-        return np.array([self.first(pool.is_relevant(topic)[documents]) for topic, documents in topics], np.int64)
+        return np.array([self.first(relevant) for relevant in judged_relevant(pool, order)], np.int64)
 
     def first(self, relevant: NDArray[np.bool_]) -> int:
         """Return the number of judgements after which one would stop, all if one never would; for `relevant` see
@@ -134,35 +132,30 @@ class TargetRecall(TopicRule):
     def stops(self, pool: Pool, order: JudgingOrder) -> NDArray[np.int64]:
         if self.curve != "exponential":
             return super().stops(pool, order)
-        return self._firsts(
-            [pool.is_relevant(topic)[judged] for topic, judged in zip(pool.topics, order.documents, strict=True)]
-        )
+        return self._firsts(pool.relevant[order.flat], order.offsets)
 
     def first(self, relevant: NDArray[np.bool_]) -> int:
-        return super().first(relevant) if self.curve != "exponential" else int(self._firsts([relevant])[0])
+        if self.curve != "exponential":
+            return super().first(relevant)
+        return int(self._firsts(relevant, np.array([0, len(relevant)]))[0])
 
-    def _firsts(self, relevant: Sequence[NDArray[np.bool_]]) -> NDArray[np.int64]:
-        """Return `first` for each topic. Few judgements are tried at once, but of all topics that still go on."""
-        sizes = np.array([len(judged) for judged in relevant], np.int64)
-        found = [np.cumsum(judged, dtype=np.int64) for judged in relevant]
-        places = [np.cumsum(np.where(judged, np.arange(len(judged)) + 0.5, 0.0)) for judged in relevant]
-        # A confidence bound expects more than the estimate: only where the estimate passes can the first judgement be.
-        most = _most_expected(int(max((counts[-1] for counts in found if len(counts)), default=0) / self.recall) + 1,
-                              self.confidence)  # fmt: skip
-        hopeful = [np.flatnonzero(exponential_passes(judged, self.recall, most)) for judged in relevant]
-        firsts, waiting, start, count = sizes.copy(), list(range(len(relevant))), 0, _AT_ONCE
-        while waiting := [topic for topic in waiting if start < len(hopeful[topic])]:
-            tried = [hopeful[topic][start : start + count] for topic in waiting]
-            of = np.repeat(waiting, [len(at) for at in tried])
-            at = np.concatenate(tried)
-            counts = np.concatenate([found[topic][at] for topic, at in zip(waiting, tried, strict=True)])
-            sums = np.concatenate([places[topic][at] for topic, at in zip(waiting, tried, strict=True)])
-            expected = exponential_rest(at + 1, counts, sums, sizes[of], self.confidence)
-            held = np.flatnonzero(self.reached(counts, sizes[of] - at - 1, expected))
-            stopped, earliest = np.unique(of[held], return_index=True)
-            firsts[stopped] = at[held[earliest]] + 1
-            waiting = sorted(set(waiting) - set(stopped.tolist()))
-            start, count = start + count, 2 * count
+    def _firsts(self, relevant: NDArray[np.bool_], offsets: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return `first` for each topic. The exact bound is costly: it is computed where a lower one allows to stop.
+
+        Args:
+            relevant: bool [documents of all topics], each topic's in the order of judging.
+            offsets: int64 [topics + 1], where the topics begin.
+        """
+        sizes, relevant = np.diff(offsets), np.asarray(relevant, bool)
+        most = _most_expected(int(int(sizes.max(initial=0)) / self.recall) + 1, self.confidence)
+        walk = ExponentialWalk(relevant, offsets, self.recall, self.confidence, most)
+        firsts, waiting = sizes.copy(), np.arange(len(sizes))
+        while len(waiting := walk.advance(waiting)):
+            judged, found = walk.judged[waiting], walk.found[waiting]
+            expected = exponential_rest(judged, found, walk.places[waiting], sizes[waiting], self.confidence)
+            held = self.reached(found, sizes[waiting] - judged, expected)
+            firsts[waiting[held]] = judged[held]
+            waiting = waiting[~held]
         return firsts
 
     def reached(
@@ -205,25 +198,34 @@ class StableRanking(StoppingRule):
         every: Annotated[int, Positive] = 25,
     ) -> None:
         self.tau, self.over, self.every = tau, over, every
+        self._evaluation: PoolEvaluation | None = None
 
     def __str__(self) -> str:
         return f"τ {self.tau:g} over {self.over} × {self.every}"
 
     def stops(self, pool: Pool, order: JudgingOrder) -> NDArray[np.int64]:
-        evaluation = PoolEvaluation(pool)
+        if self._evaluation is None or self._evaluation.pool is not pool:
+            self._evaluation = PoolEvaluation(pool)  # kept, since it does not depend on the order
+        evaluation, sizes = self._evaluation, order.sizes
         turns = evaluation.turns(order)
-        sizes = np.array([len(documents) for documents in order.documents], np.int64)
+        known, ap = np.zeros(len(sizes), np.int64), np.zeros((len(sizes), len(pool.runs)))
         before, stable, budget = None, 0, 0
         while stable < self.over:
             budget += self.every
             spent = order.spent(budget)
             if (spent == sizes).all():
                 return sizes
-            scores = evaluation.average_precision(turns, spent).mean(0)
+            evaluation.update_precision(turns, spent, known, ap)
+            scores = ap.mean(0)
             # NaN, while nothing relevant is known and all runs are tied, does not count as stable.
             stable = stable + 1 if before is not None and kendall_tau(before, scores) >= self.tau else 0
             before = scores
         return spent
+
+
+def judged_relevant(pool: Pool, order: JudgingOrder) -> list[NDArray[np.bool_]]:
+    """Return whether each judged document is relevant: for each topic bool [documents], in the order of judging."""
+    return np.split(pool.relevant[order.flat], order.offsets[1:-1])
 
 
 def savings(
@@ -260,9 +262,6 @@ def savings(
 
 def _reached(pool: Pool, order: JudgingOrder, spent: NDArray[np.int64], target: float) -> float:
     """Return the share of the topics with relevant documents in the pool that reach the target; NaN if none has any."""
-    held = []
-    for topic, documents, count in zip(pool.topics, order.documents, spent, strict=True):
-        relevant = pool.is_relevant(topic)
-        if relevant.any():
-            held.append(relevant[documents[:count]].sum() >= target * relevant.sum() - 1e-9)
-    return float(np.mean(held)) if held else float("nan")
+    relevant = np.add.reduceat(pool.relevant.astype(np.int64), pool.offsets[:-1])
+    held = order.found_after(pool.relevant, spent) >= target * relevant - 1e-9
+    return float(np.mean(held[relevant > 0])) if relevant.any() else float("nan")

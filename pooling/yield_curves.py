@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 
 import numpy as np
 from numba import njit
@@ -85,11 +86,12 @@ def power(relevant: NDArray[np.bool_], confidence: float) -> NDArray[np.float64]
 _DECAYS = np.geomspace(1e-3, 1e5, 10_001)
 _MEANS = 1 / _DECAYS - 1 / np.expm1(np.minimum(_DECAYS, 700))
 """Mean of an exponential distribution, cut off at 1, for each of these rates; they are less than .2% apart."""
+_RISING_MEANS, _FALLING_DECAYS = _MEANS[::-1].copy(), _DECAYS[::-1].copy()
 
 
 def _decay(mean: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the rate for which such a distribution has the mean; 0 for a mean of a half or more."""
-    return np.where(mean >= _MEANS[0], 0.0, np.interp(mean, _MEANS[::-1], _DECAYS[::-1]))
+    return np.where(mean >= _MEANS[0], 0.0, np.interp(mean, _RISING_MEANS, _FALLING_DECAYS))
 
 
 def _variance(decay: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -98,40 +100,96 @@ def _variance(decay: NDArray[np.float64]) -> NDArray[np.float64]:
     return 1 / z**2 - 1 / (4 * np.sinh(np.minimum(z, 700) / 2) ** 2)
 
 
-def exponential_passes(
-    relevant: NDArray[np.bool_], recall: float, most_expected: NDArray[np.float64]
-) -> NDArray[np.bool_]:
-    """Return after which judgements the estimate of `exponential_rest` allows to reach a recall: bool [documents].
+class ExponentialWalk:
+    """Walks through the judgements of many topics, to those after which `exponential` may allow to reach a recall.
+
+    It skips those after which a lower bound of `exponential_rest` does not. The bound takes the gamma quantile from a
+    table: at a confidence of .5 or more, quantile / shape rises with the shape (Gamma distributions are star-ordered),
+    so the next larger shape of the table never expects more.
 
     Args:
-        relevant: bool [documents], in the order of judging.
+        relevant: bool [documents of all topics], each topic's in the order of judging.
+        offsets: int64 [topics + 1], where the topics begin.
         recall: the target.
+        confidence: see `YieldCurve`.
         most_expected: the largest expectation that allows n documents to be left, for each n.
+
+    Attributes:
+        judged, found, places: where each topic is, see `exponential_rest`: [topics] each.
     """
-    passes = np.zeros(len(relevant), bool)
-    _passes(relevant, recall, most_expected, _MEANS[::-1].copy(), _DECAYS[::-1].copy(), passes)
-    return passes
+
+    def __init__(
+        self,
+        relevant: NDArray[np.bool_],
+        offsets: NDArray[np.int64],
+        recall: float,
+        confidence: float,
+        most_expected: NDArray[np.float64],
+    ) -> None:
+        topics = len(offsets) - 1
+        self.judged, self.found = np.zeros(topics, np.int64), np.zeros(topics, np.int64)
+        self.places = np.zeros(topics)
+        self._fixed = (relevant, offsets, recall, most_expected, _RISING_MEANS, _FALLING_DECAYS, *_factors(confidence))
+
+    def advance(self, topics: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Move topics, given by number, to the next such judgement, and return those that have one."""
+        moved = np.empty(len(topics), bool)
+        _advance(topics, moved, self.judged, self.found, self.places, *self._fixed)
+        return topics[moved]
+
+
+@lru_cache(maxsize=16)
+def _factors(confidence: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return shapes of gamma distributions and, for each, shape / quantile at 1 - confidence."""
+    shapes = np.geomspace(0.5, 1e6, 2048)
+    return np.append(shapes, np.inf), np.append(shapes / gammaincinv(shapes, 1 - confidence), 1.0)
 
 
 @njit(nogil=True, cache=True)
-def _passes(relevant, recall, most_expected, means, decays, passes):  # type: ignore[no-untyped-def]  # pragma: no cover
-    size, found, places = len(relevant), 0, 0.0
-    for place in range(size):
-        judged = place + 1
-        if relevant[place]:
-            found += 1
-            places += judged - 0.5
-        if not found:
-            continue
-        allowed = math.floor(found / recall - found + 1e-9)
-        left = size / judged - 1
-        if size - judged <= allowed:
-            passes[place] = True
-            continue
-        mean, ratio = places / found / judged, left
-        if mean < means[-1]:
-            at = min(max(int(np.searchsorted(means, mean, side="right")) - 1, 0), len(means) - 2)
-            slope = (decays[at + 1] - decays[at]) / (means[at + 1] - means[at])
-            decay = decays[0] if mean <= means[0] else slope * (mean - means[at]) + decays[at]
-            ratio = math.exp(-decay) * math.expm1(-decay * left) / math.expm1(-decay)
-        passes[place] = found * ratio <= most_expected[min(allowed, len(most_expected) - 1)]
+def _decay_of(mean, means, decays):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Return the same as `_decay` for one mean."""
+    if mean >= means[-1]:
+        return 0.0
+    if mean <= means[0]:
+        return decays[0]
+    at = int(np.searchsorted(means, mean, side="right")) - 1
+    return (decays[at + 1] - decays[at]) / (means[at + 1] - means[at]) * (mean - means[at]) + decays[at]
+
+
+@njit(nogil=True, cache=True)
+def _advance(topics, moved, judged, found, places, relevant, offsets, recall, most, means, decays, shapes, factors):  # type: ignore[no-untyped-def]  # pragma: no cover
+    for number in range(len(topics)):
+        topic = topics[number]
+        size = offsets[topic + 1] - offsets[topic]
+        moved[number] = False
+        for place in range(judged[topic], size):
+            judged[topic] = place + 1
+            if relevant[offsets[topic] + place]:
+                found[topic] += 1
+                places[topic] += place + 0.5
+            if not found[topic]:
+                continue
+            allowed = math.floor(found[topic] / recall - found[topic] + 1e-9)
+            if size - place - 1 > allowed:
+                left = size / (place + 1) - 1
+                bound = most[min(allowed, len(most) - 1)] * (1 + 1e-9) / found[topic]
+                mean = places[topic] / found[topic] / (place + 1)
+                decay = _decay_of(mean, means, decays)
+                if not _rest(decay, left) <= bound:
+                    continue
+                z = max(decay, 1e-2)
+                variance = 1 / z**2 - 1 / (4 * math.sinh(min(z, 700) / 2) ** 2)
+                shape = found[topic] * mean**2 / variance * (1 + 1e-9)
+                factor = factors[np.searchsorted(shapes, shape)] * (1 - 1e-9)
+                if not _rest(_decay_of(mean * factor, means, decays), left) <= bound:
+                    continue
+            moved[number] = True
+            break
+
+
+@njit(nogil=True, cache=True)
+def _rest(decay, left):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Return the rate's integral over the rest by that over the judged part."""
+    if decay == 0:
+        return left
+    return math.exp(-decay) * math.expm1(-decay * left) / math.expm1(-decay)

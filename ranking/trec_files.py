@@ -165,7 +165,9 @@ def merge_judgements(rows: pl.DataFrame, repeated: Repeated, faults: Faults, pat
         raise BadInput(what, f"{path}:{line['line']}", "remove all but one, or set qrels_repeated=max or mean")
     counts = {"max": "the highest grade counts", "mean": "the mean of the grades counts"}[repeated]
     faults.note(f"judgements given again ({counts})", again)
-    grade = pl.col("grade").max() if repeated == "max" else (pl.col("grade").mean() + 0.5).floor().cast(pl.Int32)
+    judged = pl.col("grade").filter(pl.col("grade") != -1)  # -1 is no judgement
+    grade = judged.max() if repeated == "max" else (judged.mean() + 0.5).floor().cast(pl.Int32)
+    grade = grade.fill_null(-1)
     return rows.group_by(pair, maintain_order=True).agg(grade).select("query", "document", "grade")
 
 

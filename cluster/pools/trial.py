@@ -24,7 +24,7 @@ from pooling.adjudicators.sampled import Sampled
 from pooling.effort import effort, total_curve
 from pooling.judging_order import JudgingOrder
 from pooling.pool import Pool
-from pooling.simulation import Method, found_at, found_curves, simulate
+from pooling.simulation import Method, found_at, simulate
 from ranking.digest import digest
 
 WHOLE = 0
@@ -183,21 +183,16 @@ def _table_file(trial: Trial, name: str) -> str:
 
 def _curve_rows(pool: Pool, order: JudgingOrder, seed: int) -> pl.DataFrame:
     """Return one row per judgement that finds a relevant document, and one for the last judgement of each topic."""
-    curves, judgements = found_curves(pool, order), []
-    for curve in curves:
-        kept = np.diff(curve, prepend=0) > 0
-        kept[-1:] = True
-        judgements.append(np.flatnonzero(kept))
-    lengths = [len(own) for own in judgements]
-    found = [curve[own] for curve, own in zip(curves, judgements, strict=True)]
+    found, lasts = order.found(pool.relevant), order.offsets[1:] - 1
+    kept = pool.relevant[order.flat]
+    kept[lasts[order.sizes > 0]] = True
+    topics = np.repeat(np.arange(len(order.sizes)), order.sizes)[kept]
     return pl.DataFrame(
         {
-            "seed": np.full(sum(lengths), seed, np.int32),
-            "topic": pl.Series([topic.name for topic in pool.topics], dtype=pl.String).gather(
-                np.repeat(np.arange(len(lengths)), lengths)
-            ),
-            "judgements": (np.concatenate(judgements) + 1).astype(np.int32),
-            "found": np.concatenate(found).astype(np.int32),
+            "seed": np.full(len(topics), seed, np.int32),
+            "topic": pl.Series([topic.name for topic in pool.topics], dtype=pl.String).gather(topics),
+            "judgements": (order.places[kept] + 1).astype(np.int32),
+            "found": found[kept].astype(np.int32),
         }
     )
 
@@ -228,5 +223,7 @@ def _total_rows(pool: Pool, order: JudgingOrder, seed: int) -> pl.DataFrame:
     return pl.DataFrame({"seed": np.full(len(every), seed, np.int32), "budget": every, "found": found})
 
 
-def _by_seed(tables: Any) -> pl.DataFrame:
-    return pl.concat(table.select(pl.lit(seed, pl.Int32).alias("seed"), pl.all()) for seed, table in enumerate(tables))
+def _by_seed(tables: Iterable[pl.DataFrame]) -> pl.DataFrame:
+    every = list(tables)
+    seeds = np.repeat(np.arange(len(every), dtype=np.int32), [len(table) for table in every])
+    return pl.concat(every).insert_column(0, pl.Series("seed", seeds))

@@ -189,7 +189,7 @@ def pool_sentence(pool: str, summary: pl.DataFrame, effort: pl.DataFrame, baseli
         effort: the frame of `efforts`.
         baseline: the method that the others are tested against.
     """
-    part = effort.filter(pl.col("pool") == pool).drop_nulls("to_90").sort("to_90", "method")
+    part = effort.filter(pl.col("pool") == pool).drop_nulls("to_90").drop_nans("to_90").sort("to_90", "method")
     if part.is_empty():
         return f"{pool}: no judged document is relevant."
     best, after = part.row(0, named=True)["method"], dict(part.select("method", "to_90").iter_rows())

@@ -6,7 +6,7 @@ import csv
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +54,8 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     "_q0": ("q0",),
 }
 """Names of columns in headers of other tools."""
+QUOTED = (",", ";")
+"""Separators of tables whose fields may be in quotes."""
 READ_RUN = {"query": pl.String, "document": pl.String, "rank": pl.Int32, "score": pl.Float64, "tag": pl.String}
 READ_QRELS = {"query": pl.String, "document": pl.String, "grade": pl.Int32}
 LINE = {"line": pl.Int64}
@@ -84,11 +86,11 @@ def qrels_rows(path: str | Path, faults: Faults, encoding: str = "utf-8") -> Ite
     typed = {name: TYPES.get(name, pl.String()) for name in columns}
     frames = (
         _quoted_rows(path, typed, separator, faults, encoding)
-        if separator == ","
+        if separator in QUOTED
         else tables(path, typed, faults, separator=separator, encoding=encoding, header=True, comments=True)
     )
     for frame in frames:
-        yield frame.select([*READ_QRELS, "line"])
+        yield _with_ids(frame, path, faults).select([*READ_QRELS, "line"])
 
 
 def run_rows(path: str | Path, faults: Faults, encoding: str = "utf-8") -> Iterator[pl.DataFrame]:
@@ -117,12 +119,13 @@ def run_rows(path: str | Path, faults: Faults, encoding: str = "utf-8") -> Itera
             typed["rank"] = pl.Int32()
         rows = (
             _quoted_rows(path, typed, separator, faults, encoding)
-            if separator == ","
+            if separator in QUOTED
             else tables(
                 path, typed, faults, separator=separator, encoding=encoding, header=True, comments=True, more=True
             )
         )
-    for frame in rows:
+    for every in rows:
+        frame = _with_ids(every, path, faults)
         ranks = pl.col("rank").cast(pl.String).str.replace(r"\.0*$", "").cast(pl.Int32, strict=False)
         rank = ranks if "rank" in frame.columns else pl.lit(None, pl.Int32)
         score = pl.col("score") if "score" in frame.columns else -pl.col("rank").cast(pl.Float64)
@@ -138,7 +141,7 @@ def _first_line(path: str | Path, encoding: str) -> str:
 
 def _columns(first: str, forms: Mapping[int, str]) -> tuple[list[str], str | None]:
     """Return a file's columns, and the separator (None for blanks), from its first line: by its names, or its count."""
-    for separator in ("\t", ","):
+    for separator in ("\t", *QUOTED):
         fields = first.split(separator)
         named = [next((ours for ours, theirs in NAMES.items() if field.strip(' "').lower() in theirs), "_other")
                  for field in fields]  # fmt: skip
@@ -148,24 +151,24 @@ def _columns(first: str, forms: Mapping[int, str]) -> tuple[list[str], str | Non
         named = _once(named, fields)
         if len(fields) > 2 and {"query", "document"} <= set(named) and value in named:
             return [f"_{number}" if name == "_other" else name for number, name in enumerate(named)], separator
-    tabs = first.split("\t")
-    if len(tabs) == 3 and 3 in forms:
-        return forms[3].split(), "\t"
+    tabs = len(first.split("\t"))
     count = len(re.split(rf"{BLANK}+", first.strip()))
+    if tabs in forms and (tabs == 3 or tabs != count):  # between tabs, ids may have blanks
+        return forms[tabs].split(), "\t"
     most = max(forms)
     default = 4 if 4 in forms else 6
     return forms.get(min(count, most) if count > most and most == 6 else count, forms[default]).split(), None
 
 
 def _quoted_rows(
-    path: str | Path, columns: Mapping[str, pl.DataType], separator: str, faults: Faults, encoding: str
+    path: str | Path, columns: Mapping[str, pl.DataType], separator: str | None, faults: Faults, encoding: str
 ) -> Iterator[pl.DataFrame]:
     """Yield the rows of a table with a header, whose fields may be in quotes; see `tables`."""
     rows: list[list[str | int]] = []
     for number, line in lines(path, faults, encoding):
         if line.startswith("#"):
             continue
-        fields = next(csv.reader([line.rstrip("\r")], delimiter=separator))
+        fields = next(csv.reader([line.rstrip("\r")], delimiter=separator or ",", skipinitialspace=True))
         if len(fields) == len(columns):
             rows.append([*fields, number])
         else:
@@ -181,6 +184,15 @@ def _quoted_rows(
         what = f"{name} {worst[name][:40]!r} is not a number"
         faults.report("broken line", what, path, worst["line"], times=int((~good).sum()))
     yield typed.filter(good)
+
+
+def _with_ids(frame: pl.DataFrame, path: str | Path, faults: Faults) -> pl.DataFrame:
+    """Return the rows whose query and document are not empty, as a field between two tabs may be; others are broken."""
+    empty = frame.filter(pl.any_horizontal(pl.col("query", "document").str.strip_chars() == ""))
+    if len(empty):
+        name = "query" if not empty["query"][0].strip() else "document"
+        faults.report("broken line", f"the {name}'s id is empty", path, empty["line"][0], times=len(empty))
+    return frame.filter(pl.all_horizontal(pl.col("query", "document").str.strip_chars() != ""))
 
 
 def _once(named: list[str], fields: list[str]) -> list[str]:
@@ -218,34 +230,49 @@ def _json_rows(path: str | Path, first: str, value: str, faults: Faults, encodin
     def entries() -> Iterator[tuple[Any, Any, Any, int]]:
         if first.startswith("{") and first.endswith("}") and _is_flat(first):  # JSON lines
             for number, line in lines(path, faults, encoding):
-                try:
-                    yield (*_fields(json.loads(line, parse_int=str), value), number)
-                except (ValueError, KeyError, AttributeError) as error:
-                    faults.report("broken line", f"not a JSON object of a {value} ({error})", path, number)
+                yield from named(number, line, _parse)
             return
         try:
             with open_bytes(path) as stream:
-                content = json.loads(stream.read().decode(encoding_of(path, encoding)), parse_int=str)
+                content = _parse(stream.read().decode(encoding_of(path, encoding)))
         except ValueError as error:
             raise BadInput(f"can't be read as JSON ({error})", path) from None
-        if isinstance(content, list):
+        if not isinstance(content, _Object):
             for number, entry in enumerate(content, 1):
-                yield (*_fields(entry, value), number)
+                yield from named(number, entry, list)
             return
-        for query, documents in content.items():
-            if not isinstance(documents, dict):
+        for query, documents in content:
+            if not isinstance(documents, _Object):
                 raise BadInput(f"the query {query!r} has no documents", path, f"write {{query: {{document: {value}}}}}")
-            yield from ((query, document, number, 1) for document, number in documents.items())
+            yield from ((query, document, number, 1) for document, number in documents)
+
+    def named(number: int, entry: Any, parse: Callable[[Any], Any]) -> Iterator[tuple[Any, Any, Any, int]]:
+        try:
+            fields = _fields(dict(parse(entry)), value)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            what = f"not a JSON object of query, document and {value} ({error})"
+            faults.report("broken line", what, path, number)
+        else:
+            yield (*fields, number)
 
     yield from _checked(entries(), value, path, faults)
 
 
+class _Object(list[tuple[str, Any]]):
+    """A JSON object, whose names may be there more than once."""
+
+
+def _parse(text: str) -> Any:
+    """Parse JSON; numbers stay as they are written."""
+    return json.loads(text, parse_int=str, parse_float=str, object_pairs_hook=_Object)
+
+
 def _is_flat(line: str) -> bool:
     try:
-        entry = json.loads(line)
+        entry = _parse(line)
     except ValueError:
         return False
-    return not any(isinstance(value, dict) for value in entry.values())
+    return not any(isinstance(value, _Object) for _, value in entry)
 
 
 def _fields(entry: Mapping[str, Any], value: str) -> tuple[Any, Any, Any]:
@@ -260,14 +287,25 @@ def _checked(
     """Yield rows with the types that they must have."""
     good: list[tuple[str, str, int | float, int]] = []
     for query, document, number, line in rows:
+        ids = [_id(query), _id(document)]
         read = _number(number, whole=value == "grade")
-        if read is None:
-            kind = "a whole number" if value == "grade" else "a number"
+        if None in ids:
+            name, wrong = ("query", query) if ids[0] is None else ("document", document)
+            faults.report("broken line", f"the {name} {wrong!r} is no id: write it as a text", path, line)
+        elif read is None:
+            kind = "a whole number of 32 bits" if value == "grade" else "a number"
             faults.report("broken line", f"{value} {str(number)[:40]!r} is not {kind}", path, line)
         else:
-            good.append((str(query), str(document), read, line))
+            good.append((str(ids[0]), str(ids[1]), read, line))
     number_type = pl.Int32 if value == "grade" else pl.Float64
     yield pl.DataFrame(good, {"query": pl.String, "document": pl.String, value: number_type, **LINE}, orient="row")
+
+
+def _id(value: Any) -> str | None:
+    """Return an id as a text: a number as it is written. None if it is none, as an empty cell or a float."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value) if isinstance(value, (str, int)) and value != "" else None
 
 
 def _number(value: Any, whole: bool) -> int | float | None:

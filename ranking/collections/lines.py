@@ -225,6 +225,8 @@ def _complaint(
             return f"not {len(columns)} columns ({names}) separated by {by}"
         if typed[name] is None:
             number = "a number" if dtype.is_float() else "a whole number"
+            if re.fullmatch(r"[+-]?\d{10,}(\.0*)?", str(fields[name])):
+                number += " of 32 bits"
             comma = re.fullmatch(r"[+-]?\d+,\d+", str(fields[name]))
             return f"{name} {str(fields[name])[:40]!r} is not {number}{': write a point, not a comma' if comma else ''}"
     return f"the last column is the number {fields[list(columns)[-1]]!r}, and text follows: has an id a blank in it?"

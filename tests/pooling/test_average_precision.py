@@ -172,4 +172,8 @@ def test_several_points_at_once_are_each_as_if_alone(random_pool: Callable[..., 
         assert (ap[point] == alone.ap).all()
         assert (inf_ap[point] == alone.inf_ap).all()
         assert (found[point] == evaluation.found(states)).all()
-        assert (evaluation.average_precision(evaluation.turns(order), spent) == alone.ap).all()
+    known, updated = np.zeros(3, np.int64), np.zeros((3, len(pool.runs)))
+    for spent in np.sort(points, axis=0):
+        evaluation.update_precision(evaluation.turns(order), spent, known, updated)
+        alone = evaluation(evaluation.states(order, np.minimum(spent, order.sizes)))
+        assert (updated == alone.ap).all()

@@ -105,3 +105,35 @@ def test_ids_in_another_unicode_form_are_named() -> None:
     qrels = pl.DataFrame({"query": ["7"], "document": ["cafe\u0301"], "grade": [1]})
     with pytest.raises(BadInput, match=r"document 'caf\\xe9' of topic 7 is 'cafe\\u0301' in the judgements"):
         make_pool(runs_of({"7": "caf\u00e9 b"}), qrels)
+
+
+FOREIGN = {
+    "semicolons": ("topic;docno;label\n7;d1;1\n7;d2;0\n", [("7", "d1", 1), ("7", "d2", 0)]),
+    "blanks after commas": ("query_id, doc_id, relevance\n7, d1, 1\n", [("7", "d1", 1)]),
+    "ids with blanks between tabs": ("7\t0\ta title\t1\n7\t0\tb\t0\n", [("7", "a title", 1), ("7", "b", 0)]),
+    "a JSON name twice": ('{"7": {"d1": 1}, "7": {"d2": 2}}', [("7", "d1", 1), ("7", "d2", 2)]),
+    "numbers of JSON as they are written": ('{"qid": 1e5, "docid": 7, "rel": 1.0}\n', [("1e5", "7", 1)]),
+    "-1 is no judgement beside another": ("7 0 d1 -1\n7 0 d1 -2\n7 0 d2 -1\n", [("7", "d1", -2), ("7", "d2", -1)]),
+}
+
+
+@pytest.mark.parametrize("form", FOREIGN)
+def test_more_forms_of_judgements_are_read(tmp_path: Path, form: str) -> None:
+    text, rows = FOREIGN[form]
+    (tmp_path / "qrels").write_text(text)
+    assert read_qrels(tmp_path / "qrels").rows() == rows
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ('[["7", "d1", 1]]', "qrels:1: broken line: not a JSON object of query, document and grade"),
+        ('{"qid": 7, "docid": null, "rel": 1}\n', "qrels:1: broken line: the document None is no id"),
+        ("7 0 d1 1\n7 0 d2 3000000000\n", "qrels:2: broken line: grade '3000000000' is not a whole number of 32 bits"),
+        ("qid\tdocid\trel\n7\t\t1\n", "qrels:2: broken line: the document's id is empty"),
+    ],
+)
+def test_what_is_no_judgement_is_named(tmp_path: Path, text: str, complaint: str) -> None:
+    (tmp_path / "qrels").write_text(text)
+    with pytest.raises(BadInput, match=complaint):
+        read_qrels(tmp_path / "qrels")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Mapping
 from typing import Any
@@ -41,7 +42,8 @@ class TensorBoard(Tracker):
         self._last[name] = step
         writer = self._writer(name)
         for number, value in numbers.items():
-            writer.add_scalar(number, value, step)
+            if math.isfinite(value):  # tensorboardX prints a line for each that is not
+                writer.add_scalar(number, value, step)
 
     def end(self, name: str, status: Status, numbers: Mapping[str, float]) -> None:
         self.log(name, self._last.pop(name), numbers)
