@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import gc
 import importlib.metadata
 import os
@@ -30,7 +31,7 @@ from tests.made_up import write_beir
 os.environ["RAY_AUTH_MODE"] = "token"
 
 # No deadline: the first example of a test may compile something. Every run has the same examples but the nightly one.
-settings.register_profile("pyrite", deadline=None, derandomize=True)
+settings.register_profile("pyrite", deadline=None, derandomize=True, max_examples=40)
 settings.register_profile("nightly", deadline=None, max_examples=300, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "pyrite"))
 
@@ -82,7 +83,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """
     OF_RAY.update(item.path for item in items if "ray_session" in getattr(item, "fixturenames", ()))
     items.sort(key=lambda item: (item.path not in OF_RAY, item.path.parent != EXAMPLES.parent / "tests"))
-    if os.environ.get("HYPOTHESIS_PROFILE") != "nightly":
+    if not NIGHTLY:
         for item in items:
             if item.get_closest_marker("nightly"):
                 item.add_marker(pytest.mark.skip(reason="takes long, and a quicker test is beside it: `make nightly`"))
@@ -115,13 +116,15 @@ OF_RAY = set[Path]()
 """Files with tests that use the test run's Ray."""
 RAY = ExitStack()
 """Its session: several files' one after the other, until a file has no use for it."""
-OF_THIS_TEST = {"ray": False}
-"""Whether the test that runs, or a fixture of it, is one of Ray's."""
+OF_THIS_TEST = {"ray": False, "drawn": False}
+"""Whether the test that runs, or a fixture of it, is one of Ray's, and whether it is to see figures."""
+NIGHTLY = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     OF_THIS_TEST["ray"] = "ray_session" in getattr(item, "fixturenames", ())
+    OF_THIS_TEST["drawn"] = NIGHTLY or "reports" in item.path.parts or item.name == "test_a_study_leaves_its_files"
     if item.path not in OF_RAY:
         RAY.close()  # even idle it takes a twentieth of a core
     return (yield)
@@ -139,6 +142,27 @@ def _small_studies_take_no_others_ray() -> Iterator[None]:
     connected = experiment.connected
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(experiment, "connected", lambda: OF_THIS_TEST["ray"] and connected())
+        yield
+
+
+def _drawn_or_not(drawn: Callable[..., Any], stub: Callable[..., Any], *arguments: Any) -> Any:
+    return (drawn if OF_THIS_TEST["drawn"] else stub)(*arguments)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _commands_leave_figures_undrawn() -> Iterator[None]:
+    """Drawing takes seconds of each command: by day, tests of reports and of one study see what is drawn."""
+    from cluster.reports import report
+
+    stubs = {
+        "png": lambda figure: b"\x89PNG of a figure",
+        "svg": lambda figure, name: f'<svg role="img" aria-label="{name}"></svg>',
+        "panels": lambda figure: [],
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        for name, stub in stubs.items():
+            drawn = getattr(report, name)
+            patch.setattr(report, name, functools.partial(_drawn_or_not, drawn, stub))
         yield
 
 

@@ -228,6 +228,15 @@ def test_commands_compose(page: Path) -> None:
 @pytest.mark.parametrize("page", COMPOSED)
 def test_options_exist(page: Path) -> None:
     text = page.read_text("utf-8")
+    named = [each for each in dict.fromkeys(options_in(text)) if each not in made_up(text)]
+    wrong = [each for each in named if not (any(known(each, primary) for primary in SHAPES) or is_tail(each))]
+    assert not wrong, wrong
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("page", COMPOSED)
+def test_options_take_their_values(page: Path) -> None:
+    text = page.read_text("utf-8")
     wrong = [each for each in dict.fromkeys(options_in(text)) if each not in made_up(text) and not composes(each)]
     assert not wrong, wrong
 

@@ -125,28 +125,28 @@ def assert_same(method: Method, pool: Pool, seed: int) -> None:
 
 @pytest.mark.parametrize("arm", ARMS)
 @given(data=st.data(), pool=pools(), seed=st.integers(0, 99))
-@settings(max_examples=40)
+@settings(max_examples=12)
 def test_bandits(arm: str, data, pool: Pool, seed: int) -> None:
     assert_same(data.draw(bandits(ARMS[arm])), pool, seed)
 
 
 @pytest.mark.parametrize("fusion", FUSIONS)
 @given(data=st.data(), pool=pools(), seed=st.integers(0, 99))
-@settings(max_examples=40)
+@settings(max_examples=12)
 def test_fusions(fusion: str, data, pool: Pool, seed: int) -> None:
     assert_same(data.draw(FUSIONS[fusion]), pool, seed)
 
 
 @pytest.mark.parametrize("static", [DocID(), Rank()], ids=["docid", "rank"])
 @given(pool=pools())
-@settings(max_examples=25)
+@settings(max_examples=8)
 def test_static(static: Adjudicator, pool: Pool) -> None:
     assert_same(static, pool, 0)
 
 
 @pytest.mark.parametrize("arm", ["max_mean", "thompson", "ucb1", "epsilon_greedy"])
 @given(data=st.data(), pool=pools(), seed=st.integers(0, 99), least=st.integers(0, 4))
-@settings(max_examples=25)
+@settings(max_examples=8)
 def test_shared_budgets(arm: str, data, pool: Pool, seed: int, least: int) -> None:
     topics = data.draw(
         bandits(ARMS[arm]).filter(lambda bandit: not (bandit.options().replays or bandit.options().in_teams))
@@ -155,7 +155,7 @@ def test_shared_budgets(arm: str, data, pool: Pool, seed: int, least: int) -> No
 
 
 @given(data=st.data(), pool=pools(), grades=st.sampled_from([Graded(), Graded(exponential=True)]))
-@settings(max_examples=30)
+@settings(max_examples=8)
 def test_gains_that_leave_rounding_behind(data, pool: Pool, grades: Graded) -> None:
     pool = Pool(pool.topics, pool.runs, pool.teams, pool.depth, pool.relevant_from, 7)
     forgets = data.draw(forgetting().filter(lambda options: "window" not in options))

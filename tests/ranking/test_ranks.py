@@ -155,7 +155,7 @@ def test_by_hand(encoded_of: Callable[..., EncodedCollection]) -> None:
     ]
 
 
-@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(st.integers(1, 12), min_size=1, max_size=12),
     st.lists(st.integers(1, 12), max_size=4),

@@ -93,12 +93,14 @@ def test_what_a_learning_leaves(
     assert learned.equals(undisturbed[1].select(learned.columns))
 
 
+@pytest.mark.nightly
 def test_another_seed_gives_other_weights(
     config: dict[str, Any], undisturbed: tuple[TrainedAgent, pl.DataFrame], tmp_path: Path
 ) -> None:
     assert not same(taught(config | {"seed": 1}, tmp_path)[0], undisturbed[0])
 
 
+@pytest.mark.nightly
 def test_it_goes_on_as_if_it_had_never_stopped(
     config: dict[str, Any], undisturbed: tuple[TrainedAgent, pl.DataFrame], tmp_path: Path
 ) -> None:

@@ -151,6 +151,7 @@ def test_what_does_not_fit_together_is_refused(more: list[str], says: str) -> No
         compose_learning([*small, *more])
 
 
+@pytest.mark.nightly
 def test_the_command_searches_in_ray_tasks(
     ray_session: None, beir_folder: Path, own_cache: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

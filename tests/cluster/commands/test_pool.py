@@ -43,6 +43,7 @@ def test_a_pooling_study_leaves_its_files(study: Path) -> None:
     assert (pl.read_parquet(study / "trials.parquet")["status"] == "done").all()
 
 
+@pytest.mark.nightly
 def test_on_ray_it_is_the_same(study: Path, of_small_pool: list[str], ray_session: None, tmp_path: Path) -> None:
     methods = ["mm", "stratified_sampling"]
     asked = [*of_small_pool, f"method={','.join(methods)}", "seeds=2", "reuse=true", "concurrent=1"]
@@ -100,6 +101,7 @@ def test_contrasts_named_beforehand_are_told(study: Path) -> None:
     assert "Contrasts named beforehand" in (study / "report.html").read_text()
 
 
+@pytest.mark.nightly
 def test_making_the_report_again_gives_the_same_page(study: Path) -> None:
     before = {name: (study / name).read_bytes() for name in ("report.html", "summary.csv", "contrasts.csv")}
     assert command("report", str(study)) == 0

@@ -39,11 +39,11 @@ def study(name: str, *arguments: str) -> StudyPlan:
     return StudyExperiment.read([f"experiment={name}", *folder, "out=nowhere", *own, *arguments]).plan
 
 
-def planned(of: StudyPlan) -> list[Planned]:
-    """The runs of the first seed and the first agent."""
+def planned(of: StudyPlan, ends: bool = False) -> list[Planned]:
+    """The runs of the first seed and the first agent; or the first and the last of them."""
     others = re.compile(r"(policy|selector)\.agent=[1-9]")
     points = [point for point in of.points() if not any(map(others.match, point.overrides))]
-    return [run for point in points for run in plan(point, [], of.seeds[:1])]
+    return [run for point in (points[:: len(points) - 1] if ends else points) for run in plan(point, [], of.seeds[:1])]
 
 
 def as_trials(runs: list[Planned]) -> pl.DataFrame:
@@ -56,15 +56,31 @@ def as_trials(runs: list[Planned]) -> pl.DataFrame:
     return study_tables.trials_table(rows)
 
 
+class Tiny(dict[str, list[Planned]]):
+    """The runs of each experiment at scale=tiny, planned when they are asked for."""
+
+    def __missing__(self, name: str) -> list[Planned]:
+        self[name] = planned(study(name, "scale=tiny"))
+        return self[name]
+
+
 @pytest.fixture(scope="module")
 def tiny() -> dict[str, list[Planned]]:
-    """The runs of each experiment at scale=tiny."""
-    return {name: planned(study(name, "scale=tiny")) for name in EXPERIMENTS}
+    return Tiny()
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
+def test_the_first_and_the_last_run_of_each_experiment_are_sound(name: str) -> None:
+    assert_sound(planned(study(name, "scale=tiny"), ends=True))
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", EXPERIMENTS)
 def test_each_run_of_each_experiment_is_sound(name: str, tiny: dict[str, list[Planned]]) -> None:
-    runs = tiny[name]
+    assert_sound(tiny[name])
+
+
+def assert_sound(runs: list[Planned]) -> None:
     assert len({identity(run.config) for run in runs}) == len(runs) > 1
     for run in runs:
         check_run(run.config, None)

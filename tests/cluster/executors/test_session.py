@@ -20,12 +20,13 @@ from ranking.errors import BadInput
 ROOT = Path(__file__).resolve().parents[3]
 LISTENING = """
 import json, os, psutil
+import ray
 from cluster.executors.session import session
 
+assert "RAY_AUTH_MODE" not in os.environ
 variable = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 with session() as dashboard:
-    import ray
-
+    mode = os.environ.get("RAY_AUTH_MODE")
     ray.get(ray.remote(lambda: None).remote())
     found = []
     for process in [psutil.Process(), *psutil.Process().children(recursive=True)]:
@@ -33,13 +34,21 @@ with session() as dashboard:
             if socket.status == psutil.CONN_LISTEN:
                 found.append((" ".join(process.cmdline())[:200], socket.laddr.ip, socket.laddr.port))
     print("LISTENING", json.dumps([dashboard, found, variable in os.environ]), flush=True)
+print("TOKEN", mode, os.environ.get("RAY_AUTH_MODE"))
 """
-"""Starts a Ray with a dashboard and a worker; prints who listens where."""
+"""Starts a Ray with a dashboard and a worker, where Ray was imported first; prints who listens where."""
 
 
-def test_every_process_of_a_local_ray_listens_on_loopback_alone() -> None:
-    environment = {key: value for key, value in os.environ.items() if key != "RAY_ADDRESS"}
-    said = subprocess.run([sys.executable, "-c", LISTENING], env=environment, capture_output=True, text=True)
+def test_a_local_ray_listens_on_loopback_alone_and_has_a_token(tmp_path: Path) -> None:
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("RAY_")}
+    environment["HOME"] = str(tmp_path)
+    (tmp_path / "sampling.py").write_text("raise SystemExit('imported')")
+    said = subprocess.run(
+        [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(ROOT)!r})\n{LISTENING}"],
+        env=environment, capture_output=True, text=True, cwd=tmp_path,
+    )  # fmt: skip
+    assert "TOKEN token None" in said.stdout.splitlines(), said.stderr
+    assert (tmp_path / ".ray" / "auth_token").is_file()
     (line,) = (line for line in said.stdout.splitlines() if line.startswith("LISTENING"))
     dashboard, listening, left_behind = json.loads(line.removeprefix("LISTENING"))
     assert not left_behind  # whoever starts a cluster next is not bound
@@ -169,27 +178,3 @@ def test_files_of_the_user_with_our_names_are_found(tmp_path: Path, monkeypatch:
 def test_a_container_of_64_mb_leaves_the_store_to_ray(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "statvfs", lambda path: SimpleNamespace(f_bavail=64, f_frsize=1 << 20))
     assert wanted_store(20 << 20) is None
-
-
-TOKENS = """
-import os
-import ray
-from cluster.executors.session import session
-
-assert "RAY_AUTH_MODE" not in os.environ
-with session(dashboard=False):
-    print("in", os.environ.get("RAY_AUTH_MODE"), ray.get(ray.remote(lambda: 3).remote()))
-print("after", os.environ.get("RAY_AUTH_MODE"))
-"""
-
-
-def test_a_local_ray_has_a_token_though_ray_was_imported_first(tmp_path: Path) -> None:
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("RAY_")}
-    environment["HOME"] = str(tmp_path)
-    (tmp_path / "sampling.py").write_text("raise SystemExit('imported')")
-    ended = subprocess.run(
-        [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(ROOT)!r})\n{TOKENS}"],
-        env=environment, capture_output=True, text=True, cwd=tmp_path,
-    )  # fmt: skip
-    assert ended.stdout.splitlines() == ["in token 3", "after None"], ended.stderr
-    assert (tmp_path / ".ray" / "auth_token").is_file()

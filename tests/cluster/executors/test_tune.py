@@ -167,6 +167,7 @@ def test_a_kill_for_memory_is_a_loss_to_tune_whatever_the_error(monkeypatch: pyt
     assert tune_controller.RayActorManager is tune_failures.ActorManager
 
 
+@pytest.mark.nightly
 def test_a_run_that_is_lost_again_and_again_is_given_up(ray_session: None, tmp_path: Path) -> None:
     errors, _ = errors_of(tmp_path, {"fatal": {"killed": 99}}, 0, limit=1)
     assert list(errors) == ["fatal"]

@@ -178,6 +178,7 @@ def test_one_encoder_and_two_write_the_same_bytes(lagged: RemoteIndex, asynchron
     assert files[0].keys() == {"documents.npy", "queries.npy", "version.json", "weights.safetensors"}
 
 
+@pytest.mark.nightly
 def test_a_reader_never_sees_half_a_swap(asynchronous: RemoteIndex) -> None:
     import ray
 

@@ -65,6 +65,7 @@ def test_the_block_of_an_encoder_that_dies_is_done_again(build: IndexBuild, fold
     np.testing.assert_allclose(found[1], products, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.nightly
 def test_an_encoder_that_does_not_see_the_folder_hands_its_vectors_back(build: IndexBuild, tmp_path: Path) -> None:
     import ray
 

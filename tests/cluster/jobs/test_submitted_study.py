@@ -99,7 +99,7 @@ def test_a_submitted_study_gives_the_same_summary(
     make_project(project, tmp_path / "outside")
     monkeypatch.chdir(project)
     monkeypatch.syspath_prepend(project)
-    study = ["study", *base, "policy=fixed", "function=bm25", "selector=uniform", "seeds=2", "concurrent=1",
+    study = ["study", *base, "policy=fixed", "function=bm25", "selector=uniform", "seeds=1", "concurrent=1",
              "selector._target_=plugin.own_selector.OwnUniform"]  # fmt: skip
     assert command(*study, "local=true", "out=here") == 0
     wait_for(head)

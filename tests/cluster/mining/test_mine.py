@@ -148,6 +148,7 @@ def test_what_was_lost_is_mined_again_alike(of_mine: list[str], tmp_path: Path) 
         pyrite.mine([*options, f"out={cut}"])
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("ray_session")
 def test_on_ray_it_is_the_same(of_mine: list[str], tmp_path: Path) -> None:
     for workers in (1, 2):

@@ -84,6 +84,7 @@ def test_windows_of_several_functions_and_of_nothing() -> None:
     assert trace_table("a", ["x"], []).schema == trace_table("a", ["x"], [trace(0)]).schema == SCHEMA
 
 
+@pytest.mark.nightly
 @given(counts=st.lists(st.integers(0, 3000), min_size=1, max_size=5))
 def test_no_run_has_more_rows_and_no_step_is_lost(counts: list[int]) -> None:
     table = trace_table("a", ["x"], [trace(count) for count in counts])

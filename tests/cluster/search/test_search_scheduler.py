@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cluster.commands.study import StudyExperiment
@@ -64,6 +64,7 @@ def play(search: EarlyStopping, curves: np.ndarray, at_once: int, order: np.rand
 
 
 @pytest.mark.parametrize("name", sorted(OPTIONS))
+@settings(max_examples=15)
 @given(seed=st.integers(0, 1000), at_once=st.integers(2, RUNS))
 def test_what_is_stopped_depends_on_the_results_alone(name: str, seed: int, at_once: int) -> None:
     rng = np.random.default_rng(seed)

@@ -55,6 +55,7 @@ def test_the_setting_that_matters_has_the_share() -> None:
     assert row["expected"] == pytest.approx(0.4, abs=0.02)
 
 
+@pytest.mark.nightly
 def test_what_matters_only_together_is_told_apart() -> None:
     shares = shares_of(importance(searched(lambda method, a, b, c: a * b, 100))[0])
     both = shares["optimizer.lr", "training.patience"]

@@ -149,7 +149,7 @@ def test_order_of_rows(made_up_study: Any) -> None:
         assert part["mean"].is_sorted(descending=True)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=3, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_the_order_of_trials_does_not_matter(made_up_study: Any, seed: int) -> None:
     trials, _ = made_up_study(swept=[("objective", ["softmax", "hinge"])], seeds=6)

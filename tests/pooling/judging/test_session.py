@@ -284,7 +284,7 @@ def test_eight_threads_never_get_the_same_document(
     )
 
 
-@settings(max_examples=40)
+@settings(max_examples=12)
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("jjjjjusnlxcC")), max_size=60), st.booleans())
 def test_whatever_assessors_do_a_restart_finds_the_same_desk(
     random_pool: Callable[..., Pool],

@@ -83,6 +83,7 @@ def test_any_order_reads_the_same_ranking(made: Systems) -> None:
     assert by_score.sort("run", "topic", "place").equals(as_written.sort("run", "topic", "place"))
 
 
+@pytest.mark.nightly
 def test_over_real_text_no_two_are_alike_and_families_differ(tmp_path: Path) -> None:
     collection = open_collection(Pydocs(queries="topics", folders=[Path(np.__file__).parent]), tmp_path)
     made = make_systems(collection, tmp_path / "systems", rerank=rerank)

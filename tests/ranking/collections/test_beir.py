@@ -154,7 +154,7 @@ def test_wrong_encoding(write_beir: WriteBeir, cache: Path) -> None:
     assert open_collection(Beir(folder), cache, strict=False).skipped == {"wrong encoding": 1}
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=25)
 @given(share=st.floats(0, 1, exclude_max=True), strict=st.booleans(), file=st.sampled_from(["corpus", "queries"]))
 def test_any_truncation_of_a_gzip_is_noticed(
     write_beir: WriteBeir, cache: Path, share: float, strict: bool, file: str
@@ -167,7 +167,7 @@ def test_any_truncation_of_a_gzip_is_noticed(
     assert list(cache.glob("*")) == []  # nothing half-read is left
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=50)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=20)
 @given(
     corpus=st.dictionaries(IDS, st.tuples(LETTERS, LETTERS, st.none() | LETTERS), min_size=1, max_size=8),
     queries=st.dictionaries(IDS, LETTERS, min_size=1, max_size=8),

@@ -248,7 +248,7 @@ def test_names_that_do_not_tell(write_trec: WriteTrec, cache: Path) -> None:
         open_collection(Trec(folder / "none"), cache)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=25)
 @given(
     share=st.floats(0, 1, exclude_max=True),
     strict=st.booleans(),
@@ -267,7 +267,7 @@ def test_any_truncation_of_a_gzip_is_noticed(
 WORDS = st.lists(st.text("abcXYZé019.,'", min_size=1, max_size=6), min_size=1, max_size=12)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=50)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=15)
 @given(
     documents=st.dictionaries(st.text("abcXYZ019-", min_size=1, max_size=8), WORDS, min_size=1, max_size=6),
     topics=st.dictionaries(st.integers(1, 999), WORDS, min_size=1, max_size=6),

@@ -108,7 +108,7 @@ def small_cases(draw: st.DrawFn) -> tuple[Run, Qrels]:
     return run, {q: draw(grades) for q in queries}
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(small_cases(), st.integers(1, 3))
 def test_equals_trec_eval_on_any_small_case(case: tuple[Run, Qrels], rel: int) -> None:
     assert_as_trec_eval(*case, rel=rel)

@@ -21,7 +21,7 @@ def ranker(**options: object) -> MatchPyramid:
     return MatchPyramid(VECTORS, torch.Generator().manual_seed(1), **({"preset": "tiny"} | options))  # type: ignore[arg-type]
 
 
-@settings(max_examples=60)
+@settings(max_examples=20)
 @given(
     st.lists(st.integers(0, 13), min_size=1, max_size=4), st.integers(1, 9), st.sampled_from([2, 3]), st.integers(0, 99)
 )
@@ -56,7 +56,7 @@ def score(model: MatchPyramid, query: list[int], documents: list[list[int]]) -> 
     return model(Texts.of([query]), Texts.of(documents))[0]
 
 
-@settings(max_examples=40)
+@settings(max_examples=15)
 @given(
     st.lists(st.lists(st.integers(1, 39), min_size=1, max_size=40), min_size=2, max_size=5),
     st.lists(st.integers(1, 39), min_size=1, max_size=12),

@@ -68,6 +68,8 @@ def form(name: str, checkpoint: str) -> tuple[list[Any], dict[str, Any]]:
 
 FORMS = [*MODES, "two poolings", "dense", "dense, norm", "dense of tokens", "truncated", "truncated, dot", "dot",
          "unit, dot", "prompts", "prompts left out", "prompt left out, cls", "short", "two towers"]  # fmt: skip
+BY_DAY = ("mean", "cls", "dense, norm", "truncated, dot", "prompts left out", "two towers")
+"""Forms that have between them each module and option."""
 
 
 def ours(folder: str, tiny: Collection, **options: Any) -> tuple[BiEncoder, np.ndarray, np.ndarray]:
@@ -102,7 +104,9 @@ def assert_same(folder: str, tiny: Collection, **options: Any) -> BiEncoder:
     return ranker
 
 
-@pytest.mark.parametrize("name", FORMS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.nightly] * (name not in BY_DAY)) for name in FORMS]
+)
 def test_a_form_is_read_and_written(name: str, made_up: Callable[..., str], tiny: Collection, tmp_path: Path) -> None:
     with torch.random.fork_rng():
         torch.manual_seed(3)
