@@ -54,7 +54,7 @@ def named_parts(overrides: Sequence[str], options: Any, config: str = "config") 
     if config == "fork":  # to Hydra `actions` is a group
         overrides = [re.sub("^actions=", "instead=", text) for text in overrides]
     for text in overrides:
-        if text.lstrip("+~").startswith("hydra."):
+        if text.lstrip("+~").startswith(("hydra.", "hydra/")):
             remedy = "leave it out; out=FOLDER is the output folder, and a sweep is written as key=value1,value2"
             raise BadInput("Hydra's own options have no effect here", text, remedy)
     written: list[str] = []

@@ -71,10 +71,10 @@ class Search:
             BadInput: if it draws numbers only, or does not know settings that depend on others.
         """
         if sampler == "cmaes" and self.keys:
-            what = f"sampler=cmaes draws numbers, and {self.keys[0]} is a choice among values"
+            what = f"cmaes draws only numbers, and {self.keys[0]} is a choice among values"
             raise BadInput(what, "sampler", f"use sampler=tpe, or give {self.keys[0]} one value")
         if sampler == "gp" and self.conditional is not None:
-            what = f"sampler=gp draws the same settings each time, and {self.conditional} depends on another choice"
+            what = f"gp draws the same settings each time, and {self.conditional} depends on another choice"
             raise BadInput(what, "sampler", "use sampler=tpe, or compare the alternatives in studies of their own")
 
 

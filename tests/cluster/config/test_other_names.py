@@ -70,3 +70,5 @@ def test_a_number_of_negatives_for_all_functions_is_explained() -> None:
 def test_options_of_hydra_are_refused() -> None:
     with pytest.raises(BadInput, match=r"hydra\.run\.dir=x: Hydra's own options have no effect here"):
         compose(["hydra.run.dir=x"])
+    with pytest.raises(BadInput, match="no effect here"):
+        compose(["hydra/launcher=x"])
