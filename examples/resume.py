@@ -9,7 +9,8 @@ study = Study(
     scale="tiny",
 )
 first = study.run()
-more = study.more_seeds(1)
-print(f"{len(first.runs)} runs, then {len(more.runs)} in {more.folder}")
+before = len(first.runs)
+more = study.more_seeds(1)  # in the same folder
+print(f"{before} runs, then {len(more.runs)} in {more.folder}")
 again = StudyResult.restore(more.folder)  # what `pyrite study --resume FOLDER` does after a crash: nothing is left here
 print(again.compare(first))

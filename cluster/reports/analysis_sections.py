@@ -11,8 +11,8 @@ import polars as pl
 from cluster.reports import analysis_figures as draw
 from cluster.reports.embedding_map import embedding_map
 from cluster.reports.hardness import end_table, hardness_figure
-from cluster.reports.labels import distinct_names, p_value, signed, signed_interval, title_of, value
-from cluster.reports.report import Cell, Drawing, Fold, Section, Table
+from cluster.reports.labels import distinct_names, lettered, p_value, signed, signed_interval, title_of, value
+from cluster.reports.report import Cell, Drawing, Fold, Part, Section, Table
 from cluster.reports.result_sections import CURVES, cell, origin_name, tested
 from cluster.reports.run_figures import curves
 from cluster.reports.settings_figures import surface_figure
@@ -46,7 +46,7 @@ def analyses(
         rule: when a comparison is decided.
         queries: the frame of `queries.parquet`; None compares places over seeds alone.
     """
-    sections = _decisions(trials, rule, baseline) if rule and options.get("stop") == "decided" else []
+    sections = _decisions(trials, rule, baseline, queries) if rule and options.get("stop") == "decided" else []
     sections += _variation(seed_variation(trials, options.get("never_below")))
     sections += _across(across_places(trials, baseline, queries))
     sections += power_section(power(trials, rule))
@@ -57,7 +57,7 @@ def analyses(
 def contrasts(tested: pl.DataFrame) -> Section:
     """The differences that were named before the study ran."""
     head = ["against", "seeds", "its mean", "the other's", "difference", "95%", "p (Holm)", "p equal", "p, seeds only"]
-    tables = []
+    tables, terminal = list[Table](), list[Part]()
     for part in tested.partition_by("candidates", maintain_order=True):
         rows = [
             [
@@ -68,8 +68,9 @@ def contrasts(tested: pl.DataFrame) -> Section:
             ]
             for row in part.iter_rows(named=True)
         ]  # fmt: skip
-        caption = f"{part[0, 'method']} against others: {part[0, 'measure']}, {origin_name(part[0, 'candidates'])}"
-        tables.append(Table(head, rows, caption=caption))
+        place = f"against others: {part[0, 'measure']}, {origin_name(part[0, 'candidates'])}"
+        tables.append(Table(head, rows, caption=f"{part[0, 'method']} {place}"))
+        terminal += terminal_contrasts(part, place) if not terminal else []
     text = (
         "One method against each of those that were named before the study ran. Pairs have a seed in common. The "
         "interval and p are for other seeds and other queries, p by Holm's method over all rows here; “p equal” tests "
@@ -77,15 +78,42 @@ def contrasts(tested: pl.DataFrame) -> Section:
         "is about other seeds and these very queries, and too small for a claim about others."
     )
     frames = {"contrasts.parquet": tested}
-    return Section("The differences that the study was made for", [text, *tables], tables[:1], frames)
+    return Section("The differences that the study was made for", [text, *tables], terminal, frames)
+
+
+def terminal_contrasts(part: pl.DataFrame, place: str) -> list[Part]:
+    """The differences of a method from others, for a terminal.
+
+    Args:
+        part: rows of contrasts.parquet of one origin.
+        place: the end of the table's title, after the method.
+    """
+    named = dict.fromkeys([part[0, "method"], *part["against"]])
+    names = distinct_names(named)
+    letters = lettered(names)
+    rows = [
+        [
+            letters[row["against"]], Cell(signed(row["difference"])),
+            signed_interval(row["low_both"], row["high_both"]), p_value(row["p_both_holm"]), p_value(row["equal_p"]),
+        ]
+        for row in part.iter_rows(named=True)
+    ]  # fmt: skip
+    lines = [f"{letters[name]} = {names[name]}" for name in named if letters[name] != names[name]]
+    caption = f"{letters[part[0, 'method']]} {place}"
+    return [*lines, Table(["against", "difference", "95%", "p (Holm)", "p equal"], rows, caption=caption)]
 
 
 def _p(p: float | None) -> str | None:
     return None if p is None else f"{p:.2g}"
 
 
-def _decisions(trials: pl.DataFrame, rule: StoppingRule, baseline: str | None) -> list[Section]:
-    frame = decisions(trials, rule, baseline)
+def _decisions(
+    trials: pl.DataFrame,
+    rule: StoppingRule,
+    baseline: str | None,
+    queries: pl.DataFrame | pl.LazyFrame | None = None,
+) -> list[Section]:
+    frame = decisions(trials, rule, baseline, queries)
     if frame.is_empty():
         return []
     rows, lines, shown = [], [], list[set[str]]()
@@ -93,7 +121,8 @@ def _decisions(trials: pl.DataFrame, rule: StoppingRule, baseline: str | None) -
         verdict, more = decision_words(row, rule), outlook(row, rule)
         rows.append([
             row["method"], row["ranker"], row["against"], verdict, signed(row["difference"]),
-            signed_interval(row["low"], row["high"]), p_value(row["p"]), row["seeds"], more,
+            signed_interval(row["low"], row["high"]), p_value(row["p"]),
+            signed_interval(row["low_both"], row["high_both"]), p_value(row["p_both"]), row["seeds"], more,
         ])  # fmt: skip
         pair = {row["ranker"], row["method"], row["against"]}
         if pair not in shown:  # two baselines are each other's opponents
@@ -106,7 +135,8 @@ def _decisions(trials: pl.DataFrame, rule: StoppingRule, baseline: str | None) -
                 names = f"{row['method']} and {row['against']} {is_open}"
             lines.append(f"{row['ranker']}: {names} ({signed(row['difference'])}, {seeds})")
     bounds = " or ".join(f"{bound:.3g}" for bound in frame["bound"].unique().sort().to_list())
-    head = ["method", "ranker", "against", "is", "difference", "interval", "p", "seeds", "seeds to come"]
+    both = ["95%, other queries", "p, other queries"]
+    head = ["method", "ranker", "against", "is", "difference", "interval", "p", *both, "seeds", "seeds to come"]
     text = (
         f"{frame[0, 'measure']} over {origin_name(frame[0, 'candidates'])}, each method against the best baseline, by "
         "differences paired by seed. “Better” and “worse” are methods that differ, “equal” are methods that differ "
@@ -120,6 +150,9 @@ def _decisions(trials: pl.DataFrame, rule: StoppingRule, baseline: str | None) -
         "to come” is a guess from the seeds so far. Methods that are decided get no more seeds, so the other tables "
         "of this page compare unequal numbers of runs, and their tests, which ask for a number fixed beforehand, do "
         "not apply.",
+        "Decisions are about other seeds and these very queries. “95%, other queries” and its p are for other seeds "
+        "and other queries. They ask for a number of seeds that was fixed beforehand, so they check a decision and do "
+        "not make one: if that interval contains 0, the difference may not hold for other queries.",
     )
     frames = {"decisions.parquet": frame}
     return [Section("What is decided", [Table(head, rows, words=4), *text], lines, frames)]

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import takewhile
+from string import ascii_uppercase
 
 PART = " · "
 LONG = 40
 """The length of the longest name from which on names are shortened."""
 WIDTH = 34
 """The width of a line of a broken name."""
+WIDEST = 15
+"""The longest name that fits into a line of 80 columns; longer ones are lettered."""
 
 
 def value(number: float | None) -> str:
@@ -70,6 +73,19 @@ def distinct_names(methods: Iterable[str]) -> dict[str, str]:
     if len(names) < 2 or not all(short) or len(set(map(tuple, short))) < len(names):
         return {name: name for name in names}
     return {name: PART.join(kept) for name, kept in zip(names, short, strict=True)}
+
+
+def lettered(names: Mapping[str, str]) -> dict[str, str]:
+    """Replace names by letters, if one of them is too long for a column of a terminal.
+
+    >>> lettered({"bm25": "bm25", "random": "random"})
+    {'bm25': 'bm25', 'random': 'random'}
+    >>> lettered({"a · rate=0.0001": "a with rate=0.0001", "b": "b"})
+    {'a · rate=0.0001': 'A', 'b': 'B'}
+    """
+    if max(map(len, names.values()), default=0) <= WIDEST:
+        return dict(names)
+    return {name: ascii_uppercase[at % 26] + (str(at // 26) if at >= 26 else "") for at, name in enumerate(names)}
 
 
 def duration(seconds: float | None) -> str | None:

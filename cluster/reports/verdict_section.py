@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from string import ascii_uppercase
 from typing import Any
 
 import polars as pl
 
-from cluster.reports.labels import count, distinct_names, duration, p_value, signed, signed_interval, title_of, value
+from cluster.reports.labels import (
+    count,
+    distinct_names,
+    duration,
+    lettered,
+    p_value,
+    signed,
+    signed_interval,
+    title_of,
+    value,
+)
 from cluster.reports.report import Cell, Part, Section, Table
 from cluster.reports.result_sections import origin_name
 from cluster.statistics.verdict import Conclusion, MethodTest, Verdict
 
-WIDEST = 15
-"""The longest name that fits into a line of 80 columns; longer ones are lettered."""
+MOST = 20
+"""The number of methods in a table of the terminal; the page has all of them."""
 NOTE = (
     "The 95% interval and p (Holm) are for other seeds and other queries; * p < .05. Time is that of training a run, "
     "documents are those that the ranker read, memory is the peak of the process."
@@ -41,11 +50,13 @@ def verdict_section(conclusion: Conclusion, summary: pl.DataFrame) -> Section:
         ).rows(named=True)
         sentence = verdict.sentence(names)
         parts += [Cell(f"{caption}. {sentence}", best=True), _table(verdict, names, alone, caption, wide=True)]
-        lettered = max(map(len, names.values()), default=0) > WIDEST
-        letters = dict(zip(names, ascii_uppercase, strict=False)) if lettered and len(names) <= 26 else names
-        if letters is not names:
-            terminal += [f"{letters[method]} = {name}" for method, name in names.items()]
-        terminal += [_table(verdict, letters, alone, caption, wide=False), sentence, ""]
+        letters = lettered(names)
+        shown = [row["method"] for at, row in enumerate(verdict.rows) if at < MOST or row["method"] == verdict.take]
+        terminal += [f"{letters[name]} = {names[name]}" for name in shown if letters[name] != names[name]]
+        terminal.append(_table(verdict, letters, alone, caption, wide=False, shown=shown))
+        if len(shown) < len(names):
+            terminal.append(f"{len(names) - len(shown)} more methods are in report.html and summary.csv.")
+        terminal += [sentence, ""]
     parts += conclusion.depends
     terminal += conclusion.depends
     note = [NOTE] if any(verdict.tests for verdict in conclusion.verdicts) else []
@@ -54,14 +65,21 @@ def verdict_section(conclusion: Conclusion, summary: pl.DataFrame) -> Section:
 
 
 def _table(
-    verdict: Verdict, names: Mapping[str, str], alone: Sequence[Mapping[str, Any]], caption: str, wide: bool
+    verdict: Verdict,
+    names: Mapping[str, str],
+    alone: Sequence[Mapping[str, Any]],
+    caption: str,
+    wide: bool,
+    shown: Sequence[str] | None = None,
 ) -> Table:
-    """A row per method: its mean, its difference from the reference, and its cost."""
+    """A row per method, or per method in `shown`: its mean, its difference from the reference, and its cost."""
     reference = names.get(verdict.reference, verdict.reference)
     against = f"against {reference} (95%)" if verdict.tests else "difference"
     base = next((row["seconds"] for row in verdict.rows if row["method"] == verdict.reference), None)
     rows: list[list[object]] = []
     for row in verdict.rows:
+        if shown is not None and row["method"] not in shown:
+            continue
         test = verdict.tests.get(row["method"])
         name = names[row["method"]] + (" (baseline)" if wide and row["method"] == verdict.baseline else "")
         spread = f"± {value(row['std'])}" if wide and row["std"] is not None else ""

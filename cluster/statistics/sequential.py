@@ -24,7 +24,8 @@ from numpy.typing import NDArray
 
 from cluster.output.methods import METHOD, column_of, evaluations, factors, is_learned, measurements
 from cluster.plan.sweep import Planned
-from cluster.statistics.comparison import named_baseline
+from cluster.statistics.by_query import values_by_run
+from cluster.statistics.comparison import MethodRuns, compare_both, named_baseline, runs_of
 from cluster.statistics.paired import by_seed
 from ranking.errors import BadInput
 from ranking.evaluation.anytime import FRACTIONS, confidence_sequence, p_values
@@ -45,6 +46,7 @@ SCHEMA: dict[str, Any] = {
     **dict.fromkeys(("difference", "low", "high", "bound", "p"), pl.Float64),
     "seeds": pl.Int64,
     "more": pl.Float64,
+    **dict.fromkeys(("low_both", "high_both", "p_both"), pl.Float64),
 }
 """Columns of decisions.parquet."""
 
@@ -180,7 +182,12 @@ def is_baseline(named: str | None, planned: Planned) -> bool:
     )
 
 
-def decisions(trials: pl.DataFrame, rule: StoppingRule, baseline: str | None = None) -> pl.DataFrame:
+def decisions(
+    trials: pl.DataFrame,
+    rule: StoppingRule,
+    baseline: str | None = None,
+    queries: pl.DataFrame | pl.LazyFrame | None = None,
+) -> pl.DataFrame:
     """Decide on each method against the best baseline, and against a named one.
 
     By the leading measure over the leading origin, which the seeds were given for.
@@ -189,6 +196,8 @@ def decisions(trials: pl.DataFrame, rule: StoppingRule, baseline: str | None = N
         trials: the frame of `trials.parquet`.
         rule: the study's rule.
         baseline: key=value pairs of a further method to compare with.
+        queries: the frame of `queries.parquet`, for `low_both`, `high_both` and `p_both`, which are for other seeds and
+            queries; None leaves them empty.
 
     Returns:
         The columns of SCHEMA: verdict is the method's, better, worse, equal or open; low and high bound the mean
@@ -197,20 +206,28 @@ def decisions(trials: pl.DataFrame, rule: StoppingRule, baseline: str | None = N
     """
     candidates, measure = evaluations(trials)[0]
     every = measurements(trials).filter(candidates=candidates, measure=measure)
-    named = _named(every, [column_of(key) for key in factors(trials)], baseline)
+    keys = [column_of(key) for key in factors(trials)]
+    named = _named(every, keys, baseline)
+    done = every.drop_nulls("value")["run"].to_list()
+    by_query = {} if queries is None else values_by_run(queries, done, measure).get(candidates, {})
     rows: list[dict[str, Any]] = []
     for (collection, ranker), family in every.partition_by("collection", "ranker", as_dict=True).items():
         values: dict[str, dict[int, float]] = {}
         able: set[str] = set()
+        methods: dict[str, MethodRuns] = {}
         for (method,), runs in family.partition_by("method", as_dict=True).items():
             values[str(method)] = dict(runs.drop_nulls("value").select("seed", "value").rows())
             able |= set() if is_learned(runs.row(0, named=True)) else {str(method)}
+            methods[str(method)] = runs_of(runs, (*METHOD, *keys, "method"))
         place = {"collection": collection, "ranker": ranker, "candidates": candidates, "measure": measure}
         compared = compare_all(values, able, rule)
         for method in values:
             for other in sorted({best_baseline(values, able, method), *named} - {None, method}, key=str):
                 pair = compared.get((method, str(other)))
-                rows += [] if pair is None else [place | {"method": method, "against": other, **vars(pair)}]
+                if pair is not None:
+                    both = compare_both(methods[method], methods[str(other)], by_query)
+                    found = {} if both is None else {"low_both": both.low, "high_both": both.high, "p_both": both.p}
+                    rows.append(place | {"method": method, "against": other, **vars(pair), **found})
     return pl.DataFrame(rows, schema=SCHEMA).sort("collection", "ranker", "method", "against")
 
 

@@ -174,6 +174,15 @@ def test_decisions_are_tabled(pilot: pl.DataFrame) -> None:
         ("random · uniform", "bm25 · uniform", 10),
     ]
     assert set(found["verdict"]) == {"open"}
+    assert found["p_both"].null_count() == 2
+    values = pilot.select("run", "bm25:AP@10").rows()
+    queries = pl.DataFrame([
+        {"run": run, "query": f"q{query}", "origin": "bm25", "AP@10": value + 0.01 * query * (run[:4] > "bm25")}
+        for run, value in values for query in range(3)
+    ])  # fmt: skip
+    both = decisions(pilot, StoppingRule(), "function=random", queries)
+    assert both["low_both"].to_list() == pytest.approx([-high for high in both["high_both"].reverse()])
+    assert both["low_both"][0] < both["difference"][0] < both["high_both"][0]
     (section,) = _decisions(pilot, StoppingRule(), "function=random")
     page = section.to_html()
     assert "about" in page

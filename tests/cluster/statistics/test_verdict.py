@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 import polars as pl
 import pytest
+from rich.console import Console
 
+from cluster.reports.analysis_sections import contrasts
+from cluster.reports.report import Report, Section
 from cluster.reports.verdict_section import verdict_section
+from cluster.statistics.contrasts import planned_contrasts
 from cluster.statistics.summary import summarise
 from cluster.statistics.verdict import Conclusion, Verdict, conclude
 
@@ -142,21 +147,39 @@ def test_one_method_has_nothing_to_compare() -> None:
     assert "nothing to compare" in Verdict({}, [{"method": "a"}]).sentence()
 
 
+def printed(section: Section) -> list[str]:
+    out = io.StringIO()
+    Report("", [section]).to_terminal(Console(file=out, width=80))
+    return [line.rstrip() for line in out.getvalue().splitlines()]
+
+
+def test_of_many_methods_the_terminal_shows_the_best() -> None:
+    trials, queries = study({f"a_function_with_the_number_{n}": 0.01 * n for n in range(30)}, seeds=3)
+    summary = summarise(trials, queries=queries)
+    lines = printed(verdict_section(conclude(trials, summary, queries), summary))
+    assert max(map(len, lines)) <= 80
+    assert "A = a_function_with_the_number_29" in lines
+    assert len([line for line in lines if " MB" in line]) == 20
+    assert "10 more methods are in report.html and summary.csv." in lines
+
+
+def test_planned_differences_fit_in_eighty_columns() -> None:
+    trials, queries = study({"a_function_with_a_long_name": 0.03, "none": 0.0, "bad": -0.03})
+    trials = trials.with_columns(curve_validation=pl.Series([[value] for value in trials["bm25:AP@10"]]))
+    tested = planned_contrasts(trials, queries, ["function=a_function_with_a_long_name", "none", "bad"], 0.005)
+    lines = printed(contrasts(tested))
+    assert max(map(len, lines)) <= 80
+    assert "A against others: AP@10, BM25's top passages" in lines
+    assert [line.split()[0] for line in lines if "to +" in line] == ["B", "C"]
+
+
 def test_the_terminal_shows_it_in_eighty_columns() -> None:
     lead = {"none": 0.0, "a_function_with_a_long_name": 0.03, "bad": -0.03}
     trials, queries = study(lead, {"none": 10.0, "a_function_with_a_long_name": 720.0, "bad": 5.0})
     summary = summarise(trials, "function=none", queries=queries)
     section = verdict_section(conclude(trials, summary, queries), summary)
     assert section.last
-    import io
-
-    from rich.console import Console
-
-    from cluster.reports.report import Report
-
-    out = io.StringIO()
-    Report("", [section]).to_terminal(Console(file=out, width=80))
-    lines = [line.rstrip() for line in out.getvalue().splitlines()]
+    lines = printed(section)
     assert max(map(len, lines)) <= 80
     assert "B = a_function_with_a_long_name" in lines
     (row,) = [line for line in lines if line.startswith(" B ")]
