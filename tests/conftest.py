@@ -117,14 +117,14 @@ OF_RAY = set[Path]()
 RAY = ExitStack()
 """Its session: several files' one after the other, until a file has no use for it."""
 OF_THIS_TEST = {"ray": False, "drawn": False}
-"""Whether the test that runs, or a fixture of it, is one of Ray's, and whether it is to see figures."""
+"""Whether the test that runs, or a fixture of it, is one of Ray's, and whether it asks for figures."""
 NIGHTLY = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     OF_THIS_TEST["ray"] = "ray_session" in getattr(item, "fixturenames", ())
-    OF_THIS_TEST["drawn"] = NIGHTLY or "reports" in item.path.parts or item.name == "test_a_study_leaves_its_files"
+    OF_THIS_TEST["drawn"] = NIGHTLY or "drawn" in getattr(item, "fixturenames", ())
     if item.path not in OF_RAY:
         RAY.close()  # even idle it takes a twentieth of a core
     return (yield)
@@ -151,7 +151,7 @@ def _drawn_or_not(drawn: Callable[..., Any], stub: Callable[..., Any], *argument
 
 @pytest.fixture(scope="session", autouse=True)
 def _commands_leave_figures_undrawn() -> Iterator[None]:
-    """Drawing takes seconds of each command: by day, tests of reports and of one study see what is drawn."""
+    """Drawing takes seconds of each report: by day it is done for tests that ask for `drawn`."""
     from cluster.reports import report
 
     stubs = {
@@ -164,6 +164,11 @@ def _commands_leave_figures_undrawn() -> Iterator[None]:
             drawn = getattr(report, name)
             patch.setattr(report, name, functools.partial(_drawn_or_not, drawn, stub))
         yield
+
+
+@pytest.fixture(scope="session")
+def drawn() -> None:
+    """Has reports draw their figures."""
 
 
 @pytest.fixture(autouse=True)

@@ -114,8 +114,8 @@ def test_every_option_that_needs_no_data_is_built(group: str) -> None:
 @pytest.mark.parametrize("group", ["method", "stopping"])
 def test_every_option_of_a_pool_is_built_and_says_what_its_class_does_by_default(group: str) -> None:
     for name in group_options()[group]:
-        chosen = f"{group}=[{name}]" if group in LISTED else f"{group}={name}"
-        node = compose([chosen], "pool")[group][name]
+        node = option(group, name)
+        node = node.get(name, node)
         assert build(node) is not None
         parameters = inspect.signature(type(build(node)).__init__).parameters
         missing = {key for key in parameters if key != "self"} - set(node)

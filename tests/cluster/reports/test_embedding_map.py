@@ -152,7 +152,7 @@ def test_vectors_that_are_not_finite_are_left_out(made_up_study: Any) -> None:
     assert len(colours(figure, 0)) == 5
 
 
-@pytest.mark.parametrize(("count", "dimension"), [(4, 1), (4, 2), (40, 7), (200, 3)])
+@pytest.mark.parametrize(("count", "dimension"), [(4, 1), (4, 2), (40, 7), (80, 3)])
 def test_planes(count: int, dimension: int) -> None:
     vectors = np.random.default_rng(count).normal(size=(count, dimension))
     pca, tsne, share = planes(vectors)
@@ -178,7 +178,7 @@ def test_the_palette_is_told_apart_on_white_and_on_black() -> None:
 
 def test_points_are_pixels(made_up_study: Any) -> None:
     trials, runs = study(made_up_study)
-    figure = embedding_map(trials, made_up_embeddings(runs, 300))
+    figure = embedding_map(trials, made_up_embeddings(runs, 60))
     assert figure is not None
     element = svg(figure, "map")
     images = re.findall(r'href="data:image/png;base64,([^"]*)"', element)

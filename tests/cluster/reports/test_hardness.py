@@ -21,7 +21,7 @@ from cluster.runs.negative_tables import ROWS, SCHEMA, trace_table
 from ranking.errors import BadInput
 from sampling.shown import Trace
 from tests.cluster.command_line import command
-from tests.cluster.reports.conftest import files_of
+from tests.cluster.reports.conftest import METHODS, files_of
 
 
 def trace(count: int, **given: Any) -> dict[str, np.ndarray]:
@@ -130,7 +130,7 @@ def test_a_study_without_steps_has_no_such_section(made_up_study: Any) -> None:
     assert hardness(trials, nothing) == []
 
 
-def test_the_report_shows_it(made_up_study: Any) -> None:
+def test_the_report_shows_it(made_up_study: Any, drawn: None) -> None:
     trials, queries = made_up_study(seeds=2, methods=[("fixed", "bm25", "dynamic", 0.3)])
     report = study_report(StudyResults(trials, queries, made_up_steps(trials, index=True)))
     html = report.to_html()
@@ -147,7 +147,7 @@ def test_the_report_shows_it(made_up_study: Any) -> None:
 
 
 def test_the_figure_is_the_same_each_time(made_up_study: Any) -> None:
-    trials, _ = made_up_study(seeds=2, failed=1)
+    trials, _ = made_up_study(seeds=2, failed=1, methods=METHODS[:2])
     steps = made_up_steps(trials, 300)
     images = [png(drawn) for drawn in (hardness_figure(trials, steps), hardness_figure(trials, steps)) if drawn]
     assert len(images) == 2
@@ -155,7 +155,7 @@ def test_the_figure_is_the_same_each_time(made_up_study: Any) -> None:
 
 
 def test_a_few_runs_at_a_time_give_the_same(made_up_study: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    trials, _ = made_up_study(seeds=3)
+    trials, _ = made_up_study(seeds=3, methods=METHODS[:2])
     steps, seen = made_up_steps(trials, 300, index=True), list[int]()
     whole, ends = hardness_figure(trials, steps), at_the_end(trials, steps)
     monkeypatch.setattr(module, "BLOCK", 2)

@@ -63,7 +63,7 @@ def report(made_up_study: Any) -> tuple[pl.DataFrame, Report]:
 
 
 @pytest.fixture(scope="module")
-def html(report: tuple[pl.DataFrame, Report]) -> str:
+def html(report: tuple[pl.DataFrame, Report], drawn: None) -> str:
     """Its page, whose figures take seconds to draw."""
     return report[1].to_html()
 
@@ -132,7 +132,7 @@ def test_a_study_of_one_run_has_a_page(made_up_study: Any) -> None:
         assert part not in made.to_html()
 
 
-def test_a_baseline_and_several_collections_are_shown(made_up_study: Any) -> None:
+def test_a_baseline_and_several_collections_are_shown(made_up_study: Any, drawn: None) -> None:
     studies = (made_up_study(2, methods=METHODS[1:3], collection=name) for name in ("pydocs", "med<quad"))
     trials, queries = (pl.concat(frames) for frames in zip(*studies, strict=True))
     made = study_report(StudyResults(trials, queries), "policy=fixed function=bm25 selector=uniform")

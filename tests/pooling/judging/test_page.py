@@ -184,6 +184,14 @@ def test_judge_undo_skip_and_export(served: Callable[..., Served], enter: Enter,
     assert ada.text("#announcement").startswith("Saved: partly. Topic 1, document ")
     assert "2 relevant in 3 judged" in ada.text("#curve-label")
     assert ada.page.get_attribute("#curve .steps", "d").count("H") == 3
+    ada.page.context.set_offline(True)
+    ada.page.keyboard.press("0")  # nobody hears it
+    ada.page.wait_for_selector("#problem:has-text('Not saved yet')")
+    assert ada.document == documents[3]
+    ada.page.context.set_offline(False)
+    ada.page.wait_for_selector("#problem", state="hidden")  # the page asked again by itself
+    assert ada.ready().document not in documents
+    assert ada.press("u").document == documents[3]
     assert ada.press("u").document == documents[2]
     assert ada.press("u").document == documents[1]
     assert ada.text("#judged") == "1"
@@ -222,6 +230,7 @@ def test_texts_stay_texts(served: Callable[..., Served], enter: Enter) -> None:
     assert ada.page.evaluate("() => window.broken") is None
 
 
+@pytest.mark.nightly
 def test_two_assessors_never_get_the_same_document(served: Callable[..., Served], enter: Enter, tmp_path: Path) -> None:
     room = served(Options(budget=6))
     both = [enter(room.link, name) for name in ("Ada", "Grace")]
@@ -502,6 +511,7 @@ def killable(tmp_path: Path) -> Iterator[Killable]:
         server.kill()
 
 
+@pytest.mark.nightly
 def test_kill_9_in_the_middle_loses_nothing(killable: Killable, enter: Enter) -> None:
     ada = enter(killable.start(), "Ada")
     ada.press("1").press("0")
