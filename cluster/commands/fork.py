@@ -13,7 +13,6 @@ from typing import Any
 import polars as pl
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from cluster.commands.experiment import Experiment, Work
 from cluster.config.compose import compose
@@ -237,24 +236,23 @@ def _config_of(place: str) -> dict[str, Any]:
 def show(forks: pl.DataFrame, measure: str, storage: Storage, console: Console) -> None:
     """Write the table and the figure, and print the table and the gates."""
     from cluster.reports.fork_figure import fork_map
+    from cluster.reports.labels import p_value, signed, signed_interval
+    from cluster.reports.report import Table
 
     worth, tested = values(forks), gates(forks)
     content = io.BytesIO()
     worth.write_csv(content)
     storage.write("values.csv", content.getvalue())
     storage.write("figures/forks.png", fork_map(worth, measure))
-    table = Table(title=f"what each action was worth: {measure} over the unchanged run's", title_justify="left")
-    for column in ("at", "action", "pairs", "in the end", "95%", "p", "right behind it"):
-        table.add_column(column, justify="left" if column == "action" else "right")
-    for row in worth.iter_rows(named=True):
-        interval = f"{row['low']:+.4f} … {row['high']:+.4f}"
-        figures = [
-            f"{row['final']:+.4f}",
-            interval,
-            f"{row['p']:.3g}",
-            "" if isnan(row["soon"]) else f"{row['soon']:+.4f}",
+    rows = [
+        [
+            row["action"], row["at"], row["pairs"], signed(row["final"]), signed_interval(row["low"], row["high"]),
+            p_value(row["p"]), "" if isnan(row["soon"]) else signed(row["soon"]),
         ]
-        table.add_row(str(row["at"]), row["action"], str(row["pairs"]), *figures)
+        for row in worth.iter_rows(named=True)
+    ]  # fmt: skip
+    head = ["action", "at", "pairs", "in the end", "95%", "p", "right behind it"]
+    table = Table(head, rows, caption=f"What each action was worth: {measure} less that of the unchanged run")
     console.print(table)
     for label, value in (
         ("one decision of an oracle that knows each training", tested.oracle),
@@ -265,8 +263,8 @@ def show(forks: pl.DataFrame, measure: str, storage: Storage, console: Console) 
         if not isnan(value):
             console.print(f"gain of {label}: {value:+.4f}")
     for unit, p, gainer in (("batch", tested.time_p, "a schedule"), ("training", tested.state_p, "feedback")):
-        needed = "batches, at=[…]" if unit == "batch" else "trainings, bases=2"
-        answer = f"needs several {needed}" if isnan(p) else f"p = {p:.3g} (if p is small, {gainer} can gain)"
+        several = "batches, at=[…]" if unit == "batch" else "trainings, bases=2, and forks of each, replicates=2"
+        answer = f"needs several {several}" if isnan(p) else f"p = {p:.3g} (if p is small, {gainer} can gain)"
         console.print(f"are actions worth the same at every {unit}? {answer}", soft_wrap=True, markup=False)
     command = shlex.join(["pyrite", "fork", "--resume", storage.shown()])
     console.print(escape(f"forks, values and figure: {storage.shown()}; to make them again: {command}"), soft_wrap=True)
