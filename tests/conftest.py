@@ -81,12 +81,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
     First the files that use Ray, so that it can end when they have; then those of the whole project, which are long.
     """
-    OF_RAY.update(item.path for item in items if "ray_session" in getattr(item, "fixturenames", ()))
+    for item in items:
+        if item.get_closest_marker("nightly") and not NIGHTLY:
+            item.add_marker(pytest.mark.skip(reason="takes long, and a quicker test is beside it: `make nightly`"))
+        elif "ray_session" in getattr(item, "fixturenames", ()):
+            OF_RAY.add(item.path)
     items.sort(key=lambda item: (item.path not in OF_RAY, item.path.parent != EXAMPLES.parent / "tests"))
-    if not NIGHTLY:
-        for item in items:
-            if item.get_closest_marker("nightly"):
-                item.add_marker(pytest.mark.skip(reason="takes long, and a quicker test is beside it: `make nightly`"))
 
 
 @pytest.hookimpl(wrapper=True)
@@ -113,7 +113,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 
 
 OF_RAY = set[Path]()
-"""Files with tests that use the test run's Ray."""
+"""Files with tests that run and use the test run's Ray."""
 RAY = ExitStack()
 """Its session: several files' one after the other, until a file has no use for it."""
 OF_THIS_TEST = {"ray": False, "drawn": False}

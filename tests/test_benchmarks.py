@@ -49,9 +49,7 @@ def made_up(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 @pytest.fixture
-def arguments_of(
-    ray_session: None, made_up: dict[str, str], request: pytest.FixtureRequest
-) -> Callable[[str], list[str]]:
+def arguments_of(made_up: dict[str, str], request: pytest.FixtureRequest) -> Callable[[str], list[str]]:
     """Splits a line of `SMALLEST` into arguments, with folders in their places."""
 
     def arguments(line: str) -> list[str]:
@@ -76,8 +74,15 @@ def test_all_are_found() -> None:
     assert set(PRINTS) | LONG <= set(SCRIPTS)
 
 
+@pytest.mark.nightly
+@pytest.mark.usefixtures("own_cache", "ray_session")
+@pytest.mark.parametrize("name", sorted(LONG))
+def test_it_runs_for_long(name: str, arguments_of: ArgumentsOf, capsys: pytest.CaptureFixture[str]) -> None:
+    test_it_runs(name, arguments_of, capsys)
+
+
 @pytest.mark.usefixtures("own_cache")
-@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.nightly][: name in LONG]) for name in SCRIPTS])
+@pytest.mark.parametrize("name", sorted({*SCRIPTS} - LONG))
 def test_it_runs(name: str, arguments_of: ArgumentsOf, capsys: pytest.CaptureFixture[str]) -> None:
     script = importlib.import_module(f"benchmarks.{name}")
     assert hasattr(script, "SMALLEST"), f"benchmarks/{name}.py does not say with which options it takes seconds"
