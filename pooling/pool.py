@@ -197,7 +197,7 @@ def make_pool(
         runs: ordered runs (`pooling.runs.read_runs`).
         qrels: query, document, grade (`ranking.trec_files.read_qrels`); None if nothing is judged yet. A pooled
             document without a judgement counts as not relevant.
-        depth: documents taken from each run.
+        depth: documents taken from each run. More than the longest list has is the same as its length.
         relevant_from: lowest grade that counts as relevant.
         chosen: slice of these topics to keep.
         beyond: topic, document, place: documents of a collection to pool too, all of them, as the last run, `BEYOND`, a
@@ -232,7 +232,8 @@ def make_pool(
     numbers = {team: number for number, team in enumerate(dict.fromkeys(runs.teams))}
     teams = np.array([numbers[team] for team in runs.teams], np.int32)
     _check_unicode(lines, judgements)
-    topics = [_topic(name, lines[name,], judgements.get((name,)), teams, depth, relevant_from) for name in names]
+    longest = int(table.filter(pl.col("topic").is_in(names))["place"].to_numpy().max(initial=0)) + 1
+    topics = [_topic(name, lines[name,], judgements.get((name,)), teams, longest, relevant_from) for name in names]
     unjudged = sum(int((~topic.judged).sum()) for topic in topics) if qrels is not None else 0
     notes = {
         **runs.notes,
@@ -317,12 +318,16 @@ def _check_unicode(lines: Mapping[Any, pl.DataFrame], judgements: Mapping[Any, p
 
 
 def _topic(
-    name: str, lines: pl.DataFrame, qrels: pl.DataFrame | None, teams: NDArray[np.int32], depth: int, relevant_from: int
+    name: str,
+    lines: pl.DataFrame,
+    qrels: pl.DataFrame | None,
+    teams: NDArray[np.int32],
+    longest: int,
+    relevant_from: int,
 ) -> Topic:
     documents = lines["document"].unique().sort()
     numbered = pl.DataFrame({"document": documents}).with_row_index("number")
-    deepest = max(depth, int(lines["place"].to_numpy().max(initial=0)) + 1)
-    ranking = np.full((len(teams), deepest), NO_DOCUMENT, np.int32)
+    ranking = np.full((len(teams), longest), NO_DOCUMENT, np.int32)
     number = lines.join(numbered, on="document", how="left", maintain_order="left")["number"].to_numpy()
     ranking[lines["run"].to_numpy(), lines["place"].to_numpy()] = number
     grades, judged, relevant = np.zeros(len(documents), np.int32), np.zeros(len(documents), bool), 0

@@ -133,9 +133,7 @@ def _check_ids(pool: Pool) -> None:
         BadInput: if an id has a blank in it or is too long.
     """
     check_ids(pl.Series([topic.name for topic in pool.topics], dtype=pl.String), "topic", "runs")
-    for topic in pool.topics:
-        documents = pl.Series(topic.documents)
-        check_ids(documents, "document", "runs")
-        longest = int(documents.str.len_bytes().max() or 0)  # type: ignore[arg-type]
-        if longest > LONGEST_ID:
-            raise BadInput(f"a document of topic {topic.name} has an id of {longest:,} bytes", "runs", "shorten it")
+    documents = pl.concat([pl.Series("document", topic.documents, pl.String) for topic in pool.topics])
+    check_ids(documents, "document", "runs")
+    if (longest := int(documents.str.len_bytes().max() or 0)) > LONGEST_ID:  # type: ignore[arg-type]
+        raise BadInput(f"a document has an id of {longest:,} bytes", "runs", "shorten it")

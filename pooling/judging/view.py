@@ -59,7 +59,7 @@ class View:
         self._session, self._documents, self._title = session, documents, title
         self._texts = [topics.get(topic.name, TopicText()) for topic in session.pool.topics]
         self._recalls: dict[int, tuple[tuple[int, int, float], dict[str, Any] | None]] = {}
-        self._marking = [Marking(text.title or text.description, stemming) for text in self._texts]
+        self._stemming, self._markings = stemming, dict[int, Marking]()
 
     def of(self, assessor: str, place: Place | None, owner: bool = False) -> dict[str, Any]:
         """Return all that is on the page.
@@ -131,7 +131,7 @@ class View:
         text, number = self._text(document), self._session.number_of_topic(topic)
         if text is None or number is None:
             raise Refused("There is no text of this document.")
-        return {"pieces": self._marking[number].pieces(text[start : start + SHOWN]), "more": len(text) - start - SHOWN}
+        return {"pieces": self._marking(number).pieces(text[start : start + SHOWN]), "more": len(text) - start - SHOWN}
 
     def found(self, assessor: str, query: str) -> dict[str, Any]:
         """Return the collection's documents for a query: document, snippet, and whether the assessor judged it for the
@@ -220,7 +220,7 @@ class View:
         text = self._text(name)
         return {
             "name": name,
-            "pieces": None if text is None else self._marking[place[0]].pieces(text[:SHOWN]),
+            "pieces": None if text is None else self._marking(place[0]).pieces(text[:SHOWN]),
             "more": 0 if text is None else max(len(text) - SHOWN, 0),
             "fields": self._documents.fields(name),
         }
@@ -349,6 +349,13 @@ class View:
             ],
             "resolved": state.resolved.get(place),
         }
+
+    def _marking(self, topic: int) -> Marking:
+        """Return what marks the words of a topic, made at first use: there may be thousands of topics."""
+        if topic not in self._markings:
+            text = self._texts[topic]
+            self._markings[topic] = Marking(text.title or text.description, self._stemming)
+        return self._markings[topic]
 
     def _text(self, name: str) -> str | None:
         text = self._documents.text(name)

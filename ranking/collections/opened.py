@@ -49,7 +49,8 @@ def open_bytes(path: str | Path) -> Iterator[BinaryIO]:
         ending = next((ending[1:] for ending in ENDINGS if str(path).lower().endswith(ending)), None)
         if form is None and ending is not None:
             kind = "gzip" if ending == "gz" else ending
-            raise BadInput(f"not a {kind} file, or truncated at its very start", path, "copy it again")
+            remedy = f"copy it again, or rename it without .{ending} if it is not compressed"
+            raise BadInput(f"not a {kind} file, or truncated at its very start", path, remedy)
         with open(path, "rb") as file:
             yield _decompressed(file, form)
     except FileNotFoundError:

@@ -144,3 +144,10 @@ def test_trec8(shared_data: Path) -> None:
     assert (len(pool.topics), len(pool.runs), pool.depth) == (50, 71, 100)
     assert np.mean([pool.is_relevant(topic).sum() for topic in pool.topics]) == pytest.approx(94.04)
     assert np.mean([topic.relevant for topic in pool.topics]) == pytest.approx(94.56)
+
+
+def test_a_depth_beyond_the_longest_list_costs_nothing() -> None:
+    deep, whole = (make_pool(RUNS, QRELS, depth=depth) for depth in (10**9, 3))
+    for topic, other in zip(deep.topics, whole.topics, strict=True):
+        assert topic.pool.ranking.tolist() == other.pool.ranking.tolist()
+        assert topic.pool.ranking.shape == (3, 3)
