@@ -144,7 +144,9 @@ def _texts(file: Path, faults: Faults, within: tuple[int, int] | None = None) ->
         try:
             entry = json.loads(line)
         except json.JSONDecodeError as error:
-            faults.report("broken line", f"not JSON ({error.msg} at character {error.pos + 1})", file, number)
+            faults.report(
+                "broken line", f"not JSON ({error.msg.removesuffix(' at')} at character {error.pos + 1})", file, number
+            )
         else:
             yield from _entry(entry, file, number, faults, "\\ud" in line)
 

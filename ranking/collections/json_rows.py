@@ -95,7 +95,12 @@ def _objects(file: Path, faults: Faults, encoding: str) -> Iterator[tuple[int, A
                 if "\\ud" in line:  # an escape that may encode half a character
                     json.dumps(entry, ensure_ascii=False).encode()
             except json.JSONDecodeError as error:
-                faults.report("broken line", f"not JSON ({error.msg} at character {error.pos + 1})", file, number)
+                faults.report(
+                    "broken line",
+                    f"not JSON ({error.msg.removesuffix(' at')} at character {error.pos + 1})",
+                    file,
+                    number,
+                )
             except UnicodeEncodeError:
                 faults.report("broken line", "half of a surrogate pair, which is no character", file, number)
             except RecursionError:
