@@ -206,6 +206,8 @@ def _refusal(error: Exception, address: str | None) -> Exception:
         if "Version mismatch" not in text:
             return error
         remedy = "install the cluster's versions here, or use `pyrite submit`"
+        if "RAY_JOB_CONFIG_JSON_ENV_VAR" in os.environ:  # a submitted job on this machine runs this interpreter
+            remedy = "name an interpreter with the cluster's versions by `pyrite submit --python`"
         return BadInput(f"runs other versions ({text[:300]})", address or "the cluster", remedy)
     name = address or "a local Ray"
     if "oken" in text or "uthentication" in text:

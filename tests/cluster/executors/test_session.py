@@ -14,7 +14,7 @@ import pytest
 
 from cluster.executors.address import check_address, clashing_files, is_cluster
 from cluster.executors.object_store import wanted_store
-from cluster.executors.session import LONGEST_FOLDER, _job_config, _short_folder, session
+from cluster.executors.session import LONGEST_FOLDER, _job_config, _refusal, _short_folder, session
 from ranking.errors import BadInput
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -136,6 +136,11 @@ def test_what_ray_refuses_is_one_line_with_its_remedy(
     monkeypatch.setattr("cluster.executors.session.check_address", lambda address: None)
     with pytest.raises(BadInput, match=line), session("head:6379"):
         pass
+
+
+def test_a_job_of_another_version_names_the_option_for_the_interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAY_JOB_CONFIG_JSON_ENV_VAR", "{}")
+    assert "`pyrite submit --python`" in str(_refusal(RuntimeError(VERSIONS), "head:6379"))
 
 
 def test_sessions_have_a_folder_that_is_short_and_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
