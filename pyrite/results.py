@@ -71,7 +71,7 @@ class Shown:
 
     def __repr__(self) -> str:
         text = io.StringIO()
-        self.report.to_terminal(Console(file=text, width=WIDTH, no_color=True, highlight=False))
+        self.report.to_terminal(Console(file=text, width=WIDTH, no_color=True, highlight=False, force_jupyter=False))
         return text.getvalue().rstrip()
 
 

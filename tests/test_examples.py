@@ -80,6 +80,7 @@ def test_the_notebook_runs(tmp_path: Path) -> None:
 @pytest.mark.nightly
 @pytest.mark.parametrize("local", [True, False])
 def test_the_notebook_runs_in_a_kernel_with_ray_and_without(local: bool, tmp_path: Path) -> None:
+    pytest.importorskip("nbconvert", reason="needs nbconvert and ipykernel")
     folder = write_beir(tmp_path / "data")
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("RAY_", "PYRITE_"))}
     environment["PYRITE_EXAMPLE"] = (

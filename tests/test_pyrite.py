@@ -14,7 +14,7 @@ from tests.cluster.command_line import command
 SWEEP = ["function=random,bm25", "policy=fixed", "selector=uniform", "seeds=2", "local=true"]
 
 
-def test_a_study_has_its_tables(base: list[str], tmp_path: Path) -> None:
+def test_a_study_has_its_tables(base: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     study = pyrite.study([*base, *SWEEP, f"out={tmp_path / 'api'}"])
     assert study.failed == 0
     assert study.trials.height == 4
@@ -25,6 +25,7 @@ def test_a_study_has_its_tables(base: list[str], tmp_path: Path) -> None:
     from_command = pyrite.StudyResult(str(tmp_path / "cli")).summary
     assert from_command.drop(COSTS).equals(study.summary.drop(COSTS))
     assert pyrite.StudyResult(study.folder).summary.equals(study.summary)
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)  # where rich shows instead of writing
     assert "bm25" in repr(study)
 
 
