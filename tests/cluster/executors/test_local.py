@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -134,7 +135,7 @@ def test_a_scheduler_stops_a_task_by_what_it_reports() -> None:
 
 def test_other_processes_share_the_work(processes: Processes, tmp_path: Path) -> None:
     while not processes.ready():
-        pass
+        time.sleep(0.02)
     shared = {"counter": Once(f"{BODIES}:Counter", {"folder": str(tmp_path)})}
     tasks = [Task(str(n), f"{BODIES}:add", {"number": n}) for n in range(40)]
     done = [each.result() for each in LocalExecutor(1, processes, shared).run(tasks)]
@@ -145,7 +146,7 @@ def test_other_processes_share_the_work(processes: Processes, tmp_path: Path) ->
 def test_a_process_that_ends_is_replaced_until_it_is_the_tasks_fault(tmp_path: Path) -> None:
     with Processes(1, caller=False) as alone:
         while not alone.ready():
-            pass
+            time.sleep(0.02)
         tasks = [
             Task(name, f"{BODIES}:fails", {"folder": str(tmp_path), "name": name, "times": times, "how": "die"})
             for name, times in (("twice", 1), ("always", 9))
@@ -161,7 +162,7 @@ def test_a_process_that_ends_is_replaced_until_it_is_the_tasks_fault(tmp_path: P
 def test_reports_cross_from_another_process() -> None:
     with Processes(1, caller=False) as alone:
         while not alone.ready():
-            pass
+            time.sleep(0.02)
         seen = Seen()
         (done,) = LocalExecutor(0, alone).run([Task("r", f"{BODIES}:reports", {"number": 3})], watch=seen)
     assert done.result() == 3

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -28,7 +29,7 @@ def test_classes_of_a_notebook_and_relative_paths_work_in_another_process(
     (tmp_path / "data" / "file").write_text("there")
     with Processes(1, caller=False) as alone:
         while not alone.ready():
-            pass
+            time.sleep(0.02)
         monkeypatch.chdir(tmp_path)  # after the process has started
         body = "tests.cluster.executors.bodies:notebook"
         task = Task("a", body, {"config": CONFIG, "path": os.path.join("data", "file")})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import traceback
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,7 @@ def test_runs_in_another_process_are_what_they_are_here(base: list[str], tmp_pat
     shared = {"opened": Once("cluster.runs.opened_parts:OpenedParts")}
     with Processes(1, WARM_UP, caller=False) as alone:
         while not alone.ready():
-            pass
+            time.sleep(0.05)
         for experiment, executor in (
             (here, LocalExecutor(shared=shared)),
             (elsewhere, LocalExecutor(0, alone, shared)),
