@@ -59,6 +59,7 @@ class View:
         self._session, self._documents, self._title = session, documents, title
         self._texts = [topics.get(topic.name, TopicText()) for topic in session.pool.topics]
         self._recalls: dict[int, tuple[tuple[int, int, float], dict[str, Any] | None]] = {}
+        Marking("", stemming)  # refuses an unknown language at the start, though words are marked at first use
         self._stemming, self._markings = stemming, dict[int, Marking]()
 
     def of(self, assessor: str, place: Place | None, owner: bool = False) -> dict[str, Any]:
