@@ -41,7 +41,7 @@ class JudgingOrder:
 
     @cached_property
     def places(self) -> NDArray[np.int64]:
-        """The place of each judgement within its topic, from 0: int64 [documents of all topics]."""
+        """The position of each judgement within its topic, from 0: int64 [documents of all topics]."""
         return np.arange(self.offsets[-1], dtype=np.int64) - np.repeat(self.offsets[:-1], self.sizes)
 
     def found(self, these: NDArray[np.bool_]) -> NDArray[np.int64]:

@@ -216,7 +216,7 @@ class StudyExperiment(Experiment):
         return Work(left, *sizes, facts, self._saved(), self._needs())
 
     def _saved(self) -> float | None:
-        """Seconds that the runs that wait take less on all cores than on one, here; None where that is not known."""
+        """Seconds that waiting runs take less on all cores than on one, here; None if that is not known."""
         examples, proposals = self.proposals.examples(), self.proposals
         each = (proposals.total - proposals.finished) / max(len(examples), 1)
         total = 0.0
@@ -230,14 +230,14 @@ class StudyExperiment(Experiment):
         return saved(total)
 
     def _scheduler(self, known: Sequence[Planned], planned: Sequence[Planned | Point]) -> EarlyStopping | None:
-        """What stops runs of the search, where that is asked for.
+        """What stops runs of the search, if that is asked for.
 
         Args:
             known: runs that are known before it starts.
             planned: those, and methods whose runs are proposed.
 
         Raises:
-            BadInput: where no run is of a search.
+            BadInput: if no run belongs to a search.
         """
         from cluster.search.schedulers import EarlyStopping, read_log, schedulers_of, stoppers_of
 
@@ -260,7 +260,7 @@ class StudyExperiment(Experiment):
         return scheduler
 
     def _needs(self) -> str | None:
-        """What the runs that wait ask of Ray."""
+        """What waiting runs ask of Ray."""
         if self.missing:
             return "agents that are still to be learned"
         if self.plan.options.get("callbacks"):
@@ -449,7 +449,7 @@ def _look_for_data(folder: str | None, runs: Iterable[Planned]) -> None:
     """See that the collections that an experiment takes from the folder `data` are there.
 
     Raises:
-        BadInput: where one is not.
+        BadInput: if one is not.
     """
     for path in dict.fromkeys(str(planned.config["collection"].get("path")) for planned in runs):
         place = Path(path)

@@ -1,4 +1,4 @@
-"""Lists the groups of options, the names that each group has, and what a name stands for."""
+"""Lists the groups of options, the names that each group has, and what a name means."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Groups the points of a study into searches, in each of which a sampler chooses among names and draws numbers."""
+"""Groups the points of a study into searches: one per method, which chooses names and draws numbers."""
 
 from __future__ import annotations
 

@@ -210,7 +210,7 @@ def typed_column(name: str, dtype: pl.DataType) -> pl.Expr:
     """Return a column of text as its type, null if it can't be; a whole number may be written as 2.0."""
     text = pl.col(name)
     if dtype.is_integer():
-        text = text.str.replace(r"^([+-]?\d+)\.0*$", "${1}")  # pandas writes grades beside missing ones as 1.0
+        text = text.str.replace(r"^([+-]?\d+)\.0*$", "${1}")  # pandas writes grades next to missing ones as 1.0
     value = text.cast(dtype, strict=False)
     return value.fill_nan(None) if dtype.is_float() else value
 
