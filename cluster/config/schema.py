@@ -119,6 +119,7 @@ class RunConfig(Config):
     save_every: Annotated[float, Field(ge=0)]
     save_every_batches: Count | None
     run_time: str | Annotated[float, Field(gt=0)] | None
+    run_memory: Annotated[float, Field(gt=0)] | None
     keep_at: list[Count]
     weights: bool
     embeddings: bool

@@ -195,16 +195,20 @@ class SavedState:
             if f"states/{name}".startswith(prefix) and f"states/{name}" not in kept:
                 self.storage.delete(f"states/{name}")
 
-    def mark_hung(self) -> None:
-        """Record that the work did not react at the end of its time, for the next attempt."""
-        self.storage.write(self._beside("hung", ""), b"")
+    def mark_hung(self, limit: str) -> None:
+        """Record that the work did not react when it reached a limit, for the next attempt.
 
-    def hung(self) -> bool:
-        """Return whether the last attempt recorded that it hung, and delete the record."""
-        hung = self.storage.read(self._beside("hung", "")) is not None
-        if hung:
+        Args:
+            limit: the name of the limit.
+        """
+        self.storage.write(self._beside("hung", ""), limit.encode())
+
+    def hung(self) -> str | None:
+        """Return the limit at which the last attempt hung, and delete the record; None if it did not hang."""
+        limit = self.storage.read(self._beside("hung", ""))
+        if limit is not None:
             self.storage.delete(self._beside("hung", ""))
-        return hung
+        return None if limit is None else limit.decode()
 
     def keep_at(self, step: int, state: bytes) -> None:
         """Write the state before a training step, from which `pyrite fork` continues."""

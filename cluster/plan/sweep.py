@@ -386,7 +386,8 @@ def function_name(config: dict[str, Any]) -> str:
 
 def identity(config: dict[str, Any]) -> str:
     """Return the digest of all that a run's result depends on. Runs with the same digest are the same run."""
-    excluded = (CHOICES, "cache", "weights", "index", "save_every", "save_every_batches", "keep_at", "run_time")
+    kept_or_ended = ("weights", "index", "save_every", "save_every_batches", "keep_at", "run_time", "run_memory")
+    excluded = (CHOICES, "cache", *kept_or_ended)
     digested = {key: value for key, value in config.items() if key not in excluded}
     # The number of workers changes only the rounding, and a run may resume with another number.
     digested["resources"] = {key: config["resources"][key] for key in ("cpu", "gpu")}

@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from cluster.config.durations import seconds_of
 from cluster.output.result_store import ResultStore, SavedState
 from cluster.output.storage import Storage
 from cluster.plan.sweep import Planned
 from cluster.runs.outcome import FOLDER, Outcome, write_outcome
-from cluster.runs.time_limit import RunTimeout, time_limit
+from cluster.runs.run_limits import LimitReached, run_limits
 from cluster.telemetry.training_metrics import run_tags
 
 if TYPE_CHECKING:
@@ -55,7 +54,7 @@ def execute_run(
         start: executes the run; None takes `cluster.runs.execute.run`, in this process.
 
     Raises:
-        RunTimeout: if the run takes longer than `run_time`. Its state is kept.
+        LimitReached: if the run takes more than `run_time` or `run_memory`. Its state is kept.
     """
     from cluster.runs.execute import run
 
@@ -68,16 +67,16 @@ def execute_run(
 
 @contextmanager
 def saved_run(name: str, config: dict[str, Any], made_of: Mapping[str, str], storage: Storage) -> Iterator[SavedState]:
-    """Yield where the state of a run is kept, within its limit of time.
+    """Yield where the state of a run is kept, within its limits of time and memory.
 
     Raises:
-        RunTimeout: if the run takes longer than `run_time`. Its state is kept.
+        LimitReached: if the run takes more than `run_time` or `run_memory`. Its state is kept.
     """
     state = ResultStore(storage, FOLDER, made_of).state(name)
-    limit = config["run_time"]
-    if state.hung():  # in an attempt whose process had to be ended
-        raise RunTimeout.of(limit or "its limit")
-    with time_limit(limit, seconds_of(limit or 1, "run_time"), state.mark_hung):
+    limit = state.hung()
+    if limit:  # in an attempt whose process had to be ended
+        raise LimitReached.of(limit, config[limit] or "its limit")
+    with run_limits(config["run_time"], config["run_memory"], state.mark_hung):
         yield state
 
 

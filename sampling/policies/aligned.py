@@ -50,6 +50,7 @@ class Aligned(SamplingPolicy):
         after: epochs before the first decision.
         first: the action before it; None for `simans` over the last function.
         queries: number of queries in the sample.
+        depth: documents per query of the sample: its relevant ones, and the first others of the candidate list.
         batches: training batches whose gradients are averaged, per action.
 
     Raises:
@@ -65,11 +66,13 @@ class Aligned(SamplingPolicy):
         after: Annotated[float, NonNegative] = 1.0,
         first: str | None = None,
         queries: Annotated[int, AtLeast(1)] = 300,
-        batches: Annotated[int, AtLeast(1)] = 2,
+        depth: Annotated[int, AtLeast(2)] = 20,
+        batches: Annotated[int, AtLeast(1)] = 1,
     ) -> None:
         self.actions = None if actions is None else [Action.parse(text) for text in dict.fromkeys(actions)]
         self.first = None if first is None else Action.parse(first)
-        self.each, self.every, self.after, self.queries, self.batches = each, every, after, queries, batches
+        self.each, self.every, self.after = each, every, after
+        self.queries, self.depth, self.batches = queries, depth, batches
         self.action: Action | None = None
         self.decisions: list[dict[str, Any]] = []
 
@@ -94,7 +97,12 @@ class Aligned(SamplingPolicy):
         rows = np.flatnonzero(relevant.any(1) & ~relevant.all(1))
         # Spread over the dev queries, the same for every run.
         chosen = rows[np.arange(0, len(rows), max(len(rows) / self.queries, 1)).astype(int)]
-        self.sample = candidates.queries[chosen], candidates.documents[chosen], relevant[chosen]
+        documents, relevant = candidates.documents[chosen], relevant[chosen]
+        # Relevant documents first, but at most half of the places, then the others in their order.
+        late = np.where(np.cumsum(relevant, 1) <= self.depth // 2, 0, 2)
+        order = np.argsort(np.where(relevant, late, 1), axis=1, kind="stable")[:, : self.depth]
+        documents, relevant = (np.take_along_axis(part, order, 1) for part in (documents, relevant))
+        self.sample = candidates.queries[chosen], documents, relevant
         self.relevant = RelevantPairs(training.encoded)
 
     def choose(self, batch: Batch, training: RankerTraining, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -195,8 +203,7 @@ def dot(dense: Sequence[Tensor | None], gradient: Sequence[Tensor | None]) -> fl
     for one, other in zip(dense, gradient, strict=True):
         if one is None or other is None:
             continue
-        if other.is_sparse:
-            other = other.coalesce()
-            one, other = one[other.indices()[0]], other.values()
-        total += float((one.double() * other.double()).sum())
+        if other.is_sparse:  # a row that occurs twice counts twice, so rows need not be added up first
+            one, other = one[other._indices()[0]], other._values()
+        total += float((one * other).sum(dtype=torch.float64))
     return total

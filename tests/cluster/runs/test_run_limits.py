@@ -1,4 +1,4 @@
-"""Runs that take longer than `run_time`, in the main thread, in another thread, and without reacting."""
+"""Runs that reach `run_time` or `run_memory`, in the main thread, in another thread, and without reacting."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ import threading
 import time
 from pathlib import Path
 
+import numpy as np
 import polars as pl
+import psutil
 import pytest
 
 from cluster.config.durations import seconds_of
 from cluster.output.result_store import SavedState
 from cluster.output.storage import Storage
-from cluster.runs.time_limit import RunTimeout, time_limit
+from cluster.runs.run_limits import LimitReached, run_limits
 from ranking.errors import BadInput
 from tests.cluster.command_line import command
 
@@ -31,19 +33,19 @@ class Slow(RandomFunction):
 
 
 def test_a_block_within_its_limit_is_left_alone() -> None:
-    with time_limit(None, 1, pytest.fail), time_limit("9s", 9, pytest.fail):
+    with run_limits(None, None, pytest.fail), run_limits("9s", 1000, pytest.fail):
         time.sleep(0.01)
 
 
 def test_a_block_that_waits_is_ended_in_the_main_thread() -> None:
     def wait() -> None:
-        with time_limit("0.05s", 0.05, pytest.fail):
+        with run_limits("0.05s", None, pytest.fail):
             try:
                 time.sleep(1000)
             except Exception:
                 pytest.fail("a handler of all exceptions must not catch it")
 
-    with pytest.raises(RunTimeout, match=r"took longer than 0.05s and was ended"):
+    with pytest.raises(LimitReached, match=r"took longer than 0.05s and was ended"):
         wait()
 
 
@@ -52,10 +54,10 @@ def test_a_block_that_computes_is_ended_in_another_thread() -> None:
 
     def body() -> None:
         try:
-            with time_limit("0.05s", 0.05, lambda: None):
+            with run_limits("0.05s", None, lambda _: None):
                 while True:
                     time.sleep(0.001)
-        except RunTimeout as error:
+        except LimitReached as error:
             errors.append(error)
 
     thread = threading.Thread(target=body)
@@ -65,29 +67,49 @@ def test_a_block_that_computes_is_ended_in_another_thread() -> None:
     assert len(errors) == 1
 
 
+def test_a_block_that_takes_too_much_memory_is_ended() -> None:
+    taken = list[np.ndarray]()
+    limit = psutil.Process().memory_info().rss / 1e9 + 0.2
+
+    def take() -> None:
+        with run_limits(None, limit, pytest.fail):
+            while True:
+                taken.append(np.ones(2**17))
+                time.sleep(0.001)
+
+    with pytest.raises(LimitReached, match=r"took more than .* GB of memory and was ended"):
+        take()
+    assert 0.1e9 < sum(part.nbytes for part in taken) < 2e9
+
+
 def test_a_worker_that_does_not_react_is_ended_and_the_next_attempt_knows(tmp_path: Path) -> None:
     program = f"""
 import threading, time
 from cluster.output.result_store import SavedState
 from cluster.output.storage import Storage
-from cluster.runs import time_limit
-time_limit.GRACE_S, time_limit._is_worker = 0.1, lambda: True
+from cluster.runs import run_limits
+run_limits.GRACE_S, run_limits._is_worker = 0.1, lambda: True
 def body():
-    with time_limit.time_limit("1s", 0.1, SavedState(Storage({str(tmp_path)!r}), "a", {{}}).mark_hung):
+    with run_limits.run_limits("0.1s", None, SavedState(Storage({str(tmp_path)!r}), "a", {{}}).mark_hung):
         time.sleep(1000)
 threading.Thread(target=body).start()
 """
     assert subprocess.run([sys.executable, "-c", program], timeout=120, check=False).returncode == 1
     state = SavedState(Storage(str(tmp_path)), "a", {})
-    assert (state.hung(), state.hung()) == (True, False)
+    assert (state.hung(), state.hung()) == ("run_time", None)
 
 
-def test_a_run_that_hangs_is_reported(base: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_hangs_is_reported(
+    base: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "slowly.py").write_text(SLOW)
     monkeypatch.syspath_prepend(str(tmp_path))
     slow = ["function=[]", "+function.slow._target_=slowly.Slow"]
     assert command("train", *base, *slow, "run_time=2s", f"out={tmp_path / 'run'}") == 2
     assert not list((tmp_path / "run").glob("runs/*"))
+    assert command("train", *base, "run_memory=.01", f"out={tmp_path / 'large'}") == 2
+    assert "took more than 0.01 GB of memory and was ended" in capsys.readouterr().err
+    assert not list((tmp_path / "large").glob("runs/*"))
 
 
 def test_a_study_reports_a_run_that_hangs(base: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,137 @@
+"""Ends a run that takes more time or memory than its limits, even if it hangs."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+import psutil
+
+from cluster.config.durations import seconds_of
+from ranking.errors import BadInput
+
+GRACE_S = 30.0
+"""Seconds after a limit is reached in which a run may end in order, before its process is ended."""
+REPEAT_S = 2.0
+"""Seconds between two interruptions: code that ignores exceptions, such as a destructor, may swallow one."""
+POLL_S = 0.2
+"""Seconds between two looks at the memory that a process takes."""
+GB = 1e9
+
+
+class LimitReached(BadInput):
+    """A run reached a limit. It is not repeated, because it would reach it again."""
+
+    def __init__(self, what: str, where: str | None = None, remedy: str | None = None) -> None:
+        super().__init__(what, where, remedy)
+
+    @classmethod
+    def of(cls, option: str, limit: object) -> LimitReached:
+        """Return the error for a limit.
+
+        Args:
+            option: run_time or run_memory.
+            limit: its value, as the user wrote it.
+        """
+        if option == "run_time":
+            return cls(f"the run took longer than {limit} and was ended", option, "give it more time, or null")
+        remedy = "give it more memory, or null; training.accumulate and training.chunk make a training need less"
+        return cls(f"the run's process took more than {limit} GB of memory and was ended", option, remedy)
+
+
+class _Ended(BaseException):
+    """Is raised in the thread of a run that reached a limit. No handler of `Exception` can stop it."""
+
+
+@contextmanager
+def run_limits(
+    run_time: str | float | None, run_memory: float | None, on_hang: Callable[[str], None]
+) -> Iterator[None]:
+    """End the block if it takes too long, or its process takes too much memory.
+
+    In the main thread a signal interrupts the block, and with it system calls that wait. In other threads an exception
+    is raised as soon as Python code runs; if none does, `on_hang` is called and a worker process ends.
+
+    Args:
+        run_time: the limit of time, as the user wrote it; None sets no limit.
+        run_memory: GB that the process may take, without its children; None sets no limit.
+        on_hang: called with the name of the limit before a worker process that does not react is ended.
+
+    Raises:
+        LimitReached: if a limit is reached.
+    """
+    if run_time is None and run_memory is None:
+        yield
+        return
+    thread, over, reached = threading.get_ident(), threading.Event(), list[str]()
+    main = threading.current_thread() is threading.main_thread()
+    end = time.monotonic() + seconds_of(run_time, "run_time") if run_time is not None else float("inf")
+
+    def interrupt(_: int, frame: FrameType | None) -> None:
+        if not over.is_set() and not _imports(frame):
+            raise _Ended
+
+    def limit_reached() -> str | None:
+        if time.monotonic() >= end:
+            return "run_time"
+        too_much = run_memory is not None and psutil.Process().memory_info().rss > run_memory * GB
+        return "run_memory" if too_much else None
+
+    def watch() -> None:
+        while (limit := limit_reached()) is None:
+            left = max(end - time.monotonic(), 0)
+            if over.wait(left if run_memory is None else min(left, POLL_S)):
+                return
+        reached.append(limit)
+        last = time.monotonic() + GRACE_S
+        while not over.is_set() and time.monotonic() < last:
+            if main:
+                signal.pthread_kill(thread, signal.SIGALRM)
+            elif not _imports(sys._current_frames().get(thread)):
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(_Ended))
+            over.wait(min(REPEAT_S, GRACE_S))
+        if not over.is_set() and _is_worker():
+            on_hang(limit)
+            os._exit(1)
+
+    before = signal.signal(signal.SIGALRM, interrupt) if main else None
+    watcher = threading.Thread(target=watch, daemon=True, name="run-limits")
+    watcher.start()
+    try:
+        yield
+    except _Ended:
+        option = reached[0]
+        raise LimitReached.of(option, {"run_time": run_time, "run_memory": run_memory}[option]) from None
+    finally:
+        over.set()
+        if main:
+            watcher.join()  # it sends no signal after the old handler is back
+            signal.signal(signal.SIGALRM, before)
+
+
+def _imports(frame: FrameType | None) -> bool:
+    """Return whether code imports a module, which would stay half imported for the next run of this process."""
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _is_worker() -> bool:
+    """Return whether this process only runs tasks, so that ending it loses nothing else."""
+    main = getattr(sys.modules.get("__main__"), "__spec__", None)
+    if main is not None and main.name.endswith(("executors.worker", "tune.local_worker")):
+        return True
+    if "ray" not in sys.modules:
+        return False
+    import ray
+
+    return bool(ray.is_initialized() and ray.get_runtime_context().worker.mode == ray.WORKER_MODE)
