@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from mkdocs.config.defaults import MkDocsConfig
@@ -19,7 +19,8 @@ from cluster.config.signatures import first_line
 
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT_PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "benchmarks/README.md", "deploy/README.md")
-"""Pages outside `docs/` that the site shows, under `project/`."""
+"""Pages outside `docs/` that the site shows: README as its home page, the others under `project/`."""
+HOME = "index.md"
 PACKAGES = ("pyrite", "sampling", "ranking", "rl", "pooling")
 KINDS = {
     "policy": "Policies",
@@ -54,7 +55,8 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
 def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Point links at the generated copies of project pages; show a link to any other file as plain text."""
     source = page.file.src_uri
-    folder = posixpath.dirname(source.removeprefix("project/") if source.startswith("project/") else f"docs/{source}")
+    own = "README.md" if source == HOME else source.removeprefix("project/")
+    folder = posixpath.dirname(f"docs/{source}" if own == source else own)
 
     def replace(match: re.Match[str]) -> str:
         text, link = match[1], match[2]
@@ -67,11 +69,14 @@ def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: 
         relative = posixpath.relpath(target, posixpath.dirname(source) or ".")
         return f"[{text}]({relative}{'#' + anchor if anchor else ''})"
 
-    return re.sub(r"(?<!!)\[([^\]\[]*)\]\(([^)\s]+)\)", replace, re.sub(r"(!\[[^\]]*\]\()docs/", r"\1../", markdown))
+    # Images of README, which lies beside docs/ there and in it here.
+    return re.sub(r"(?<!!)\[([^\]\[]*)\]\(([^)\s]+)\)", replace, re.sub(r"(!\[[^\]]*\]\()docs/", r"\1", markdown))
 
 
 def site_path(path: str) -> str:
     """Return where the site has a file of the project, given its path from the root."""
+    if path == "README.md":
+        return HOME
     return path.removeprefix("docs/") if path.startswith("docs/") else f"project/{path}"
 
 
@@ -79,8 +84,8 @@ def generated_pages() -> Iterator[tuple[str, str]]:
     """Yield the path and the Markdown of each generated page."""
     for name in PROJECT_PAGES:
         if (ROOT / name).is_file():
-            yield f"project/{name}", (ROOT / name).read_text("utf-8")
-    yield "reference/parts.md", parts_page()
+            yield site_path(name), (ROOT / name).read_text("utf-8")
+    yield from parts_pages()
     names = [name for package in PACKAGES for name in modules(package)]
     index = ["# Python API", "", "One page per module. Start with `pyrite`.", ""]
     for name in names:
@@ -103,30 +108,44 @@ def modules(package: str) -> list[str]:
     return sorted(names)
 
 
-def part_summary(group: str, name: str) -> str:
-    """Return one line on a part: the first line of its class's docstring, or the first comment of its file."""
-    path = CONF / group / f"{name}.yaml"
+def part_line(group: str, name: str) -> str:
+    """Return a row of the table of a kind: the name, linked to the page of its class, and one line on it.
+
+    The line is the first of the class's docstring, or the first comment of the part's file.
+    """
+    path, node = CONF / group / f"{name}.yaml", option(group, name)
+    nodes = [node, *(part for part in node.values() if isinstance(part, Mapping))]
+    target = next((each["_target_"] for each in nodes if "_target_" in each), None)
+    summary = first_line(target) if isinstance(target, str) else ""
     if path.is_file():
         for line in path.read_text("utf-8").splitlines():
             if line.startswith("# ") and not line.startswith("# @"):
-                return line.removeprefix("# ")
-    node = option(group, name)
-    target = node.get("_target_") or next((part["_target_"] for part in node.values() if "_target_" in part), None)
-    return first_line(target) if isinstance(target, str) else ""
+                summary = line.removeprefix("# ")
+                break
+    shown = f"`{name}`"
+    if isinstance(target, str) and target.partition(".")[0] in PACKAGES:
+        shown = f"[{shown}](../api/{target.rpartition('.')[0]}.md#{target})"
+    return f"| {shown} | {summary.replace('|', chr(92) + '|')} |"
 
 
-def parts_page() -> str:
-    """Return a page that lists every part a user can pick by name, with one line each."""
-    lines = [
+def parts_pages() -> Iterator[tuple[str, str]]:
+    """Yield a page for each kind of part, which lists all parts that can be named on the command line."""
+    index = [
         "# Parts",
         "",
         "Every part that can be named on the command line, by kind. `pyrite options selector=simans` prints",
         "the options of a part.",
+        "",
+        "| kind | option | parts |",
+        "|---|---|---|",
     ]
     options = group_options()
     for group, title in KINDS.items():
         if group not in options:
             continue
-        lines += ["", f"## {title}", "", f"`{group}=`", "", "| name | what it is |", "|---|---|"]
-        lines += [f"| `{name}` | {part_summary(group, name).replace('|', chr(92) + '|')} |" for name in options[group]]
-    return "\n".join(lines) + "\n"
+        names = options[group]
+        index.append(f"| [{title}]({group}.md) | `{group}=` | {len(names)} |")
+        rows = [part_line(group, name) for name in names]
+        head = [f"# {title}", "", f"`{group}=`", "", "| name | what it is |", "|---|---|"]
+        yield f"reference/parts/{group}.md", "\n".join([*head, *rows]) + "\n"
+    yield "reference/parts/index.md", "\n".join(index) + "\n"
