@@ -9,6 +9,7 @@ import importlib.metadata
 import os
 import re
 import sys
+from collections import defaultdict
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -31,7 +32,7 @@ from tests.made_up import write_beir
 os.environ["RAY_AUTH_MODE"] = "token"
 
 # No deadline: the first example of a test may compile something. Every run has the same examples but the nightly one.
-settings.register_profile("pyrite", deadline=None, derandomize=True, max_examples=40)
+settings.register_profile("pyrite", deadline=None, derandomize=True, max_examples=20)
 settings.register_profile("nightly", deadline=None, max_examples=300, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "pyrite"))
 
@@ -76,16 +77,28 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--sample", action="store_true", help="of tests/faults, what each command loses on this date")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave to the night what takes long and has a quicker neighbour; begin with what waits, and with long files.
 
     First the files that use Ray, so that it can end when they have; then those of the whole project, which are long.
     """
+    cases = defaultdict[tuple[Path, str], list[pytest.Item]](list)
     for item in items:
-        if item.get_closest_marker("nightly") and not NIGHTLY:
+        if item.get_closest_marker("by_day"):
+            cases[item.path, getattr(item, "originalname", "")].append(item)
+    at_night = {item for item in items if item.get_closest_marker("nightly")}
+    for of_one in cases.values():
+        (count,) = next(of_one[0].iter_markers("by_day")).args
+        kept = np.linspace(0, len(of_one) - 1, count).round().astype(int).tolist()  # the first and the last among them
+        at_night.update(item for place, item in enumerate(of_one) if place not in kept)
+    if at_night and not NIGHTLY:
+        named = any("::" in argument for argument in config.args)  # by a person, who is told why it does not run
+        for item in at_night if named else ():
             item.add_marker(pytest.mark.skip(reason="takes long, and a quicker test is beside it: `make nightly`"))
-        elif "ray_session" in getattr(item, "fixturenames", ()):
-            OF_RAY.add(item.path)
+        if not named:
+            config.hook.pytest_deselected(items=[item for item in items if item in at_night])
+            items[:] = [item for item in items if item not in at_night]
+    OF_RAY.update(item.path for item in items if "ray_session" in getattr(item, "fixturenames", ()))
     items.sort(key=lambda item: (item.path not in OF_RAY, item.path.parent != EXAMPLES.parent / "tests"))
 
 

@@ -70,6 +70,7 @@ def test_what_says_nothing_is_seen() -> None:
         assert not says_what_it_does(line)
 
 
+@pytest.mark.nightly
 def test_every_module_has_a_test_that_a_reader_finds() -> None:
     named = set().union(*(imported(file.read_text("utf-8")) for file in (ROOT / "tests").rglob("*.py")))
     dotted = {file: file.removesuffix(".py").replace("/", ".") for file in MODULES if not file.endswith("__.py")}

@@ -193,6 +193,7 @@ SMALL: dict[str, object] = {
 }  # fmt: skip
 
 
+@pytest.mark.nightly
 def test_the_script_of_the_documentation_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYRITE_CACHE", str(tmp_path / "cache"))

@@ -15,6 +15,7 @@ INVENTORY: dict[str, Any] = yaml.safe_load((paper_tables.DATA / "papers.yaml").r
 ITEMS: list[dict[str, Any]] = [item for paper in INVENTORY["papers"] for item in paper["items"]]
 
 
+@pytest.mark.nightly
 def test_every_published_file_has_a_row() -> None:
     published = {name for name in group_options()["experiment"] if option("experiment", name).get("published")}
     assert {item["experiment"] for item in ITEMS if "experiment" in item} == published

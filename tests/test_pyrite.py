@@ -14,6 +14,7 @@ from tests.cluster.command_line import command
 SWEEP = ["function=random,bm25", "policy=fixed", "selector=uniform", "seeds=2", "local=true"]
 
 
+@pytest.mark.nightly
 def test_a_study_has_its_tables(base: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     study = pyrite.study([*base, *SWEEP, f"out={tmp_path / 'api'}"])
     assert study.failed == 0

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -137,9 +134,3 @@ def test_rows_have_all_their_negatives(base: list[str]) -> None:
     rows = list(Negatives([*base, "function=bm25", "function.bm25.depth=3", "sampling.negatives=3"]).rows())
     assert rows
     assert all(list(row) == ["query", "positive", "negative_1", "negative_2", "negative_3"] for row in rows)
-
-
-def test_pyrite_alone_imports_no_torch() -> None:
-    asked = "import sys, pyrite; assert 'torch' not in sys.modules, 'torch'; assert 'ray' not in sys.modules, 'ray'"
-    ended = subprocess.run([sys.executable, "-c", asked], cwd=Path(__file__).parents[1], capture_output=True, text=True)
-    assert ended.returncode == 0, ended.stderr

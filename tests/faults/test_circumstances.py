@@ -381,6 +381,7 @@ def test_what_another_process_fills_is_not_swept_away(tmp_path: Path) -> None:
 # Memory
 
 
+@pytest.mark.nightly
 def test_a_collection_that_does_not_fit_is_refused_before_anything_runs(
     base: list[str], ray_session: None, tmp_path: Path, capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,

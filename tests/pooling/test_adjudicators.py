@@ -282,6 +282,7 @@ def simulated(method: Method, pool: Pool, seeds: list[int], **options) -> list[l
     ]
 
 
+@pytest.mark.by_day(4)
 @pytest.mark.parametrize("name", METHODS)
 def test_the_seed_decides(name: str, random_pool) -> None:
     method, pool = METHODS[name], random_pool(np.random.default_rng(1))
@@ -295,6 +296,7 @@ def test_the_seed_decides(name: str, random_pool) -> None:
         assert some[:2] == [alone[0][1], alone[0][3]]
 
 
+@pytest.mark.by_day(4)
 @pytest.mark.parametrize("name", METHODS)
 def test_chance_decides_ties_alone(name: str, pool_of) -> None:
     lists = np.arange(40).reshape(4, 10).tolist()  # what has the same rank is tied

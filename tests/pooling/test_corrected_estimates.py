@@ -54,6 +54,7 @@ def test_a_sample_corrects_the_machine_by_hand(pool_of: Callable[..., Pool]) -> 
     assert told.variance == pytest.approx(16 * 0.5 * 0.5 / 2 + 2)
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("wrong", [0.05, 0.3, 0.5])
 def test_intervals_hold_the_truth_however_noisy_the_machine(pool: Pool, wrong: float) -> None:
     method = StratifiedSampling(bounds=[2, 5], rates=[4, 2, 1])

@@ -14,6 +14,7 @@ from pooling.false_negatives import draw, rate, sizes_of
 from pooling.pool import Pool
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("prevalence", [0.005, 0.02, 0.1])
 @pytest.mark.parametrize("budget", [100, 300])
 def test_the_rate_of_false_negatives(prevalence: float, budget: int) -> None:

@@ -80,6 +80,7 @@ def test_all_judgements_give_the_true_figures(pool_of: Callable[..., Pool]) -> N
     assert told.ap_variance.tolist() == [0, 0]
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("name", METHODS)
 def test_the_estimate_is_unbiased_whatever_is_judged(name: str, pool: Pool) -> None:
     [topic], seeds = pool.topics, 400

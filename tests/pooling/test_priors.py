@@ -78,20 +78,6 @@ def test_no_table(tmp_path: Path) -> None:
         PriorFile(str(tmp_path / "binary"))
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        lambda: CommonPrior(alpha=0),
-        lambda: CommonPrior(beta=float("nan")),
-        lambda: AgreementPrior(strength=0),
-        lambda: AgreementPrior(depth=0),
-    ],
-)
-def test_options_out_of_range(wrong: Callable[[], object]) -> None:
-    with pytest.raises(BadInput):
-        wrong()
-
-
 def test_the_prior_decides_who_is_first(pool_of: Callable[..., Pool], tmp_path: Path) -> None:
     (tmp_path / "priors").write_text("run0 1 3\nrun1 1 1\nrun2 1 2\n")
     pool = pool_of([[[0, 1], [2, 3], [4, 5]]], [[0] * 6])

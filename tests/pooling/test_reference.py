@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.plain_pooling import plain_simulation
@@ -30,6 +30,7 @@ from pooling.rewards import Binary, Graded
 from pooling.runs import read_runs
 from pooling.simulation import Method, simulate
 from ranking.trec_files import read_qrels
+from tests.examples import few
 
 ARMS = {
     "random": Random(),
@@ -123,30 +124,33 @@ def assert_same(method: Method, pool: Pool, seed: int) -> None:
         assert fast.turns.tolist() == plain.turns.tolist()
 
 
+@pytest.mark.by_day(4)
 @pytest.mark.parametrize("arm", ARMS)
 @given(data=st.data(), pool=pools(), seed=st.integers(0, 99))
-@settings(max_examples=12)
+@few(5)
 def test_bandits(arm: str, data, pool: Pool, seed: int) -> None:
     assert_same(data.draw(bandits(ARMS[arm])), pool, seed)
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("fusion", FUSIONS)
 @given(data=st.data(), pool=pools(), seed=st.integers(0, 99))
-@settings(max_examples=12)
+@few(5)
 def test_fusions(fusion: str, data, pool: Pool, seed: int) -> None:
     assert_same(data.draw(FUSIONS[fusion]), pool, seed)
 
 
 @pytest.mark.parametrize("static", [DocID(), Rank()], ids=["docid", "rank"])
 @given(pool=pools())
-@settings(max_examples=8)
+@few(5)
 def test_static(static: Adjudicator, pool: Pool) -> None:
     assert_same(static, pool, 0)
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("arm", ["max_mean", "thompson", "ucb1", "epsilon_greedy"])
 @given(data=st.data(), pool=pools(), seed=st.integers(0, 99), least=st.integers(0, 4))
-@settings(max_examples=8)
+@few(5)
 def test_shared_budgets(arm: str, data, pool: Pool, seed: int, least: int) -> None:
     topics = data.draw(
         bandits(ARMS[arm]).filter(lambda bandit: not (bandit.options().replays or bandit.options().in_teams))
@@ -155,7 +159,7 @@ def test_shared_budgets(arm: str, data, pool: Pool, seed: int, least: int) -> No
 
 
 @given(data=st.data(), pool=pools(), grades=st.sampled_from([Graded(), Graded(exponential=True)]))
-@settings(max_examples=8)
+@few(5)
 def test_gains_that_leave_rounding_behind(data, pool: Pool, grades: Graded) -> None:
     pool = Pool(pool.topics, pool.runs, pool.teams, pool.depth, pool.relevant_from, 7)
     forgets = data.draw(forgetting().filter(lambda options: "window" not in options))
@@ -172,6 +176,7 @@ def test_a_window_of_gains_that_leave_rounding_behind(pool_of) -> None:
         assert_same(Bandit(MaxMean(), window=4, reward=Graded()), pool, seed)
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("window", [0, 1, 300])
 def test_long_runs_of_which_little_is_relevant(pool_of, window: int) -> None:
     # Only after hundreds of plays does the variance decide UCB1-Tuned's bound, and not its limit of 1/4.
@@ -213,6 +218,7 @@ def trec8(shared_data: Path) -> Pool:
     return make_pool(runs, read_qrels(shared_data / "trec8" / "qrels.txt.gz"), 30).only(["403", "431", "450"])
 
 
+@pytest.mark.by_day(8)
 @pytest.mark.parametrize("method", REAL)
 def test_real_runs(method: str, trec8: Pool) -> None:
     assert_same(REAL[method], trec8, 7)

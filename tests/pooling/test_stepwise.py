@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pooling.across_topics import AcrossTopics
@@ -24,6 +24,7 @@ from pooling.judging_order import JudgingOrder
 from pooling.pool import Pool, Topic
 from pooling.rewards import Graded
 from pooling.simulation import Method, simulate
+from tests.examples import few
 
 MakesPools = Callable[..., Pool]
 
@@ -83,6 +84,7 @@ def pairs(order: JudgingOrder) -> list[tuple[int, int]]:
     return [(topic, next(documents[topic])) for topic in turns.tolist()]
 
 
+@pytest.mark.by_day(3)
 @pytest.mark.parametrize("name", ADJUDICATORS)
 def test_one_topic(name: str, pool: Pool) -> None:
     judging, topic = adjudication(name, pool)
@@ -93,15 +95,17 @@ def test_one_topic(name: str, pool: Pool) -> None:
     assert judging.next() is None
 
 
+@pytest.mark.by_day(4)
 @pytest.mark.parametrize("name", METHODS)
 @pytest.mark.parametrize("seed", [0, 5])
 def test_a_campaign(name: str, seed: int, pool: Pool) -> None:
     assert judged_by(Campaign(pool, METHODS[name], seed), pool) == pairs(simulate(METHODS[name], pool, [seed])[0])
 
 
+@pytest.mark.by_day(3)
 @pytest.mark.parametrize("name", METHODS)
 @given(steps=st.integers(0, 60), seed=st.integers(0, 9))
-@settings(max_examples=12)
+@few(5)
 def test_a_campaign_that_was_kept(name: str, steps: int, seed: int, pool: Pool) -> None:
     begun = Campaign(pool, METHODS[name], seed)
     first = judged_by(begun, pool, steps)
@@ -121,9 +125,10 @@ def test_a_state_stays_as_it_was_taken(pool: Pool) -> None:
     assert not set(first) & set(rest)
 
 
+@pytest.mark.by_day(3)
 @pytest.mark.parametrize("name", METHODS)
 @given(data=st.data(), assessors=st.integers(2, 6))
-@settings(max_examples=15)
+@few(5)
 def test_several_documents_out_at_once(name: str, data, assessors: int, pool: Pool) -> None:
     campaign = Campaign(pool, METHODS[name], 1)
     out: list[tuple[int, int]] = []
@@ -139,6 +144,7 @@ def test_several_documents_out_at_once(name: str, data, assessors: int, pool: Po
     assert len(set(handed_out)) == len(handed_out) == pool.size
 
 
+@pytest.mark.by_day(3)
 @pytest.mark.parametrize("name", METHODS)
 def test_judged_elsewhere_is_not_handed_out(name: str, pool: Pool) -> None:
     campaign = Campaign(pool, METHODS[name], 1)

@@ -47,6 +47,7 @@ def vectors(made: BiEncoder, texts: Texts, queries: bool = False) -> Tensor:
     return made.represent_queries(texts) if queries else made.represent_documents(texts)
 
 
+@pytest.mark.by_day(4)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("pooling", ["mean", "cls"])
 @pytest.mark.parametrize("similarity", ["cosine", "dot"])
@@ -75,6 +76,7 @@ def test_vectors_are_those_of_transformers_pooled_plainly(
     np.testing.assert_allclose(scores, {"cosine": 20, "dot": 1}[similarity] * products.numpy(), rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_neither_buckets_nor_other_texts_matter(kind: str, made_up: Callable[..., str], read_as: Reader) -> None:
     texts = encoded(read_as, made_up(kind)).documents

@@ -43,6 +43,7 @@ def both(collection: Collection, bounds: list[int], folder: Path) -> tuple[Colle
     return whole, replace(whole, documents=frame, files=tuple(files), rows=tuple(len(mapped(file)) for file in files))
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("options", [PLAIN, Bm25Options(), Bm25Options(1.2, 0.75, None, False), Bm25Options(0, 0)])
 @pytest.mark.parametrize("many", [1, 1000])
 def test_scores_and_lists_are_those_of_one_piece(

@@ -51,6 +51,7 @@ def differs(one: dict[str, Tensor], other: dict[str, Tensor]) -> bool:
     return any(not torch.equal(one[name], other[name]) for name in one)
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_scores_are_those_of_transformers_run_plainly(
     kind: str, made_up: Callable[..., str], read_as: Reader, tiny: Collection
@@ -69,6 +70,7 @@ def test_scores_are_those_of_transformers_run_plainly(
     np.testing.assert_allclose(scores, expected, atol=1e-6)
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_neither_buckets_nor_other_pairs_matter(kind: str, made_up: Callable[..., str], read_as: Reader) -> None:
     texts = encoded(read_as, made_up(kind))
@@ -285,6 +287,7 @@ def test_without_dropout_parts_of_a_batch_add_up(
     assert max(float(gradient.abs().max()) for gradient in whole.values()) > 1e-3
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_gradient_checkpointing_changes_nothing(
     kind: str, made_up: Callable[..., str], read_as: Reader, tiny_sources: Sources

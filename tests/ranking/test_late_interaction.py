@@ -77,6 +77,7 @@ FOLDERS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("name", FOLDERS)
 def test_folders_of_the_library_are_read(
     name: str, made_up: Callable[..., str], read_as: Reader, tiny: Collection, tmp_path: Path

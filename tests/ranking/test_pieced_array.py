@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -15,6 +15,7 @@ from ranking.checkpoint import from_bytes, to_bytes
 from ranking.errors import BadInput
 from ranking.mapped import write_array
 from ranking.pieced_array import PiecedArray
+from tests.examples import few
 
 LENGTHS = [4, 0, 3, 1, 0]
 
@@ -37,14 +38,14 @@ WHOLE: NDArray[np.int32] = np.arange(10, 18, dtype=np.int32)
 
 
 @given(st.slices(8).filter(lambda each: (each.step or 1) > 0))
-@settings(max_examples=60, deadline=None)
+@few(30)
 def test_a_slice_is_that_of_the_whole(pieced: PiecedArray, part: slice) -> None:
     assert pieced[part].tolist() == WHOLE[part].tolist()
     assert pieced[part].dtype == np.int32
 
 
 @given(st.lists(st.integers(0, 7), max_size=20))
-@settings(max_examples=60, deadline=None)
+@few(30)
 def test_positions_are_those_of_the_whole(pieced: PiecedArray, places: list[int]) -> None:
     positions = np.array(places, np.int64)
     assert pieced[positions].tolist() == WHOLE[positions].tolist()

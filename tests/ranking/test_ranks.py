@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -19,6 +19,7 @@ from ranking.rankers.ranker import Ranker
 from ranking.ranks import ranks_in
 from ranking.scoring import score_candidates
 from ranking.texts import Texts
+from tests.examples import few
 
 
 class Lengths(Ranker):
@@ -112,6 +113,7 @@ def assert_ranks_of(
 KINDS = ["lengths", "dssm", "feed_forward", "match_pyramid"]
 
 
+@pytest.mark.by_day(10)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("block", "scores"), [(60, 1 << 24), (1, 1), (7, 20), (13, 13), (32, 100), (1 << 15, 120)])
 def test_ranks_are_those_of_brute_force_with_trec_evals_ties(
@@ -155,7 +157,7 @@ def test_by_hand(encoded_of: Callable[..., EncodedCollection]) -> None:
     ]
 
 
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@few(10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(st.integers(1, 12), min_size=1, max_size=12),
     st.lists(st.integers(1, 12), max_size=4),

@@ -86,6 +86,7 @@ def test_their_cross_encoder_here(small_bert: str, tiny: Collection, tmp_path: P
     np.testing.assert_allclose(ours, scores_there(tmp_path, tiny), atol=1e-5)
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize(("pooling", "similarity"), [(None, None), ("cls", "dot")])
 def test_our_bi_encoder_there(
     pooling: str | None, similarity: str | None, real: dict[str, Any], tiny: Collection, tmp_path: Path

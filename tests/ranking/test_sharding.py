@@ -228,7 +228,7 @@ def sources(tiny: Any, tiny_encoded: Any, tiny_vectors: Any) -> Sources:
     return Sources(tiny, tiny_encoded, tiny_vectors)
 
 
-LONGER = ("two_towers", "levels", "checkpointed", "late_interaction")
+LONGER = ("chunks", "decoder", "two_towers", "levels", "checkpointed", "late_interaction")
 """Cases of which the others have each part."""
 
 
@@ -280,7 +280,7 @@ def both(
 
 
 NAMES = [
-    *("bi_encoder", "chunks", "decoder"),
+    "bi_encoder",
     *(pytest.param(name, marks=pytest.mark.nightly) for name in LONGER),
 ]
 

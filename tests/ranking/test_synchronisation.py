@@ -48,6 +48,7 @@ def moved(ranker: Ranker) -> Ranker:
     return ranker
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("chunk", [None, 3])
 @pytest.mark.parametrize("kind", [BiEncoder, LateInteraction])
 def test_a_step_waits_once(

@@ -110,6 +110,7 @@ def test_a_reward_is_a_number_that_depends_on_the_outcome_alone(name: str, done:
     assert 0 < type(reward).gamma <= 1
 
 
+@pytest.mark.by_day(3)
 @pytest.mark.parametrize("name", sorted(set(group_options()["agent"]) - SEARCHES))
 def test_an_agent_is_updated_and_leaves_a_policy(name: str, ray_session: None) -> None:
     node = option("agent", name)

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -143,11 +141,6 @@ def test_a_frozen_copy_says_the_same() -> None:
     frozen = described(json.loads(json.dumps(kept["network"])), kept["weights"])
     assert torch.equal(frozen(seen), network(seen))
     assert not any(parameter.requires_grad for parameter in frozen.parameters())
-
-
-def test_a_frozen_policy_needs_no_ray() -> None:
-    code = "import sys, rl.networks; assert 'ray' not in sys.modules"
-    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 class TestDocuments:

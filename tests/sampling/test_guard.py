@@ -108,14 +108,6 @@ def test_functions_without_lists_are_left_alone(sources: Sources) -> None:
     assert guarded.total == len(guarded.queries) == 0
 
 
-@pytest.mark.parametrize(
-    "margins", [{"absolute": -1}, {"relative": -0.1}, {"relative": 5}, {"relative": float("nan")}, {"deepest": 0}]
-)
-def test_margins_out_of_range_are_bad_input(margins: dict[str, float]) -> None:
-    with pytest.raises(BadInput, match=next(iter(margins))):
-        Guard(**margins)
-
-
 def test_bm25_lists_of_the_tiny_collection(tiny_sources: Sources) -> None:
     """Guarded candidates score no higher than the best relevant document, by BM25's own scores."""
     function, queries = Bm25Function(depth=12), np.arange(8)

@@ -66,6 +66,7 @@ def tensors(state: Any) -> list[torch.Tensor]:
     return [torch.as_tensor(state)] if isinstance(state, torch.Tensor | np.ndarray) else []
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("way", WAYS)
 def test_one_seed_gives_one_training_and_another_seed_another(
     way: str, tiny_training: Callable[..., RankerTraining]
@@ -80,6 +81,7 @@ def test_one_seed_gives_one_training_and_another_seed_another(
     assert go(0) != go(1)
 
 
+@pytest.mark.by_day(4)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("at", [0, 1, 5])
 def test_interrupted_it_goes_on_to_the_bit(way: str, at: int, tiny_training: Callable[..., RankerTraining]) -> None:

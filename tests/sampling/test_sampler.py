@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from ranking.checkpoint import from_bytes, to_bytes
@@ -30,6 +30,7 @@ from sampling.selection.dynamic import Dynamic
 from sampling.selection.error_reduction import ErrorReduction
 from sampling.selection.top import Top
 from sampling.selection.uniform import Uniform
+from tests.examples import few
 from tests.sampling.batches import batch_of
 
 
@@ -195,7 +196,7 @@ class Everything(Ranked):
         return stack_lists(rows, depth)
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@few(20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(st.dictionaries(st.integers(0, 9), st.integers(-1, 2)), min_size=3, max_size=3),
     st.integers(1, 10),

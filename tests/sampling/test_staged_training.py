@@ -138,6 +138,7 @@ class Stopped(Exception):
     pass
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("at", range(1, 6))
 def test_interrupted_it_goes_on_at_the_level_where_it_was(at: int, assemble: Callable[..., Assemble]) -> None:
     make = assemble(SequentialSIR([4, 3], pick=["top", "random"], flows=True))

@@ -1,26 +1,11 @@
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
 
 from tests.cluster.command_line import command
 
 HEAVY = {"torch", "ray", "polars", "numpy", "hydra", "matplotlib", "scipy", "transformers"}
 VERBS = ["train", "study", "pool", "judge", "report", "options", "submit"]
-
-
-@pytest.mark.parametrize("verb", [[], *([verb] for verb in VERBS)])
-def test_help_loads_nothing_heavy(verb: list[str]) -> None:
-    code = (
-        "import sys\nfrom cluster.commands.cli import main\n"
-        f"try: main({[*verb, '--help']!r})\nexcept SystemExit: pass\n"
-        f"print('LOADED', sorted({HEAVY!r} & set(sys.modules)))"
-    )
-    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert "usage: pyrite" in shown
-    assert "LOADED []" in shown
 
 
 def test_options_of_a_pool(capsys: pytest.CaptureFixture[str]) -> None:

@@ -155,6 +155,7 @@ def test_a_study_learns_its_agent_first(own: list[str], ray_session: None, tmp_p
     assert set(trials["status"]) == {"done"}
 
 
+@pytest.mark.nightly
 def test_an_interrupted_learning_goes_on(config: dict[str, Any], folder: Path, tmp_path: Path) -> None:
     """To the same agent, also of what imitation had come to."""
     backend = RolloutBackend(functools.partial(Environments, config, None), 0, 1)

@@ -157,6 +157,7 @@ def test_another_folder_is_not_continued(tmp_path: Path, capsys) -> None:  # typ
     assert "was written by `pyrite study`, and not by a pooling study" in capsys.readouterr().err
 
 
+@pytest.mark.nightly
 def test_two_pools_in_one_study(small_pool: Path, tmp_path: Path) -> None:
     source = f"{{runs: {small_pool / 'runs'}, qrels: {small_pool / 'qrels.txt'}"
     (tmp_path / "pools.yaml").write_text(f"deep: {source}, depth: 12}}\nflat: {source}, depth: 4}}\n")

@@ -56,6 +56,7 @@ def average_precision(run: pl.DataFrame, folder: Path, cache: Path) -> float:
     return float(Evaluator(["AP@10"], judged)(ranked)["AP@10"].mean())
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("origin", ["bm25", "full"])
 def test_it_ranks_as_the_training_measured(
     training: pyrite.TrainingResult, of_rank: list[str], beir_folder: Path, tmp_path: Path, origin: str

@@ -89,6 +89,7 @@ def test_the_command_beside_a_run_reproduces_it(study: Path, tmp_path: Path) -> 
     assert (tmp_path / "one" / "weights" / row["run"] / "model.safetensors").is_file()
 
 
+@pytest.mark.nightly
 def test_report_makes_the_same_again(study: Path) -> None:
     before = (study / "summary.csv").read_bytes()
     (study / "summary.csv").unlink()

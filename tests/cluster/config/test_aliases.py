@@ -26,6 +26,7 @@ def test_two_run_files_and_another_keep_their_order_and_options() -> None:
     assert config["function"]["bm25"] == option("function", "bm25")["bm25"] | {"k1": 1.5}
 
 
+@pytest.mark.nightly
 def test_every_function_can_have_another_name() -> None:
     from cluster.config.groups import group_options
 

@@ -61,6 +61,7 @@ def by_files_and_values(overrides: list[str], config: str) -> object:
         return [str(error), str(error.__cause__ or "")]
 
 
+@pytest.mark.by_day(5)
 @pytest.mark.parametrize(
     ("overrides", "config"),
     [

@@ -74,14 +74,10 @@ def test_a_file_gives_no_value_that_the_class_has_by_default() -> None:
 
 
 EVERY = [(group, name) for group, names in group_options().items() for name in names]
-FIRST = dict(reversed(EVERY))
-"""A name of each group."""
 
 
-@pytest.mark.parametrize(
-    ("group", "name"),
-    [pytest.param(*each, marks=[pytest.mark.nightly][: each[1] != FIRST[each[0]]]) for each in EVERY],
-)
+@pytest.mark.by_day(40)
+@pytest.mark.parametrize(("group", "name"), EVERY)
 def test_every_name_composes(group: str, name: str) -> None:
     if group == "experiment":
         assert {"title", "methods"} <= set(option(group, name))

@@ -69,6 +69,7 @@ def tiny() -> dict[str, list[Planned]]:
     return Tiny()
 
 
+@pytest.mark.by_day(8)
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_the_first_and_the_last_run_of_each_experiment_are_sound(name: str) -> None:
     assert_sound(planned(study(name, "scale=tiny"), ends=True))
@@ -99,6 +100,7 @@ def test_what_is_to_be_learned_composes(name: str, tiny: dict[str, list[Planned]
         assert compose([*own, *overrides, "scale=tiny"], "learn")["reward"]
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("name", COHEN)
 def test_a_smaller_scale_has_fewer_seeds_and_agents(name: str) -> None:
     def size(scale: str) -> int:
@@ -252,6 +254,7 @@ METHODS: dict[str, tuple[dict[int, list[str]], list[int]]] = {
 """Of each experiment the picks of each strategy, and the numbers of its levels."""
 
 
+@pytest.mark.by_day(4)
 @pytest.mark.parametrize("scale", ["paper", "medium", "small", "tiny"])
 @pytest.mark.parametrize("name", PU)
 def test_strategies_picks_and_levels_are_the_papers(name: str, scale: str) -> None:
@@ -268,6 +271,7 @@ def test_strategies_picks_and_levels_are_the_papers(name: str, scale: str) -> No
     assert sorted(found) == sorted(wanted)
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize(
     ("name", "scale", "block", "levels"),
     [
@@ -293,6 +297,7 @@ def test_a_scale_has_blocks_and_levels_of_its_own(name: str, scale: str, block: 
         assert deepest.config["optimizer"]["lr"] == 5e-5
 
 
+@pytest.mark.by_day(3)
 @pytest.mark.parametrize("scale", ["paper", "small", "tiny"])
 @pytest.mark.parametrize("name", PU)
 def test_every_method_of_pu_has_a_run_beside_it(name: str, scale: str) -> None:

@@ -40,6 +40,7 @@ def targets(node: Any, at: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ..
             yield from targets(value, (*at, str(key)))
 
 
+@pytest.mark.by_day(20)
 @pytest.mark.parametrize("path", [path for path in FILES if path.parent.name not in WITHOUT],
                          ids=lambda path: f"{path.parent.name}/{path.stem}")  # fmt: skip
 def test_every_option_of_every_file_says_what_it_means(path: Path) -> None:
@@ -75,6 +76,7 @@ def test_comments_are_found_where_they_stand(tmp_path: Path) -> None:
 NAMES = [(group, name) for group, names in group_options().items() if group not in WITHOUT for name in names]
 
 
+@pytest.mark.by_day(40)
 @pytest.mark.parametrize(("group", "name"), NAMES)
 def test_every_argument_of_every_part_is_explained(group: str, name: str) -> None:
     commented = (
@@ -85,6 +87,7 @@ def test_every_argument_of_every_part_is_explained(group: str, name: str) -> Non
         assert not unexplained, f"{target} explains none of {', '.join(sorted(unexplained))}"
 
 
+@pytest.mark.by_day(20)
 @pytest.mark.parametrize(("group", "name"), NAMES)
 def test_every_name_has_a_summary_line(group: str, name: str) -> None:
     assert summary_line(group, name).strip()

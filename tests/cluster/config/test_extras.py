@@ -20,7 +20,9 @@ main({arguments})
 """
 
 
-@pytest.mark.parametrize(("verb", "extra"), [("judge", "judge"), ("learn", "rl")])
+@pytest.mark.parametrize(
+    ("verb", "extra"), [("judge", "judge"), pytest.param("learn", "rl", marks=pytest.mark.nightly)]
+)
 def test_what_to_install(verb: str, extra: str, tmp_path: Path) -> None:
     hidden = [module for module, of in EXTRAS.items() if of == extra]
     given = {
@@ -45,13 +47,3 @@ def test_the_extras_are_those_of_the_package() -> None:
     assert set(EXTRAS.values()) <= set(extras)
     assert {line.partition(">")[0] for line in extras["judge"]} == {m for m, of in EXTRAS.items() if of == "judge"}
     assert f"pyrite-ir[{','.join(sorted({*EXTRAS.values(), 'hub', 'peft', 'track'}))}]" in extras["dev"]
-
-
-def test_a_study_without_agents_needs_no_rllib_and_a_trial_nothing_that_makes_reports() -> None:
-    """`make study` installs no RLlib; what a trial imports, each of them waits for."""
-    code = (
-        "import cluster.training.study_runs, cluster.executors.tune, sys\n"
-        "assert not {'scipy.stats', 'matplotlib', 'sklearn'} & set(sys.modules)\n"
-        "import cluster.commands.study, cluster.rollouts.wanted_agents; assert 'ray.rllib' not in sys.modules"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)

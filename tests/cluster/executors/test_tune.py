@@ -66,6 +66,7 @@ def errors_of(
         return watch.errors, table
 
 
+@pytest.mark.nightly
 def test_only_errors_of_a_body_count_against_its_retries_and_bad_input_is_not_tried_again(
     ray_session: None, tmp_path: Path
 ) -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -69,15 +66,3 @@ def test_what_cores_save(monkeypatch: pytest.MonkeyPatch) -> None:
     for count, less in ((1, 0), (2, 30), (4, 45)):
         monkeypatch.setattr(size, "cores", lambda count=count: count)
         assert saved(60) == pytest.approx(less)
-
-
-def test_nothing_of_ray_is_imported_for_what_runs_here(small_pool: Path, tmp_path: Path) -> None:
-    asked = [f"runs={small_pool / 'runs'}", f"qrels={small_pool / 'qrels.txt'}"]
-    asked += ["depth=10", "method=mtf,docid", "seeds=1"]
-    code = (
-        "import sys\nfrom cluster.commands.cli import main\n"
-        f"try:\n    main(['pool', *{asked!r}, 'ranking_quality=false', 'out={tmp_path / 'out'}'])\n"
-        "except SystemExit as end:\n    assert not end.code, end.code\n"
-        "assert not {'ray', 'torch'} & set(sys.modules), 'imported'\n"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)

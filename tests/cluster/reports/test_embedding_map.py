@@ -152,6 +152,7 @@ def test_vectors_that_are_not_finite_are_left_out(made_up_study: Any) -> None:
     assert len(colours(figure, 0)) == 5
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize(("count", "dimension"), [(4, 1), (4, 2), (40, 7), (80, 3)])
 def test_planes(count: int, dimension: int) -> None:
     vectors = np.random.default_rng(count).normal(size=(count, dimension))

@@ -12,6 +12,7 @@ from cluster.reports.papers.paper_table import paper_section, printed, read_publ
 from cluster.reports.study_report import StudyResults, design_baseline, study_report
 from cluster.statistics.summary import summarise
 from ranking.errors import BadInput
+from tests.cluster.reports.conftest import METHODS
 
 PAPER: dict[str, Any] = {
     "source": "Somebody 2001, table 3",
@@ -288,7 +289,7 @@ def test_an_experiment_without_a_paper_has_no_such_section(written_trials: Any) 
 
 
 def test_the_report_has_both_sections(made_up_study: Any) -> None:
-    trials, queries = made_up_study(swept=[("policy.agent", ["0", "1"])])
+    trials, queries = made_up_study(2, methods=METHODS[3:], swept=[("policy.agent", ["0", "1"])])
     study = {"design": {"published": PAPER}, "overrides": ["scale=small"]}
     html = study_report(StudyResults(trials, queries, config=study)).to_html()
     assert "Compared with Somebody 2001, table 3" in html

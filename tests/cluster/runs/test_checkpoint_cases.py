@@ -64,6 +64,7 @@ def theirs(kind: str, folder: Path | str, tiny: Collection) -> np.ndarray:
     return model.similarity(model.encode_query(queries), model.encode_document(documents)).numpy()
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize(("kind", "name"), SAVED)
 def test_what_the_library_saves_is_opened_by_its_kind(
     kind: str, name: str, bert: str, tiny: Collection, tiny_encoded: EncodedCollection, tmp_path: Path
@@ -95,6 +96,7 @@ def test_a_model_of_the_library_is_a_ranker(bert: str, tmp_path: Path, monkeypat
     assert Part.of("ranker", model).name == "cross_encoder"
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("labels", [["no", "yes"], ["contradiction", "entailment", "neutral"], list("abcde")])
 def test_a_head_with_several_labels_needs_a_choice(
     labels: list[str],
@@ -154,6 +156,7 @@ def test_stanfords_colbert_keeps_its_projection(
     )
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("name", ["mt5", "umt5", "sentence-t5"])
 def test_encoders_of_encoder_decoders(
     name: str, bert: str, tiny: Collection, tiny_encoded: EncodedCollection, tmp_path: Path

@@ -32,6 +32,7 @@ def outcome_of(*overrides: str) -> Outcome:
     return run(config, Artifacts().parts(config))
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("ranker", ["dssm", "feed_forward"])
 def test_refined_negatives_with_categories_as_input(ranker: str, base: list[str]) -> None:
     asked = [*base, *OWN, f"ranker={ranker}", "ranker.categories=true", "policy=refined"]

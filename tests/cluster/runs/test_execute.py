@@ -40,6 +40,7 @@ def values(outcome: Outcome) -> np.ndarray:
     return np.concatenate([values for origin in outcome.values.values() for values in origin.values()])
 
 
+@pytest.mark.by_day(3)
 @pytest.mark.parametrize("ranker", ["feed_forward", "match_pyramid"])
 @pytest.mark.parametrize("selector", ["uniform", "top", "dynamic", "error_reduction"])
 def test_every_selector_trains_every_ranker(base: list[str], ranker: str, selector: str) -> None:
@@ -50,6 +51,7 @@ def test_every_selector_trains_every_ranker(base: list[str], ranker: str, select
     assert all(0 <= value <= 1 for value in values(outcome))
 
 
+@pytest.mark.by_day(3)
 @pytest.mark.parametrize("function", ["random", "bm25"])
 @pytest.mark.parametrize("objective", ["softmax", "hinge", "ranknet", "pointwise"])
 def test_every_objective_trains(base: list[str], function: str, objective: str) -> None:
@@ -118,6 +120,7 @@ class Counted(Kept):
         self.steps.append(from_bytes(state)["staged"]["training"]["counters"][1])
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize(("batches", "kept"), [(None, []), (2, [2, 4, 6]), (3, [3, 6]), (100, [])])
 def test_states_are_kept_by_batches(base: list[str], batches: int | None, kept: list[int]) -> None:
     config, parts = prepared([*base, "training.batch_size=4", "training.max_epochs=2"])
@@ -128,6 +131,7 @@ def test_states_are_kept_by_batches(base: list[str], batches: int | None, kept: 
     assert outcome.losses == whole.losses
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize(
     "overrides",
     [

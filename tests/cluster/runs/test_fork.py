@@ -38,6 +38,7 @@ def run_of(folder: Path, *more: str) -> tuple[dict[str, Any], dict[str, Any], li
     return config, Artifacts().parts(config), own
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize(
     "more",
     [

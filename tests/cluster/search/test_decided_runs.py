@@ -91,6 +91,7 @@ def test_where_every_run_fails_it_ends(tmp_path: Path) -> None:
     assert asked == 3 * 3
 
 
+@pytest.mark.nightly
 def test_a_study_of_undecided_methods(base: list[str], tmp_path: Path) -> None:
     out = tmp_path / "out"
     asked = ["policy=fixed", "function=random,bm25", "selector=uniform", "stop=decided", "max_seeds=4", "local=true"]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster.commands.study import StudyExperiment
@@ -20,6 +20,7 @@ from cluster.search.schedulers import EarlyStopping, read_log, schedulers_of, st
 from cluster.telemetry.tracking.tracking import as_override_of
 from ranking.errors import BadInput
 from tests.cluster.command_line import command
+from tests.examples import few
 
 RUNS, EPOCHS = 12, 6
 CONFIG = {"seed": 0, "training": {"max_epochs": EPOCHS}}
@@ -63,8 +64,9 @@ def play(search: EarlyStopping, curves: np.ndarray, at_once: int, order: np.rand
     return {name: stop.at for name, stop in search.stopped.items()}
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("name", sorted(OPTIONS))
-@settings(max_examples=15)
+@few(8)
 @given(seed=st.integers(0, 1000), at_once=st.integers(2, RUNS))
 def test_what_is_stopped_depends_on_the_results_alone(name: str, seed: int, at_once: int) -> None:
     rng = np.random.default_rng(seed)

@@ -200,6 +200,7 @@ def test_no_run_begins_when_the_time_is_over() -> None:
     assert TimeBudget(None, lambda: True).spent()
 
 
+@pytest.mark.nightly
 def test_a_study_that_ran_out_of_time_is_stopped_and_goes_on(base: list[str], tmp_path: Path) -> None:
     out = tmp_path / "out"
     asked = ["policy=fixed", "function=bm25,random", "selector=uniform", "seeds=2", "local=true"]

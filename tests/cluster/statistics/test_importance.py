@@ -63,6 +63,7 @@ def test_what_matters_only_together_is_told_apart() -> None:
     assert both > 2 * max(share for (_, other), share in shares.items() if other == "sampling.negatives")
 
 
+@pytest.mark.nightly
 def test_methods_are_a_setting_too() -> None:
     trials = searched(lambda method, a, b, c: 0.3 + (0.2 * a if method == "bm25" else -0.2 * a), 40, ("bm25", "random"))
     found, ranks = importance(trials)
@@ -77,6 +78,7 @@ def test_methods_are_a_setting_too() -> None:
     assert "outside what was drawn" in page
 
 
+@pytest.mark.nightly
 def test_of_noise_nothing_is_foretold() -> None:
     noise = iter(np.random.default_rng(3).random(60))
     found, _ = importance(searched(lambda method, a, b, c: next(noise)))

@@ -108,6 +108,7 @@ def test_the_order_of_runs_does_not_matter(made_up_study: Any) -> None:
     assert oscillation(trials).equals(oscillation(trials.reverse()))
 
 
+@pytest.mark.nightly
 def test_the_report_shows_it_once_and_with_its_figure(made_up_study: Any) -> None:
     trials, queries = made_up_study(seeds=2, methods=TWO)
     trials = with_losses(trials, [TURNS, BENDS, STEADY, STEADY])

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 from scipy import stats
@@ -15,6 +15,7 @@ from cluster.output.methods import BM25, RUN, with_factors, with_methods
 from cluster.reports.labels import value
 from cluster.reports.result_sections import READING, side_by_side
 from cluster.statistics.summary import summarise
+from tests.examples import few
 
 BASE = "policy=fixed function=bm25 selector=uniform"
 
@@ -149,10 +150,10 @@ def test_order_of_rows(made_up_study: Any) -> None:
         assert part["mean"].is_sorted(descending=True)
 
 
-@settings(max_examples=3, deadline=None)
+@few(1)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_the_order_of_trials_does_not_matter(made_up_study: Any, seed: int) -> None:
-    trials, _ = made_up_study(swept=[("objective", ["softmax", "hinge"])], seeds=6)
+    trials, _ = made_up_study(swept=[("objective", ["softmax", "hinge"])])
     shuffled = trials.sample(fraction=1, shuffle=True, seed=seed)
     assert summarise(shuffled).equals(summarise(trials))
 

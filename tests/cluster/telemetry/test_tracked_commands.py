@@ -34,6 +34,7 @@ def study(base: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
+@pytest.mark.nightly
 def test_trackers_have_what_the_tables_have(study: Path) -> None:
     trials = pl.read_parquet(study / "trials.parquet")
     for read, measure in ((of_tensorboard, "bm25/AP_10"), (of_mlflow, "bm25/AP_10"), (of_wandb, "bm25/AP@10")):

@@ -9,6 +9,7 @@ from tests.cluster.command_line import command
 from tests.cluster.telemetry.read_back import of_mlflow, of_tensorboard
 
 
+@pytest.mark.nightly
 def test_a_pool_is_tracked_by_seeds(of_small_pool: list[str], tmp_path: Path) -> None:
     out = tmp_path / "pool"
     options = ["method=rank,mtf", "seeds=2", "ranking_quality=false", "budgets=[3]", "track=mlflow", "local=true"]

@@ -86,6 +86,7 @@ def test_numbers_parameters_and_status_are_read_back(
     assert run.parameters.items() >= RUN.parameters.items()
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize(("tracker", "read", "measure", "done"), KINDS)
 @pytest.mark.parametrize("scheme", ["", "file://"])
 def test_a_run_that_is_interrupted_or_lost_is_there_once(

@@ -95,14 +95,3 @@ def test_a_pool_without_texts_is_refused(pool_of: Callable[..., Pool]) -> None:
     bare: TopicPool = pool_of([[[0, 1]]], [[0, 1]]).topics[0].pool
     with pytest.raises(BadInput, match="learns from texts"):
         AutoTar().start(bare, np.random.default_rng(0), ["run0"])
-
-
-def test_options_out_of_range_are_refused() -> None:
-    for build in (
-        lambda: ContinuousLearning(batch=0),
-        lambda: AutoTar(presumed=-1),
-        lambda: AutoTar(regularization=0),
-        lambda: ScalableLearning(most=0),
-    ):
-        with pytest.raises(BadInput):
-            build()

@@ -251,6 +251,7 @@ def test_two_assessors_never_get_the_same_document(served: Callable[..., Served]
     assert not both[0].faults + both[1].faults
 
 
+@pytest.mark.nightly
 def test_double_judging_shows_agreement(served: Callable[..., Served], enter: Enter) -> None:
     room = served(Options(budget=4, double=1.0))
     ada, grace = enter(room.link, "Ada"), enter(room.link, "Grace")
@@ -269,6 +270,7 @@ def test_double_judging_shows_agreement(served: Callable[..., Served], enter: En
     assert owner.text("#pairs") == "Ada and Grace: κ 0.50; 3 of 4 equal"
 
 
+@pytest.mark.nightly
 def test_the_overview_compares_people_with_a_machine(pool: Pool, served: Callable[..., Served], enter: Enter) -> None:
     # The machine finds the odd documents of topic 1 relevant, and so do people, but for the first that they judge.
     names = [name for topic in pool.topics for name in topic.documents if topic.name == "1"]
@@ -293,6 +295,7 @@ def test_the_overview_compares_people_with_a_machine(pool: Pool, served: Callabl
     assert "machine" not in ada.text("#work")
 
 
+@pytest.mark.nightly
 def test_correcting_in_the_list(served: Callable[..., Served], enter: Enter, tmp_path: Path) -> None:
     room = served()
     ada = enter(room.link, "Ada")
@@ -323,6 +326,7 @@ def test_correcting_in_the_list(served: Callable[..., Served], enter: Enter, tmp
     assert not ada.faults
 
 
+@pytest.mark.nightly
 def test_notes_and_documents_that_cannot_be_judged(served: Callable[..., Served], enter: Enter, tmp_path: Path) -> None:
     room = served()
     ada = enter(room.link, "Ada")
@@ -349,6 +353,7 @@ def keydown(assessor: Assessor, key: str, code: str, shift: bool = False) -> Non
     )
 
 
+@pytest.mark.nightly
 def test_digits_of_any_keyboard(served: Callable[..., Served], enter: Enter) -> None:
     ada, judged = enter(served().link, "Ada"), 0
     for key, code, shift, judges in (
@@ -372,6 +377,7 @@ def test_digits_of_any_keyboard(served: Callable[..., Served], enter: Enter) -> 
         assert not ada.faults
 
 
+@pytest.mark.nightly
 def test_letters_of_a_keyboard_without_them(served: Callable[..., Served], enter: Enter) -> None:
     ada = enter(served().link, "Ada")
     ada.press("1")
@@ -379,6 +385,7 @@ def test_letters_of_a_keyboard_without_them(served: Callable[..., Served], enter
     ada.page.wait_for_function("() => document.querySelector('#judged').textContent === '0'")
 
 
+@pytest.mark.nightly
 def test_keys_can_be_turned_off(served: Callable[..., Served], enter: Enter) -> None:
     ada = enter(served().link, "Ada")
     assert ada.page.get_attribute("#undo", "aria-keyshortcuts") == "u"
@@ -398,6 +405,7 @@ def test_keys_can_be_turned_off(served: Callable[..., Served], enter: Enter) -> 
     ada.page.wait_for_function("() => document.querySelector('#judged').textContent === '1'")
 
 
+@pytest.mark.nightly
 def test_texts_run_in_the_direction_of_their_script(served: Callable[..., Served], enter: Enter) -> None:
     ada = enter(served().link, "Ada")
     for where in ("#text", "#topic-title", "#description", "#narrative", "#note"):
@@ -405,6 +413,7 @@ def test_texts_run_in_the_direction_of_their_script(served: Callable[..., Served
         assert ada.page.eval_on_selector(where, "(each) => getComputedStyle(each).direction") == "rtl", where
 
 
+@pytest.mark.nightly
 def test_the_page_says_when_to_stop(served: Callable[..., Served], enter: Enter) -> None:
     room = served(Options(recall=0.5, confidence=0.5))
     ada = enter(room.link, "Ada")
@@ -417,6 +426,7 @@ def test_the_page_says_when_to_stop(served: Callable[..., Served], enter: Enter)
     assert ada.text("#topics option:checked").startswith("◌ 1")
 
 
+@pytest.mark.nightly
 def test_a_link_of_ones_own_needs_no_name(served: Callable[..., Served], browser: Any) -> None:
     room = served(Options(assessors=["Ada", "Grace"]))
     page = browser.new_context().new_page()
@@ -427,6 +437,7 @@ def test_a_link_of_ones_own_needs_no_name(served: Callable[..., Served], browser
     page.context.close()
 
 
+@pytest.mark.nightly
 def test_a_page_left_open_in_another_tab_is_told(served: Callable[..., Served], enter: Enter) -> None:
     ada = enter(served().link, "Ada")
     tab = Assessor(ada.page.context.new_page(), [])
@@ -440,6 +451,7 @@ def test_a_page_left_open_in_another_tab_is_told(served: Callable[..., Served], 
     assert not tab.page.evaluate("() => document.querySelector('#problem').hidden")
 
 
+@pytest.mark.nightly
 def test_narrow_screens_keys_and_focus(served: Callable[..., Served], enter: Enter) -> None:
     ada = enter(served().link, "Ada", width=360)
     assert ada.page.evaluate("() => document.documentElement.scrollWidth") <= 360
@@ -590,6 +602,7 @@ def test_a_screen_reader_is_told_what_everything_is(served: Callable[..., Served
     assert ada.page.get_attribute("#announcement", "aria-live") == "polite"
 
 
+@pytest.mark.nightly
 def test_search_gold_and_guidelines_by_keyboard_alone_and_on_a_phone(
     served: Callable[..., Served], enter: Enter, tmp_path: Path
 ) -> None:

@@ -161,6 +161,7 @@ def test_nothing_is_done_without_the_token(serve: Serve, path: str) -> None:
     assert not served.judging.session.state.assessors
 
 
+@pytest.mark.by_day(5)
 @pytest.mark.parametrize(
     ("headers", "status"),
     [

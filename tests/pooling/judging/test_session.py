@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pooling.across_topics import AcrossTopics
@@ -22,6 +22,7 @@ from pooling.judging.store import Store, read
 from pooling.pool import Pool
 from pooling.simulation import Method, simulate
 from ranking.errors import BadInput
+from tests.examples import few
 
 Judged = list[tuple[int, int]]
 METHODS: dict[str, Callable[[], Method]] = {
@@ -115,6 +116,7 @@ def test_one_assessor_gets_the_order_that_is_simulated(tmp_path: Path, pool: Poo
     assert room.judge_all("ada") == simulated(pool, method)
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("save_every", [3, 1000])
 def test_neither_restarts_nor_undoing_change_the_order(
@@ -248,6 +250,7 @@ def test_assessors_start_in_different_topics(room: Room) -> None:
     assert [place[0] for place in places if place is not None] == [0, 1, 2]
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("method", METHODS)
 def test_eight_threads_never_get_the_same_document(
     tmp_path: Path, random_pool: Callable[..., Pool], method: str
@@ -284,7 +287,7 @@ def test_eight_threads_never_get_the_same_document(
     )
 
 
-@settings(max_examples=12)
+@few(5)
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("jjjjjusnlxcC")), max_size=60), st.booleans())
 def test_whatever_assessors_do_a_restart_finds_the_same_desk(
     random_pool: Callable[..., Pool],

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from ranking.collections.beir import Beir
 from ranking.collections.cache import open_collection
 from ranking.errors import BadInput
+from tests.examples import few
 
 WriteBeir = Callable[..., Path]
 LETTERS = st.text("abcXYZ 0189é\"\\\t,'", min_size=1, max_size=15).filter(lambda text: text.strip() != "")
@@ -68,6 +69,7 @@ FAULTS = [
 ]
 
 
+@pytest.mark.by_day(10)
 @pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize(("file", "line", "kind", "complaint"), FAULTS)
 def test_faulty_texts(
@@ -154,7 +156,7 @@ def test_wrong_encoding(write_beir: WriteBeir, cache: Path) -> None:
     assert open_collection(Beir(folder), cache, strict=False).skipped == {"wrong encoding": 1}
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=25)
+@few(6, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(share=st.floats(0, 1, exclude_max=True), strict=st.booleans(), file=st.sampled_from(["corpus", "queries"]))
 def test_any_truncation_of_a_gzip_is_noticed(
     write_beir: WriteBeir, cache: Path, share: float, strict: bool, file: str
@@ -167,7 +169,7 @@ def test_any_truncation_of_a_gzip_is_noticed(
     assert list(cache.glob("*")) == []  # nothing half-read is left
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=20)
+@few(6, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     corpus=st.dictionaries(IDS, st.tuples(LETTERS, LETTERS, st.none() | LETTERS), min_size=1, max_size=8),
     queries=st.dictionaries(IDS, LETTERS, min_size=1, max_size=8),

@@ -53,6 +53,7 @@ def test_queries_without_splits_stay_without() -> None:
     assert (found.rows(), judged.rows(), joined) == ([("a", "x", None)], [("a", "d", 1, None)], 1)
 
 
+@pytest.mark.nightly
 def test_no_text_of_medquad_stands_in_two_splits(shared_data: Path, own_cache: Path) -> None:
     collection = open_collection(Beir(shared_data / "medquad"), own_cache)
     assert collection.facts == {"queries with the text of another": "634 joined to it, with their judgements"}

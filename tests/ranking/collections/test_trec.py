@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from hydra.utils import instantiate
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
@@ -16,6 +16,7 @@ from ranking.collections import lines
 from ranking.collections.cache import open_collection
 from ranking.collections.trec import Trec
 from ranking.errors import BadInput
+from tests.examples import few
 
 WriteTrec = Callable[..., Path]
 
@@ -248,26 +249,10 @@ def test_names_that_do_not_tell(write_trec: WriteTrec, cache: Path) -> None:
         open_collection(Trec(folder / "none"), cache)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=25)
-@given(
-    share=st.floats(0, 1, exclude_max=True),
-    strict=st.booleans(),
-    name=st.sampled_from(["docs.trec.gz", "topics.301-302.txt.gz", "qrels.txt.gz"]),
-)
-def test_any_truncation_of_a_gzip_is_noticed(
-    write_trec: WriteTrec, cache: Path, share: float, strict: bool, name: str
-) -> None:
-    path = write_trec(packed=True) / name
-    path.write_bytes(path.read_bytes()[: int(share * path.stat().st_size)])
-    with pytest.raises(BadInput, match=rf"{name}(:\d+)?: "):
-        open_collection(Trec(path.parent), cache, strict)
-    assert list(cache.glob("*")) == []
-
-
 WORDS = st.lists(st.text("abcXYZé019.,'", min_size=1, max_size=6), min_size=1, max_size=12)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=15)
+@few(6, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     documents=st.dictionaries(st.text("abcXYZ019-", min_size=1, max_size=8), WORDS, min_size=1, max_size=6),
     topics=st.dictionaries(st.integers(1, 999), WORDS, min_size=1, max_size=6),

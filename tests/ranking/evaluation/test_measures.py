@@ -6,11 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import pytrec_eval
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ranking.errors import BadInput
 from ranking.evaluation.measures import Evaluator, parse, ranked_grades
+from tests.examples import few
 
 Qrels = dict[str, dict[str, int]]
 Run = dict[str, dict[str, float]]
@@ -108,7 +109,7 @@ def small_cases(draw: st.DrawFn) -> tuple[Run, Qrels]:
     return run, {q: draw(grades) for q in queries}
 
 
-@settings(max_examples=60, deadline=None)
+@few(30)
 @given(small_cases(), st.integers(1, 3))
 def test_equals_trec_eval_on_any_small_case(case: tuple[Run, Qrels], rel: int) -> None:
     assert_as_trec_eval(*case, rel=rel)

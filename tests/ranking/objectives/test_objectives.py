@@ -106,6 +106,7 @@ def test_a_batch_without_any_negative_is_finite(objective: Objective) -> None:
             assert float(loss) == 0
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("objective", ALL)
 @given(st.lists(st.sampled_from([-3e4, -100.0, 0.0, 100.0, 3e4]), min_size=3, max_size=3))
 def test_extreme_scores_are_finite(objective: Objective, scores: list[float]) -> None:

@@ -63,6 +63,7 @@ def scores(ranker: Ranker, encoded: EncodedCollection, lists: np.ndarray = LISTS
     return score_candidates(ranker, encoded, QUERIES, lists)
 
 
+@pytest.mark.by_day(4)
 def test_scores_are_numbers_and_the_same_again_under_the_same_seed(made: tuple[Make, EncodedCollection]) -> None:
     make, encoded = made
     before = torch.random.get_rng_state()
@@ -76,6 +77,7 @@ def test_scores_are_numbers_and_the_same_again_under_the_same_seed(made: tuple[M
     np.testing.assert_array_equal(scores(make(1), encoded), found)
 
 
+@pytest.mark.by_day(4)
 def test_a_state_is_all_that_there_is_of_it(made: tuple[Make, EncodedCollection]) -> None:
     make, encoded = made
     one, other = make(1), make(2)
@@ -83,12 +85,14 @@ def test_a_state_is_all_that_there_is_of_it(made: tuple[Make, EncodedCollection]
     np.testing.assert_array_equal(scores(other, encoded), scores(one, encoded))
 
 
+@pytest.mark.by_day(4)
 def test_equal_texts_have_equal_scores(made: tuple[Make, EncodedCollection]) -> None:
     make, encoded = made  # the last two documents are alike
     found = scores(make(1), encoded)
     assert found[2, 2] == found[2, 3]
 
 
+@pytest.mark.by_day(4)
 def test_a_loss_reaches_its_weights(made: tuple[Make, EncodedCollection]) -> None:
     make, encoded = made
     ranker, places = make(1), LISTS[1:]

@@ -5,13 +5,14 @@ import math
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
 from ranking.errors import BadInput
 from ranking.rankers.match_pyramid import MatchPyramid, pool
 from ranking.texts import Texts
+from tests.examples import few
 
 VECTORS = np.random.default_rng(0).normal(size=(40, 6)).astype(np.float32)
 VECTORS[0] = 0
@@ -21,7 +22,7 @@ def ranker(**options: object) -> MatchPyramid:
     return MatchPyramid(VECTORS, torch.Generator().manual_seed(1), **({"preset": "tiny"} | options))  # type: ignore[arg-type]
 
 
-@settings(max_examples=20)
+@few(8)
 @given(
     st.lists(st.integers(0, 13), min_size=1, max_size=4), st.integers(1, 9), st.sampled_from([2, 3]), st.integers(0, 99)
 )
@@ -56,7 +57,7 @@ def score(model: MatchPyramid, query: list[int], documents: list[list[int]]) -> 
     return model(Texts.of([query]), Texts.of(documents))[0]
 
 
-@settings(max_examples=15)
+@few(8)
 @given(
     st.lists(st.lists(st.integers(1, 39), min_size=1, max_size=40), min_size=2, max_size=5),
     st.lists(st.integers(1, 39), min_size=1, max_size=12),

@@ -49,6 +49,7 @@ def ours(folder: str, read_as: Reader, **options: Any) -> tuple[Sparse, EncodedC
     return made, texts, vectors[0].numpy(), vectors[1].numpy()
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("name", ["plain", "sum", "autoencoder"])
 def test_vectors_are_those_of_the_library_there_and_back(
     name: str, masked: str, made_up: Callable[..., str], read_as: Reader, tiny: Collection, tmp_path: Path
@@ -133,6 +134,7 @@ def test_the_regularizer_is_in_the_loss_and_makes_vectors_sparser(
     assert penalty.item() == pytest.approx(0.25 * 3 * (3e-4 + 1e-4))
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("options", [{}, {"chunk": 2}])
 def test_it_learns_a_teachers_scores(
     options: dict[str, Any], masked: str, read_as: Reader, tiny_sources: Sources

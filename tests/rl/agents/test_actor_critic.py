@@ -20,6 +20,7 @@ from tests.rl.agents.learners import (
 )
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize(("terminated", "truncated"), [(True, False), (False, True), (False, False)])
 def test_one_step_follows_equations_9_to_11(terminated: bool, truncated: bool) -> None:
     episode = episode_of(1, terminated, truncated)

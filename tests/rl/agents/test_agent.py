@@ -16,6 +16,7 @@ from rl.networks import described
 from tests.rl.agents.toys import SMALL, equal, play
 
 
+@pytest.mark.nightly
 def test_another_seed_gives_other_weights_and_actions(start: Any) -> None:
     one, other = start(SMALL["actor_critic"](), seed=0), start(SMALL["actor_critic"](), seed=1)
     assert [row["actions"] for row in play(one, 20)] != [row["actions"] for row in play(other, 20)]

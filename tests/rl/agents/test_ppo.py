@@ -6,6 +6,7 @@ import random
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 
 from benchmarks.toys import EarlyLate
@@ -33,6 +34,7 @@ def test_the_critic_of_ppo_learns_however_large_returns_are(start: Any) -> None:
         trainer.close()
 
 
+@pytest.mark.nightly
 def test_ppo_learns_from_whole_episodes(start: Any) -> None:
     trainer = start(PPO(hidden=20, episodes=2, minibatch=1000, epochs=1))
     rows = play(trainer, 2)

@@ -132,6 +132,7 @@ def test_finished_episodes_are_summed_up() -> None:
     assert runner._progress() == ([], 0)
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("environment", [Uneven, Picking])
 def test_actions_do_not_depend_on_who_shares_the_runner(environment: type[Uneven]) -> None:
     together = runner_of(3, environment=environment)._sample(10, None)

@@ -204,6 +204,7 @@ def test_what_the_collection_cannot_fill_is_missing(
     assert [rows[name]["fallback"] for name in NAMES] == [7, 3, 0]
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("count", [1, 3, 10])
 @pytest.mark.parametrize("selector", [Uniform(), Dynamic(0.5, 4)])
 def test_a_saved_state_goes_on_with_the_same_draws(

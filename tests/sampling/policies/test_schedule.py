@@ -74,24 +74,6 @@ def test_shares_move_from_start_to_end_and_are_kept(
     assert set(chosen(policy, [str(name) for name in range(functions)], 3).ravel()) <= set(range(functions))
 
 
-@pytest.mark.parametrize(
-    ("options", "says"),
-    [
-        ({"start": -0.1}, r"start is -0\.1"),
-        ({"end": 1.5}, r"end is 1\.5"),
-        ({"end": float("nan")}, "end is nan"),
-        ({"epochs": -1.0}, r"epochs is -1\.0"),
-        ({"epochs": float("inf")}, "epochs is inf"),
-        ({"steps": -3}, "steps is -3"),
-        ({"shape": "cosine"}, "shape is 'cosine'"),
-        ({"per": "epoch"}, "per is 'epoch'"),
-    ],
-)
-def test_options_out_of_range_are_bad_input(options: dict[str, Any], says: str) -> None:
-    with pytest.raises(BadInput, match=says):
-        Schedule(**options)
-
-
 def test_it_needs_an_easy_and_a_hard_function() -> None:
     with pytest.raises(BadInput, match="chooses between functions"):
         Schedule().set_functions(["bm25"])

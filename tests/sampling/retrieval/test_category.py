@@ -6,7 +6,7 @@ from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
@@ -14,6 +14,7 @@ from ranking.encoding import EncodedCollection
 from ranking.errors import BadInput
 from sampling.retrieval.category import CategoryFunction, OtherCategory, SameSubcategory
 from sampling.retrieval.category import SameCategory as WholeCategory
+from tests.examples import few
 from tests.sampling.batches import batch_of
 
 EncodedOf = Callable[..., EncodedCollection]
@@ -193,7 +194,7 @@ def test_a_collection_without_categories_is_bad_input(encoded_of: EncodedOf) -> 
 LABEL = st.tuples(st.integers(-1, 2), st.integers(-1, 2))
 
 
-@settings(max_examples=80)
+@few(20)
 @given(
     st.lists(LABEL, min_size=1, max_size=9).filter(lambda labels: max(labels)[0] >= 0),
     st.lists(st.tuples(LABEL, st.sets(st.integers(0, 8))), min_size=1, max_size=4),

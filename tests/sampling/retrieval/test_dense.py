@@ -351,6 +351,7 @@ def test_queries_of_now_search_an_old_index(bag_training: Callable[..., RankerTr
     assert candidates.scores[0, 0] == pytest.approx(float(new[0] @ old[best]), rel=1e-5)
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("refresh", [
     Refresh("sync", every=2), Refresh("never"), Refresh("lagged", every=3, lag=2), Refresh("lagged", every=1, lag=3),
 ])  # fmt: skip

@@ -3,12 +3,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from ranking.encoding import EncodedCollection
 from sampling.retrieval.random import RandomFunction
+from tests.examples import few
 from tests.sampling.batches import batch_of
 
 
@@ -31,7 +32,7 @@ def test_uniform_over_everything_that_is_not_relevant(encoded_of: Callable[..., 
         assert np.isnan(candidates.scores).all()
 
 
-@settings(max_examples=60)
+@few(30)
 @given(st.integers(1, 8), st.lists(st.sets(st.integers(0, 7)), min_size=1, max_size=4), st.integers(0, 9), st.data())
 def test_never_relevant_never_twice_and_as_many_as_there_are(
     encoded_of: Callable[..., EncodedCollection], size: int, relevant: list[set[int]], count: int, data: st.DataObject

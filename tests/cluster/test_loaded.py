@@ -1,0 +1,79 @@
+"""What processes of ours load: each waits for it, and some are to run where a package is not installed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+
+import cluster.reports
+import cluster.statistics
+from cluster.output.storage import Storage
+from cluster.runs.outcome import Outcome, write_outcome
+
+ROOT = Path(cluster.reports.__file__).parents[2]
+
+
+def run(program: str) -> str:
+    """Run a program in an interpreter that has loaded nothing; return what it printed."""
+    begin = "import sys\ndef loaded(*names):\n    return sorted({*names} & {*sys.modules})\n"
+    ended = subprocess.run([sys.executable, "-c", begin + program], capture_output=True, text=True, cwd=ROOT)
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout
+
+
+def test_neither_a_pool_here_nor_a_report_loads_ray_or_what_runs(small_pool: Path, tmp_path: Path) -> None:
+    asked = [f"runs={small_pool / 'runs'}", f"qrels={small_pool / 'qrels.txt'}"]
+    asked += ["depth=10", "method=mtf,docid", "seeds=1", "ranking_quality=false", f"out={tmp_path / 'out'}"]
+    rooms = [Path(str(room.__file__)).parent for room in (cluster.reports, cluster.statistics)]
+    files = sorted(file for room in rooms for file in room.rglob("*.py") if file.stem != "__init__")
+    imports = "\n".join(f"import {'.'.join(file.relative_to(ROOT).with_suffix('').parts)}" for file in files)
+    said = run(
+        "from cluster.commands.cli import main\n"
+        f"try:\n    main(['pool', *{asked!r}])\n"
+        "except SystemExit as end:\n    assert not end.code, end.code\n"
+        f"assert not loaded('ray', 'torch'), 'imported'\n{imports}\n"
+        "print(loaded('ray', 'cluster.runs.execute', 'cluster.executors.tune', 'cluster.training'))\n"
+        "print(loaded('cluster.reports.study_report', 'cluster.statistics.summary'))"
+    )
+    assert said.splitlines()[-2:] == ["[]", "['cluster.reports.study_report', 'cluster.statistics.summary']"]
+
+
+def test_who_hands_out_runs_on_a_cluster_loads_nothing_that_trains_or_draws(tmp_path: Path) -> None:
+    write_outcome(Storage(str(tmp_path)), "one", Outcome(epochs=3, queries={"bm25": np.arange(4)}))
+    said = run(
+        "import cluster.commands.study, cluster.executors.tune, cluster.runs.remote_artifacts\n"
+        "import cluster.training.study_runs\n"
+        "from cluster.output.storage import Storage\n"
+        "from cluster.runs.outcome import read_outcome\n"
+        f"print(read_outcome(Storage({str(tmp_path)!r}), 'one').queries['bm25'].sum())\n"
+        "print(loaded('torch', 'numba', 'bm25s', 'gymnasium', 'scipy.stats', 'matplotlib', 'sklearn'))\n"
+        "import cluster.rollouts.wanted_agents; print(loaded('ray.rllib'))\n"  # `make study` installs no RLlib
+        "import cluster.index.shard; print(loaded('torch'))"  # an actor that ranks by BM25
+    )
+    assert said.splitlines() == ["6", "[]", "[]", "[]"]
+
+
+def test_a_frozen_policy_loads_no_ray_and_mining_by_vectors_no_bm25() -> None:
+    said = run(
+        "import pyrite; print(loaded('torch', 'ray'))\n"
+        "import rl.networks; print(loaded('ray'))\n"
+        "import cluster.commands.mine, ranking.rankers.static\n"
+        "print(loaded('bm25s', 'scipy.sparse', 'transformers'))"
+    )
+    assert said.splitlines() == ["[]"] * 3
+
+
+def test_help_loads_nothing_heavy() -> None:
+    verbs = [[], *([verb] for verb in ("train", "study", "pool", "judge", "report", "options", "submit"))]
+    said = run(
+        "from cluster.commands.cli import main\n"
+        f"for verb in {verbs!r}:\n"
+        "    try: main([*verb, '--help'])\n"
+        "    except SystemExit: pass\n"
+        "    print('LOADED', *loaded('torch', 'ray', 'polars', 'numpy', 'hydra', 'matplotlib', 'scipy'))"
+    )
+    assert said.count("usage: pyrite") == len(verbs)
+    assert [line for line in said.splitlines() if line.startswith("LOADED")] == ["LOADED"] * len(verbs)

@@ -1,0 +1,19 @@
+"""How many examples hypothesis draws for tests whose examples take long."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from hypothesis import settings
+
+
+def few(by_day: int, **options: Any) -> settings:
+    """Draw so many examples in `make test` and ten times as many in `make nightly`; other tests have their profile's.
+
+    Args:
+        by_day: the number of `make test`.
+        options: of `hypothesis.settings`.
+    """
+    night = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
+    return settings(max_examples=10 * by_day if night else by_day, **options)
