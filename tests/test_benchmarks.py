@@ -19,9 +19,10 @@ ArgumentsOf = Callable[[str], list[str]]
 FIGURE = re.compile(r"(?<![\w.])\d[\d,]*(\.\d+)?")
 
 LONG = {
-    "agents", "alignment", "audit", "bm25", "clusters", "device", "dssm", "environment", "growth", "half_precision",
-    "in_batch", "index", "mine", "mining", "negatives", "paper_tables", "recipes", "results", "scoring",
-    "sequential", "study", "transformers", "trials", "workers",
+    "agents", "alignment", "audit", "bm25", "clusters", "device", "dssm", "environment", "feedback_control",
+    "growth", "half_precision", "in_batch", "index", "judging", "metrics", "mine", "mining", "negatives",
+    "paper_tables", "pooling", "recipes", "results", "scoring", "sequential", "study", "transformers", "trials",
+    "workers",
 }  # fmt: skip
 """Scripts that compile, or start processes again and again, which nothing makes short."""
 

@@ -29,7 +29,7 @@ PRINTED = {
     "resume": "4 runs, then 6 in",
     "on_cluster": "in-batch",
 }
-SLOW = ("learned_policy", "on_cluster", "own_function", "own_ranker", "own_selector", "resume")
+SLOW = ("learned_policy", "on_cluster", "own_function", "own_ranker", "own_selector", "resume", "simulate_pool")
 NAMES = [pytest.param(name, marks=[pytest.mark.nightly] * (name in SLOW)) for name in PRINTED]
 
 

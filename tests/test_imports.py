@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Mapping
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -18,12 +19,13 @@ MAY_IMPORT = {
     "cluster": {"rl", "sampling", "pooling", "ranking"},
 }
 WITHOUT_RAY = {"ranking", "sampling", "pooling"}
+parsed = functools.cache(ast.parse)
 
 
 def imported(source: str) -> set[str]:
     """First parts of all that a file imports, also inside functions and for type checkers alone."""
     found = set()
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(parsed(source)):
         if isinstance(node, ast.Import):
             found |= {name.name.split(".")[0] for name in node.names}
         elif isinstance(node, ast.ImportFrom) and not node.level:
@@ -65,7 +67,7 @@ NO_RAY = {"config", "output", "plan", "statistics", "reports"}
 def rooms_of(source: str) -> set[str]:
     """The rooms of cluster/ that a file imports."""
     found = set()
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(parsed(source)):
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "cluster":
             parts = str(node.module).split(".")
             found |= {parts[1]} if len(parts) > 1 else {alias.name for alias in node.names}
@@ -104,7 +106,7 @@ def modules() -> dict[str, set[str]]:
     found = {}
     for name, file in named.items():
         taken = set()
-        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+        for node in ast.walk(parsed(file.read_text("utf-8"))):
             if isinstance(node, ast.ImportFrom):
                 inner = {f"{node.module}.{alias.name}" for alias in node.names} & named.keys()
                 taken |= inner or {str(node.module)}

@@ -87,6 +87,7 @@ def test_every_public_class_has_an_example() -> None:
     assert not lacking
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize(
     ("negatives", "line"),
     [

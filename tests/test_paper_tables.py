@@ -34,6 +34,7 @@ def test_pages_are_as_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert " 0 differ" in capsys.readouterr().out
 
 
+@pytest.mark.nightly
 def test_a_page_that_was_edited_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(paper_tables, "papers", lambda _: "something else")
     with pytest.raises(SystemExit, match=r"papers\.md"):

@@ -95,6 +95,7 @@ def test_a_teacher_says_which_negatives(base: list[str]) -> None:
     assert shown["margin_balanced"] != shown["uniform"]
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize(
     "option", ["function=[in_batch,memory]", "function=dense", "selector=adversarial", "policy=curriculum"]
 )

@@ -67,6 +67,7 @@ def _reuse_compiled(folder: Path) -> None:
         shutil.copystat(ROOT / name, folder / name)
 
 
+@pytest.mark.nightly
 def test_every_file_is_in_it(unpacked: Path) -> None:
     files = (path for path in unpacked.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
     found = {path.relative_to(unpacked).as_posix() for path in files}

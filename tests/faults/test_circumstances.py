@@ -146,6 +146,7 @@ def test_a_full_disk_of_the_cache(
 # Outputs that can't be written, or are not free
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("verb", VERBS)
 def test_an_output_that_cannot_be_written_is_refused_first(
     verb: str, base: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -158,6 +159,7 @@ def test_an_output_that_cannot_be_written_is_refused_first(
         assert place in one_line(capsys)
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("verb", VERBS)
 def test_the_folder_of_another_verb_is_left_alone(
     verb: str, base: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]

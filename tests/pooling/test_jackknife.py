@@ -55,6 +55,7 @@ def plain_variance(pool: TopicPool, sample: Sample, relevant: np.ndarray, run: i
     return float(variance)
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("budget", [3, 8, 25])
 @pytest.mark.parametrize(
     "method", [ActiveSampling(), StratifiedSampling(bounds=[2, 5], rates=[4, 2, 1])], ids=["active", "stratified"]

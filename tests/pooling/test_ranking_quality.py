@@ -82,6 +82,7 @@ def test_everything_judged_is_the_truth(random_pool) -> None:
     assert last["inf_bias"] == pytest.approx(0, abs=1e-4)  # infAP's ε
 
 
+@pytest.mark.nightly
 def test_trec8(shared_data: Path) -> None:
     """On real runs the relevant documents first rank them better than a random order, and infAP says too much of it."""
     pool = make_pool(

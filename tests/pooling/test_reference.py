@@ -124,7 +124,7 @@ def assert_same(method: Method, pool: Pool, seed: int) -> None:
         assert fast.turns.tolist() == plain.turns.tolist()
 
 
-@pytest.mark.by_day(4)
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("arm", ARMS)
 @given(data=st.data(), pool=pools(), seed=st.integers(0, 99))
 @few(5)
@@ -158,6 +158,7 @@ def test_shared_budgets(arm: str, data, pool: Pool, seed: int, least: int) -> No
     assert_same(AcrossTopics(data.draw(bandits(ARMS["max_mean"])), topics, least), pool, seed)
 
 
+@pytest.mark.nightly
 @given(data=st.data(), pool=pools(), grades=st.sampled_from([Graded(), Graded(exponential=True)]))
 @few(5)
 def test_gains_that_leave_rounding_behind(data, pool: Pool, grades: Graded) -> None:

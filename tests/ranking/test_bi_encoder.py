@@ -47,7 +47,7 @@ def vectors(made: BiEncoder, texts: Texts, queries: bool = False) -> Tensor:
     return made.represent_queries(texts) if queries else made.represent_documents(texts)
 
 
-@pytest.mark.by_day(4)
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("pooling", ["mean", "cls"])
 @pytest.mark.parametrize("similarity", ["cosine", "dot"])
@@ -150,6 +150,7 @@ def test_scale_and_its_default(made_up: Callable[..., str], read_as: Reader) -> 
     np.testing.assert_allclose(three, 3 * one, rtol=1e-6)
 
 
+@pytest.mark.by_day(4)
 @pytest.mark.parametrize(
     ("options", "says"),
     [
@@ -231,6 +232,7 @@ def test_two_towers_are_written_and_read(
     assert read_as(tokens).documents.tokens.tolist() == texts.documents.tokens.tolist()
 
 
+@pytest.mark.by_day(3)
 @pytest.mark.parametrize(
     ("file", "content"),
     [
@@ -254,6 +256,7 @@ def test_what_a_bi_encoder_does_not_do_is_refused(
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.by_day(3)
 @pytest.mark.parametrize(
     ("declared", "query", "document"),
     [

@@ -27,6 +27,7 @@ def test_postings_by_hand_from_one_chunk_and_from_several() -> None:
         assert lengths.tolist() == [3, 0, 2, 3, 1]  # terms that are not counted add to the length
 
 
+@pytest.mark.nightly
 def test_a_term_that_occurs_more_often_than_sixteen_bits_hold() -> None:
     _, _, counts, _ = counted([[[0] * 70_000, [0]]], 1)
     assert counts.tolist() == [70_000, 1]

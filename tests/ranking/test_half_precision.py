@@ -57,7 +57,8 @@ def test_most_negatives_of_a_random_transformer_stay(precision: str, tmp_path: P
     assert ranker.query_tower.precision is {"bfloat16": torch.bfloat16, "float16": torch.float16}[precision]
 
 
-@pytest.mark.parametrize("precision", [HALF[0], pytest.param(HALF[1], marks=pytest.mark.nightly)])
+@pytest.mark.nightly
+@pytest.mark.parametrize("precision", HALF)
 def test_nearly_all_negatives_of_minilm_stay(precision: str, minilm: str) -> None:
     ranker = BiEncoder(torch.Generator(), minilm, layers=6, max_query=16, max_document=16).eval()
     tokenizer = read_tokenizer(minilm)

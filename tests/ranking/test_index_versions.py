@@ -92,6 +92,7 @@ def test_an_empty_version(tmp_path: Path, memory: str) -> None:
     assert version.search(np.array([1]), 2)[0].tolist() == [[-1, -1]]
 
 
+@pytest.mark.by_day(4)
 @pytest.mark.parametrize("harm", ["no record", "cut record", "other format", "short", "no vectors", "no queries",
                                   "other count", "cut index", "no index", "no folder"])  # fmt: skip
 def test_a_half_version_is_refused(tmp_path: Path, harm: str) -> None:

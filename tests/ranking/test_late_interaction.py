@@ -215,6 +215,7 @@ def test_the_same_seed_gives_the_same_weights(
     assert not torch.equal(ranker(made_up(), seed=4).projection.weight, ranker(made_up()).projection.weight)
 
 
+@pytest.mark.by_day(3)
 @pytest.mark.parametrize(
     ("options", "says"),
     [

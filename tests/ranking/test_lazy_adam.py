@@ -56,6 +56,7 @@ def updated(training: RankerTraining) -> Any:
     return training.update(training.next_batch(), NEGATIVES)
 
 
+@pytest.mark.by_day(3)
 @pytest.mark.parametrize("options", [{}, {"chunk": 2}, {"accumulate": 2}])
 def test_the_gradient_by_rows_is_the_gradient(made: Made, tiny_sources: Sources, options: dict[str, Any]) -> None:
     whole = started(made, tiny_sources, partial(torch.optim.Adam, lr=0.05), **options)

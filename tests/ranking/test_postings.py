@@ -34,6 +34,7 @@ def plainly(index: Postings, query: np.ndarray) -> np.ndarray:
     return scores
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("depth", [0, 1, 3, 20, 100])
 def test_lists_and_scores_are_those_of_plain_sums_to_the_bit(depth: int) -> None:
     index, rng = by_chance(), np.random.default_rng(depth)

@@ -44,6 +44,7 @@ def vectors() -> np.ndarray:
     return np.concatenate([drawn, drawn, drawn])
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("shards", [2, 3])
 @pytest.mark.parametrize("precision", ["float32", "float16"])
 def test_what_is_found_does_not_depend_on_shards(vectors: np.ndarray, shards: int, precision: str) -> None:

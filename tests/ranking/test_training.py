@@ -115,7 +115,7 @@ def steps(run: RankerTraining, source: RandomNegatives, count: int) -> None:
             run.validate()
 
 
-@pytest.mark.by_day(4)
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize(
     "optimizer", [ADAM, partial(torch.optim.SGD, lr=0.1, momentum=0.9), partial(torch.optim.AdamW)]
 )

@@ -76,6 +76,7 @@ def test_every_class_has_a_file_and_every_file_a_class(group: str) -> None:
     assert named == {f"{kind.__module__}.{kind.__name__}" for base in BASES[group] for kind in classes_of(base)}
 
 
+@pytest.mark.by_day(5)
 @pytest.mark.parametrize(("group", "name"), [(group, name) for group in KINDS for name in group_options()[group]])
 def test_a_file_shows_every_option_with_its_default(group: str, name: str) -> None:
     node = option(group, name)

@@ -169,7 +169,7 @@ def ready(function: RetrievalFunction, sources: Sources) -> RetrievalFunction:
     return function
 
 
-@pytest.mark.by_day(8)
+@pytest.mark.by_day(3)
 @pytest.mark.parametrize("name", [name for name, _ in parts("selector")])
 @pytest.mark.parametrize("count", [1, 3])
 def test_every_selector(name: str, count: int, tiny_sources: Sources) -> None:
@@ -180,7 +180,7 @@ def test_every_selector(name: str, count: int, tiny_sources: Sources) -> None:
         check(tiny_sources, lambda f=functions: Sampler(Fixed(), f, made(node), count, np.random.default_rng(1)))  # type: ignore[misc]
 
 
-@pytest.mark.by_day(6)
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("name", [name for name, _ in parts("function")])
 def test_every_function(name: str, tiny_sources: Sources, given: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
     node = given(dict(parts("function"))[name])
@@ -206,7 +206,7 @@ def test_every_function(name: str, tiny_sources: Sources, given: Callable[[dict[
         assert longer[:, :4].tolist() == candidates.documents.tolist()
 
 
-@pytest.mark.by_day(4)
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("name", [name for name, _ in parts("policy")])
 def test_every_policy(name: str, tiny_sources: Sources) -> None:
     node = dict(parts("policy"))[name]

@@ -81,7 +81,7 @@ def test_one_seed_gives_one_training_and_another_seed_another(
     assert go(0) != go(1)
 
 
-@pytest.mark.by_day(4)
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("at", [0, 1, 5])
 def test_interrupted_it_goes_on_to_the_bit(way: str, at: int, tiny_training: Callable[..., RankerTraining]) -> None:
@@ -120,6 +120,7 @@ def test_a_sampler_goes_back_to_a_loaded_state(tiny_training: Callable[..., Rank
     assert advance(training, source, 4) == once
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("way", WAYS)
 def test_a_state_without_what_was_learned_still_loads(way: str, tiny_training: Callable[..., RankerTraining]) -> None:
     training = tiny_training()

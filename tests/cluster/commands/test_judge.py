@@ -127,6 +127,7 @@ def test_export(start: Start, files: Path) -> None:
             write_qrels([f"out={files / 'out'}", wrong], str(files / "qrels.txt"), console)
 
 
+@pytest.mark.by_day(7)
 @pytest.mark.parametrize(
     ("more", "says"),
     [

@@ -240,6 +240,7 @@ def test_killed_and_resumed_it_learns_the_same(
     assert command("train", *base, "policy=learned", f"policy.checkpoint={place}", "policy.greedy=true") == 0
 
 
+@pytest.mark.by_day(5)
 @pytest.mark.parametrize(
     ("overrides", "says"),
     [
@@ -283,6 +284,7 @@ def test_copies_are_shared_out_evenly(config: dict[str, Any]) -> None:
     assert workers_of(config | {"workers": None, "copies": 8, "hosts": 2}) == 2
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("what", ["absent", "other functions", "smaller batches", "documents"])
 def test_an_agent_that_does_not_fit_is_refused(
     config: dict[str, Any],

@@ -90,6 +90,7 @@ def test_what_it_leaves(config: dict[str, Any], folder: Path) -> None:
     assert episodes["actions"].list.len().to_list() == [0] * episodes.height
 
 
+@pytest.mark.nightly
 def test_imitation_is_where_learning_begins(config: dict[str, Any], folder: Path, tmp_path: Path) -> None:
     none = config["actions"] | {"imitate": config["actions"]["imitate"] | {"epochs": 0}}
     agent, _ = taught(config | {"actions": none}, tmp_path)
@@ -112,6 +113,7 @@ def test_a_run_takes_its_negatives_from_it(own: list[str], folder: Path) -> None
         assert len(set(picks)) == len(picks)
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [

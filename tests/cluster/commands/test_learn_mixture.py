@@ -37,6 +37,7 @@ def learning(beir_folder: Path, *more: str) -> dict[str, Any]:
     return compose_learning(["collection=beir", f"collection.path={beir_folder}", *SMALL, *more])
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("agent", ["evolution", "schedule"])
 def test_a_search_goes_on_where_it_was_and_its_agent_is_used(
     beir_folder: Path, own_cache: Path, tmp_path: Path, agent: str
@@ -127,6 +128,7 @@ def test_a_generation_shares_its_seeds_and_the_next_has_others(beir_folder: Path
     assert state(0, 0) != state(1, 0)
 
 
+@pytest.mark.by_day(3)
 @pytest.mark.parametrize(
     ("more", "says"),
     [

@@ -20,9 +20,8 @@ from cluster.commands.signals import Terminated, exit_code, handled_signals, ign
 @pytest.mark.parametrize(("signum", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_what_the_system_sends_interrupts_as_ctrl_c_does(signum: signal.Signals, code: int) -> None:
     before = signal.getsignal(signum)
-    with pytest.raises(KeyboardInterrupt) as raised, handled_signals(restore=True):  # noqa: PT012
-        os.kill(os.getpid(), signum)
-        signal.pause()
+    with pytest.raises(KeyboardInterrupt) as raised, handled_signals(restore=True):
+        signal.raise_signal(signum)  # to this thread: another one's would interrupt no wait of this one
     assert isinstance(raised.value, Terminated)
     assert exit_code(raised.value) == code
     assert exit_code(KeyboardInterrupt()) == 130
@@ -31,9 +30,8 @@ def test_what_the_system_sends_interrupts_as_ctrl_c_does(signum: signal.Signals,
 
 def test_an_interrupt_of_ray_has_the_code_of_the_signal_that_arrived() -> None:
     with handled_signals(restore=True):
-        with pytest.raises(Terminated):  # noqa: PT012
-            os.kill(os.getpid(), signal.SIGTERM)
-            signal.pause()
+        with pytest.raises(Terminated):
+            signal.raise_signal(signal.SIGTERM)
         assert exit_code(KeyboardInterrupt()) == 143
     assert exit_code(KeyboardInterrupt()) == 130
 

@@ -23,7 +23,7 @@ def study(base: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-def test_a_study_leaves_its_files(drawn: None, study: Path) -> None:
+def test_a_study_leaves_its_files(study: Path) -> None:
     assert {path.name for path in study.iterdir() if path.is_file()} >= FILES
     assert {path.suffix for path in (study / "figures").iterdir()} == {".png"}
     assert not list(study.rglob("*.part"))
@@ -169,6 +169,7 @@ def test_a_failed_run_is_reported_and_the_others_go_on(
     assert "failed" in capsys.readouterr().out
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("search", "methods", "drawn"),
     [

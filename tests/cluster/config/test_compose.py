@@ -23,6 +23,7 @@ def test_what_is_composed_twice_is_the_callers_own(monkeypatch: pytest.MonkeyPat
         assert compose(["scale=tiny"])["cache"] == place
 
 
+@pytest.mark.by_day(3)
 @pytest.mark.parametrize(
     ("overrides", "count"),
     [
@@ -61,7 +62,7 @@ def by_files_and_values(overrides: list[str], config: str) -> object:
         return [str(error), str(error.__cause__ or "")]
 
 
-@pytest.mark.by_day(5)
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize(
     ("overrides", "config"),
     [

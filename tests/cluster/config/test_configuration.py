@@ -31,6 +31,7 @@ def targets(node: Any) -> list[dict[str, Any]]:
     return found + [inner for value in node.values() for inner in targets(value)]
 
 
+@pytest.mark.by_day(42)
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_every_file_names_a_class_and_only_options_that_it_has(path: Path) -> None:
     content = OmegaConf.to_container(OmegaConf.load(path))
@@ -42,6 +43,7 @@ def test_every_file_names_a_class_and_only_options_that_it_has(path: Path) -> No
         assert own <= set(parameters), f"{path} sets what {name} does not take"
 
 
+@pytest.mark.by_day(34)
 @pytest.mark.parametrize("target", sorted({target for parts in PARTS.values() for target in parts.values()}))
 def test_options_read_from_source_are_those_of_the_signature(target: str) -> None:
     module, _, name = target.rpartition(".")
@@ -76,7 +78,7 @@ def test_a_file_gives_no_value_that_the_class_has_by_default() -> None:
 EVERY = [(group, name) for group, names in group_options().items() for name in names]
 
 
-@pytest.mark.by_day(40)
+@pytest.mark.by_day(14)
 @pytest.mark.parametrize(("group", "name"), EVERY)
 def test_every_name_composes(group: str, name: str) -> None:
     if group == "experiment":
@@ -96,6 +98,7 @@ def test_every_name_composes(group: str, name: str) -> None:
     assert config[CHOICES][group] == name if group not in LISTED else name in config[group]
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("group", ["objective", "policy", "selector", "function", "origin", "vectors"])
 def test_every_option_that_needs_no_data_is_built(group: str) -> None:
     for name in group_options()[group]:
@@ -147,6 +150,7 @@ def test_scales_cut_and_overrides_cut_scales() -> None:
     assert compose(["scale=tiny", "training.max_epochs=7"])["training"]["max_epochs"] == 7
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize(
     ("overrides", "says"),
     [
@@ -164,6 +168,7 @@ def test_bad_overrides_are_one_line(overrides: list[str], says: str) -> None:
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.by_day(5)
 @pytest.mark.parametrize(
     ("overrides", "says"),
     [
@@ -196,6 +201,7 @@ def test_a_class_that_is_not_there(target: str, capfd: pytest.CaptureFixture[str
     assert not capfd.readouterr().err
 
 
+@pytest.mark.by_day(4)
 @pytest.mark.parametrize(
     ("overrides", "says"),
     [
@@ -217,6 +223,7 @@ def test_bad_options_are_refused_before_anything_starts(overrides: list[str], sa
     assert says in str(caught.value)
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize(
     ("overrides", "says"),
     [

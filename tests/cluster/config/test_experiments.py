@@ -69,7 +69,7 @@ def tiny() -> dict[str, list[Planned]]:
     return Tiny()
 
 
-@pytest.mark.by_day(8)
+@pytest.mark.by_day(3)
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_the_first_and_the_last_run_of_each_experiment_are_sound(name: str) -> None:
     assert_sound(planned(study(name, "scale=tiny"), ends=True))
@@ -88,6 +88,7 @@ def assert_sound(runs: list[Planned]) -> None:
         assert run.config["ranker"]["preset"] == "tiny"
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("name", COHEN)
 def test_what_is_to_be_learned_composes(name: str, tiny: dict[str, list[Planned]]) -> None:
     actions = {"policy": "functions", "selector": "documents"}
@@ -122,6 +123,7 @@ def test_a_scale_gives_way_to_what_the_user_asks_for() -> None:
     assert {text for text in agents if text.startswith("policy.agent")} == {"policy.agent=8", "policy.agent=9"}
 
 
+@pytest.mark.by_day(3)
 @pytest.mark.parametrize("name", COHEN)
 def test_every_figure_of_the_paper_has_a_run_beside_it(name: str, tiny: dict[str, list[Planned]]) -> None:
     published = PublishedConfig.model_validate(study(name).design["published"])
@@ -140,6 +142,7 @@ def test_every_figure_of_the_paper_has_a_run_beside_it(name: str, tiny: dict[str
     assert published.differs, "what differs from the paper is said"
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("name", SAEIDI)
 def test_every_condition_of_saeidi_has_a_run_beside_it(name: str, tiny: dict[str, list[Planned]]) -> None:
     published = PublishedConfig.model_validate(study(name).design["published"])
@@ -162,6 +165,7 @@ def test_table_1_is_two_rankers_by_eleven_methods_on_two_collections(tiny: dict[
     assert printed(best) == (".1239", ".011", "*†")
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("name", COHEN)
 def test_what_deviates_from_cohen_is_listed(name: str, tiny: dict[str, list[Planned]]) -> None:
     differs = " ".join(study(name).design["published"]["differs"])
@@ -189,6 +193,7 @@ def test_the_limits_of_section_6_4() -> None:
         assert {run.config["training"][option] for run in planned(study(name, "scale=small"))} == {value}
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("name", COHEN)
 def test_another_collection_takes_the_place_of_the_papers(name: str) -> None:
     of = study(name, "scale=tiny", "collection=pydocs")

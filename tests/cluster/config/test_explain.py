@@ -40,7 +40,7 @@ def targets(node: Any, at: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ..
             yield from targets(value, (*at, str(key)))
 
 
-@pytest.mark.by_day(20)
+@pytest.mark.by_day(7)
 @pytest.mark.parametrize("path", [path for path in FILES if path.parent.name not in WITHOUT],
                          ids=lambda path: f"{path.parent.name}/{path.stem}")  # fmt: skip
 def test_every_option_of_every_file_says_what_it_means(path: Path) -> None:
@@ -52,6 +52,7 @@ def test_every_option_of_every_file_says_what_it_means(path: Path) -> None:
     assert not set(paths(content)) - said, f"{path} leaves options unexplained"
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("primary", ["config", "learn", "pool", "fork"])
 def test_every_option_of_a_command_says_what_it_means(primary: str) -> None:
     config = compose([], primary)
@@ -76,7 +77,7 @@ def test_comments_are_found_where_they_stand(tmp_path: Path) -> None:
 NAMES = [(group, name) for group, names in group_options().items() if group not in WITHOUT for name in names]
 
 
-@pytest.mark.by_day(40)
+@pytest.mark.by_day(14)
 @pytest.mark.parametrize(("group", "name"), NAMES)
 def test_every_argument_of_every_part_is_explained(group: str, name: str) -> None:
     commented = (

@@ -44,6 +44,7 @@ def test_a_pool_comes_from_one_place(overrides: list[str], says: str) -> None:
 SHARED = ["ranker=bi_encoder", "resources.shard=true", "resources.workers=2"]
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize(
     ("overrides", "said"),
     [

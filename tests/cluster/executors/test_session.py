@@ -39,6 +39,7 @@ print("TOKEN", mode, os.environ.get("RAY_AUTH_MODE"))
 """Starts a Ray with a dashboard and a worker, where Ray was imported first; prints who listens where."""
 
 
+@pytest.mark.nightly
 def test_a_local_ray_listens_on_loopback_alone_and_has_a_token(tmp_path: Path) -> None:
     environment = {key: value for key, value in os.environ.items() if not key.startswith("RAY_")}
     environment["HOME"] = str(tmp_path)

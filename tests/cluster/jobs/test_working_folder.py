@@ -103,6 +103,7 @@ def test_outputs_on_this_machine_are_relative_to_the_current_folder(here: Cluste
     assert here.output("s3://lab/s") == "s3://lab/s"
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("out", ["outputs/s", "/home/me/s", "/mnt/laboratory/s", "/mnt/lab/../s", "file:///home/me/s"])
 def test_outputs_that_no_other_node_sees_are_refused(remote: ClusterPaths, out: str) -> None:
     with pytest.raises(BadInput, match=r"^out: .* is a path of this machine, .* --shared FOLDER"):
@@ -115,6 +116,7 @@ def test_outputs_that_other_nodes_see(remote: ClusterPaths) -> None:
     assert remote.output("file:///mnt/lab/s") == "/mnt/lab/s"
 
 
+@pytest.mark.by_day(3)
 @pytest.mark.parametrize(
     ("given", "sent"),
     [

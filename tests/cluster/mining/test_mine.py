@@ -245,6 +245,7 @@ def test_sentence_transformers_loads_and_trains(of_mine: list[str], tmp_path: Pa
     assert not np.allclose(before.numpy(), static.embedding.weight.detach().numpy())
 
 
+@pytest.mark.by_day(3)
 @pytest.mark.parametrize(
     ("overrides", "said"),
     [

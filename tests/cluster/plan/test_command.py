@@ -34,7 +34,7 @@ def same_study(arguments: list[str]) -> str:
     return str(command)
 
 
-@pytest.mark.by_day(5)
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -67,7 +67,7 @@ def test_the_command_of_each_experiment_composes_the_same_study(experiment: str,
     assert (f"experiment={experiment}" in command) == (experiment != "sampling")  # the default
 
 
-@pytest.mark.by_day(4)
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize(
     "name", ["résultats", "20241125", "a&b", "a b/c", "x#1", "a,b", "run=3", "true", "1e5", "a'b", "(x)", "a;b[1]"]
 )

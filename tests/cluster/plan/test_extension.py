@@ -85,6 +85,7 @@ def test_what_can_not_be_added_is_refused(tmp_path: Path) -> None:
     assert "the study's results depend on it" in str(refused_change("stop=decided", "out"))
 
 
+@pytest.mark.nightly
 def test_a_finished_study_is_extended_by_the_command(base: list[str], tmp_path: Path) -> None:
     out = tmp_path / "study"
     small = [*base, "function=random", "policy=fixed", "selector=uniform", "track=[]", "local=true", "seeds=1"]

@@ -74,6 +74,7 @@ def test_a_preset_is_for_the_methods_that_are_there_and_the_user_has_the_last_wo
     assert (options.replays, options.ties) == (True, RANDOM)
 
 
+@pytest.mark.by_day(6)
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [

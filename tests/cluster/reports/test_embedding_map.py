@@ -100,6 +100,7 @@ def test_without_any_category_there_is_no_legend(made_up_study: Any) -> None:
     assert set(colours(figure, 3)) == {GREY}
 
 
+@pytest.mark.nightly
 def test_one_run_of_a_method_is_drawn(made_up_study: Any) -> None:
     trials, runs = study(made_up_study, seeds=2)
     embeddings = made_up_embeddings(runs)

@@ -155,6 +155,7 @@ def test_the_figure_is_the_same_each_time(made_up_study: Any) -> None:
     assert images[0] == images[1]
 
 
+@pytest.mark.nightly
 def test_a_few_runs_at_a_time_give_the_same(made_up_study: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     trials, _ = made_up_study(seeds=3, methods=METHODS[:2])
     steps, seen = made_up_steps(trials, 300, index=True), list[int]()

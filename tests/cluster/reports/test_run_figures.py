@@ -99,6 +99,7 @@ def test_nothing_swept_has_no_figure(made_up_study: Any) -> None:
     assert hyperparameters(made_up_study(swept=[("rate", ["1e-3"])])[0], MEASURE) is None
 
 
+@pytest.mark.nightly
 def test_same_figure_same_bytes(made_up_study: Any) -> None:
     trials, _ = made_up_study()
     one, two = runs(trials, summarise(trials), MEASURE), runs(trials, summarise(trials), MEASURE)

@@ -32,7 +32,7 @@ def outcome_of(*overrides: str) -> Outcome:
     return run(config, Artifacts().parts(config))
 
 
-@pytest.mark.by_day(1)
+@pytest.mark.nightly
 @pytest.mark.parametrize("ranker", ["dssm", "feed_forward"])
 def test_refined_negatives_with_categories_as_input(ranker: str, base: list[str]) -> None:
     asked = [*base, *OWN, f"ranker={ranker}", "ranker.categories=true", "policy=refined"]
@@ -77,6 +77,7 @@ def test_categories_are_read_where_asked(base: list[str], tmp_path: Path) -> Non
         assert np.allclose(vectors, vectors[0], atol=1e-6) == (read == "false")
 
 
+@pytest.mark.by_day(4)
 @pytest.mark.parametrize(
     ("overrides", "says"),
     [

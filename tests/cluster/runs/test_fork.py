@@ -87,6 +87,7 @@ def test_a_fork_goes_on_from_what_its_run_has_kept(beir_folder: Path, own_cache:
     assert curves(config, other) != whole
 
 
+@pytest.mark.nightly
 def test_replicates_draw_anew_and_alike_for_all_actions(beir_folder: Path, own_cache: Path) -> None:
     config, parts, own = run_of(beir_folder, "policy=mixture")
     states, later = base_states(config, parts, own, [2], 2)

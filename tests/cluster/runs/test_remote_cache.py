@@ -73,6 +73,7 @@ def test_parts_made_on_one_machine_are_used_on_another(
     assert part_file.stat().st_size == len(whole)
 
 
+@pytest.mark.nightly
 def test_a_command_with_another_home_makes_nothing_again(
     base: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -209,6 +209,7 @@ def test_workers_of_ray_stop_the_same_runs(base: list[str], tmp_path: Path, ray_
     assert "stopped" in set(here["status"])
 
 
+@pytest.mark.by_day(3)
 @pytest.mark.parametrize(
     ("options", "says"),
     [

@@ -74,6 +74,7 @@ ALTERNATIVES = [
 ]  # fmt: skip
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize(("parallel", "at_once"), [(1, 1), (4, 3)])
 def test_names_and_the_options_of_alternatives_are_searched(parallel: int, at_once: int, tmp_path: Path) -> None:
     """`lazy_adam` has no weight decay, which is drawn for `adam` alone."""

@@ -152,6 +152,7 @@ def test_each_ranker_and_collection_has_its_own(written_trials: Any) -> None:
     assert found == [(c, *r) for c in ("cranfield", "medquad") for r in (("feed_forward", 0.0), ("match_pyramid", 1.0))]
 
 
+@pytest.mark.nightly
 @few(1)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_the_order_of_trials_makes_no_difference(written_trials: Any, seed: int) -> None:

@@ -86,6 +86,7 @@ def test_of_noise_nothing_is_foretold() -> None:
     assert min(found["low"].to_list()) < 0.1
 
 
+@pytest.mark.nightly
 def test_shares_of_single_settings_are_those_of_optuna() -> None:
     def reached(method: str, a: float, b: float, c: float) -> float:
         return 0.3 + 0.2 * a + 0.1 * b

@@ -153,6 +153,7 @@ def test_a_learning_is_tracked_by_episodes(base: list[str], ray_session: None, t
     assert events[-2:] == ["agent learned", "finished"]
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("verb", ["study", "train", "learn", "pool"])
 def test_a_package_that_is_missing_stops_a_command_before_it_starts(
     verb: str,

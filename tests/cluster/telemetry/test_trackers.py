@@ -57,6 +57,7 @@ def tracking(tracker: Tracker, place: str, said: list[str] | None = None) -> Tra
     return Tracking([tracker], EventLog(storage), (said or []).append, unfinished(EventLog.read(storage)))
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize(("tracker", "read", "measure", "done"), KINDS)
 @pytest.mark.parametrize("scheme", ["", "file://"])
 def test_numbers_parameters_and_status_are_read_back(

@@ -161,7 +161,7 @@ def test_nothing_is_done_without_the_token(serve: Serve, path: str) -> None:
     assert not served.judging.session.state.assessors
 
 
-@pytest.mark.by_day(5)
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize(
     ("headers", "status"),
     [
@@ -192,6 +192,7 @@ def test_only_the_page_itself_may_change_anything(serve: Serve, headers: dict[st
     assert (len(served.judging.store.events()) > before) == (status == 200)
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("content", [b"", b"[", b"[]", b'"x"', b"\xff", b"[" * 20_000])
 def test_requests_that_are_no_json_objects(serve: Serve, content: bytes) -> None:
     status, answer = serve().client("ada").post("/next", content)
@@ -221,6 +222,7 @@ def test_requests_that_name_no_host(serve: Serve) -> None:
     assert len(served.judging.store.events()) == before
 
 
+@pytest.mark.by_day(3)
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -490,6 +492,7 @@ def test_what_an_assessor_cannot_judge_goes_to_another(serve: Serve) -> None:
     assert [row["grade"] for row in rows if row["document"] == document] == ["", "1"]
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("note", [5, None, "x" * 3000, "a\x00b"])
 def test_notes_that_are_none(serve: Serve, note: Any) -> None:
     served = serve()

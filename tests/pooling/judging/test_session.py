@@ -250,7 +250,7 @@ def test_assessors_start_in_different_topics(room: Room) -> None:
     assert [place[0] for place in places if place is not None] == [0, 1, 2]
 
 
-@pytest.mark.by_day(1)
+@pytest.mark.nightly
 @pytest.mark.parametrize("method", METHODS)
 def test_eight_threads_never_get_the_same_document(
     tmp_path: Path, random_pool: Callable[..., Pool], method: str

@@ -61,6 +61,7 @@ def test_every_system_has_a_run_of_its_own(made: Systems) -> None:
             assert lines["score"].is_sorted(descending=True)
 
 
+@pytest.mark.nightly
 def test_queries_are_ranked_for_in_blocks_as_together(collection: Collection) -> None:
     def by_place(inputs: SystemInputs, lists: RankedLists, overrides: Sequence[str]) -> np.ndarray:
         own = (inputs.encoded.document_key % 7).astype(np.float32)
@@ -139,6 +140,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(systems, "SYSTEMS", {name: (SYSTEMS | broken)[name] for name in kept})
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("few")
 def test_other_options_are_another_folder(collection: Collection, tmp_path: Path) -> None:
     folders = {
@@ -179,6 +181,7 @@ def test_an_interrupt_leaves_nothing_half_made(collection: Collection, tmp_path:
     assert make_systems(collection, tmp_path).qrels.is_file()
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.usefixtures("few")
 @pytest.mark.parametrize("lost", ["runs/lsi_25.run", "qrels.txt", "systems.json"])
 def test_what_was_damaged_is_made_again(collection: Collection, tmp_path: Path, lost: str) -> None:

@@ -69,7 +69,7 @@ FAULTS = [
 ]
 
 
-@pytest.mark.by_day(10)
+@pytest.mark.by_day(4)
 @pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize(("file", "line", "kind", "complaint"), FAULTS)
 def test_faulty_texts(
@@ -90,6 +90,7 @@ def test_faulty_texts(
     assert skipping.queries.equals(whole.queries)
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize(
     ("line", "kind", "complaint"),
     [
@@ -210,6 +211,7 @@ def test_any_collection_survives_being_written(
         assert dict(collection.queries.select("id", "split").iter_rows()) == splits
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize(
     ("name", "documents", "queries", "judgements"),
     [("medquad", 15_809, 14_345, 16_359), ("quest", 6_555, 4_059, 6_555), ("cranfield", 1_398, 225, 1_611)],

@@ -94,7 +94,7 @@ def test_what_was_skipped_is_not_taken_for_whole(write_beir: WriteBeir, cache: P
         open_collection(Beir(folder), cache)
 
 
-@pytest.mark.by_day(4)
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("part", ["documents.arrow", "queries.arrow", "judgements.arrow", "collection.json"])
 @pytest.mark.parametrize("damage", ["missing", "cut", "empty"])
 def test_a_damaged_entry_is_made_again(write_beir: WriteBeir, cache: Path, part: str, damage: str) -> None:

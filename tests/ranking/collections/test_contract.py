@@ -92,6 +92,7 @@ def frames_of(reader: Reader) -> dict[str, pl.DataFrame]:
     return tables | {"judgements": reader.read_judgements(faults), "given": reader.read_given(faults)}
 
 
+@pytest.mark.by_day(2)
 def test_its_tables_have_the_columns_that_all_have_and_are_read_the_same_again(reader: Reader) -> None:
     tables, again = frames_of(reader), frames_of(reader)
     schemas = {"documents": DOCUMENTS, "queries": QUERIES, "judgements": JUDGEMENTS, "given": GIVEN}
@@ -104,6 +105,7 @@ def test_its_tables_have_the_columns_that_all_have_and_are_read_the_same_again(r
     assert tables["judgements"]["split"].drop_nulls().is_in(["train", "dev", "test"]).all()
 
 
+@pytest.mark.by_day(2)
 def test_a_cached_collection_is_found_again_by_its_options_and_files(reader: Reader, tmp_path: Path) -> None:
     assert dataclasses.is_dataclass(reader)
     assert reader.name

@@ -32,6 +32,7 @@ def test_every_line_comes_with_its_number(
     assert read == [(n, text) for n, text in enumerate(texts, 1) if text.strip()]
 
 
+@pytest.mark.nightly
 @given(rows=st.lists(st.tuples(st.text("ab é", max_size=5), st.integers(-9, 9))), block=st.integers(1, 40))
 def test_tables_keep_empty_fields_and_lines(
     tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, int]], block: int

@@ -87,6 +87,7 @@ def test_files_by_other_names(write: Write, cache: Path) -> None:
     assert (len(collection.documents), collection.queries["split"].to_list()) == (3, [None, None])
 
 
+@pytest.mark.by_day(4)
 @pytest.mark.parametrize(
     ("file", "line", "kind", "complaint"),
     [

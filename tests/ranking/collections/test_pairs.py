@@ -55,6 +55,7 @@ def texts(collection: Collection) -> dict[str, set[str]]:
     return found
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("write", [parquet, csv, json_lines, saved])
 def test_every_form_gives_the_same(tmp_path: Path, cache: Path, write: Callable[..., Path]) -> None:
     collection = open_collection(Pairs(write(tmp_path, ROWS), test=0), cache)

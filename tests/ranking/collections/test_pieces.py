@@ -76,6 +76,7 @@ def test_seven_pieces_hold_what_one_does(folder: Path, tmp_path: Path, monkeypat
         assert again.documents.equals(whole.documents)
 
 
+@pytest.mark.nightly
 def test_ms_marco_is_read_in_spans_too(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     beir, other = open_collection(Beir(folder), tmp_path / "beir"), tmp_path / "other"
     other.mkdir()

@@ -148,6 +148,7 @@ def test_web_pages_lose_headers_scripts_and_comments(write_trec: WriteTrec, cach
     assert open_collection(Trec(folder), cache).documents["text"][0].split() == ["Moles", "dig", "tunnels"]
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize(
     ("docs", "line", "complaint"),
     [

@@ -58,6 +58,7 @@ def made(kind: type[Objective]) -> Objective:
     return WeightedSum(softmax=SoftmaxLikelihood(), kl=Distillation()) if kind is WeightedSum else kind()
 
 
+@pytest.mark.by_day(6)
 @pytest.mark.parametrize("kind", EVERY)
 def test_loss_and_gradient_are_finite_and_leave_absent_documents_alone(
     kind: type[Objective], tiny_encoded: EncodedCollection
@@ -81,6 +82,7 @@ def test_a_better_order_costs_less(kind: type[Objective], tiny_encoded: EncodedC
     assert made(kind).loss(right, block) < made(kind).loss(wrong, block)
 
 
+@pytest.mark.by_day(6)
 @pytest.mark.parametrize("kind", EVERY)
 def test_the_entry_point_of_passes_gives_the_loss(kind: type[Objective], tiny_encoded: EncodedCollection) -> None:
     scores = torch.randn(3, 4, generator=torch.Generator().manual_seed(1))
@@ -95,6 +97,7 @@ def test_the_entry_point_of_passes_gives_the_loss(kind: type[Objective], tiny_en
     assert torch.equal(first, scores)
 
 
+@pytest.mark.by_day(6)
 @pytest.mark.parametrize("kind", EVERY)
 def test_no_rows_give_a_weight_a_gradient_of_zero(kind: type[Objective], tiny_encoded: EncodedCollection) -> None:
     """Which a worker without rows needs, where all workers make the same passes."""
@@ -116,6 +119,7 @@ def test_no_rows_give_a_weight_a_gradient_of_zero(kind: type[Objective], tiny_en
     assert weight.grad.tolist() == [0, 0, 0, 0]
 
 
+@pytest.mark.by_day(6)
 @pytest.mark.parametrize("kind", EVERY)
 def test_probabilities_are_probabilities(kind: type[Objective], tiny_encoded: EncodedCollection) -> None:
     found = made(kind).probabilities(torch.randn(3, 4), block_of(tiny_encoded).present)

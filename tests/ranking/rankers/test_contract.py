@@ -63,7 +63,7 @@ def scores(ranker: Ranker, encoded: EncodedCollection, lists: np.ndarray = LISTS
     return score_candidates(ranker, encoded, QUERIES, lists)
 
 
-@pytest.mark.by_day(4)
+@pytest.mark.by_day(2)
 def test_scores_are_numbers_and_the_same_again_under_the_same_seed(made: tuple[Make, EncodedCollection]) -> None:
     make, encoded = made
     before = torch.random.get_rng_state()
@@ -77,7 +77,7 @@ def test_scores_are_numbers_and_the_same_again_under_the_same_seed(made: tuple[M
     np.testing.assert_array_equal(scores(make(1), encoded), found)
 
 
-@pytest.mark.by_day(4)
+@pytest.mark.by_day(2)
 def test_a_state_is_all_that_there_is_of_it(made: tuple[Make, EncodedCollection]) -> None:
     make, encoded = made
     one, other = make(1), make(2)

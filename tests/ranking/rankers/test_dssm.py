@@ -336,6 +336,7 @@ def test_a_seed_gives_the_same_bits(
 # Documents that several queries are shown are read once
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("kind", ["dssm", "untied", "feed_forward"])
 @pytest.mark.parametrize("accumulate", [1, 2])
 def test_shared_documents_give_the_same_step(
@@ -426,6 +427,7 @@ def test_feed_forward_needs_a_layer_to_read_them() -> None:
         FeedForward(VECTORS, generator(1), preset="tiny", categories=True)
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("similarity", ["cosine", "dot"])
 @pytest.mark.parametrize("tied", [True, False])
 def test_a_bi_encoder_begins_as_its_checkpoint_and_learns_categories(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import torch
 from gymnasium.spaces import MultiDiscrete
 from ray.rllib.core import DEFAULT_MODULE_ID
@@ -33,6 +34,7 @@ def test_copies_that_step_together_are_averaged() -> None:
         assert torch.allclose(together[name] - before[name], mean, atol=1e-6)
 
 
+@pytest.mark.nightly
 def test_normalized_advantages_have_the_size_of_one() -> None:
     episodes = [episode_of(1, False, seed=seed) for seed in range(3)]
     before, plain, module = stepped(learner_of(ActorCriticLearner), episodes)
@@ -53,6 +55,7 @@ def test_normalized_advantages_have_the_size_of_one() -> None:
     assert torch.isclose(_running_rms(moments, advantages), expected, rtol=1e-5)
 
 
+@pytest.mark.nightly
 def test_entropy_is_maximised_beside_it() -> None:
     episode = episode_of(4, True)
     plain = stepped(learner_of(ActorCriticLearner), [episode])[1]
@@ -64,6 +67,7 @@ def test_entropy_is_maximised_beside_it() -> None:
         assert torch.allclose(after[name], plain[name] + ACTOR_LR * 0.5 * direction, atol=1e-6)
 
 
+@pytest.mark.nightly
 def test_several_picks_are_one_action() -> None:
     episode = episode_of(1, True, picks=2)
     before, after, module = stepped(learner_of(ActorCriticLearner, MultiDiscrete([3, 3])), [episode])

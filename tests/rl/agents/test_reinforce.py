@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 from ray.rllib.core.columns import Columns
 
@@ -18,6 +19,7 @@ from tests.rl.agents.learners import (
 )
 
 
+@pytest.mark.nightly
 def test_returns_are_worked_out_backwards() -> None:
     learner = learner_of(ReinforceLearner)
     batch = {

@@ -28,7 +28,7 @@ def searched(agent: PolicySearch, generations: int = GENERATIONS) -> tuple[Searc
     return search, asked
 
 
-@pytest.mark.by_day(2)
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize(
     "agent",
     [

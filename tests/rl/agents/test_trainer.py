@@ -47,6 +47,7 @@ def test_neither_runners_nor_interrupts_change_what_is_learned(name: str, worker
     assert ends_alike(other), "begun in this process"
 
 
+@pytest.mark.nightly
 def test_counters_and_summaries(start: Any) -> None:
     trainer = start(ActorCritic(hidden=5, fragment=5))
     rows = play(trainer, 4)

@@ -88,6 +88,7 @@ def test_each_copy_gives_the_same_number_of_steps_in_order() -> None:
     assert runner._progress()[1] == 18
 
 
+@pytest.mark.nightly
 def test_chunks_join_without_a_gap() -> None:
     runner = runner_of(1)
     first, second = runner._sample(1, None) + runner._sample(1, None)
@@ -96,12 +97,14 @@ def test_chunks_join_without_a_gap() -> None:
     assert first.get_observations(0)["model"][0] == 0
 
 
+@pytest.mark.nightly
 def test_the_end_of_an_episode_is_its_own_and_not_the_next_one_s_start() -> None:
     (episode, _) = runner_of(1)._sample(4, None)
     assert episode.get_observations(-1)["model"][0] == np.float32(3 / 20)
     assert len(episode) == 3
 
 
+@pytest.mark.nightly
 def test_a_quota_of_episodes_leaves_copies_that_are_done_alone() -> None:
     runner = runner_of()
     sampled = runner._sample(None, 2)
@@ -144,6 +147,7 @@ def test_actions_do_not_depend_on_who_shares_the_runner(environment: type[Uneven
             assert np.array_equal(mine, theirs)
 
 
+@pytest.mark.nightly
 def test_several_picks_are_kept_together() -> None:
     runner = runner_of(2, environment=Picking)
     sampled = runner._sample(None, 1)

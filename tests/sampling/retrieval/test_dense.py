@@ -395,6 +395,7 @@ def test_a_mapped_index_gives_the_same_negatives(bag_training: Callable[..., Ran
     assert (local.scores(np.arange(4), first.documents) == first.scores).all()
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("memory", ["ram", "mapped"])
 @pytest.mark.parametrize("searched", ["step", "version"])
 def test_shards_and_lists_change_no_negative(

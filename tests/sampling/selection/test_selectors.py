@@ -53,6 +53,7 @@ def frequencies(candidates: CandidateBatch, order: list[int]) -> np.ndarray:
 ALL = [Uniform(), Top(), Dynamic(0.5, 4), Dynamic(0, 4), Dynamic(1, 9), ErrorReduction(4), ErrorReduction(9, "printed")]
 
 
+@pytest.mark.by_day(10)
 @pytest.mark.parametrize("selector", ALL)
 @pytest.mark.parametrize("count", [1, 3, 6, 8])
 def test_distinct_documents_of_the_list_and_as_many_as_there_are(selector: Selector, count: int) -> None:
