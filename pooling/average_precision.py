@@ -11,8 +11,8 @@ from numba import njit
 from numpy.typing import NDArray
 
 from pooling.judging_order import JudgingOrder
-from pooling.pool import Pool
-from pooling.sentinels import NO_DOCUMENT, NOT_RELEVANT, RELEVANT, UNJUDGED, UNPOOLED
+from pooling.pool import Pool, numbered_on
+from pooling.sentinels import NOT_RELEVANT, RELEVANT, UNJUDGED, UNPOOLED
 
 EPSILON = 1e-5
 """Smooths infAP's share of relevant documents, as in trec_eval."""
@@ -67,21 +67,12 @@ class PoolEvaluation:
     """
 
     def __init__(self, pool: Pool, rankings: Sequence[NDArray[np.int32]] | None = None) -> None:
-        if rankings is None:
-            rankings = [topic.pool.ranking for topic in pool.topics]
-        if len(rankings) != len(pool.topics):
+        if rankings is not None and len(rankings) != len(pool.topics):
             raise ValueError(f"rankings of {len(rankings)} topics for a pool of {len(pool.topics)}")
         self.pool = pool
         self.offsets = pool.offsets
         self._relevant = pool.relevant.astype(np.int8)
-        # The last entry represents all documents outside the pool: those with NO_DOCUMENT in a run.
-        outside = self.offsets[-1]
-        self._cells = np.stack(
-            [
-                np.where(ranked == NO_DOCUMENT, outside, ranked + first)
-                for ranked, first in zip(rankings, self.offsets[:-1], strict=True)
-            ]
-        ).astype(np.int32)
+        self._cells = pool.cells if rankings is None else numbered_on(rankings, self.offsets)
 
     def states(self, order: JudgingOrder, spent: NDArray[np.int64]) -> NDArray[np.int8]:
         """Return the judgement of each document once the first `spent[topic]` documents of each topic's order are
@@ -134,30 +125,9 @@ class PoolEvaluation:
         known = np.maximum(found, 1)[:, :, None]
         return SpentValues(Values(ap / known, inferred / known), found)
 
-    def turns(self, order: JudgingOrder) -> NDArray[np.int32]:
-        """Return when each document is judged, from 0 within its topic: int32 [documents of all topics]."""
-        turns = np.empty(self.offsets[-1], np.int32)
-        turns[order.flat] = order.places
-        return turns
-
-    def update_precision(
-        self,
-        turns: NDArray[np.int32],
-        spent: NDArray[np.int64],
-        known: NDArray[np.int64],
-        ap: NDArray[np.float64],
-    ) -> None:
-        """Bring AP alone up to date for more judgements, as `spent` has it for one point. This visits only relevant
-        documents, and only the topics where more of them are known than before.
-
-        Args:
-            turns: when each document is judged (`turns`).
-            spent: int64 [topics], judgements of each topic.
-            known: int64 [topics], relevant documents known before; 0 at first. Changed in place.
-            ap: float64 [topics, runs], the values before; 0 at first. Changed in place.
-        """
-        offsets, documents, places = self._relevant_cells
-        _update_precision(self.offsets, self._relevant, offsets, documents, places, turns, spent, known, ap)
+    def growing(self, order: JudgingOrder) -> GrowingPrecision:
+        """Return AP alone of every topic and run, to be brought up to date while more and more is judged."""
+        return GrowingPrecision(order, self.pool.relevant, len(self.pool.runs), *self._relevant_cells)
 
     @cached_property
     def _relevant_cells(self) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
@@ -190,6 +160,49 @@ class PoolEvaluation:
         return ap / np.array([max(topic.relevant, 1) for topic in self.pool.topics])[:, None]
 
 
+class GrowingPrecision:
+    """AP of every topic and run while more and more of an order is judged, as `PoolEvaluation.spent` has it for one
+    point. It visits only relevant documents, and adds up again only the runs in which more of them are known.
+
+    Args:
+        order: an order of the pool.
+        relevant: bool [documents of all topics].
+        runs: the number of runs.
+        offsets, documents, places: the relevant documents of each run (`PoolEvaluation._relevant_cells`).
+
+    Attributes:
+        ap: float64 [topics, runs]; 0 before anything relevant is known.
+    """
+
+    def __init__(
+        self,
+        order: JudgingOrder,
+        relevant: NDArray[np.bool_],
+        runs: int,
+        offsets: NDArray[np.int64],
+        documents: NDArray[np.int32],
+        places: NDArray[np.int32],
+    ) -> None:
+        topics = len(order.sizes)
+        self._order, self._relevant = order, relevant
+        turns = np.empty(len(relevant), np.int32)
+        turns[order.flat] = order.places
+        self._cells = offsets, turns[documents], places
+        self._known = np.zeros(topics, np.int64)
+        self._counts, self._sums = np.zeros((topics, runs), np.int64), np.zeros((topics, runs))
+        self.ap = np.zeros((topics, runs))
+
+    def advance(self, spent: NDArray[np.int64]) -> None:
+        """Bring `ap` up to date.
+
+        Args:
+            spent: int64 [topics], judgements of each topic, no fewer than before.
+        """
+        known = self._order.found_after(self._relevant, spent)
+        _advance(*self._cells, spent, known, self._known, self._counts, self._sums, self.ap)
+        self._known = known
+
+
 @njit(nogil=True, cache=True)
 def _sums(cells, states, ap, inferred):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Add up the precision, and the expected precision, at each relevant document of each topic and run."""
@@ -216,22 +229,28 @@ def _sums(cells, states, ap, inferred):  # type: ignore[no-untyped-def]  # pragm
 def _sums_at_points(cells, first, is_relevant, ap, inferred):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Add up the same as `_sums` for several points: a document is judged from its first point on."""
     points, outside = ap.shape[0], len(is_relevant)
+    relevant = np.zeros(points, np.int64)
+    judged = np.zeros(points + 1, np.int64)  # documents that are judged from this point on
     for topic in range(cells.shape[0]):
         for run in range(cells.shape[1]):
-            relevant, judged = np.zeros(points, np.int64), np.zeros(points, np.int64)
+            relevant[:] = 0
+            judged[:] = 0
             pooled = 0
             for place in range(cells.shape[2]):
                 document = cells[topic, run, place]
                 if document == outside:
                     continue
-                if is_relevant[document]:
+                if is_relevant[document] and first[document] < points:
+                    known = 0
+                    for point in range(first[document]):
+                        known += judged[point]
                     for point in range(first[document], points):
-                        share = (relevant[point] + EPSILON) / (judged[point] + 2 * EPSILON)
+                        known += judged[point]
+                        share = (relevant[point] + EPSILON) / (known + 2 * EPSILON)
                         inferred[point, topic, run] += (1 + pooled * share) / (place + 1)
                         relevant[point] += 1
                         ap[point, topic, run] += relevant[point] / (place + 1)
-                for point in range(first[document], points):
-                    judged[point] += 1
+                judged[first[document]] += 1
                 pooled += 1
 
 
@@ -252,21 +271,23 @@ def _find_first_points(in_order, offsets, ascending, is_relevant, first, found):
 
 
 @njit(nogil=True, cache=True)
-def _update_precision(starts, is_relevant, offsets, documents, places, turns, spent, known, ap):  # type: ignore[no-untyped-def]  # pragma: no cover
+def _advance(offsets, turns, places, spent, known, before, counts, sums, ap):  # type: ignore[no-untyped-def]  # pragma: no cover
     runs = ap.shape[1]
     for topic in range(len(spent)):
-        judged, now = spent[topic], 0
-        for document in range(starts[topic], starts[topic + 1]):
-            if is_relevant[document] and turns[document] < judged:
-                now += 1
-        if now == known[topic]:
+        if known[topic] == before[topic]:
             continue
-        known[topic] = now
         for run in range(runs):
             row = topic * runs + run
-            above, total = 0, 0.0
-            for cell in range(offsets[row], offsets[row + 1]):
-                if turns[documents[cell]] < judged:
-                    above += 1
-                    total += above / (places[cell] + 1)
-            ap[topic, run] = total / now
+            first, last = offsets[row], offsets[row + 1]
+            above = 0
+            for cell in range(first, last):
+                above += turns[cell] < spent[topic]
+            if above != counts[topic, run]:
+                counts[topic, run] = above
+                above, total = 0, 0.0
+                for cell in range(first, last):
+                    if turns[cell] < spent[topic]:
+                        above += 1
+                        total += above / (places[cell] + 1)
+                sums[topic, run] = total
+            ap[topic, run] = sums[topic, run] / known[topic]

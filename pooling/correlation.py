@@ -25,11 +25,20 @@ def kendall_tau(full: NDArray[np.float64], partial: NDArray[np.float64]) -> floa
     Returns:
         A number from -1 to 1; NaN if either ties all runs.
     """
+    [tau] = kendall_taus(full, partial[None, :])
+    return tau
+
+
+def kendall_taus(full: NDArray[np.float64], partials: NDArray[np.float64]) -> list[float]:
+    """Compute `kendall_tau` for each of several evaluations: [evaluations, runs]."""
     # The same as scipy.stats.kendalltau, which tests compare it with: that takes eight times as long for some dozens of
     # runs, and simulations of judging call this thousands of times.
-    agreeing, a, b = _agreement(np.round(full, DIGITS), np.round(partial, DIGITS))
-    pairs = float(a) * float(b)
-    return float(agreeing) / pairs**0.5 if pairs else float("nan")
+    counts = _agreements(np.round(full, DIGITS), np.round(partials, DIGITS))
+    pairs = [float(a) * float(b) for _, a, b in counts.tolist()]
+    return [
+        agreeing / both**0.5 if both else float("nan")
+        for agreeing, both in zip(counts[:, 0].tolist(), pairs, strict=True)
+    ]
 
 
 def tau_ap(full: NDArray[np.float64], partial: NDArray[np.float64]) -> float:
@@ -51,11 +60,20 @@ def tau_ap(full: NDArray[np.float64], partial: NDArray[np.float64]) -> float:
     Returns:
         A number from -1 to 1; 0 if the partial evaluation ties all runs, NaN if the full one does.
     """
+    [tau] = tau_aps(full, partial[None, :])
+    return tau
+
+
+def tau_aps(full: NDArray[np.float64], partials: NDArray[np.float64]) -> list[float]:
+    """Compute `tau_ap` for each of several evaluations: [evaluations, runs]."""
     met, agreeing = np.empty((len(full), len(full))), np.empty((len(full), len(full)))
     harmonic = np.concatenate([[0.0], np.cumsum(1 / np.arange(1, len(full)))])
-    _meetings(np.round(full, DIGITS), np.round(partial, DIGITS), harmonic, met, agreeing)
-    decided = float(met.sum())
-    return float(agreeing.sum()) / decided if decided else float("nan")
+    full, taus = np.round(full, DIGITS), []
+    for partial in np.round(partials, DIGITS):
+        _meetings(full, partial, harmonic, met, agreeing)
+        decided = float(met.sum())
+        taus.append(float(agreeing.sum()) / decided if decided else float("nan"))
+    return taus
 
 
 class Drop(NamedTuple):
@@ -77,28 +95,38 @@ def largest_drop(full: NDArray[np.float64], partial: NDArray[np.float64]) -> Dro
         full: [runs], scores, at least one.
         partial: [runs].
     """
-    lost = ranks(partial) - ranks(full)
-    worst = int(lost.argmax())
-    return Drop(float(lost[worst]), worst if lost[worst] > 0 else None)
+    [drop] = largest_drops(full, partial[None, :])
+    return drop
+
+
+def largest_drops(full: NDArray[np.float64], partials: NDArray[np.float64]) -> list[Drop]:
+    """Find the `largest_drop` to each of several evaluations: [evaluations, runs]."""
+    lost = _mean_ranks(np.round(partials, DIGITS)) - ranks(full)
+    worst = lost.argmax(1)
+    most = lost[np.arange(len(lost)), worst]
+    return [Drop(by, run if by > 0 else None) for by, run in zip(most.tolist(), worst.tolist(), strict=True)]
 
 
 def ranks(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     """Rank each run, the highest score first with rank 1; tied runs share the mean of their ranks: [runs]."""
-    return _mean_ranks(np.round(scores, DIGITS))
+    [ranked] = _mean_ranks(np.round(scores, DIGITS)[None, :])
+    return np.asarray(ranked)
 
 
 @njit(nogil=True, cache=True)
-def _agreement(full, partial):  # type: ignore[no-untyped-def]  # pragma: no cover
+def _agreements(full, partials):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Count ordered pairs: those in the same order minus those in opposite order, and those that each tells apart."""
-    agreeing, of_full, of_partial = 0, 0, 0
-    for one in range(len(full)):
-        for other in range(len(full)):
-            a = (full[one] > full[other]) - (full[one] < full[other])
-            b = (partial[one] > partial[other]) - (partial[one] < partial[other])
-            agreeing += a * b
-            of_full += a != 0
-            of_partial += b != 0
-    return agreeing, of_full, of_partial
+    counts = np.zeros((len(partials), 3), np.int64)
+    for number in range(len(partials)):
+        partial = partials[number]
+        for one in range(len(full)):
+            for other in range(len(full)):
+                a = (full[one] > full[other]) - (full[one] < full[other])
+                b = (partial[one] > partial[other]) - (partial[one] < partial[other])
+                counts[number, 0] += a * b
+                counts[number, 1] += a != 0
+                counts[number, 2] += b != 0
+    return counts
 
 
 @njit(nogil=True, cache=True)
@@ -127,12 +155,14 @@ def _meetings(full, partial, harmonic, met, agreeing):  # type: ignore[no-untype
 
 
 @njit(nogil=True, cache=True)
-def _mean_ranks(scores):  # type: ignore[no-untyped-def]  # pragma: no cover
-    ranks = np.empty(len(scores))
-    for run in range(len(scores)):
-        above, tied = 0, 0
-        for other in range(len(scores)):
-            above += scores[run] < scores[other]
-            tied += not (scores[run] < scores[other] or scores[run] > scores[other])
-        ranks[run] = above + (tied + 1) / 2
+def _mean_ranks(evaluations):  # type: ignore[no-untyped-def]  # pragma: no cover
+    ranks = np.empty(evaluations.shape)
+    for number in range(len(evaluations)):
+        scores = evaluations[number]
+        for run in range(len(scores)):
+            above, tied = 0, 0
+            for other in range(len(scores)):
+                above += scores[run] < scores[other]
+                tied += not (scores[run] < scores[other] or scores[run] > scores[other])
+            ranks[number, run] = above + (tied + 1) / 2
     return ranks

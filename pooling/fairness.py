@@ -31,16 +31,14 @@ def fairness(pool: Pool, order: JudgingOrder, budgets: Sequence[int]) -> pl.Data
             judged documents relevant).
     """
     spent = np.array([order.spent(budget) for budget in budgets], np.int64).reshape(len(budgets), -1)
-    of_one_team = np.concatenate([topic.of_one_team for topic in pool.topics])
     own = order.found_after(pool.relevant, spent)
     found = own.sum(1)
-    unique = order.found_after(pool.relevant & of_one_team, spent).sum(1)
+    unique = order.found_after(pool.relevant & pool.of_one_team, spent).sum(1)
     crowded = (own > CROWDED * spent).sum(1)
     depths = np.zeros((len(budgets), len(pool.runs)))
     turns = np.empty(pool.size, np.int64)
     turns[order.flat] = order.places
-    for number, (topic, first) in enumerate(zip(pool.topics, order.offsets, strict=False)):
-        _add_depths(topic.pool.ranking, turns[first:], spent[:, number], len(pool.topics), depths)
+    _add_depths(pool.cells, turns, spent, depths)
     least = depths.argmin(1)
     return pl.DataFrame(
         {
@@ -56,18 +54,19 @@ def fairness(pool: Pool, order: JudgingOrder, budgets: Sequence[int]) -> pl.Data
 
 
 @njit(nogil=True, cache=True)
-def _add_depths(ranking, turns, counts, topics, depths):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """Add the ranks of each run that are judged without a gap after each of the counts, divided by the topics.
+def _add_depths(cells, turns, spent, depths):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Add the ranks of each run that are judged without a gap after each of the budgets, divided by the topics.
 
     A rank that a run does not have is never judged.
     """
-    runs, length = ranking.shape
+    topics, runs, length = cells.shape
     last = np.empty(length, np.int64)  # the turn at which the last of a run's first documents is judged
-    for run in range(runs):
-        there, latest = 0, -1
-        while there < length and ranking[run, there] >= 0:
-            latest = max(latest, turns[ranking[run, there]])
-            last[there] = latest
-            there += 1
-        for budget in range(len(counts)):
-            depths[budget, run] += np.searchsorted(last[:there], counts[budget]) / topics
+    for topic in range(topics):
+        for run in range(runs):
+            there, latest = 0, -1
+            while there < length and cells[topic, run, there] < len(turns):
+                latest = max(latest, turns[cells[topic, run, there]])
+                last[there] = latest
+                there += 1
+            for budget in range(len(spent)):
+                depths[budget, run] += np.searchsorted(last[:there], spent[budget, topic]) / topics

@@ -168,6 +168,18 @@ class Pool:
         """Which documents are relevant: bool [documents of all topics]; topic t's begin at offsets[t]."""
         return np.concatenate([np.zeros(0, bool), *map(self.is_relevant, self.topics)])
 
+    @cached_property
+    def cells(self) -> NDArray[np.int32]:
+        """The runs of all topics: int32 [topics, runs, depth], documents numbered on as in `offsets`; the number of
+        documents beyond the end of a run.
+        """
+        return numbered_on([topic.pool.ranking for topic in self.topics], self.offsets)
+
+    @cached_property
+    def of_one_team(self) -> NDArray[np.bool_]:
+        """Which documents only the runs of one team hold: bool [documents of all topics]."""
+        return np.concatenate([topic.of_one_team for topic in self.topics])
+
     def is_relevant(self, topic: Topic) -> NDArray[np.bool_]:
         """Return which of a topic's documents are relevant: bool [documents]."""
         return topic.grades >= self.relevant_from
@@ -179,6 +191,17 @@ class Pool:
             [topic for topic in self.topics if topic.name in kept], self.runs, self.teams, self.depth,
             self.relevant_from, self.highest, self.notes,
         )  # fmt: skip
+
+
+def numbered_on(rankings: Sequence[NDArray[np.int32]], offsets: NDArray[np.int64]) -> NDArray[np.int32]:
+    """Return the rankings of all topics with documents numbered on: int32 [topics, runs, depth].
+
+    Args:
+        rankings: for each topic int32 [runs, depth], documents of the topic or `NO_DOCUMENT`.
+        offsets: int64 [topics + 1], see `Pool.offsets`. The last one stands for `NO_DOCUMENT`.
+    """
+    every = np.stack(rankings)
+    return np.where(every == NO_DOCUMENT, offsets[-1], every + offsets[:-1, None, None]).astype(np.int32)
 
 
 def make_pool(

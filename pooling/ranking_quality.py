@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from pooling.average_precision import PoolEvaluation
-from pooling.correlation import kendall_tau, largest_drop, tau_ap
+from pooling.correlation import kendall_taus, largest_drops, tau_aps
 from pooling.judging_order import JudgingOrder
 from pooling.pool import Pool
 from ranking.errors import BadInput
@@ -64,14 +65,15 @@ class RankingQuality:
             spent: int64 [points, topics].
         """
         (ap, inf_ap), found = self.evaluation.spent(order, spent)
-        rows: list[Row] = []
-        for point, counts in enumerate(found):
-            recalls = self._recalls(counts)
-            row: Row = {"judged": float(spent[point].mean()), "found": float(counts.mean())}
-            row |= {"recall": float(recalls.mean()), "lowest_recall": float(recalls.min())}
-            row |= self._compared("", ap[point].mean(0)) | self._compared("inf_", inf_ap[point].mean(0))
-            rows.append(row)
-        return rows
+        recalls = self._recalls(found)
+        columns: dict[str, list[Any]] = {
+            "judged": spent.mean(1).tolist(),
+            "found": found.mean(1).tolist(),
+            "recall": recalls.mean(1).tolist(),
+            "lowest_recall": recalls.min(1).tolist(),
+        }
+        columns |= self._compared("", ap.mean(1)) | self._compared("inf_", inf_ap.mean(1))
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
     def table(self, order: JudgingOrder, budgets: Sequence[int]) -> pl.DataFrame:
         """Measure at each budget (`pooling.judging_order.JudgingOrder.spent`): one row per budget, with the budget
@@ -89,20 +91,23 @@ class RankingQuality:
         return pl.DataFrame(rows, schema_overrides=RUNS)
 
     def _recalls(self, found: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the recall of each topic that has relevant documents; one NaN if none has."""
+        """Return the recall of each topic that has relevant documents, one NaN if none has: [points, such topics]."""
         some = self._relevant > 0
-        return found[some] / self._relevant[some] if some.any() else np.array([float("nan")])
+        if not some.any():
+            return np.full((len(found), 1), np.nan)
+        return np.ascontiguousarray(found[:, some] / self._relevant[some])
 
-    def _compared(self, prefix: str, scores: NDArray[np.float64]) -> Row:
-        drop = largest_drop(self.full, scores)
-        row: Row = {
-            "tau": kendall_tau(self.full, scores),
-            "tau_ap": tau_ap(self.full, scores),
-            "drop": drop.ranks,
-            "dropped": None if drop.run is None else self.pool.runs[drop.run],
-            "bias": float((scores - self.full).mean()),
+    def _compared(self, prefix: str, scores: NDArray[np.float64]) -> dict[str, list[Any]]:
+        """Compare scores of the runs, [points, runs], with those by all judgements: columns by name."""
+        drops = largest_drops(self.full, scores)
+        columns: dict[str, list[Any]] = {
+            "tau": kendall_taus(self.full, scores),
+            "tau_ap": tau_aps(self.full, scores),
+            "drop": [drop.ranks for drop in drops],
+            "dropped": [None if drop.run is None else self.pool.runs[drop.run] for drop in drops],
+            "bias": (scores - self.full).mean(1).tolist(),
         }
-        return {prefix + name: value for name, value in row.items()}
+        return {prefix + name: values for name, values in columns.items()}
 
 
 def ranking_quality(pool: Pool, order: JudgingOrder, budgets: Sequence[int]) -> pl.DataFrame:

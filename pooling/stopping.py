@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 
 import numpy as np
 import polars as pl
+from numba import njit
 from numpy.typing import NDArray
 from scipy.special import gammainccinv, pdtr
 
@@ -93,6 +94,9 @@ class FoundNothing(TopicRule):
         judgement = np.arange(1, len(relevant) + 1)
         last = np.maximum.accumulate(np.where(relevant, judgement, 0))
         return judgement - last >= self.in_a_row
+
+    def stops(self, pool: Pool, order: JudgingOrder) -> NDArray[np.int64]:
+        return _first_barren(pool.relevant[order.flat], order.offsets, self.in_a_row)
 
 
 class TargetRecall(TopicRule):
@@ -206,21 +210,33 @@ class StableRanking(StoppingRule):
     def stops(self, pool: Pool, order: JudgingOrder) -> NDArray[np.int64]:
         if self._evaluation is None or self._evaluation.pool is not pool:
             self._evaluation = PoolEvaluation(pool)  # kept, since it does not depend on the order
-        evaluation, sizes = self._evaluation, order.sizes
-        turns = evaluation.turns(order)
-        known, ap = np.zeros(len(sizes), np.int64), np.zeros((len(sizes), len(pool.runs)))
+        growing, sizes = self._evaluation.growing(order), order.sizes
         before, stable, budget = None, 0, 0
         while stable < self.over:
             budget += self.every
             spent = order.spent(budget)
             if (spent == sizes).all():
                 return sizes
-            evaluation.update_precision(turns, spent, known, ap)
-            scores = ap.mean(0)
+            growing.advance(spent)
+            scores = growing.ap.mean(0)
             # NaN, while nothing relevant is known and all runs are tied, does not count as stable.
             stable = stable + 1 if before is not None and kendall_tau(before, scores) >= self.tau else 0
             before = scores
         return spent
+
+
+@njit(nogil=True, cache=True)
+def _first_barren(relevant, offsets, in_a_row):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Return after how many judgements of each topic so many in a row have found nothing; its size if never."""
+    stops = np.diff(offsets)
+    for topic in range(len(stops)):
+        barren = 0
+        for place in range(offsets[topic], offsets[topic + 1]):
+            barren = 0 if relevant[place] else barren + 1
+            if barren >= in_a_row:
+                stops[topic] = place + 1 - offsets[topic]
+                break
+    return stops
 
 
 def judged_relevant(pool: Pool, order: JudgingOrder) -> list[NDArray[np.bool_]]:

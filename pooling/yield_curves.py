@@ -162,12 +162,27 @@ def _advance(topics, moved, judged, found, places, relevant, offsets, recall, mo
         topic = topics[number]
         size = offsets[topic + 1] - offsets[topic]
         moved[number] = False
+        end, skipped = 0, False
         for place in range(judged[topic], size):
             judged[topic] = place + 1
             if relevant[offsets[topic] + place]:
                 found[topic] += 1
                 places[topic] += place + 0.5
             if not found[topic]:
+                continue
+            if place >= end:
+                # Up to the next relevant document only the number of judgements changes, and the expectation falls
+                # with it: if the last of these judgements is not enough by far, none is.
+                end = place + 1
+                while end < size and not relevant[offsets[topic] + end]:
+                    end += 1
+                allowed = math.floor(found[topic] / recall - found[topic] + 1e-9)
+                skipped = size - end > allowed
+                if skipped:
+                    bound = most[min(allowed, len(most) - 1)] * (1 + 1e-6) / found[topic]
+                    mean = places[topic] / found[topic] / end
+                    skipped = not _rest(_decay_of(mean, means, decays), size / end - 1) <= bound
+            if skipped:
                 continue
             allowed = math.floor(found[topic] / recall - found[topic] + 1e-9)
             if size - place - 1 > allowed:

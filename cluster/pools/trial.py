@@ -124,7 +124,7 @@ def measure(
     names = [topic.name for topic in pool.topics]
     budgets = options["budgets"]
     tables = {
-        "curves": pl.concat(_curve_rows(pool, order, seed) for seed, order in enumerate(orders)),
+        "curves": _curves(pool, orders),
         "budgets": pl.concat(_budget_rows(pool, order, seed, names, budgets) for seed, order in enumerate(orders)),
         "totals": pl.concat(_total_rows(pool, order, seed) for seed, order in enumerate(orders)),
         "effort": pl.DataFrame([{"seed": seed, **effort(pool, order)} for seed, order in enumerate(orders)]),
@@ -181,18 +181,24 @@ def _table_file(trial: Trial, name: str) -> str:
     return f"runs/{trial.name}.{name}.parquet"
 
 
-def _curve_rows(pool: Pool, order: JudgingOrder, seed: int) -> pl.DataFrame:
-    """Return one row per judgement that finds a relevant document, and one for the last judgement of each topic."""
-    found, lasts = order.found(pool.relevant), order.offsets[1:] - 1
-    kept = pool.relevant[order.flat]
-    kept[lasts[order.sizes > 0]] = True
-    topics = np.repeat(np.arange(len(order.sizes)), order.sizes)[kept]
+def _curves(pool: Pool, orders: Sequence[JudgingOrder]) -> pl.DataFrame:
+    """Return one row per seed and judgement that finds a relevant document, and one for the last judgement of each
+    topic.
+    """
+    topics, judgements, found = [], [], []
+    for order in orders:
+        kept = pool.relevant[order.flat]
+        kept[order.offsets[1:][order.sizes > 0] - 1] = True
+        at = np.flatnonzero(kept)
+        topics.append(np.searchsorted(order.offsets, at, side="right") - 1)
+        judgements.append(order.places[at] + 1)
+        found.append(order.found(pool.relevant)[at])
     return pl.DataFrame(
         {
-            "seed": np.full(len(topics), seed, np.int32),
-            "topic": pl.Series([topic.name for topic in pool.topics], dtype=pl.String).gather(topics),
-            "judgements": (order.places[kept] + 1).astype(np.int32),
-            "found": found[kept].astype(np.int32),
+            "seed": np.repeat(np.arange(len(orders), dtype=np.int32), list(map(len, topics))),
+            "topic": pl.Series([topic.name for topic in pool.topics], dtype=pl.String).gather(np.concatenate(topics)),
+            "judgements": np.concatenate(judgements).astype(np.int32),
+            "found": np.concatenate(found).astype(np.int32),
         }
     )
 

@@ -172,8 +172,8 @@ def test_several_points_at_once_are_each_as_if_alone(random_pool: Callable[..., 
         assert (ap[point] == alone.ap).all()
         assert (inf_ap[point] == alone.inf_ap).all()
         assert (found[point] == evaluation.found(states)).all()
-    known, updated = np.zeros(3, np.int64), np.zeros((3, len(pool.runs)))
+    growing = evaluation.growing(order)
     for spent in np.sort(points, axis=0):
-        evaluation.update_precision(evaluation.turns(order), spent, known, updated)
+        growing.advance(np.minimum(spent, order.sizes))
         alone = evaluation(evaluation.states(order, np.minimum(spent, order.sizes)))
-        assert (updated == alone.ap).all()
+        assert (growing.ap == alone.ap).all()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Annotated, Literal
 
 import numpy as np
@@ -107,10 +108,17 @@ class Bandit(Adjudicator):
             rewards=np.full(pool.size, np.nan),
             history=np.empty(pool.size, np.int32),
             remembered=np.zeros(1),
-            listed=np.argsort(sorted(range(count), key=lambda run: (runs[run].casefold(), runs[run]))).astype(np.int32),
+            listed=_listed(tuple(runs)).copy(),
             counts=np.array([0, NO_ARM, 0, 0], np.int64),
             tied=np.empty(max(count, teams), np.int32),
         )
+
+
+@lru_cache(maxsize=8)
+def _listed(runs: tuple[str, ...]) -> NDArray[np.int32]:
+    """Return the position of each run in the list of all, by name without regard to case."""
+    ordered = sorted(range(len(runs)), key=lambda run: (runs[run].casefold(), runs[run]))
+    return np.argsort(ordered).astype(np.int32)
 
 
 def _nothing_known(alpha: NDArray[np.float64], beta: NDArray[np.float64]) -> Arms:
