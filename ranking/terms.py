@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from ranking.bounds import Fraction, NonNegative, checked
 from ranking.collections.collection import Collection
 from ranking.errors import BadInput
-from ranking.reading import WORDS, Reading, words_of
+from ranking.reading import CHUNK, WORDS, Reading
+from ranking.word_ids import WordIds
 
-UNLIMITED = 1_000_000_000
 ENGLISH = "english"
 
 
@@ -61,7 +61,8 @@ class Terms:
     def __init__(self, options: Bm25Options, known: Sequence[str] = ()) -> None:
         self.options = options
         self.terms = {term: number for number, term in enumerate(known)}
-        self._of_word: dict[str, int] = {}
+        self._words = WordIds(options.reading)
+        self._of_word = np.zeros(0, np.int32)
         try:
             stems = options.stemming and options.reading.tokenizer == "words"
             self._stem = Stemmer.Stemmer(options.stemming) if stems else None
@@ -80,25 +81,26 @@ class Terms:
 
     def flat(self, frame: pl.DataFrame) -> Iterator[tuple[NDArray[np.int32], NDArray[np.int64]]]:
         """Yield term ids of texts, concatenated, and the number of each text, in chunks that bound the memory."""
-        for words in words_of(frame, UNLIMITED, self.options.reading):
-            flat = words.explode().drop_nulls()  # an empty text has no word here, or a null in older polars
-            distinct = flat.unique()
-            spelled = distinct.to_list()
-            self._learn([word for word in spelled if word not in self._of_word])
-            ids = pl.DataFrame(
-                {"word": distinct, "id": [self._of_word[word] for word in spelled]}, schema_overrides={"id": pl.Int32}
-            )
-            joined = flat.rename("word").to_frame().join(ids, on="word", how="left", maintain_order="left")["id"]
-            terms = joined.to_numpy()
-            ends = np.cumsum(words.list.len().to_numpy().astype(np.int64))
-            kept = np.concatenate([[0], np.cumsum(terms >= 0)])[np.concatenate([[0], ends])]
-            yield terms[terms >= 0], np.diff(kept)
+        for start in range(0, len(frame), CHUNK):
+            words, lengths, new = self._words.read(frame["text"].slice(start, CHUNK))
+            if new:
+                self._of_word = np.concatenate([self._of_word, self._learn(new)])
+            terms = self._of_word[words]
+            kept = terms >= 0
+            if not kept.all():
+                ends = np.concatenate([[0], np.cumsum(lengths)])
+                terms, lengths = terms[kept], np.diff(np.concatenate([[0], np.cumsum(kept)])[ends])
+            yield terms, lengths
 
-    def _learn(self, words: Sequence[str]) -> None:
+    def _learn(self, words: Sequence[str]) -> NDArray[np.int32]:
+        """Return the term of each word, -1 for a stop word."""
         from bm25s.stopwords import STOPWORDS_EN_PLUS  # which imports all of bm25s: see ranking.bm25
 
         stems = self._stem.stemWords(words) if self._stem else words
         in_english = self.options.reading.language == ENGLISH and self.options.reading.tokenizer == "words"
         stopped = set(STOPWORDS_EN_PLUS) if self.options.stop_words and in_english else set()
-        for word, stem in zip(words, stems, strict=True):
-            self._of_word[word] = -1 if word in stopped else self.terms.setdefault(stem, len(self.terms))
+        terms = (
+            -1 if word in stopped else self.terms.setdefault(stem, len(self.terms))
+            for word, stem in zip(words, stems, strict=True)
+        )
+        return np.fromiter(terms, np.int32, len(words))

@@ -1,0 +1,136 @@
+"""Numbers the words of texts, without an object per word."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import polars as pl
+from numba import njit
+from numpy.typing import NDArray
+
+from ranking.reading import Reading
+
+SEPARATOR = "\0"
+_ANY = np.arange(256, dtype=np.uint8)
+"""For each byte its lowercase form if it belongs to a word, 0 if it separates words: all bytes but the separator."""
+_LETTERS = np.array([ord(chr(b).lower()) if b > 127 or chr(b).isalnum() else 0 for b in range(256)], np.uint8)
+"""The same for ASCII texts, and for words joined by the separator: bytes above 127 are parts of their letters."""
+_LETTERS[128:] = _ANY[128:]
+
+
+class WordIds:
+    """Numbers distinct words in the order of their appearance; equal words of all texts have one number.
+
+    Args:
+        reading: how texts are cut into words.
+    """
+
+    def __init__(self, reading: Reading) -> None:
+        self._reading = reading
+        self._count = 0
+        self._known = (
+            np.full(1 << 12, -1, np.int32),
+            np.empty(1 << 11, np.uint64),
+            np.zeros((1 << 11) + 1, np.int64),
+            np.empty(1 << 14, np.uint8),
+        )
+
+    def read(self, texts: pl.Series) -> tuple[NDArray[np.int32], NDArray[np.int64], list[str]]:
+        """Return the words of all texts by number, the number of words of each text, and the words seen first here."""
+        cut, letters = self._cut(texts)
+        offsets, data = _bytes_of(cut)
+        ids = np.empty((int(offsets[-1] - offsets[0]) + len(cut)) // 2 + 1, np.int32)
+        lengths, before = np.zeros(len(cut), np.int64), self._count
+        total, self._count, *known = _number(data, offsets, letters, ids, lengths, before, *self._known)
+        self._known = tuple(known)
+        *_, ends, spelled = known
+        new = bytes(spelled[ends[before] : ends[self._count]])
+        places = (ends[before : self._count + 1] - ends[before]).tolist()
+        return ids[:total], lengths, [new[start:end].decode() for start, end in pairwise(places)]
+
+    def _cut(self, texts: pl.Series) -> tuple[pl.Series, NDArray[np.uint8]]:
+        """Return texts whose words are apart already for those that need more than bytes to be cut."""
+        if self._reading.tokenizer == "subwords":
+            return self._reading.words(texts).list.join(SEPARATOR), _ANY
+        others = (texts.str.len_bytes() != texts.str.len_chars()).arg_true()
+        if len(others):
+            texts = texts.clone().scatter(others, self._reading.words(texts.gather(others)).list.join(SEPARATOR))
+        return texts, _LETTERS
+
+
+def _bytes_of(texts: pl.Series) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+    """Return where each text begins, and the bytes of all; read-only."""
+    array = texts.to_arrow(compat_level=pl.CompatLevel.oldest())
+    _, starts, data = array.buffers()
+    offsets = np.frombuffer(starts or bytes(8), np.int64)[array.offset : array.offset + len(array) + 1]
+    return offsets, np.frombuffer(data or b"\0", np.uint8)
+
+
+@njit(nogil=True, cache=True)
+def _number(data, offsets, letters, ids, lengths, count, table, hashes, ends, spelled):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Fill `ids` and `lengths`; return how many ids, how many words are known, and the tables, which may have grown.
+
+    Args:
+        table: the number of a word at the slot of its hash, or the next free one; −1 for a free slot.
+        hashes: the hash of each word.
+        ends: where each word begins in `spelled`, and the end of the last.
+        spelled: the bytes of all words.
+    """
+    total = 0
+    for row in range(len(offsets) - 1):
+        position, end, first = offsets[row], offsets[row + 1], total
+        while position < end:
+            if letters[data[position]] == 0:
+                position += 1
+                continue
+            start, hashed = position, np.uint64(14695981039346656037)
+            while position < end and letters[data[position]] != 0:
+                hashed = (hashed ^ np.uint64(letters[data[position]])) * np.uint64(1099511628211)
+                position += 1
+            slot = _slot(hashed, table)
+            while table[slot] >= 0:
+                word = table[slot]
+                if hashes[word] == hashed and ends[word + 1] - ends[word] == position - start:
+                    place = ends[word] - start
+                    at = start
+                    while at < position and spelled[at + place] == letters[data[at]]:
+                        at += 1
+                    if at == position:
+                        break
+                slot = (slot + 1) & (len(table) - 1)
+            if table[slot] < 0:
+                if count == len(hashes):
+                    hashes, ends = _longer(hashes, 2 * count), _longer(ends, 2 * count + 1)
+                    table = np.full(2 * len(table), -1, np.int32)
+                    for word in range(count):
+                        slot = _slot(hashes[word], table)
+                        while table[slot] >= 0:
+                            slot = (slot + 1) & (len(table) - 1)
+                        table[slot] = word
+                    slot = _slot(hashed, table)
+                    while table[slot] >= 0:
+                        slot = (slot + 1) & (len(table) - 1)
+                if ends[count] + position - start > len(spelled):
+                    spelled = _longer(spelled, 2 * (len(spelled) + position - start))
+                for at in range(start, position):
+                    spelled[ends[count] + at - start] = letters[data[at]]
+                table[slot], hashes[count], ends[count + 1] = count, hashed, ends[count] + position - start
+                count += 1
+            ids[total] = table[slot]
+            total += 1
+        lengths[row] = total - first
+    return total, count, table, hashes, ends, spelled
+
+
+@njit(nogil=True, cache=True)
+def _slot(hashed, table):  # type: ignore[no-untyped-def]  # pragma: no cover
+    return np.int64((hashed ^ (hashed >> np.uint64(32))) & np.uint64(len(table) - 1))
+
+
+@njit(nogil=True, cache=True)
+def _longer(array, length):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Return a longer array that begins with the same values."""
+    longer = np.empty(length, array.dtype)
+    longer[: len(array)] = array
+    return longer
