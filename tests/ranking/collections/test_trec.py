@@ -256,7 +256,9 @@ WORDS = st.lists(st.text("abcXYZé019.,'", min_size=1, max_size=6), min_size=1, 
 @few(6, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     documents=st.dictionaries(st.text("abcXYZ019-", min_size=1, max_size=8), WORDS, min_size=1, max_size=6),
-    topics=st.dictionaries(st.integers(1, 999), WORDS, min_size=1, max_size=6),
+    topics=st.dictionaries(st.integers(1, 999), WORDS, min_size=1, max_size=6).filter(
+        lambda topics: len({" ".join(text).lower() for text in topics.values()}) == len(topics)  # else they are joined
+    ),
     closed=st.booleans(),
     block=st.integers(1, 64),
 )
