@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from sampling.retrieval.function import RetrievalFunction
 
 WHOLE = np.uint64(1) << np.uint64(32)
+EXAMPLES = 3
+"""The number of queries whose negatives are always recorded, for a report to show."""
 _MIX = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9))
 
 
@@ -126,6 +128,9 @@ class ShownNegatives:
 
     Args:
         share: share of the queries that are recorded, chosen by a hash of their indices; 0 records none.
+
+    Attributes:
+        examples: int [n], queries that are recorded besides.
     """
 
     COLUMNS = {
@@ -135,10 +140,11 @@ class ShownNegatives:
 
     def __init__(self, share: float = 0.0) -> None:
         self.share = share
+        self.examples: NDArray[np.integer] = np.zeros(0, np.int64)
         self.rows: dict[tuple[int, int, int], list[float]] = {}
 
     def counts(self, queries: NDArray[np.integer]) -> NDArray[np.bool_]:
-        """Return which of these queries are recorded."""
+        """Return which of these queries are recorded as a part of the share."""
         with np.errstate(over="ignore"):
             mixed = (np.asarray(queries).astype(np.uint64) + np.uint64(1)) * _MIX[0]
             mixed = (mixed ^ (mixed >> np.uint64(31))) * _MIX[1]
@@ -161,9 +167,12 @@ class ShownNegatives:
             scores: float32 [b, 1 + n], the ranker's scores, the positive's first.
             source_scores: float32 [b, n], the functions' scores.
         """
-        if not self.share:
+        recorded = np.isin(queries, self.examples)
+        if self.share:
+            recorded |= self.counts(queries)
+        if not recorded.any():
             return
-        rows, columns = np.nonzero((negatives >= 0) & self.counts(queries)[:, None])
+        rows, columns = np.nonzero((negatives >= 0) & recorded[:, None])
         margins = scores[rows, 1 + columns].astype(np.float64) - scores[rows, 0]
         for query, document, function, margin, score in zip(
             np.asarray(queries)[rows].tolist(), negatives[rows, columns].tolist(), assigned[rows, columns].tolist(),
@@ -173,6 +182,16 @@ class ShownNegatives:
             row[0] += 1
             row[1] += margin
             row[2] = score
+
+    def add_examples(self, queries: NDArray[np.integer]) -> None:
+        """Record a few of the training queries as well: the same for every run on these queries.
+
+        Args:
+            queries: int [n], the training queries.
+        """
+        distinct = np.unique(queries)
+        middles = (np.arange(EXAMPLES) * 2 + 1) * len(distinct) // (2 * EXAMPLES)
+        self.examples = distinct[middles] if len(distinct) else distinct
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return each column [rows], sorted by query, document and function."""

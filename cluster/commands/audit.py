@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from rich.console import Console
 
 from cluster.config.compose import compose
 from cluster.config.groups import CHOICES
+from cluster.output.manifest import read_config
 from cluster.output.methods import with_methods
 from cluster.output.storage import Storage
 from cluster.output.tables import read_table, required_table, write_table
@@ -94,7 +96,8 @@ def _by_bandit(
         return
     console.print(f"{shown.select(PAIR).n_unique():,} negatives were shown; judge them in a bandit's order:")
     for line in (
-        f"pyrite judge runs={storage.path('arms')} method=shared collection=… out={storage.path('judging')}",
+        f"pyrite judge runs={storage.path('arms')} method=shared {collection_of(studies[0])} "
+        f"out={storage.path('judging')}",
         f"pyrite judge --export {storage.path('judged.txt')} out={storage.path('judging')}",
         f"pyrite audit 'studies=[{','.join(studies)}]' order=bandit out={storage} "
         f"judgements={storage.path('judged.txt')}",
@@ -103,12 +106,15 @@ def _by_bandit(
 
 
 def read_shown(place: str, several: bool) -> pl.DataFrame:
-    """Return the negatives that a study showed: method, query, document, function, times, margin, score.
+    """Return the negatives that a study showed, or that were mined: method, query, document, function, times, margin,
+    score.
 
     Raises:
         BadInput: if it recorded nothing.
     """
     storage = Storage(place)
+    if storage.names("ids"):
+        return _read_mined(storage)
     table = read_table(storage, SHOWN)
     if table is None or not len(table):
         raise BadInput("has no record of the negatives that its runs showed", place, "run it with sampling.recorded=1")
@@ -120,6 +126,22 @@ def read_shown(place: str, several: bool) -> pl.DataFrame:
     return table.group_by("method", *PAIR, "function", maintain_order=True).agg(
         totals, margin=(pl.col("margin") * pl.col("times")).sum() / totals, score=pl.col("score").mean()
     )
+
+
+def _read_mined(storage: Storage) -> pl.DataFrame:
+    """Return the negatives of `pyrite mine`; one that several pairs of a query have counts for each of them."""
+    files = [name.removesuffix(".parquet") for name in storage.names("ids")]
+    ids = pl.concat([required_table(storage, f"ids/{name}") for name in sorted(files)])
+    rows = ids.with_columns(positive=pl.col("scores").list.first()).explode(
+        "document_ids", "ranks", "scores", "functions"
+    )
+    score, own = pl.col("scores"), pl.col("scores") - pl.col("positive")
+    return (
+        rows.filter(pl.col("functions").is_not_null())
+        .group_by(pl.lit(Path(storage.place).name).alias("method"), query="query_id", document="document_ids",
+                  function="functions", maintain_order=True)
+        .agg(pl.len().cast(pl.Int64).alias("times"), margin=own.mean().cast(pl.Float64), score=score.mean())
+    )  # fmt: skip
 
 
 def exposures_of(shown: pl.DataFrame, pairs: pl.DataFrame) -> dict[str, NDArray[np.float64]]:
@@ -148,11 +170,19 @@ def print_sample(sample: pl.DataFrame, storage: Storage, studies: Sequence[str],
     folder, judging = storage.path("runs"), storage.path("judging")
     console.print("judge them, then evaluate the judgements:", markup=False)
     for line in (
-        f"pyrite judge runs={folder} method=rank collection=… out={judging}",
+        f"pyrite judge runs={folder} method=rank {collection_of(studies[0])} out={judging}",
         f"pyrite judge --export {storage.path('judged.txt')} out={judging}",
         f"pyrite audit 'studies=[{named}]' out={storage} judgements={storage.path('judged.txt')}",
     ):
         console.print(f"  {line}", soft_wrap=True, markup=False)
+
+
+def collection_of(place: str) -> str:
+    """Return the options of the collection of a study or a mining, for a command; "collection=…" if it has several."""
+    overrides = [str(text) for text in read_config(Storage(place)).get("overrides", [])]
+    named = [text for text in overrides if text.split("=")[0].split(".")[0] == "collection"]
+    several = any("," in text.partition("=")[2] and text[-1] not in "]}'\"" for text in named)
+    return shlex.join(named) if named and not several else "collection=…"
 
 
 def _judged(sample: pl.DataFrame, path: str, relevant_from: int) -> pl.DataFrame:

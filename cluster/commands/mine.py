@@ -18,13 +18,14 @@ from cluster.executors.local import LocalExecutor
 from cluster.executors.loss_lines import LossLines
 from cluster.executors.resources import Resources, check_bundle
 from cluster.executors.task import Executor, Once, Task, TaskLost
-from cluster.mining.data_card import finish, remarks, summary_table
+from cluster.mining.data_card import example, finish, remarks, summary_table
 from cluster.mining.miner import Miner
 from cluster.mining.shards import shards_of
 from cluster.mining.writing import shard_store
 from cluster.output.manifest import CONFIG
 from cluster.output.result_store import outdated_lines
 from cluster.output.storage import Storage, new_place
+from cluster.output.tables import read_table
 from cluster.plan.sweep import key_of
 from cluster.runs.what_was_read import sentence
 from cluster.telemetry.tracking.tracking import Tracking
@@ -87,8 +88,13 @@ class MineExperiment(Experiment):
             self.miner.mine(replace(self.shards[0], queries=self.shards[0].queries[:1]))
         queries, done = sum(len(shard.queries) for shard in self.shards), len(self.shards) - len(self.waiting)
         console.print(sentence(collection, self.config), soft_wrap=True, markup=False)
-        line = f"{queries:,} queries of {collection.name} ({collection.fingerprint}) in {len(self.shards)} shards"
-        console.print(f"{line} ({done} done), results in {self.storage}", soft_wrap=True, markup=False)
+        split = "" if self.config["queries"] == "all" else f"{self.config['queries']} "
+        line = (
+            f"{queries:,} {split}queries of {collection.name} ({collection.fingerprint}) in {len(self.shards)} shards"
+        )
+        if split:
+            line += " (queries=all mines for all splits)"
+        console.print(f"{line}, {done} done; results in {self.storage}", soft_wrap=True, markup=False)
         return Work(bool(self.waiting), facts={"runs": len(self.shards), "done": done})
 
     def manifest(self) -> dict[str, Any]:
@@ -150,7 +156,9 @@ class MineExperiment(Experiment):
         about |= {key: str(self.config[key]) for key in ("seed", "queries", "scores")}
         totals, functions = finish(self.store, self.shards, self.config, self._command, about)
         console.print(summary_table(totals, functions))
-        for line in remarks(totals, functions, self.miner.guard.active):
+        ids = read_table(self.storage, f"ids/{self.shards[0].name}") if self.shards else None
+        shown = [] if ids is None else example(ids, collection)
+        for line in [*shown, *remarks(totals, functions, self.miner.guard.active)]:
             console.print(line, soft_wrap=True, markup=False)
         console.print(f"results: {self.storage}", soft_wrap=True, markup=False)
         return 0

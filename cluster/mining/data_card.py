@@ -9,17 +9,23 @@ from typing import Any
 
 import polars as pl
 import yaml
-from rich.table import Table
 
 from cluster.mining.shards import Shard
 from cluster.mining.writing import ENDINGS
 from cluster.output.result_store import ResultStore
 from cluster.output.storage import Storage
 from cluster.output.tables import read_table, write_table
+from cluster.reports.report import Table
+from ranking.collections.collection import Collection
 from ranking.errors import BadInput
 
-SUMS = ("negatives", "missing", "guarded", "repeats", "ranks", "ranked", "scores", "scored")
+SUMS = ("negatives", "missing", "guarded", "repeats", "scores", "scored")
 """Sums per function in the counts of a shard (`cluster.mining.rows.counts_of`)."""
+SCORES = ("score of positives", "of negatives")
+TITLES = {"median rank": "rank", "rank of 90%": "90%", "score of positives": "score +", "of negatives": "score −"}
+"""Shorter titles of columns on the screen."""
+DEEP, WIDTH = 100, 80
+"""The rank from which negatives are called deep, and the letters of a line of an example."""
 
 
 def summary_of(
@@ -28,10 +34,19 @@ def summary_of(
     """Return the totals of all shards.
 
     Returns:
-        The numbers of examples, of rows and of examples left out. One row per function with its counts and the means of
-        its ranks and scores, and of the positives' scores.
+        The numbers of examples, of rows, of examples left out, and of negatives that score above their positive. One
+        row per function with its counts, the median of its ranks and the rank that nine in ten do not exceed, and the
+        means of its scores and of the positives' scores.
     """
-    totals = {"examples": 0, "rows": 0, "left out": 0, "above": 0, "positives scored": 0, "positives' scores": 0.0}
+    totals = {
+        "examples": 0,
+        "rows": 0,
+        "left out": 0,
+        "above": 0,
+        "above negatives": 0,
+        "positives scored": 0,
+        "positives' scores": 0.0,
+    }
     by_function = {name: dict.fromkeys(SUMS, 0.0) for name in names}
     for shard in shards:
         counts = store.read(shard.name) or {}
@@ -41,17 +56,37 @@ def summary_of(
             for key in SUMS:
                 sums[key] += counts["functions"][name][key]
     positives = _mean(totals.pop("positives' scores"), totals.pop("positives scored"))
+    ranks = _ranks(store.storage, shards)
     rows = [
         {
             "function": name, "negatives": int(sums["negatives"]), "missing": int(sums["missing"]),
             "guarded": int(sums["guarded"]), "same text": int(sums["repeats"]),
-            "rank": _mean(sums["ranks"], sums["ranked"]),
+            "median rank": ranks.get(name, (None, None))[0], "rank of 90%": ranks.get(name, (None, None))[1],
             "score of positives": positives, "of negatives": _mean(sums["scores"], sums["scored"]),
         }
         for name, sums in by_function.items()
     ]  # fmt: skip
-    kinds = {"rank": pl.Float64, "score of positives": pl.Float64, "of negatives": pl.Float64}
+    kinds = {
+        "median rank": pl.Float64,
+        "rank of 90%": pl.Float64,
+        "score of positives": pl.Float64,
+        "of negatives": pl.Float64,
+    }
     return {key: int(value) for key, value in totals.items()}, pl.DataFrame(rows, schema_overrides=kinds)
+
+
+def _ranks(storage: Storage, shards: Sequence[Shard]) -> dict[str, tuple[float, float]]:
+    """Return the median of each function's ranks, and the rank that nine in ten do not exceed."""
+    tables = [read_table(storage, f"ids/{shard.name}") for shard in shards]
+    lists = [table.select("functions", "ranks") for table in tables if table is not None]
+    if not lists:
+        return {}
+    ranks = (
+        pl.concat(lists).explode("functions", "ranks").filter(pl.col("functions").is_not_null(), pl.col("ranks") > 0)
+    )
+    middle, most = pl.col("ranks").median(), pl.col("ranks").quantile(0.9, "higher").cast(pl.Float64)
+    found = ranks.group_by("functions").agg(middle, most=most)
+    return {name: (median, most) for name, median, most in found.iter_rows()}
 
 
 def _mean(total: float, count: float) -> float | None:
@@ -60,14 +95,41 @@ def _mean(total: float, count: float) -> float | None:
 
 def summary_table(totals: dict[str, int], functions: pl.DataFrame) -> Table:
     """Return the table for the screen."""
-    title = f"{totals['rows']:,} rows of {totals['examples']:,} pairs; {totals['left out']:,} had too few negatives"
-    table = Table(title=title, title_justify="left")
-    for column in functions.columns:
-        table.add_column(column, justify="left" if column == "function" else "right")
-    for row in functions.iter_rows():
-        table.add_row(*("" if value is None else f"{value:,.2f}" if isinstance(value, float) else
-                        f"{value:,}" if isinstance(value, int) else value for value in row))  # fmt: skip
-    return table
+    caption = f"{totals['rows']:,} rows of {totals['examples']:,} pairs; {totals['left out']:,} had too few negatives"
+    note = "rank: the median, and what nine in ten do not exceed; score +: of the positives, −: of the negatives"
+    rows = [[_figure(name, value) for name, value in row.items()] for row in functions.iter_rows(named=True)]
+    return Table([TITLES.get(name, name) for name in functions.columns], rows, caption=caption, note=note)
+
+
+def _figure(column: str, value: float | str | None) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    return f"{value:,.2f}" if column in SCORES else f"{value:,.0f}"
+
+
+def example(ids: pl.DataFrame, collection: Collection) -> list[str]:
+    """Return lines with the texts of the first row that has a negative, each cut to a line; none if there is none.
+
+    Args:
+        ids: rows of the `ids` of a shard.
+        collection: the collection.
+    """
+    for row in ids.iter_rows(named=True):
+        if any(row["functions"]):
+            question = collection.queries.filter(id=row["query_id"])["text"][0]
+            found = collection.document_rows(pl.Series(row["document_ids"])).to_numpy()
+            names = [
+                f"{function}, rank {rank}" if function and rank else function or "positive"
+                for function, rank in zip(row["functions"], row["ranks"], strict=True)
+            ]
+            texts = {"query": question, **dict(zip(names, collection.gather("text", found), strict=True))}
+            width = max(map(len, texts)) + 2
+            return [_cut(f"  {name:<{width}}{' '.join(text.split())}") for name, text in texts.items()]
+    return []
+
+
+def _cut(line: str) -> str:
+    return line if len(line) <= WIDTH else line[: WIDTH - 2] + " …"
 
 
 def remarks(totals: dict[str, int], functions: pl.DataFrame, guarded: bool) -> list[str]:
@@ -84,16 +146,20 @@ def remarks(totals: dict[str, int], functions: pl.DataFrame, guarded: bool) -> l
             what = "that have the text of a relevant document or of another negative, or are the query itself"
             lines.append(f"{row['function']}: left out {row['same text']:,} documents {what}")
         dropped = row["guarded"] / max(totals["examples"], 1)
-        if dropped >= 1 and row["rank"] is not None:
-            advice = f"; guard.deepest={10 * max(10, round(row['rank'] / 20))} would keep them nearer to the top"
+        if dropped >= 1 and row["median rank"] is not None:
+            advice = ""
+            if row["rank of 90%"] > DEEP:
+                advice = f"; guard.deepest={DEEP} takes none below that rank, and leaves out pairs that fall short"
             lines.append(
                 f"{row['function']}: the guard dropped {dropped:,.0f} documents per pair; the negatives that are left "
-                f"have rank {row['rank']:,.0f} on average{advice if row['rank'] > 100 else ''}"
+                f"have rank {row['median rank']:,.0f} (median), one in ten {row['rank of 90%']:,.0f} or more{advice}"
             )
     if totals["above"]:
-        share = f"in {totals['above']:,} of {totals['examples']:,} pairs a negative scores above the positive"
+        negatives = int(functions["negatives"].sum())
+        share = f"{totals['above negatives']:,} of {negatives:,} negatives score above their positive (in "
+        share += f"{totals['above']:,} of {totals['examples']:,} pairs)"
         advice = "guard.positive=own compares with it" if guarded else "guard.relative=0.05 drops such negatives"
-        lines.append(f"warning: {share}, and may be relevant; {advice}")
+        lines.append(f"warning: {share} and may be relevant; {advice}, pyrite audit estimates how many are")
     return lines
 
 

@@ -52,6 +52,7 @@ class MinedShard:
             there is none.
         guarded: the documents that the guard dropped, by function.
         above: number of examples with a negative that scores above their positive, by the function that scores both.
+        above_negatives: number of these negatives.
     """
 
     queries: NDArray[np.int64]
@@ -62,6 +63,7 @@ class MinedShard:
     scores: NDArray[np.float32]
     guarded: dict[str, GuardedDocuments]
     above: int
+    above_negatives: int
 
 
 class Miner:
@@ -157,9 +159,10 @@ class Miner:
             comparable = functions == scorer
         ranks = _ranks(lists, examples.queries, negatives, functions)
         scores[~np.isfinite(scores)] = np.nan
-        above = int(((scores[:, 1:] > scores[:, :1]) & comparable & (negatives >= 0)).any(axis=1).sum())
+        above = (scores[:, 1:] > scores[:, :1]) & comparable & (negatives >= 0)
         mined_queries = queries[examples.queries]
-        return MinedShard(mined_queries, examples.positives, negatives, functions, ranks, scores, guarded, above)
+        counted = int(above.any(axis=1).sum()), int(above.sum())
+        return MinedShard(mined_queries, examples.positives, negatives, functions, ranks, scores, guarded, *counted)
 
     def _positive_scores(
         self, shard: NDArray[np.int64], rows: NDArray[np.int64], positives: NDArray[np.int32]

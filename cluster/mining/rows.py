@@ -103,7 +103,7 @@ def counts_of(mined: MinedShard, names: list[str], rows: int, left_out: int) -> 
     counts: dict[str, Any] = {"examples": len(mined.queries), "rows": rows, "left out": left_out, "functions": {}}
     positives = mined.scores[:, 0]
     known = ~np.isnan(positives)
-    counts["above"] = mined.above
+    counts["above"], counts["above negatives"] = mined.above, mined.above_negatives
     counts["positives scored"] = int(known.sum())
     counts["positives' scores"] = float(positives[known].sum(dtype=np.float64))
     for index, name in enumerate(names):
@@ -116,8 +116,6 @@ def counts_of(mined: MinedShard, names: list[str], rows: int, left_out: int) -> 
             "missing": int((asked & ~supplied).sum()),
             "guarded": mined.guarded[name].total,
             "repeats": mined.guarded[name].repeats,
-            "ranks": int(mined.ranks[supplied].sum()),
-            "ranked": int((mined.ranks[supplied] > 0).sum()),
             "scores": float(scores.sum(dtype=np.float64)),
             "scored": len(scores),
         }

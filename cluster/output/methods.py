@@ -135,6 +135,17 @@ def column_of(key: str) -> str:
     return f"swept.{key}" if key in RESERVED or key in METHOD else key
 
 
+def first_runs(trials: pl.DataFrame, among: Sequence[str]) -> pl.DataFrame:
+    """Return the run of each method with the lowest seed: the columns of `with_methods`, and seed.
+
+    Args:
+        trials: the frame of `trials.parquet`.
+        among: names of the runs to choose from.
+    """
+    runs = with_methods(trials).join(trials.select("run", "seed"), on="run").filter(pl.col("run").is_in(list(among)))
+    return runs.sort("seed", "run").unique(["collection", "ranker", "method"], keep="first", maintain_order=True)
+
+
 def with_methods(trials: pl.DataFrame) -> pl.DataFrame:
     """Return the method of each run.
 

@@ -264,7 +264,8 @@ def power_section(frame: pl.DataFrame) -> list[Section]:
         "Estimated from the spread of these runs: the seeds with which a difference of this size is found in four "
         "studies of five. Three numbers each: of a paired t-test at .05; of the same if all methods here are compared "
         "(the first of Holm's steps); and of a sequential comparison over all pairs (stop=decided), which needs no "
-        "number beforehand. With five seeds this estimate may be off by a factor of two."
+        "number beforehand. With five seeds this estimate may be off by a factor of two. Seeds alone show a difference "
+        "on these test queries; for other queries as well it may take more queries, as the verdict says."
     )
     table = Table(head, rows, words=2, note=note)
     caption = "Seeds of a paired t-test with a power of 80%, by the size of the difference."

@@ -44,6 +44,7 @@ class Cell:
         best: whether it is the best of its column.
         below: a second line, on the page only.
         code: whether it is a command.
+        long: whether it is a text that takes several lines on the page.
     """
 
     text: object
@@ -52,6 +53,7 @@ class Cell:
     best: bool = False
     below: str = ""
     code: bool = False
+    long: bool = False
 
     def to_html(self) -> Markup:
         shown = escape("–" if self.text is None else self.text)
@@ -96,7 +98,11 @@ class Table:
             _tag("tr", _tag("th", row, colspan=str(len(self.head))))
             if isinstance(row, str)
             else _tag(
-                "tr", *(_tag("td", _cell(cell).to_html(), class_=kind) for cell, kind in zip(row, kinds, strict=True))
+                "tr",
+                *(
+                    _tag("td", cell.to_html(), class_="long" if cell.long else kind)
+                    for cell, kind in zip(map(_cell, row), kinds, strict=True)
+                ),
             )
             for row in self.rows
         ]

@@ -27,6 +27,7 @@ from cluster.output.methods import (
 from cluster.output.storage import Storage
 from cluster.output.tables import RunRows, read_table, required_scan, required_table, scan_table
 from cluster.reports import analysis_sections, result_sections
+from cluster.reports.examples import examples_section
 from cluster.reports.labels import value
 from cluster.reports.papers.paper_table import baseline_of, paper_section, read_published
 from cluster.reports.report import Cell, Facts, Fold, Items, Report, Section, Table, TerminalLine, Verbatim
@@ -50,7 +51,7 @@ class StudyResults:
         trials: the frame of `trials.parquet`.
         queries: the frame of `queries.parquet`.
         steps: the frame of `steps.parquet`.
-        embeddings, zero_shot: the frames of the tables of these names, if the study has them.
+        embeddings, zero_shot, examples: the frames of the tables of these names, if the study has them.
         config: the content of `config.yaml`.
         written: its text.
         lost: one sentence for each thing that was lost and repeated.
@@ -62,6 +63,7 @@ class StudyResults:
     steps: pl.DataFrame | pl.LazyFrame = field(default_factory=lambda: pl.DataFrame(schema=SCHEMA))
     embeddings: pl.DataFrame | None = None
     zero_shot: pl.DataFrame | None = None
+    examples: pl.DataFrame | None = None
     config: Mapping[str, Any] = field(default_factory=dict)
     written: str = ""
     lost: Sequence[str] = ()
@@ -88,7 +90,7 @@ class StudyResults:
         return cls(
             with_converged(required_table(storage, "trials"), storage), required_scan(storage, "queries"),
             pl.DataFrame(schema=SCHEMA) if steps is None else steps,
-            read_table(storage, "embeddings"), read_table(storage, "zero_shot"),
+            read_table(storage, "embeddings"), read_table(storage, "zero_shot"), read_table(storage, "examples"),
             config, _text_of(storage), failure_summary(EventLog.read(storage)),
         )  # fmt: skip
 
@@ -112,7 +114,7 @@ class StudyResults:
                 by_run[name] = table.lazy() if file is None else file
         return cls(
             with_converged(whole["trials"], storage), by_run["queries"], by_run["steps"],
-            whole.get("embeddings"), whole.get("zero_shot"),
+            whole.get("embeddings"), whole.get("zero_shot"), whole.get("examples"),
             read_config(storage), _text_of(storage), failure_summary(EventLog.read(storage)), waiting,
         )  # fmt: skip
 
@@ -175,8 +177,9 @@ def study_report(
     else:
         measure = measures_of(summary)[0]
         rule = StoppingRule.of_options(options) if "equal_within" in options else None
-        sections.insert(0, verdict_section(conclude(trials, summary, queries, within), summary))
+        sections.insert(0, verdict_section(conclude(trials, summary, queries, within), summary, trials))
         sections += result_sections.results(summary)
+        sections += examples_section(results.trials, results.examples)
         sections += _contrasts(results, trials, contrasts, within)
         sections += analysis_sections.analyses(trials, options, baseline_of(summary), rule, queries)
         sections += analysis_sections.zero_shot(trials, results.zero_shot)
@@ -199,7 +202,7 @@ def study_verdict(results: StudyResults) -> tuple[Conclusion, Section]:
     """
     trials, summary, _ = _compared(results, None, None)
     conclusion = conclude(trials, summary, results.queries, results.options.get("equal_within"))
-    return conclusion, verdict_section(conclusion, summary)
+    return conclusion, verdict_section(conclusion, summary, trials)
 
 
 def _compared(

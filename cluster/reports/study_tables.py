@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -12,7 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from cluster.config.groups import CHOICES
-from cluster.output.methods import EMBEDDINGS, METHOD, column_of, factors, with_factors, with_methods
+from cluster.output.methods import EMBEDDINGS, METHOD, column_of, factors, first_runs, with_factors, with_methods
 from cluster.output.storage import Storage
 from cluster.output.tables import RunRows, write_table
 from cluster.plan.sweep import Planned, function_name
@@ -86,7 +86,7 @@ def tables_of(
     out_of_time: bool = False,
     stopped: Mapping[str, Stop] | None = None,
 ) -> Tables:
-    """Make the tables trials, queries, samplers, steps and, if there are any, embeddings.
+    """Make the tables trials, queries, samplers, steps and, if there are any, examples and embeddings.
 
     Queries and steps are read again from the runs' results whenever their rows are asked for.
 
@@ -123,8 +123,8 @@ def tables_of(
                 embedded.append(planned.name)
     trials = trials_table(rows)
 
-    def outcomes() -> Iterator[tuple[Planned, Outcome]]:
-        for planned in done:
+    def outcomes(among: Iterable[Planned] = done) -> Iterator[tuple[Planned, Outcome]]:
+        for planned in among:
             outcome = read_outcome(storage, planned.name)
             assert outcome is not None  # it existed a moment ago, and nothing else writes here
             yield planned, outcome
@@ -145,6 +145,13 @@ def tables_of(
     }
     if others:
         tables["zero_shot"] = pl.concat(others)
+    first = set(first_runs(trials, [planned.name for planned in done])["run"])
+    examples = [
+        negative_tables.example_rows(planned, collections[planned.name], outcome)
+        for planned, outcome in outcomes(planned for planned in done if planned.name in first)
+    ]
+    if sum(map(len, examples)):
+        tables["examples"] = pl.concat(examples)
     if embedded:
         tables["embeddings"] = embeddings_table(trials, collections, embedded, partial(_embeddings, storage))
     return tables

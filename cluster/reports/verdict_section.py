@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
 
+from cluster.config.mine_command import mine_command
+from cluster.output.methods import with_methods
 from cluster.reports.labels import (
     count,
     distinct_names,
@@ -18,24 +22,26 @@ from cluster.reports.labels import (
     title_of,
     value,
 )
-from cluster.reports.report import Cell, Part, Section, Table
+from cluster.reports.report import Cell, Part, Section, Table, Verbatim
 from cluster.reports.result_sections import origin_name
 from cluster.statistics.verdict import Conclusion, MethodTest, Verdict
 
 MOST = 20
 """The number of methods in a table of the terminal; the page has all of them."""
 NOTE = (
-    "The 95% interval and p (Holm) are for other seeds and other queries; * p < .05. Time is that of training a run, "
+    "The 95% interval is that of one difference; p is corrected for all of them (Holm), so it may be above .05 where "
+    "an interval leaves out 0. Both are for other seeds and other queries; * p < .05. Time is that of training a run, "
     "documents are those that the ranker read, memory is the peak of the process."
 )
 
 
-def verdict_section(conclusion: Conclusion, summary: pl.DataFrame) -> Section:
+def verdict_section(conclusion: Conclusion, summary: pl.DataFrame, trials: pl.DataFrame | None = None) -> Section:
     """The verdicts, for the top of the page and the end of the terminal.
 
     Args:
         conclusion: the conclusion of the study.
         summary: its summary, for the figures of the first stage alone.
+        trials: the frame of `trials.parquet`, for the command that mines the recommended negatives; None leaves it out.
     """
     several = len({verdict.place["collection"] for verdict in conclusion.verdicts}) > 1
     parts: list[Part] = []
@@ -48,7 +54,7 @@ def verdict_section(conclusion: Conclusion, summary: pl.DataFrame) -> Section:
         alone = summary.filter(
             *(pl.col(name) == place[name] for name in ("collection", "candidates", "measure")), ranker="bm25"
         ).rows(named=True)
-        sentence = verdict.sentence(names)
+        sentence = " ".join([verdict.sentence(names), *_behind(verdict, alone)])
         parts += [Cell(f"{caption}. {sentence}", best=True), _table(verdict, names, alone, caption, wide=True)]
         letters = lettered(names)
         shown = [row["method"] for at, row in enumerate(verdict.rows) if at < MOST or row["method"] == verdict.take]
@@ -57,11 +63,38 @@ def verdict_section(conclusion: Conclusion, summary: pl.DataFrame) -> Section:
         if len(shown) < len(names):
             terminal.append(f"{len(names) - len(shown)} more methods are in report.html and summary.csv.")
         terminal += [sentence, ""]
+    command = None if trials is None else _mining(conclusion, trials)
+    if command:
+        parts += ["To mine such negatives:", Verbatim(command)]
+        terminal += [f"To mine such negatives: {command}", ""]
     parts += conclusion.depends
     terminal += conclusion.depends
     note = [NOTE] if any(verdict.tests for verdict in conclusion.verdicts) else []
     frames = {"verdict.csv": conclusion.table()}
     return Section("", [*parts, *note], [*terminal, *note], frames, last=True)
+
+
+def _mining(conclusion: Conclusion, trials: pl.DataFrame) -> str | None:
+    """Return the command that mines the negatives of the first recommended method."""
+    for verdict in conclusion.verdicts:
+        if verdict.take is not None:
+            place = {name: verdict.place[name] for name in ("collection", "ranker")}
+            runs = with_methods(trials).filter(
+                *(pl.col(name) == value for name, value in place.items()), method=verdict.take
+            )
+            overrides = trials.filter(pl.col("run").is_in(runs["run"].head(1).to_list()))["overrides"].to_list()
+            return mine_command(shlex.split(overrides[0])) if overrides else None
+    return None
+
+
+def _behind(verdict: Verdict, alone: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Say so if the first stage alone has a higher mean than every method."""
+    best = max((row["mean"] for row in verdict.rows), default=math.inf)
+    return [
+        f"{row['method']} has {value(row['mean'])}, more than any method here: is this ranker trained long enough?"
+        for row in alone
+        if row["mean"] > best
+    ]
 
 
 def _table(

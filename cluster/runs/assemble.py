@@ -86,7 +86,9 @@ def assemble(
         batches=batches,
         teacher=parts.get("teacher"),
     )
-    return training, make_sampler(config, parts, np.random.default_rng(sampling), policy)
+    sampler = make_sampler(config, parts, np.random.default_rng(sampling), policy)
+    sampler.shown.add_examples(training.examples.queries)
+    return training, sampler
 
 
 def make_ranker(config: dict[str, Any], base: Base, rng: np.random.Generator) -> Ranker:

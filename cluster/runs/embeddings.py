@@ -10,7 +10,7 @@ import polars as pl
 import torch
 from numpy.typing import NDArray
 
-from cluster.output.methods import with_methods
+from cluster.output.methods import first_runs
 from ranking.collections.collection import Collection
 from ranking.encoding import EncodedCollection
 from ranking.errors import BadInput
@@ -57,8 +57,7 @@ def embeddings_table(
         embedded: names of the runs with embeddings.
         vectors: returns `Outcome.embeddings` of a run.
     """
-    runs = with_methods(trials).join(trials.select("run", "seed"), on="run").filter(pl.col("run").is_in(list(embedded)))
-    first = runs.sort("seed", "run").unique(["collection", "ranker", "method"], keep="first", maintain_order=True)
+    first = first_runs(trials, embedded)
     parts = [pl.DataFrame(schema=SCHEMA)]
     for run, collection in first.select("run", "collection").sort("run").rows():
         embeddings = vectors(run)

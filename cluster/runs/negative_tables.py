@@ -12,15 +12,23 @@ from numpy.typing import NDArray
 from cluster.output.storage import Storage
 from cluster.output.tables import write_table
 from cluster.plan.sweep import Planned
-from cluster.runs.outcome import read_outcome
+from cluster.runs.outcome import Outcome, read_outcome
 from ranking.collections.collection import Collection
 from sampling.guarded_documents import REASONS, GuardedDocuments
+from sampling.shown import ShownNegatives
 
 if TYPE_CHECKING:
     from cluster.runs.artifacts import Artifacts
 
 GUARDED, SHOWN = "guarded", "shown"
 """Names of tables."""
+EXAMPLES = pl.Schema({
+    "run": pl.String(), "collection": pl.String(), "query": pl.String(), "question": pl.String(),
+    "relevant": pl.String(), "function": pl.String(), "document": pl.String(), "text": pl.String(),
+    "times": pl.Int64(), "margin": pl.Float64(),
+})  # fmt: skip
+"""Columns of examples.parquet."""
+EXAMPLES_OF_A_FUNCTION = 3
 MARGINS = ("absolute", "relative", "ceiling")
 """Options of a guard."""
 ROWS = 500
@@ -102,7 +110,10 @@ def write_shown(storage: Storage, runs: Iterable[Planned], artifacts: Artifacts)
         if outcome is None:
             continue
         collection, functions = artifacts.collection(planned.config), list(planned.config["function"])
-        for fold, shown in enumerate(outcome.shown):
+        share = ShownNegatives(planned.config["sampling"]["recorded"])
+        for fold, everything in enumerate(outcome.shown):
+            recorded = share.counts(everything["query"])  # without the examples
+            shown = {name: column[recorded] for name, column in everything.items()}
             tables.append(
                 pl.DataFrame({
                     "run": [planned.name] * len(shown["query"]),
@@ -117,6 +128,46 @@ def write_shown(storage: Storage, runs: Iterable[Planned], artifacts: Artifacts)
             )  # fmt: skip
     if tables:
         write_table(storage, SHOWN, pl.concat(tables))
+
+
+def example_rows(planned: Planned, collection: Collection, outcome: Outcome) -> pl.DataFrame:
+    """Return the rows of examples.parquet of one run: negatives that it was shown for some training queries, as texts.
+
+    Of each query and function these are the three that were shown most often and, of equals, score highest.
+
+    Args:
+        planned: the run.
+        collection: its collection.
+        outcome: its outcome.
+    """
+    if not outcome.shown:
+        return pl.DataFrame(schema=EXAMPLES)
+    shown, names = outcome.shown[-1], pl.Series(list(planned.config["function"]), dtype=pl.String)
+    table = pl.DataFrame({name: shown[name] for name in ("query", "document", "function", "times", "margin")})
+    several = ShownNegatives()
+    several.add_examples(shown["query"])
+    table = (
+        table.filter(pl.col("query").is_in(several.examples.tolist()))
+        .with_columns(margin=pl.col("margin") / pl.col("times"))
+        .sort("query", "function", "times", "margin", "document", descending=[False, False, True, True, False])
+        .group_by("query", "function", maintain_order=True)
+        .head(EXAMPLES_OF_A_FUNCTION)
+    )
+    queries = collection.queries[table["query"].cast(pl.UInt32)]
+    relevant = collection.judgements.filter(
+        pl.col("grade") > 0, pl.col("query").is_in(queries["id"].unique().to_list())
+    )
+    first = relevant.group_by("query", maintain_order=True).first()
+    texts = collection.gather("text", collection.document_rows(first["document"]).to_numpy())
+    first = first.select("query", relevant=texts)
+    rows = table.select(
+        pl.lit(planned.name).alias("run"), pl.lit(collection.name).alias("collection"),
+        queries["id"].alias("query"), queries["text"].alias("question"),
+        names.gather(table["function"].cast(pl.UInt32)).alias("function"),
+        collection.gather("id", table["document"].to_numpy()).alias("document"),
+        collection.gather("text", table["document"].to_numpy()).alias("text"), "times", "margin",
+    ).join(first, on="query", how="left", maintain_order="left")  # fmt: skip
+    return rows.select(pl.col(name).cast(kind) for name, kind in EXAMPLES.items())
 
 
 def trace_table(run: str, functions: Sequence[str], traces: Sequence[Mapping[str, NDArray[Any]]]) -> pl.DataFrame:

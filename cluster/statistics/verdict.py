@@ -112,7 +112,9 @@ class Verdict:
             )
         enough = ""
         if self.queries is not None:
-            enough = f"at least {self.queries:,} test queries; more seeds alone are not enough"
+            here = max((test.queries for test in self.tests.values()), default=0)
+            now = f" ({here:,} now; limits.test=null takes all)" if here else ""
+            enough = f"at least {self.queries:,} test queries{now}; more seeds alone are not enough"
         elif self.needed is not None and self.needed > self.seeds:
             enough = f"about {self.needed} seeds"
         if enough:
@@ -137,18 +139,18 @@ class Verdict:
         return "; ".join(parts) + "." + (enough if others and not self.better_than else "")
 
     def _price(self, methods: Sequence[str]) -> str:
-        """The price of some methods in times of the recommended one's."""
+        """The training time of some methods in times of the recommended one's."""
         seconds = {row["method"]: row["seconds"] for row in self.rows}
         base = seconds.get(self.take or "")
         costs = [seconds[method] for method in methods]
         if not base or None in costs:
             return ""
         low, high = min(costs) / base, max(costs) / base
-        verb = "cost" + "s" * (len(methods) == 1)
+        verb = "take" + "s" * (len(methods) == 1)
         if low > 0.95 and high < 1.05:
-            return f" and {verb} as much"
+            return f" and {verb} as long to train"
         span = f"{low:.1f}" if f"{low:.1f}" == f"{high:.1f}" else f"{low:.1f} to {high:.1f}"
-        return f" and {verb} {span} times as much"
+        return f" and {verb} {span} times its time"
 
     def row(self) -> dict[str, str | None]:
         """The verdict's row of verdict.csv."""

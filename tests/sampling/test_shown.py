@@ -46,3 +46,13 @@ def test_a_share_of_the_queries_is_counted() -> None:
     nothing = ShownNegatives(0.0)
     add(nothing, [4], [[7, 8]], [[1.0, 0.0, 0.5]])
     assert not len(nothing.arrays()["query"])
+
+
+def test_examples_are_recorded_besides_the_share() -> None:
+    shown = ShownNegatives()
+    shown.add_examples(np.array([9, 5, 5, 7, 1, 3, 2]))
+    assert shown.examples.tolist() == [2, 5, 9]  # the middles of three thirds of 1, 2, 3, 5, 7, 9
+    add(shown, [4, 5], [[7, 8], [7, 9]], [[1.0, 0.0, 0.5], [1.0, 2.0, 0.5]])
+    assert shown.arrays()["query"].tolist() == [5, 5]
+    shown.add_examples(np.zeros(0, np.int64))
+    assert not len(shown.examples)

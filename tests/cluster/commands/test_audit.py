@@ -80,3 +80,22 @@ def test_a_study_without_a_record_is_refused(tmp_path: Path, capsys) -> None:  #
     assert command("audit", str(tmp_path), f"out={tmp_path / 'audit'}") == 2
     assert "run it with sampling.recorded=1" in capsys.readouterr().err
     assert command("audit", f"out={tmp_path / 'audit'}") == 2
+
+
+def test_a_mined_folder_is_audited(collection: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    mined, audited = tmp_path / "mined", tmp_path / "audit"
+    given = [
+        "collection=beir", f"collection.path={collection}", "function=bm25", "count=2", f"cache={tmp_path / 'cache'}",
+    ]  # fmt: skip
+    assert command("mine", *given, f"out={mined}") == 0
+    ids = pl.concat([pl.read_parquet(path) for path in (mined / "ids").iterdir()])
+    pairs = {(row["query_id"], document) for row in ids.iter_rows(named=True) for document in row["document_ids"][1:]}
+    assert command("audit", str(mined), "budget=10", f"out={audited}") == 0
+    asked = {tuple(line.split()[:3:2]) for line in (audited / "runs" / "audit.run").read_text().splitlines()}
+    assert len(asked) == 10
+    assert asked <= pairs
+    assert f"method=rank collection=beir collection.path={collection} out=" in capsys.readouterr().out
+    judged = tmp_path / "judged.txt"
+    judged.write_text("".join(f"{query} 0 {document} 1\n" for query, document in asked))
+    assert command("audit", str(mined), f"judgements={judged}", "budget=10", f"out={audited}") == 0
+    assert pl.read_csv(audited / "rates.csv").select("method", "rate").rows() == [("mined", 1.0)]

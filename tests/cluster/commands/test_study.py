@@ -40,6 +40,18 @@ def test_the_summary_has_its_columns_and_methods(study: Path) -> None:
     assert set(summary["candidates"]) == {"bm25", "random"}
 
 
+def test_its_page_shows_negatives_that_were_shown(study: Path) -> None:
+    examples = pl.read_parquet(study / "examples.parquet")
+    assert examples["run"].n_unique() == 9  # a run of each method
+    assert examples["query"].n_unique() == 3
+    assert set(examples["function"]) == {"bm25", "random", "in_batch"}
+    page = (study / "report.html").read_text("utf-8")
+    assert "Examples of negatives" in page
+    judged = examples.join(pl.read_parquet(study / "trials.parquet").select("run", "seed"), on="run")
+    assert judged["seed"].unique().to_list() == [0]
+    assert (examples["text"] != examples["relevant"]).all()
+
+
 def test_in_this_process_it_is_the_same(
     study: Path, base: list[str], ray_session: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],

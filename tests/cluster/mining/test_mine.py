@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import zlib
 from pathlib import Path
@@ -101,14 +102,18 @@ def test_no_row_has_the_text_of_its_positive_and_pairs_are_guarded_by_theirs(
         main([*options, f"out={tmp_path / 'plain'}"])
     shown = capsys.readouterr().out
     assert "left out" in shown
-    assert "a negative scores above the positive" in shown
+    assert "negatives score above their positive (in" in shown
+    assert re.search(r"  query +what does the otter eat\n  bm25, rank \d +\S", shown)
     mined = pyrite.MiningResult(str(tmp_path / "plain"))
     assert mined.summary["same text"][0] > 0
+    ranks = [rank for row in mined.ids["ranks"] for rank in row if rank]
+    assert mined.summary["median rank"][0] == np.median(ranks)
+    assert max(ranks) >= mined.summary["rank of 90%"][0] >= mined.summary["median rank"][0]
     positives = {text.lower() for text in mined.rows.filter(label=1)["document"]}
     assert not positives & {text.lower() for text in mined.rows.filter(label=0)["document"]}
     with pytest.raises(SystemExit):
         main([*options, "guard.relative=0.0", f"out={tmp_path / 'guarded'}"])
-    assert "a negative scores above the positive" not in capsys.readouterr().out
+    assert "negatives score above their positive" not in capsys.readouterr().out
     ids = pyrite.MiningResult(str(tmp_path / "guarded")).ids
     assert ids["ranks"].list.max().max() > 2  # as they are without the guard
 

@@ -66,12 +66,12 @@ def test_the_cheapest_of_the_best_is_taken() -> None:
     assert set(verdict.better_than) == {"none · uniform", "bad · uniform"}
     assert list(verdict.alike) == ["four · uniform"]
     assert verdict.sentence({f"{name} · uniform": name for name in lead}).startswith(
-        "Take one: it is better than none and bad; four can't be told from it and costs 3.0 times as much."
+        "Take one: it is better than none and bad; four can't be told from it and takes 3.0 times its time."
     )
     assert verdict.tests["one · uniform"].low < 0.03 < verdict.tests["one · uniform"].high
     (equal,) = concluded(trials, queries, "function=none", 0.02).verdicts
     assert list(equal.equal) == ["four · uniform"]
-    assert "four differs from it by less than .02 and costs 3.0 times as much" in equal.sentence(
+    assert "four differs from it by less than .02 and takes 3.0 times its time" in equal.sentence(
         {f"{name} · uniform": name for name in lead}
     )
     (free,) = concluded(trials, queries).verdicts
@@ -99,7 +99,7 @@ def test_where_queries_are_too_few_no_number_of_seeds_is_named() -> None:
     assert verdict.needed is None
     # Two effects of a query with a deviation of .2: (.2 · 2.8 / .01)² queries, about.
     assert verdict.queries == pytest.approx((0.2 * 2.8 / 0.01) ** 2, rel=0.4)
-    assert "test queries; more seeds alone are not enough" in verdict.sentence()
+    assert "test queries (60 now; limits.test=null takes all); more seeds alone are not enough" in verdict.sentence()
 
 
 def test_few_seeds_carry_no_mark() -> None:

@@ -1,0 +1,69 @@
+"""Writes the command that mines the negatives that a run of a study was shown."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from typing import Any
+
+from cluster.config.build import build
+from cluster.config.compose import compose
+from cluster.config.groups import CHOICES
+from ranking.errors import BadInput
+
+READ = ("collection", "vectors", "encoding")
+"""Groups of options of what is read, which mining takes as they are."""
+
+
+def mine_command(overrides: Sequence[str]) -> str | None:
+    """Return the command that draws negatives as a run with one fixed choice does.
+
+    In-batch negatives are left out, since a trainer has them without mining.
+
+    Args:
+        overrides: overrides of the run.
+
+    Returns:
+        The command; None if a policy chose the functions, or there is nothing to mine. Where a ranker chooses, it names
+        the placeholder `checkpoint=YOUR_MODEL`.
+    """
+    try:
+        return _command(list(overrides))
+    except BadInput:  # a part that mining does not have
+        return None
+
+
+def _command(overrides: list[str]) -> str | None:
+    config = compose(overrides)
+    counts: dict[str, int] = {name: int(count) for name, count in (config["negatives"] or {}).items()}
+    names = [name for name in config["function"] if name != "in_batch" and counts.get(name, 1) > 0]
+    if not names or config[CHOICES]["policy"] != "fixed":
+        return None
+    options = [text for text in overrides if _key(text).split(".")[0] in READ]
+    options.append(f"function={names[0]}" if len(names) == 1 else f"function=[{','.join(names)}]")
+    options += [text for text in overrides if _key(text).startswith(tuple(f"function.{name}." for name in names))]
+    options.append(f"selector={config[CHOICES]['selector']}")
+    others = [f"selector.{name}" for name in config["function"] if name not in names]
+    options += [
+        text for text in overrides if _key(text).startswith("selector.") and not _key(text).startswith(tuple(others))
+    ]
+    options += [text.replace("sampling.", "", 1) for text in overrides if _key(text).startswith("sampling.guard.")]
+    if len(names) > 1 and counts:
+        options += [f"negatives.{name}={counts[name]}" for name in names]
+    else:
+        options.append(f"count={counts.get(names[0], config['sampling']['negatives'])}")
+    selectors = [config["selector"], *(config["selectors"] or {}).values()]
+    if any(_asks_a_ranker(node, "selector") for node in selectors) or "dense" in names:
+        options.append("checkpoint=YOUR_MODEL")
+    mined = compose(options, "mine")
+    if any(mined["function"][name] != config["function"][name] for name in names):
+        return None
+    return shlex.join(["pyrite", "mine", *options])
+
+
+def _asks_a_ranker(node: dict[str, Any], key: str) -> bool:
+    return not vars(type(build(node, key))).get("independent", False)
+
+
+def _key(text: str) -> str:
+    return text.partition("=")[0].lstrip("+~")
