@@ -15,14 +15,17 @@ from rich.console import Console
 from cluster.config.compose import compose
 from cluster.config.trust import from_folder
 from cluster.output.manifest import read_config
-from cluster.output.methods import METHOD, evaluations, with_methods
+from cluster.output.methods import METHOD, column_of, evaluations, factors, with_methods
 from cluster.output.result_store import BUILT_FROM, ResultStore
 from cluster.output.storage import Storage, new_place
-from cluster.output.tables import required_table
+from cluster.output.tables import required_scan, required_table
 from cluster.plan.point import key_of
+from cluster.reports import analysis_sections
 from cluster.reports.labels import p_value
 from cluster.reports.report import Items, Report, Section, Table, Verbatim
 from cluster.reports.result_sections import measures_of, origin_name, results, side_by_side
+from cluster.statistics.across_places import across_places
+from cluster.statistics.comparison import named_baseline
 from cluster.statistics.paired import mean_difference
 from cluster.statistics.summary import summarise
 from ranking.errors import BadInput
@@ -73,14 +76,16 @@ def compare(folders: Sequence[Storage], baseline: str | None = None) -> Report:
 
     Returns:
         A report of what differs, of equal runs, of all methods, and of each method that several studies ran with
-        different options.
+        different options. Of studies on different collections: their common methods over all places.
 
     Raises:
-        BadInput: if they have no collection in common, or a folder holds no results.
+        BadInput: if they have neither a collection nor two methods in common, or a folder holds no results.
     """
     studies = read_studies(folders)
     common = shared_collections(studies)
     options = differing_options(studies)
+    if not common:
+        return over_places(folders, studies, options, baseline)
     trials, repeated = pool(studies, options, common)
     rows = [[key, *values] for key, values in [*facts(studies), *options.items()]]
     names = ", ".join(study.name for study in studies)
@@ -109,6 +114,61 @@ def compare(folders: Sequence[Storage], baseline: str | None = None) -> Report:
     sections += [replace(section, terminal=[methods]) for section in results(summary)]
     commands = "\n".join(str(study.config.get("command", "")) for study in studies)
     return Report(f"Comparison of {names}", [*sections, Section("Commands", [Verbatim(commands)])])
+
+
+def over_places(
+    folders: Sequence[Storage], studies: Sequence[Compared], options: Mapping[str, Sequence[str]], baseline: str | None
+) -> Report:
+    """Compare the methods that studies on different collections have in common, over their collections.
+
+    Args:
+        folders: the output folders of the studies.
+        studies: the studies.
+        options: the options that differ between them, which are not part of the methods here.
+        baseline: a method to compare the others with; None takes the best on average.
+
+    Raises:
+        BadInput: if they have no two methods in common.
+    """
+    left_out = {*options, *(key for study in studies for key in _swept_of_collections(study))}
+    frames, queries = [], []
+    for folder, study in zip(folders, studies, strict=True):
+        name = f"{study.name}:"
+        runs = required_table(folder, "trials").filter(status="done")
+        swept = [[pair for pair in pairs or [] if pair["key"] not in left_out] for pairs in runs["swept"].to_list()]
+        column = pl.Series("swept", swept, dtype=pl.List(pl.Struct({"key": pl.String, "value": pl.String})))
+        frames.append(runs.with_columns(column, run=name + pl.col("run")))
+        queries.append(
+            required_scan(folder, "queries").with_columns(run=name + pl.col("run"), query=name + pl.col("query"))
+        )
+    trials = pl.concat(frames, how="diagonal_relaxed")
+    if baseline is not None:
+        columns = map(column_of, factors(trials))
+        baseline, _ = named_baseline(with_methods(trials).select("method", *METHOD, *columns).unique(), baseline)
+    frame = across_places(trials, baseline, pl.concat(queries, how="diagonal_relaxed"))
+    if frame.is_empty():
+        named = [
+            f"{study.name}: {', '.join(f'{name} {digest}' for name, digest in _collections(study))}"
+            for study in studies
+        ]
+        raise BadInput(f"the studies have neither a collection nor two methods in common ({'; '.join(named)})")
+    rows = [[key, *values] for key, values in [*facts(studies), *options.items()]]
+    differences = Table(["option", *(study.name for study in studies)], rows, words=1 + len(studies))
+    commands = "\n".join(str(study.config.get("command", "")) for study in studies)
+    shown = analysis_sections.across_terminal(frame)
+    found = [replace(section, terminal=shown) for section in analysis_sections.across(frame)]
+    sections = [*found, Section("What differs", [differences]), Section("Commands", [Verbatim(commands)])]
+    return Report(f"Comparison of {', '.join(study.name for study in studies)}", sections)
+
+
+def _swept_of_collections(study: Compared) -> set[str]:
+    """Return the swept options of a study that name its collection."""
+    return {
+        pair["key"]
+        for pairs in study.trials["swept"].to_list()
+        for pair in pairs or []
+        if pair["key"].split(".")[0] == "collection"
+    }
 
 
 def read_studies(folders: Sequence[Storage]) -> list[Compared]:
@@ -141,20 +201,8 @@ def versions_of(folder: Storage) -> str:
 
 
 def shared_collections(studies: Sequence[Compared]) -> set[str]:
-    """Return the fingerprints of the collections that all studies have.
-
-    Raises:
-        BadInput: if there is none: measures on different collections can't be compared.
-    """
-    found = [set(study.trials["fingerprint"].drop_nulls()) for study in studies]
-    common = set.intersection(*found)
-    if not common:
-        named = [
-            f"{study.name}: {', '.join(f'{name} {digest}' for name, digest in _collections(study))}"
-            for study in studies
-        ]
-        raise BadInput(f"the studies have no collection in common ({'; '.join(named)})")
-    return common
+    """Return the fingerprints of the collections that all studies have."""
+    return set.intersection(*(set(study.trials["fingerprint"].drop_nulls()) for study in studies))
 
 
 def _collections(study: Compared) -> list[tuple[str, str]]:

@@ -48,7 +48,7 @@ def analyses(
     """
     sections = _decisions(trials, rule, baseline, queries) if rule and options.get("stop") == "decided" else []
     sections += _variation(seed_variation(trials, options.get("never_below")))
-    sections += _across(across_places(trials, baseline, queries))
+    sections += across(across_places(trials, baseline, queries))
     sections += power_section(power(trials, rule))
     sections += _importance(trials)
     return sections + _few_judgements(trials)
@@ -213,14 +213,20 @@ def _variation(frame: pl.DataFrame) -> list[Section]:
     ]
 
 
-def _across(frame: pl.DataFrame) -> list[Section]:
+def across(frame: pl.DataFrame) -> list[Section]:
+    """The differences of methods over collections and rankers; no table where there are fewer than two places.
+
+    Args:
+        frame: the frame of `cluster.statistics.across_places.across_places`.
+    """
     figure = draw.across_figure(frame)
     frames = {"across.parquet": frame} if len(frame) else {}
     if figure is None:
         return [Section("", [], frames=frames)] if frames else []
+    names = distinct_names([*frame["method"], *frame["against"]])
     rows = [
         [
-            *(row["method"], row["places"], row["pairs"], signed(row["difference"])),
+            *(names[row["method"]], row["places"], row["pairs"], signed(row["difference"])),
             signed_interval(row["low"], row["high"]),
             *(f"{row['heterogeneity']:.4f}", signed_interval(row["next_low"], row["next_high"])),
         ]
@@ -229,16 +235,34 @@ def _across(frame: pl.DataFrame) -> list[Section]:
     head = ["method", "places", "pairs", "difference", "95% interval", "between places", "at the next place"]
     text = (
         f"{frame[0, 'measure']} over {origin_name(frame[0, 'candidates'])}, the difference from "
-        f"{frame[0, 'against']}. A place is a collection and a ranker. The difference is the mean over places, which "
-        "are a sample of all places (a random-effects model); “between places” is the standard deviation of the true "
-        "differences, and “at the next place” bounds the difference at a place that was not seen."
+        f"{names[frame[0, 'against']]}. A place is a collection and a ranker. The difference is the mean over places, "
+        "which are a sample of all places (a random-effects model); “between places” is the standard deviation of the "
+        "true differences, and “at the next place” bounds the difference at a place that was not seen."
     )
     caption = "Diamonds and thick lines sum up the places below them; a dotted line bounds the next place."
-    return [
-        Section(
-            "Over collections and rankers", [Table(head, rows), text, Drawing("across", figure, caption)], (), frames
-        )
-    ]
+    parts: list[Part] = [Table(head, rows), text, Drawing("across", figure, caption)]
+    return [Section("Over collections and rankers", parts, frames=frames)]
+
+
+def across_terminal(frame: pl.DataFrame) -> list[Part]:
+    """The same for the terminal, with a letter for each method.
+
+    Args:
+        frame: the frame of `cluster.statistics.across_places.across_places`.
+    """
+    pooled = frame.filter(place=ALL).sort("difference", descending=True)
+    names = distinct_names([*frame["against"].unique(), *pooled["method"]])
+    letters = lettered(names)
+    rows = [
+        [letters[row["method"]], row["places"], signed(row["difference"]), signed_interval(row["low"], row["high"]),
+         signed_interval(row["next_low"], row["next_high"])]
+        for row in pooled.iter_rows(named=True)
+    ]  # fmt: skip
+    against = letters[frame[0, "against"]]
+    caption = f"{frame[0, 'measure']} over {origin_name(frame[0, 'candidates'])}, against {against}"
+    head = ["method", "places", "difference", "95%", "at the next place"]
+    keys = [f"{letters[name]} = {shown}" for name, shown in names.items() if letters[name] != shown]
+    return [*keys, Table(head, rows, caption=caption)]
 
 
 def power_section(frame: pl.DataFrame) -> list[Section]:

@@ -29,9 +29,9 @@ from cluster.statistics.verdict import Conclusion, MethodTest, Verdict
 MOST = 20
 """The number of methods in a table of the terminal; the page has all of them."""
 NOTE = (
-    "The 95% interval is that of one difference; p is corrected for all of them (Holm), so it may be above .05 where "
-    "an interval leaves out 0. Both are for other seeds and other queries; * p < .05. Time is that of training a run, "
-    "documents are those that the ranker read, memory is the peak of the process."
+    "The 95% interval is that of one difference, p is corrected for all of them (Holm); both are for other seeds and "
+    "other queries; * p < .05. Time is that of training a run, documents are those that the ranker read, memory is the "
+    "peak of the process."
 )
 
 

@@ -31,6 +31,7 @@ def study(
     overrides: str = "",
     first_seed: int = 0,
     fingerprint: str = "f",
+    collection: str = "made_up",
 ) -> Storage:
     """Write a finished study: a run per function and seed."""
     storage = Storage(str(folder))
@@ -41,13 +42,20 @@ def study(
             rows.append({
                 "run": f"{folder.name}-{function}-{seed}", "overrides": text, "ranker": "static", "policy": "fixed",
                 "function": function, "selector": "uniform", "objective": "softmax", "seed": seed, "status": "done",
-                "error": None, "collection": "made_up", "fingerprint": fingerprint, "swept": [], "drawn": [],
+                "error": None, "collection": collection, "fingerprint": fingerprint, "swept": [], "drawn": [],
                 "diverged": False, "bm25:AP@100": number, "bm25:AP@100:bm25": 0.3,
             })  # fmt: skip
     schema = {"swept": pl.List(pl.Struct({"key": pl.String, "value": pl.String})), "drawn": pl.List(pl.String)}
     write_table(storage, "trials", pl.DataFrame(rows, schema_overrides={**schema, "error": pl.String}))
     write_config(
-        storage, {"command": f"pyrite study out={folder}", "study": {}, "collections": {fingerprint: "made_up"}}
+        storage, {"command": f"pyrite study out={folder}", "study": {}, "collections": {fingerprint: collection}}
+    )
+    write_table(
+        storage,
+        "queries",
+        pl.DataFrame(
+            {"run": [], "query": [], "origin": []}, schema=dict.fromkeys(("run", "query", "origin"), pl.String)
+        ),
     )
     return storage
 
@@ -96,9 +104,24 @@ def test_other_results_of_the_same_run_are_reported(tmp_path: Path) -> None:
     assert "1 of them have other results in another study" in terminal(folders)
 
 
-def test_studies_of_other_collections_are_refused(tmp_path: Path) -> None:
-    one, two = (study(tmp_path / name, {"bm25": [0.4]}, fingerprint=name) for name in ("one", "two"))
-    with pytest.raises(BadInput, match=r"no collection in common \(one: made_up one; two: made_up two\)"):
+def test_studies_of_other_collections_are_compared_over_places(tmp_path: Path) -> None:
+    values = {"one": {"bm25": [0.4, 0.5, 0.6], "random": [0.3, 0.45, 0.5]}}
+    values["two"] = {"bm25": [0.2, 0.3, 0.1], "random": [0.1, 0.15, 0.1]}
+    folders = [study(tmp_path / name, each, fingerprint=name, collection=name) for name, each in values.items()]
+    (section, *_) = compare(folders, "function=bm25").sections
+    across = section.frames["across.parquet"]
+    assert across.filter(place="static on one")["difference"].item() == pytest.approx(-0.25 / 3)
+    assert across.filter(place="static on two")["difference"].item() == pytest.approx(-0.25 / 3)
+    assert across.filter(place="all")["difference"].item() == pytest.approx(-0.25 / 3)
+    assert "against bm25" in terminal(folders)
+
+
+def test_studies_with_nothing_in_common_are_refused(tmp_path: Path) -> None:
+    one = study(tmp_path / "one", {"bm25": [0.4]}, fingerprint="one")
+    two = study(tmp_path / "two", {"random": [0.4]}, fingerprint="two")
+    with pytest.raises(
+        BadInput, match=r"neither a collection nor two methods in common \(one: made_up one; two: made_up two\)"
+    ):
         compare([one, two])
 
 
