@@ -18,7 +18,7 @@ from cluster.executors.local import LocalExecutor
 from cluster.executors.loss_lines import LossLines
 from cluster.executors.resources import Resources, check_bundle
 from cluster.executors.task import Executor, Once, Task, TaskLost
-from cluster.mining.data_card import example, finish, remarks, summary_table
+from cluster.mining.data_card import finish, remarks
 from cluster.mining.miner import Miner
 from cluster.mining.shards import shards_of
 from cluster.mining.writing import shard_store
@@ -27,6 +27,7 @@ from cluster.output.result_store import outdated_lines
 from cluster.output.storage import Storage, new_place
 from cluster.output.tables import read_table
 from cluster.plan.sweep import key_of
+from cluster.reports.mining_table import example, summary_table
 from cluster.runs.what_was_read import sentence
 from cluster.telemetry.tracking.tracking import Tracking
 from ranking.errors import BadInput

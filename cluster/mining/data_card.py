@@ -1,4 +1,4 @@
-"""Writes the data set's card and tables from mined shards, and shows the summary."""
+"""Writes the data set's card and tables from mined shards."""
 
 from __future__ import annotations
 
@@ -15,17 +15,12 @@ from cluster.mining.writing import ENDINGS
 from cluster.output.result_store import ResultStore
 from cluster.output.storage import Storage
 from cluster.output.tables import read_table, write_table
-from cluster.reports.report import Table
-from ranking.collections.collection import Collection
 from ranking.errors import BadInput
 
 SUMS = ("negatives", "missing", "guarded", "repeats", "scores", "scored")
 """Sums per function in the counts of a shard (`cluster.mining.rows.counts_of`)."""
-SCORES = ("score of positives", "of negatives")
-TITLES = {"median rank": "rank", "rank of 90%": "90%", "score of positives": "score +", "of negatives": "score −"}
-"""Shorter titles of columns on the screen."""
-DEEP, WIDTH = 100, 80
-"""The rank from which negatives are called deep, and the letters of a line of an example."""
+DEEP = 100
+"""The rank from which negatives are called deep."""
 
 
 def summary_of(
@@ -91,45 +86,6 @@ def _ranks(storage: Storage, shards: Sequence[Shard]) -> dict[str, tuple[float, 
 
 def _mean(total: float, count: float) -> float | None:
     return total / count if count else None
-
-
-def summary_table(totals: dict[str, int], functions: pl.DataFrame) -> Table:
-    """Return the table for the screen."""
-    caption = f"{totals['rows']:,} rows of {totals['examples']:,} pairs; {totals['left out']:,} had too few negatives"
-    note = "rank: the median, and what nine in ten do not exceed; score +: of the positives, −: of the negatives"
-    rows = [[_figure(name, value) for name, value in row.items()] for row in functions.iter_rows(named=True)]
-    return Table([TITLES.get(name, name) for name in functions.columns], rows, caption=caption, note=note)
-
-
-def _figure(column: str, value: float | str | None) -> str | None:
-    if value is None or isinstance(value, str):
-        return value
-    return f"{value:,.2f}" if column in SCORES else f"{value:,.0f}"
-
-
-def example(ids: pl.DataFrame, collection: Collection) -> list[str]:
-    """Return lines with the texts of the first row that has a negative, each cut to a line; none if there is none.
-
-    Args:
-        ids: rows of the `ids` of a shard.
-        collection: the collection.
-    """
-    for row in ids.iter_rows(named=True):
-        if any(row["functions"]):
-            question = collection.queries.filter(id=row["query_id"])["text"][0]
-            found = collection.document_rows(pl.Series(row["document_ids"])).to_numpy()
-            names = [
-                f"{function}, rank {rank}" if function and rank else function or "positive"
-                for function, rank in zip(row["functions"], row["ranks"], strict=True)
-            ]
-            texts = {"query": question, **dict(zip(names, collection.gather("text", found), strict=True))}
-            width = max(map(len, texts)) + 2
-            return [_cut(f"  {name:<{width}}{' '.join(text.split())}") for name, text in texts.items()]
-    return []
-
-
-def _cut(line: str) -> str:
-    return line if len(line) <= WIDTH else line[: WIDTH - 2] + " …"
 
 
 def remarks(totals: dict[str, int], functions: pl.DataFrame, guarded: bool) -> list[str]:

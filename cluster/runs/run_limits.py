@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import inspect
 import os
 import signal
 import sys
@@ -74,8 +76,11 @@ def run_limits(
     main = threading.current_thread() is threading.main_thread()
     end = time.monotonic() + seconds_of(run_time, "run_time") if run_time is not None else float("inf")
 
-    def interrupt(_: int, frame: FrameType | None) -> None:
-        if not over.is_set() and not _imports(frame):
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        if not reached:  # somebody else's alarm
+            if callable(before):
+                before(number, frame)
+        elif not (over.is_set() or _imports(frame) or _leaves(frame)):
             raise _Ended
 
     def limit_reached() -> str | None:
@@ -94,7 +99,7 @@ def run_limits(
         while not over.is_set() and time.monotonic() < last:
             if main:
                 signal.pthread_kill(thread, signal.SIGALRM)
-            elif not _imports(sys._current_frames().get(thread)):
+            elif not (_imports(frame := sys._current_frames().get(thread)) or _leaves(frame)):
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(_Ended))
             over.wait(min(REPEAT_S, GRACE_S))
         if not over.is_set() and _is_worker():
@@ -111,9 +116,25 @@ def run_limits(
         raise LimitReached.of(option, {"run_time": run_time, "run_memory": run_memory}[option]) from None
     finally:
         over.set()
+        watcher.join()  # it interrupts nothing after this
         if main:
-            watcher.join()  # it sends no signal after the old handler is back
             signal.signal(signal.SIGALRM, before)
+        else:
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), None)
+
+
+def _leaves(frame: FrameType | None) -> bool:
+    """Return whether the block has ended, and what follows it must not be interrupted."""
+    if frame is not None and frame.f_code.co_filename == contextlib.__file__:  # on its way there
+        return True
+    while frame is not None:
+        if frame.f_code is BLOCK:
+            return True
+        frame = frame.f_back
+    return False
+
+
+BLOCK = inspect.unwrap(run_limits).__code__
 
 
 def _imports(frame: FrameType | None) -> bool:

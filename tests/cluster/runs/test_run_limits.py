@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 import threading
@@ -16,6 +17,7 @@ import pytest
 from cluster.config.durations import seconds_of
 from cluster.output.result_store import SavedState
 from cluster.output.storage import Storage
+from cluster.runs import run_limits as run_limits_module
 from cluster.runs.run_limits import LimitReached, run_limits
 from ranking.errors import BadInput
 from tests.cluster.command_line import command
@@ -80,6 +82,42 @@ def test_a_block_that_takes_too_much_memory_is_ended() -> None:
     with pytest.raises(LimitReached, match=r"took more than .* GB of memory and was ended"):
         take()
     assert 0.1e9 < sum(part.nbytes for part in taken) < 2e9
+
+
+@pytest.mark.parametrize("main", [True, False])
+def test_nothing_is_interrupted_after_the_block(main: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_limits_module, "REPEAT_S", 0.0002)
+    handler, ended = signal.getsignal(signal.SIGALRM), list[BaseException]()
+
+    def body() -> None:
+        for _ in range(30):
+            try:
+                with run_limits("0.002s", None, lambda _: None):
+                    while True:
+                        time.sleep(0.0005)
+            except LimitReached as error:
+                ended.append(error)
+        sum(range(200_000))
+
+    if main:
+        body()
+    else:
+        thread = threading.Thread(target=body)
+        thread.start()
+        thread.join(60)
+    assert len(ended) == 30
+    assert signal.getsignal(signal.SIGALRM) is handler
+
+
+def test_somebody_elses_alarm_is_passed_on() -> None:
+    heard = list[int]()
+    before = signal.signal(signal.SIGALRM, lambda number, _: heard.append(number))
+    try:
+        with run_limits("90s", None, pytest.fail):
+            signal.raise_signal(signal.SIGALRM)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert heard == [signal.SIGALRM]
 
 
 def test_a_worker_that_does_not_react_is_ended_and_the_next_attempt_knows(tmp_path: Path) -> None:
