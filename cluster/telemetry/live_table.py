@@ -54,6 +54,7 @@ class LiveTable:
         self.console, self.total, self.done, self.measure = console, total, done, measure
         self.before, self.failed, self.stopped, self.retried = done, 0, 0, 0
         self.started = time.monotonic()
+        self.first_run: float | None = None  # when it began, after texts and lists were prepared
         self.running: dict[str, WatchedRun] = {}
         self.finished: dict[str, float] = {}
         self._bar = Progress(
@@ -128,7 +129,8 @@ class LiveTable:
         """Return the time spent, the time left, and the numbers of failed, stopped and retried runs."""
         spent = time.monotonic() - self.started
         ran = self.done - self.before
-        left = f", about {duration(spent / ran * (self.total - self.done))} left" if ran else ""
+        running = time.monotonic() - (self.started if self.first_run is None else self.first_run)
+        left = f", about {duration(running / ran * (self.total - self.done))} left" if ran else ""
         trouble = f", {self.failed} failed" if self.failed else ""
         stopped = f", {self.stopped} stopped" if self.stopped else ""
         again = f", {self.retried} retried" if self.retried else ""
@@ -149,6 +151,7 @@ class LiveTable:
 
     def start(self, name: str) -> None:
         """Add a run that starts, for the first time or again."""
+        self.first_run = self.first_run or time.monotonic()
         self.running[name] = WatchedRun()
         self._show()
 

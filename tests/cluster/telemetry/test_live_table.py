@@ -48,6 +48,18 @@ def test_a_run_that_failed_is_counted() -> None:
     assert table.states == {"waiting": 1, "running": 0, "done": 0, "failed": 1, "stopped": 0}
 
 
+def test_the_time_left_counts_from_the_first_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = SimpleNamespace(monotonic=lambda: now)
+    monkeypatch.setattr("cluster.telemetry.live_table.time", clock)
+    now = 0.0
+    table = LiveTable(Console(file=io.StringIO()), total=4, done=0, measure="AP")
+    now = 100.0  # texts and lists
+    table.start("a")
+    now = 110.0
+    table.end("a", 0.5)
+    assert "about 30 s left" in table.outlook()
+
+
 def test_sparks() -> None:
     assert spark([0.0, 1.0, math.nan]) == "▁█"
     assert spark([1.0]) == ""
