@@ -16,7 +16,7 @@ PER_TEXT = {"static": 2e-5, "feed_forward": 5e-5, "dssm": 5e-5, "match_pyramid":
 """Seconds to score a document for a query, at the usual width. Pretrained rankers are never this fast."""
 PER_RUN = 0.15
 """Seconds per run for building, saving and writing."""
-PER_JUDGEMENT, PER_CELL = 2e-6, 7e-7
+PER_JUDGEMENT, PER_CELL = 2e-6, 2.5e-7
 """Seconds to simulate a judgement, and to measure a document of a run at a few budgets."""
 TURNS = 0.8
 """Share of a pool's work that threads do one after another, because of Python's global lock."""
