@@ -21,8 +21,9 @@ from ranking.errors import BadInput
 
 GRACE_S = 30.0
 """Seconds after a limit is reached in which a run may end in order, before its process is ended."""
-REPEAT_S = 2.0
-"""Seconds between two interruptions: code that ignores exceptions, such as a destructor, may swallow one."""
+REPEAT_S, SOON_S = 2.0, 0.05
+"""Seconds between two interruptions: code that ignores exceptions, such as a destructor, may swallow one. And until the
+next attempt where code imported a module, which is not interrupted."""
 POLL_S = 0.2
 """Seconds between two looks at the memory that a process takes."""
 GB = 1e9
@@ -73,6 +74,7 @@ def run_limits(
         yield
         return
     thread, over, reached = threading.get_ident(), threading.Event(), list[str]()
+    interrupted = threading.Event()
     main = threading.current_thread() is threading.main_thread()
     end = time.monotonic() + seconds_of(run_time, "run_time") if run_time is not None else float("inf")
 
@@ -81,6 +83,7 @@ def run_limits(
             if callable(before):
                 before(number, frame)
         elif not (over.is_set() or _imports(frame) or _leaves(frame)):
+            interrupted.set()
             raise _Ended
 
     def limit_reached() -> str | None:
@@ -97,11 +100,14 @@ def run_limits(
         reached.append(limit)
         last = time.monotonic() + GRACE_S
         while not over.is_set() and time.monotonic() < last:
+            interrupted.clear()
             if main:
                 signal.pthread_kill(thread, signal.SIGALRM)
             elif not (_imports(frame := sys._current_frames().get(thread)) or _leaves(frame)):
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(_Ended))
-            over.wait(min(REPEAT_S, GRACE_S))
+                interrupted.set()
+            if not over.wait(min(SOON_S, REPEAT_S, GRACE_S)) and interrupted.is_set():
+                over.wait(min(REPEAT_S, GRACE_S))
         if not over.is_set() and _is_worker():
             on_hang(limit)
             os._exit(1)

@@ -145,7 +145,7 @@ def test_a_run_that_hangs_is_reported(
     slow = ["function=[]", "+function.slow._target_=slowly.Slow"]
     assert command("train", *base, *slow, "run_time=2s", f"out={tmp_path / 'run'}") == 2
     assert not list((tmp_path / "run").glob("runs/*"))
-    assert command("train", *base, "run_memory=.01", f"out={tmp_path / 'large'}") == 2
+    assert command("train", *base, *slow, "run_memory=.01", f"out={tmp_path / 'large'}") == 2
     assert "took more than 0.01 GB of memory and was ended" in capsys.readouterr().err
     assert not list((tmp_path / "large").glob("runs/*"))
 
