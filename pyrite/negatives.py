@@ -3,8 +3,8 @@
 >>> from pyrite import BM25, InBatch, Random, Schedule
 >>> InBatch() + BM25(1)
 InBatch() + BM25(1)
->>> Schedule(Random(), BM25(depth=50), epochs=3).overrides()[:3]
-['policy=schedule', 'function=[random,bm25]', 'function.bm25.depth=50']
+>>> print(*Schedule(Random(), BM25(depth=50), epochs=3).overrides()[:3])
+policy=schedule function=[random,bm25] function.bm25.depth=50
 """
 
 from __future__ import annotations

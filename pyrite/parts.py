@@ -1,8 +1,8 @@
 """Turns objects into the overrides of a configuration: parts by name, and classes of the user's own.
 
 >>> from pyrite import BM25, InBatch, SimANS
->>> (InBatch() + BM25(1, pick=SimANS(a=2.0))).overrides()[1:]
-['function=[in_batch,bm25]', 'negatives.bm25=1', 'selector=uniform', 'selector.bm25=simans', 'selector.bm25.a=2.0']
+>>> print(*(InBatch() + BM25(1, pick=SimANS(a=2.0))).overrides()[1:])
+function=[in_batch,bm25] negatives.bm25=1 selector=uniform selector.bm25=simans selector.bm25.a=2.0
 """
 
 from __future__ import annotations

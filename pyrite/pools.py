@@ -1,8 +1,8 @@
 """Describes a pool of TREC runs: simulates orders of judging over it, chooses the next document, or serves the page.
 
 >>> from pyrite import MM, MTF
->>> [MM().name, MTF().name]
-['mm', 'mtf']
+>>> MM().name, MTF().name
+('mm', 'mtf')
 """
 
 from __future__ import annotations

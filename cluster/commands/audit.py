@@ -179,10 +179,9 @@ def print_sample(sample: pl.DataFrame, storage: Storage, studies: Sequence[str],
 
 def collection_of(place: str) -> str:
     """Return the options of the collection of a study or a mining, for a command; "collection=…" if it has several."""
-    overrides = [str(text) for text in read_config(Storage(place)).get("overrides", [])]
-    named = [text for text in overrides if text.split("=")[0].split(".")[0] == "collection"]
-    several = any("," in text.partition("=")[2] and text[-1] not in "]}'\"" for text in named)
-    return shlex.join(named) if named and not several else "collection=…"
+    config = read_config(Storage(place))
+    named = [str(text) for text in config.get("overrides", []) if str(text).partition("=")[0].startswith("collection")]
+    return shlex.join(named) if named and len(config.get("collections", {})) == 1 else "collection=…"
 
 
 def _judged(sample: pl.DataFrame, path: str, relevant_from: int) -> pl.DataFrame:

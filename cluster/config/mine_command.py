@@ -1,4 +1,4 @@
-"""Writes the command that mines the negatives that a run of a study was shown."""
+"""Writes the `pyrite mine` command that draws negatives as a run of a study does."""
 
 from __future__ import annotations
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,7 @@ def summary_of(
         "positives' scores": 0.0,
     }
     by_function = {name: dict.fromkeys(SUMS, 0.0) for name in names}
+    ranks = {name: Counter[str]() for name in names}
     for shard in shards:
         counts = store.read(shard.name) or {}
         for key in totals:
@@ -50,13 +52,13 @@ def summary_of(
         for name, sums in by_function.items():
             for key in SUMS:
                 sums[key] += counts["functions"][name][key]
+            ranks[name].update(counts["functions"][name]["ranks"])
     positives = _mean(totals.pop("positives' scores"), totals.pop("positives scored"))
-    ranks = _ranks(store.storage, shards)
     rows = [
         {
             "function": name, "negatives": int(sums["negatives"]), "missing": int(sums["missing"]),
             "guarded": int(sums["guarded"]), "same text": int(sums["repeats"]),
-            "median rank": ranks.get(name, (None, None))[0], "rank of 90%": ranks.get(name, (None, None))[1],
+            "median rank": _rank_of(ranks[name], 0.5), "rank of 90%": _rank_of(ranks[name], 0.9),
             "score of positives": positives, "of negatives": _mean(sums["scores"], sums["scored"]),
         }
         for name, sums in by_function.items()
@@ -70,18 +72,20 @@ def summary_of(
     return {key: int(value) for key, value in totals.items()}, pl.DataFrame(rows, schema_overrides=kinds)
 
 
-def _ranks(storage: Storage, shards: Sequence[Shard]) -> dict[str, tuple[float, float]]:
-    """Return the median of each function's ranks, and the rank that nine in ten do not exceed."""
-    tables = [read_table(storage, f"ids/{shard.name}") for shard in shards]
-    lists = [table.select("functions", "ranks") for table in tables if table is not None]
-    if not lists:
-        return {}
-    ranks = (
-        pl.concat(lists).explode("functions", "ranks").filter(pl.col("functions").is_not_null(), pl.col("ranks") > 0)
-    )
-    middle, most = pl.col("ranks").median(), pl.col("ranks").quantile(0.9, "higher").cast(pl.Float64)
-    found = ranks.group_by("functions").agg(middle, most=most)
-    return {name: (median, most) for name, median, most in found.iter_rows()}
+def _rank_of(ranks: Mapping[str, int], share: float) -> float | None:
+    """Return the rank that this share of the negatives does not exceed; None without ranks.
+
+    Args:
+        ranks: how often each rank occurs.
+        share: the share, above 0.
+    """
+    known = sorted((int(rank), count) for rank, count in ranks.items())
+    wanted, seen = share * sum(count for _, count in known), 0
+    for rank, count in known:
+        seen += count
+        if seen >= wanted:
+            return float(rank)
+    return None
 
 
 def _mean(total: float, count: float) -> float | None:

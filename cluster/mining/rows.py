@@ -116,7 +116,14 @@ def counts_of(mined: MinedShard, names: list[str], rows: int, left_out: int) -> 
             "missing": int((asked & ~supplied).sum()),
             "guarded": mined.guarded[name].total,
             "repeats": mined.guarded[name].repeats,
+            "ranks": _rank_counts(mined.ranks[supplied]),
             "scores": float(scores.sum(dtype=np.float64)),
             "scored": len(scores),
         }
     return counts
+
+
+def _rank_counts(ranks: NDArray[np.int32]) -> dict[str, int]:
+    """Return how often each rank occurs; documents without a rank have 0 and are left out."""
+    distinct, counts = np.unique(ranks[ranks > 0], return_counts=True)
+    return dict(zip(map(str, distinct.tolist()), counts.tolist(), strict=True))

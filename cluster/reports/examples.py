@@ -1,4 +1,4 @@
-"""Shows negatives that rankers learned from, as texts: what a figure can't tell."""
+"""Shows the texts of negatives that rankers were trained with."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shows what was mined: a table of the functions, and a row as an example."""
+"""Shows mined negatives in the terminal: a table by function, and a row as an example."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ends a run that takes more time or memory than its limits, even if it hangs."""
+"""Ends a run that exceeds its limits of time or memory, even if it hangs."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def run_limits(
     end = time.monotonic() + seconds_of(run_time, "run_time") if run_time is not None else float("inf")
 
     def interrupt(number: int, frame: FrameType | None) -> None:
-        if not reached:  # somebody else's alarm
+        if not reached:  # not sent by the watcher
             if callable(before):
                 before(number, frame)
         elif not (over.is_set() or _imports(frame) or _leaves(frame)):

@@ -345,7 +345,7 @@ class Session:
 
         Raises:
             Refused: if the collection does not have it, its id can't be exported, this assessor has judged it, it is on
-            another's screen, was judged before, or the topic is another's.
+                another's screen, was judged before, or the topic is another's.
         """
         with self.up_to_date() as state:
             self._check_signed_in(assessor)

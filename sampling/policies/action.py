@@ -62,7 +62,7 @@ class Action:
 
     @classmethod
     def parse(cls, text: str) -> Action:
-        """Parse FUNCTION[:FIRST-LAST][@SELECTOR[:CANDIDATES]][*SHARE].
+        """Parse `FUNCTION[:FIRST-LAST][@SELECTOR[:CANDIDATES]][*SHARE]`.
 
         Raises:
             BadInput: if the text is something else.
