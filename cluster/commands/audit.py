@@ -35,15 +35,7 @@ def run_verb(chosen: argparse.Namespace, console: Console) -> int:
 
 
 def audit(overrides: Sequence[str], console: Console) -> None:
-    """Draw the sample if there are no judgements yet; otherwise write tables, figure, qrels and report.
-
-    Args:
-        overrides: overrides of conf/audit.yaml.
-        console: where the paths and the next command are printed.
-
-    Raises:
-        BadInput: if the studies recorded nothing, or the judgements are of other pairs.
-    """
+    """Draw the sample if there are no judgements yet; otherwise write tables, figure, qrels and report."""
     config = compose(overrides, "audit")
     config.pop(CHOICES, None)
     studies = [config["studies"]] if isinstance(config["studies"], str) else list(config["studies"])

@@ -99,13 +99,6 @@ def run_experiment(
 ) -> int:
     """Run a verb that leaves a folder of results.
 
-    Args:
-        verb: study, train, learn, pool, mine or fork.
-        overrides: the verb's overrides.
-        resume: a folder to continue.
-        console: where progress and tables are shown.
-        warm: whether to start processes that a study may use if it needs no Ray.
-
     Returns:
         The exit code.
     """

@@ -37,14 +37,7 @@ NOT_COMPARED = {*METHOD, "seed"}
 
 @dataclass(frozen=True)
 class Compared:
-    """A study that is compared.
-
-    Args:
-        name: its name in tables.
-        trials: the frame of its `trials.parquet`.
-        config: its configuration.
-        versions: the versions of Pyrite that made its results.
-    """
+    """A study that is compared."""
 
     name: str
     trials: pl.DataFrame
@@ -69,10 +62,6 @@ def run_verb(chosen: argparse.Namespace, console: Console) -> int:
 
 def compare(folders: Sequence[Storage], baseline: str | None = None) -> Report:
     """Compare studies.
-
-    Args:
-        folders: their output folders.
-        baseline: see `cluster.statistics.summary.summarise`.
 
     Returns:
         A report of what differs, of equal runs, of all methods, and of each method that several studies ran with
@@ -120,12 +109,6 @@ def over_places(
     folders: Sequence[Storage], studies: Sequence[Compared], options: Mapping[str, Sequence[str]], baseline: str | None
 ) -> Report:
     """Compare the methods that studies on different collections have in common, over their collections.
-
-    Args:
-        folders: the output folders of the studies.
-        studies: the studies.
-        options: the options that differ between them, which are not part of the methods here.
-        baseline: a method to compare the others with; None takes the best on average.
 
     Raises:
         BadInput: if they have no two methods in common.
@@ -295,12 +278,7 @@ def other_results(studies: Sequence[Compared]) -> int:
 
 
 def paired_table(trials: pl.DataFrame, options: Sequence[str]) -> Table:
-    """Compare each method under the options of the first study with the same method under those of the others.
-
-    Args:
-        trials: the runs of all studies, those of the first one first.
-        options: the differing options.
-    """
+    """Compare each method under the options of the first study with the same method under those of the others."""
     origin, measure = evaluations(trials)[0]
     rest = [
         " ".join(sorted(f"{pair['key']}={pair['value']}" for pair in pairs or [] if pair["key"] not in options))

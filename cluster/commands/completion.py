@@ -43,11 +43,7 @@ def run_verb(chosen: argparse.Namespace, console: Console) -> int:
 
 
 def completions(line: str) -> list[str]:
-    """Return the words that complete the last word of a command line.
-
-    Args:
-        line: the command line up to the cursor.
-    """
+    """Return the words that complete the last word of a command line."""
     words = re.split(r"\s+", line.lstrip())[1:] or [""]
     typed = words[-1]
     if len(words) == 1:

@@ -94,9 +94,6 @@ class Experiment(ABC):
         The experiment is planned again from `config.yaml`. `prepare` then leaves out finished results that were built
         from the same data and code (`output.result_store.ResultStore`). The others continue from their last state
         (`output.result_store.SavedState`), or start.
-
-        Raises:
-            BadInput: if an override is wrong, or the folder holds another experiment or none.
         """
         arguments = [quoted_baseline(quoted_path(text)) for text in arguments]
         if resume is None:
@@ -121,11 +118,7 @@ class Experiment(ABC):
 
     @classmethod
     def check_change(cls, text: str, folder: str) -> None:
-        """Check an override that is given on resume and not in `may_change`.
-
-        Raises:
-            BadInput: if the experiment can't change in this way.
-        """
+        """Check an override that is given on resume and not in `may_change`."""
         changeable = ", ".join(sorted(cls.may_change)) or "nothing"
         remedy = f"leave it out, or start another; --resume may change {changeable}"
         raise BadInput(f"{text} can't change on resume", folder, remedy)
@@ -154,11 +147,7 @@ class Experiment(ABC):
 
     @abstractmethod
     def check_unchanged(self, before: dict[str, Any]) -> None:
-        """Check that the inputs are those of the manifest.
-
-        Raises:
-            BadInput: if they have changed.
-        """
+        """Check that the inputs are those of the manifest."""
 
     @abstractmethod
     def execute(self, console: Console, tracking: Tracking | None) -> None:
@@ -181,12 +170,7 @@ class Experiment(ABC):
         return self.options.get("local") is not True and ray_is_there(self.options["address"])
 
     def artifacts_of(self, console: Console, rerank: Rerank | None = None) -> Artifacts:
-        """Return the builder of its parts: tasks of a running Ray, or this process.
-
-        Args:
-            console: where it prints which part is being built.
-            rerank: see `cluster.runs.artifacts.Artifacts`.
-        """
+        """Return the builder of its parts: tasks of a running Ray, or this process."""
 
         def note(line: str) -> None:
             console.print(f"[dim]{escape(line)} …[/]")
@@ -231,9 +215,6 @@ def conduct(experiment: Experiment, console: Console) -> int:
 
     Returns:
         The number of runs that failed for good.
-
-    Raises:
-        BadInput: if an option or an input is wrong, or another process writes to the folder.
     """
     storage = experiment.storage
     built = trackers(experiment.options.get("track", {}))  # track=[] removes the group
@@ -252,13 +233,6 @@ def runs_here(options: Mapping[str, Any], work: Work) -> bool:
     """Return whether work is done without Ray: if the user requests it, or starting Ray would take longer.
 
     A running or named Ray needs no start, and is used unless the user requests otherwise.
-
-    Args:
-        options: `address` and `local`: true, false or auto.
-        work: the work.
-
-    Raises:
-        BadInput: if Ray is needed and the user excludes it.
     """
     local = options.get("local", False)
     if local is True and work.left and work.needs:
@@ -298,14 +272,7 @@ def _recorded(
 
 @contextmanager
 def ray_session(address: str | None, dashboard: bool, work: Work, console: Console) -> Iterator[None]:
-    """Start or join a Ray session whose object store holds the parts that runs share.
-
-    Args:
-        address: the address of a cluster; None uses RAY_ADDRESS, or starts Ray on this machine.
-        dashboard: whether a Ray that is started serves its dashboard.
-        work: the work, with its size.
-        console: where the dashboard's address and warnings are printed.
-    """
+    """Start or join a Ray session whose object store holds the parts that runs share."""
     from cluster.executors.object_store import check_store
     from cluster.executors.session import session
 

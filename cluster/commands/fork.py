@@ -42,13 +42,7 @@ AT_ONCE = 64
 
 
 class ForkExperiment(Experiment):
-    """Forks of a run that `pyrite train` has written.
-
-    Args:
-        options: options of `conf/fork.yaml`.
-        config: configuration of the run.
-        storage: the output folder.
-    """
+    """Forks of a run that `pyrite train` has written."""
 
     verb = "fork"
     may_change = ("workers", "address", "dashboard", "regress")
@@ -181,12 +175,7 @@ class ForkExperiment(Experiment):
 
 
 class ForkTasks:
-    """Hands out the base training of each seed, and its forks once it has ended.
-
-    Args:
-        experiment: the experiment, prepared.
-        executor: runs the tasks.
-    """
+    """Hands out the base training of each seed, and its forks once it has ended."""
 
     def __init__(self, experiment: ForkExperiment, executor: Executor) -> None:
         self.experiment, self.executor = experiment, executor

@@ -39,15 +39,7 @@ def run_verb(chosen: argparse.Namespace, console: Console) -> int:
 
 
 def answer(given: dict[str, str], ask: Callable[[str], str] | None) -> dict[str, str]:
-    """Return an answer to each question.
-
-    Args:
-        given: answers from the command line.
-        ask: asks the user; None takes the defaults.
-
-    Raises:
-        BadInput: if the data do not exist, or there is no such scale.
-    """
+    """Return an answer to each question."""
     answers = {}
     for name, question in QUESTIONS.items():
         answers[name] = given[name] if name in given else ask(f"{question}: ").strip() if ask else ""
@@ -60,14 +52,7 @@ def answer(given: dict[str, str], ask: Callable[[str], str] | None) -> dict[str,
 
 
 def study_file(data: str, model: str, scale: str, path: str = OUT) -> str:
-    """Return the content of a file for `pyrite study`: a list of overrides with comments.
-
-    Args:
-        data: the user's data; empty for Python's docstrings.
-        model: the user's model; empty for static word vectors.
-        scale: one of `TIMES`.
-        path: the name of the file, for its first comment.
-    """
+    """Return the content of a file for `pyrite study`: a list of overrides with comments."""
     kind = "beir" if os.path.exists(os.path.join(data, "corpus.jsonl")) else "pairs"
     collection = [f"collection={kind}", f"collection.path={data}"] if data else ["collection=pydocs"]
     ranker = ["ranker=bi_encoder", f"ranker.checkpoint={model}"] if model else ["ranker=static"]

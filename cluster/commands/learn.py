@@ -37,9 +37,6 @@ class LearnExperiment(Experiment):
     """One learning, new or resumed.
 
     An error ends it. A lost process does not: the learning continues from its last state.
-
-    Args:
-        request: the requested learning.
     """
 
     verb = "learn"

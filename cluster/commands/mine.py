@@ -36,13 +36,7 @@ CHANGEABLE = ("workers", "cpu", "gpu", "memory", "custom", "address", "dashboard
 
 
 class MineExperiment(Experiment):
-    """One mining: its shards, and those that are not mined yet.
-
-    Args:
-        config: conf/mine.yaml, composed.
-        arguments: its overrides.
-        storage: the output folder.
-    """
+    """One mining: its shards, and those that are not mined yet."""
 
     verb = "mine"
     may_change = CHANGEABLE

@@ -56,15 +56,8 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
 def rank(arguments: Sequence[str], console: Console) -> str:
     """Rank, and write the run.
 
-    Args:
-        arguments: overrides of conf/rank.yaml.
-        console: where the measures and the path are printed.
-
     Returns:
         The path or URI of the run.
-
-    Raises:
-        BadInput: if an option or an input is wrong, or the file already exists.
     """
     config = compose(arguments, "rank")
     if len(config["origin"]) != 1:

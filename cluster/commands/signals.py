@@ -15,11 +15,7 @@ _received: list[int] = []
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM or SIGHUP: a batch system, `docker stop`, `timeout`, or a terminal that was closed.
-
-    Args:
-        signum: the signal.
-    """
+    """SIGTERM or SIGHUP: a batch system, `docker stop`, `timeout`, or a terminal that was closed."""
 
     def __init__(self, signum: int) -> None:
         super().__init__(signal.Signals(signum).name)
@@ -28,11 +24,7 @@ class Terminated(KeyboardInterrupt):
 
 @contextmanager
 def handled_signals(restore: bool) -> Iterator[None]:
-    """Raise `Terminated` in the main thread on SIGTERM and SIGHUP. SIGHUP stays ignored under `nohup`.
-
-    Args:
-        restore: whether the process continues afterwards, with the handlers of before.
-    """
+    """Raise `Terminated` in the main thread on SIGTERM and SIGHUP. SIGHUP stays ignored under `nohup`."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -60,11 +60,7 @@ BESIDE = Path("../shared/data")
 
 
 class StudyExperiment(Experiment):
-    """A study: what is compared, the runs that it takes, and those that are still to be done.
-
-    Args:
-        plan: what the user asked for.
-    """
+    """A study: what is compared, the runs that it takes, and those that are still to be done."""
 
     verb = "study"
     may_change = (
@@ -230,15 +226,7 @@ class StudyExperiment(Experiment):
         return saved(total)
 
     def _scheduler(self, known: Sequence[Planned], planned: Sequence[Planned | Point]) -> EarlyStopping | None:
-        """What stops runs of the search, if that is asked for.
-
-        Args:
-            known: runs that are known before it starts.
-            planned: those, and methods whose runs are proposed.
-
-        Raises:
-            BadInput: if no run belongs to a search.
-        """
+        """What stops runs of the search, if that is asked for."""
         from cluster.search.schedulers import EarlyStopping, read_log, schedulers_of, stoppers_of
 
         options, artifacts = self.plan.options, self.artifacts
@@ -357,11 +345,7 @@ class StudyExperiment(Experiment):
         return task
 
     def _executor(self, stored: dict[str, Any]) -> Executor:
-        """Return what runs the study.
-
-        Args:
-            stored: references to parts in Ray's object store by key, filled in later.
-        """
+        """Return what runs the study."""
         from cluster.runs.opened_parts import OpenedParts
 
         options = self.plan.options
@@ -424,11 +408,7 @@ def _options(overrides: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def callbacks_of(nodes: Sequence[Any]) -> list[Any]:
-    """Build the user's callbacks, each named by the path of its class, or by its `_target_` and options.
-
-    Raises:
-        BadInput: if there is no such class, or it is no callback of Ray Tune.
-    """
+    """Build the user's callbacks, each named by the path of its class, or by its `_target_` and options."""
     from ray.tune import Callback
 
     callbacks = []
@@ -446,11 +426,7 @@ def _lacks(options: dict[str, Any]) -> bool:
 
 
 def _look_for_data(folder: str | None, runs: Iterable[Planned]) -> None:
-    """See that the collections that an experiment takes from the folder `data` are there.
-
-    Raises:
-        BadInput: if one is not.
-    """
+    """See that the collections that an experiment takes from the folder `data` are there."""
     for path in dict.fromkeys(str(planned.config["collection"].get("path")) for planned in runs):
         place = Path(path)
         if folder is not None and place.is_relative_to(folder) and not place.exists():

@@ -24,11 +24,7 @@ def listen() -> None:
 
 
 def run(chosen: argparse.Namespace, console: Console) -> int:
-    """Submit a job, follow it, and return the exit code.
-
-    Raises:
-        BadInput: if an option is invalid, or the server can't be reached or refuses the job.
-    """
+    """Submit a job, follow it, and return the exit code."""
     from cluster.jobs.submission import submit
 
     return submit(_request(chosen), chosen.address, chosen.detach, console)

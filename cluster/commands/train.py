@@ -46,14 +46,7 @@ from ranking.errors import BadInput
 
 
 class TrainExperiment(Experiment):
-    """One run, in this process or on workers. If the folder holds a state of the same run, the run continues.
-
-    Args:
-        planned: the run.
-        storage: the output folder for result, state and weights; None writes nothing.
-        track: trackers of the run.
-        push_to: repository of the hub to which the ranker is pushed.
-    """
+    """One run, in this process or on workers. If the folder holds a state of the same run, the run continues."""
 
     verb = "train"
     may_change = ()
@@ -66,11 +59,7 @@ class TrainExperiment(Experiment):
 
     @classmethod
     def read(cls, arguments: Sequence[str], resume: str | None = None) -> TrainExperiment:
-        """Return a run from its overrides, without sweeps, and from `out=FOLDER`, `track=…` and `push=…`.
-
-        Raises:
-            BadInput: if an option is wrong or has several values.
-        """
+        """Return a run from its overrides, without sweeps, and from `out=FOLDER`, `track=…` and `push=…`."""
         pushed = [text.partition("=")[2] for text in arguments if root_of(text) == "push"]
         arguments = [text for text in arguments if root_of(text) != "push"]
         output = [text for text in arguments if root_of(text) in ("out", "track")]

@@ -309,17 +309,7 @@ def _help(verb: Verb) -> str:
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
-    """Parse a command line.
-
-    Args:
-        arguments: the words after `pyrite`.
-
-    Returns:
-        The verb, its arguments, and `overrides`.
-
-    Raises:
-        BadInput: if the verb was removed, or an override is none.
-    """
+    """Parse a command line."""
     if arguments and arguments[0] in REMOVED:
         raise BadInput(f"there is no verb {arguments[0]} any more", remedy=f"use {REMOVED[arguments[0]]}")
     known = parser()

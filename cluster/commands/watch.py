@@ -27,13 +27,7 @@ ENDS = ("finished", "failed", "interrupted")
 
 
 class Replay:
-    """Builds the live table from the events of a log.
-
-    Args:
-        console: where to draw.
-        verb: the verb that writes the log.
-        measure: the measure to show.
-    """
+    """Builds the live table from the events of a log."""
 
     def __init__(self, console: Console, verb: str, measure: str) -> None:
         self.table = LiveTable(console, 0, 0, measure, UNITS.get(verb, ""), NOUNS.get(verb, "runs"))
@@ -41,11 +35,7 @@ class Replay:
         self._seen = 0
 
     def append(self, events: list[dict[str, Any]]) -> bool:
-        """Apply the new events of a log.
-
-        Returns:
-            Whether there were any.
-        """
+        """Apply the new events of a log."""
         new, self._seen = events[self._seen :], len(events)
         for event in new:
             self._apply(event)
@@ -86,16 +76,8 @@ def run_verb(chosen: argparse.Namespace, console: Console) -> int:
 def watch(place: str, console: Console, every: float = EVERY) -> int:
     """Show the progress of a command until it ends.
 
-    Args:
-        place: its output folder or URI.
-        console: a terminal shows a live table; anything else receives a line when a run ends.
-        every: seconds between two reads of the log.
-
     Returns:
         The exit code: 0 if the command finished, 1 if it failed or was interrupted.
-
-    Raises:
-        BadInput: if the folder holds nothing.
     """
     storage = Storage(place)
     verb = verb_of(read_config(storage))

@@ -70,13 +70,6 @@ def _by_hydra(
 
     Hydra takes a tenth of a second, nearly all of it to read and merge the files that overrides choose; then it sets
     values. So the result of each choice of files is cached, and the values of each run are set in a copy.
-
-    Args:
-        overrides: overrides in Hydra's grammar.
-        config: the primary file.
-        folder: the folder of the primary file.
-        environment: variables that files refer to.
-        complete: whether options without a default must be given.
     """
     from hydra._internal.config_loader_impl import ConfigLoaderImpl
     from hydra.core.override_parser.overrides_parser import OverridesParser

@@ -17,11 +17,6 @@ def counts_of(
 ) -> dict[str, int] | None:
     """Return how many negatives each function supplies per query; None if the policy decides.
 
-    Args:
-        config: a composed configuration.
-        functions: the functions by name.
-        policy: the policy of the run.
-
     Raises:
         BadInput: if numbers or selectors are given for functions that the run does not have.
     """

@@ -16,9 +16,6 @@ def seconds_of(text: str | float, option: str) -> float:
         text: the duration: `2h`, `1h30m`, `90s`, or a number of seconds.
         option: the option that it is given for, for the message.
 
-    Raises:
-        BadInput: if it is none.
-
     Example:
         >>> seconds_of("1h30m", "run_time")
         5400.0

@@ -19,10 +19,6 @@ def explanations(config: dict[str, Any], primary: str) -> dict[Key, str]:
     """Return the explanation of each option of a composed configuration, by its path.
 
     The comment in a YAML file is used first, then the docstring of the class that has the option.
-
-    Args:
-        config: a configuration from `compose`, with its `CHOICES`.
-        primary: the name of its primary file.
     """
     texts = _of_primary(primary)
     for group in groups_of(primary):

@@ -20,9 +20,6 @@ def mine_command(overrides: Sequence[str]) -> str | None:
 
     In-batch negatives are left out, since a trainer has them without mining.
 
-    Args:
-        overrides: overrides of the run.
-
     Returns:
         The command; None if a policy chose the functions, or there is nothing to mine. Where a ranker chooses, it names
         the placeholder `checkpoint=YOUR_MODEL`.

@@ -101,11 +101,7 @@ ADVICE: dict[str, str] = {
 
 
 def suggestion(override: str) -> str | None:
-    """Return what to write instead of an option with a name from another tool; None if the name is unknown.
-
-    Args:
-        override: the override, e.g. `epochs=3`.
-    """
+    """Return what to write instead of an option with a name from another tool; None if the name is unknown."""
     key, _, value = override.lstrip("+~").partition("=")
     name = re.sub(r"\W", "_", key.rpartition(".")[2]).lower()
     if name == "model" and value:
@@ -120,12 +116,7 @@ def suggestion(override: str) -> str | None:
 
 
 def suggest_all(overrides: Sequence[str], unknown: str) -> str:
-    """Return the end of a message about an unknown option: what to write instead, or nothing.
-
-    Args:
-        overrides: all overrides.
-        unknown: the key of the unknown option.
-    """
+    """Return the end of a message about an unknown option: what to write instead, or nothing."""
     override = next((text for text in overrides if text.lstrip("+~").partition("=")[0] == unknown), unknown)
     instead = suggestion(override)
     return f"; did you mean {instead}?" if instead else ""

@@ -24,13 +24,7 @@ def see(config: str) -> str:
 
 
 def refusal(error: ValidationError, option: str = "", config: str = "config") -> BadInput:
-    """Return the first error of pydantic in one line.
-
-    Args:
-        error: the errors.
-        option: the key of the option, unless the error names it.
-        config: the primary file of the option.
-    """
+    """Return the first error of pydantic in one line."""
     first = error.errors()[0]
     key = option or ".".join(map(str, first["loc"]))
     if first["type"] in ("extra_forbidden", "missing"):
@@ -44,14 +38,7 @@ def refusal(error: ValidationError, option: str = "", config: str = "config") ->
 
 
 def reason(error: Exception, overrides: Sequence[str], config: str, compose: Compose) -> str:
-    """Return Hydra's message in one line, with the cause if there is one.
-
-    Args:
-        error: the error of Hydra or OmegaConf.
-        overrides: the overrides.
-        config: the primary file.
-        compose: composes the overrides without an unknown option, to list the options that exist.
-    """
+    """Return Hydra's message in one line, with the cause if there is one."""
     causes = [error, *([error.__cause__] if error.__cause__ else [])]
     lines = [line.strip() for cause in causes for line in str(cause).splitlines() if line.strip()]
     unknown = re.match(r"Could not (?:override|append to config.*) '([^']+)'\.$", lines[0]) if lines else None

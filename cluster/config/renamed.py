@@ -53,15 +53,7 @@ OF_TRIALS = ("asha", "hyperband", "median", "none")
 
 
 def refuse_renamed(overrides: Sequence[str], config: str) -> None:
-    """Refuse options that have another name in one verb.
-
-    Args:
-        overrides: the overrides.
-        config: the primary file.
-
-    Raises:
-        BadInput: with the new name.
-    """
+    """Refuse options that have another name in one verb."""
     renamed = RENAMED_IN.get(config, {})
     for text in overrides:
         key, _, value = text.lstrip("+~").partition("=")
@@ -75,11 +67,7 @@ def refuse_renamed(overrides: Sequence[str], config: str) -> None:
 
 
 def new_name(option: str) -> str | None:
-    """Return the present name of an option; None if it was never renamed.
-
-    Args:
-        option: the path of the option, e.g. `panel.size`.
-    """
+    """Return the present name of an option; None if it was never renamed."""
     for old, new in RENAMED.items():
         named, count = re.subn(rf"(^|\.){re.escape(old)}(?=\.|$)", rf"\g<1>{new}", option)
         if count:

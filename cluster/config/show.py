@@ -19,16 +19,7 @@ COLUMN = 34
 
 
 def show(overrides: Sequence[str], console: Console, primary: str = "config") -> None:
-    """Print the composed values, what each means, and the names of each group.
-
-    Args:
-        overrides: changes to the defaults.
-        console: where to print.
-        primary: the name of the primary file: `config` (a run), `study`, `learn`, `pool` or another verb's.
-
-    Raises:
-        BadInput: if an override is wrong.
-    """
+    """Print the composed values, what each means, and the names of each group."""
     config = compose(overrides, primary, complete=False)
     texts = explanations(config, primary)
     choices = config.pop(CHOICES)

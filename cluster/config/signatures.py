@@ -26,14 +26,7 @@ SUPPLIED = frozenset({
 
 @dataclass(frozen=True)
 class _Module:
-    """The syntax of a module.
-
-    Args:
-        name: its dotted name.
-        classes: its classes by name.
-        imports: dotted paths of imported names.
-        constants: assigned expressions by name.
-    """
+    """The syntax of a module."""
 
     name: str
     classes: dict[str, ast.ClassDef]
@@ -62,11 +55,7 @@ def defaults(target: str) -> dict[str, Any]:
 
 @functools.cache
 def explanations_of(target: str) -> dict[str, str]:
-    """Return the text of each argument, from `Args` in the docstrings of a class and its bases.
-
-    Args:
-        target: the path of the class.
-    """
+    """Return the text of each argument, from `Args` in the docstrings of a class and its bases."""
     found = _class(target)
     if found is None:
         return {}
@@ -81,11 +70,7 @@ def explanations_of(target: str) -> dict[str, str]:
 
 
 def first_line(target: str) -> str:
-    """Return the first sentence or line of a class's docstring.
-
-    Args:
-        target: the path of the class.
-    """
+    """Return the first sentence or line of a class's docstring."""
     found = _class(target)
     text = ast.get_docstring(found[1]) if found else None
     return (text or "").split("\n\n")[0].replace("\n", " ").strip()

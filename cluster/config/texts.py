@@ -12,11 +12,7 @@ OF_TEXTS = ("collection", "vectors", "encoding", "strict", "cache")
 
 
 def texts_config(config: dict[str, Any]) -> dict[str, Any]:
-    """Return the configuration of a run over the texts that another verb's options name, as its part `base`.
-
-    Args:
-        config: a composed configuration with some of `OF_TEXTS`.
-    """
+    """Return the configuration of a run over the texts that another verb's options name, as its part `base`."""
     whole = compose([])
     chosen = whole[CHOICES] | {"collection": config[CHOICES]["collection"]}
     return whole | {key: config[key] for key in OF_TEXTS if key in config} | {CHOICES: chosen}

@@ -26,15 +26,7 @@ if TYPE_CHECKING:
 
 
 def check_parts(config: dict[Any, Any], choices: dict[Any, Any]) -> None:
-    """Check that parts are at the level of their group, and that a folder names only trusted classes.
-
-    Args:
-        config: a composed configuration.
-        choices: the chosen name of each group.
-
-    Raises:
-        BadInput: if they are not.
-    """
+    """Check that parts are at the level of their group, and that a folder names only trusted classes."""
     check_classes(config)
     for group in group_options():
         node, chosen = config.get(group), choices.get(group)
@@ -57,15 +49,7 @@ def _check_level(group: str, node: dict[Any, Any], chosen: str | None) -> None:
 
 
 def check_shape(config: dict[str, Any], primary: str) -> None:
-    """Check a composed configuration against the types of its keys (`schema`).
-
-    Args:
-        config: the configuration without its choices.
-        primary: its primary file.
-
-    Raises:
-        BadInput: if a key is missing, unknown, or of another type.
-    """
+    """Check a composed configuration against the types of its keys (`schema`)."""
     from pydantic import ValidationError
 
     from cluster.config.refusals import refusal
@@ -84,9 +68,6 @@ def check_run(config: dict[str, Any], agent: TrainedAgent | MixtureAgent | None)
         config: a composed configuration.
         agent: the agent that it uses (`cluster.runs.agent_file.agent_of`); None if it must be learned first, or there
             is none.
-
-    Raises:
-        BadInput: if a part refuses its options, or two parts do not fit together.
     """
     from ranking.evaluation.measures import parse
     from ranking.rankers.cascade import Cascade
@@ -118,11 +99,7 @@ def check_run(config: dict[str, Any], agent: TrainedAgent | MixtureAgent | None)
 
 
 def check_counts(config: dict[str, Any]) -> None:
-    """Check that policy, functions, selectors and objective fit the numbers of negatives.
-
-    Raises:
-        BadInput: if they do not fit together.
-    """
+    """Check that policy, functions, selectors and objective fit the numbers of negatives."""
     policy, objective = build(config["policy"], "policy"), build(config["objective"], "objective")
     functions = {name: build(node, f"function.{name}") for name, node in config["function"].items()}
     policy.set_functions(list(functions))
@@ -140,11 +117,7 @@ def check_counts(config: dict[str, Any]) -> None:
 
 
 def check_agent(config: dict[str, Any], agent: TrainedAgent | MixtureAgent) -> None:
-    """Check that an agent fits the run that uses it.
-
-    Raises:
-        BadInput: if it was learned for other functions or smaller batches, or as the other part.
-    """
+    """Check that an agent fits the run that uses it."""
     from rl.mixture import MixtureAgent
 
     checkpoint = checkpoint_of(config)
@@ -170,11 +143,7 @@ def check_agent(config: dict[str, Any], agent: TrainedAgent | MixtureAgent) -> N
 
 
 def check_candidates(config: dict[str, Any], documents: int) -> None:
-    """Check that there are documents to pick from: those nearest to each query in tf·idf space.
-
-    Raises:
-        BadInput: if the run has other functions, or their lists are too short.
-    """
+    """Check that there are documents to pick from: those nearest to each query in tf·idf space."""
     from sampling.retrieval.tfidf import TfIdf
 
     functions = config["function"]
@@ -194,25 +163,14 @@ def check_candidates(config: dict[str, Any], documents: int) -> None:
 
 
 def check_workers(resources: Mapping[str, Any]) -> None:
-    """Check the options of several workers.
-
-    Args:
-        resources: the option `resources` of a run.
-
-    Raises:
-        BadInput: if they contradict each other.
-    """
+    """Check the options of several workers."""
     if resources["least"] is not None and resources["least"] > resources["workers"]:
         what = f"least is {resources['least']}, but the run starts with {resources['workers']} workers"
         raise BadInput(what, "resources.least", "choose no more than resources.workers")
 
 
 def check_sharding(config: Mapping[str, Any]) -> None:
-    """Check that no part of a run whose workers split the weights needs a whole ranker.
-
-    Raises:
-        BadInput: if one does, or the run has one worker.
-    """
+    """Check that no part of a run whose workers split the weights needs a whole ranker."""
     from ranking.sharding import SHARDED
     from sampling.retrieval.dense import Dense
     from sampling.selection.adversarial import Adversarial
@@ -238,15 +196,7 @@ def check_sharding(config: Mapping[str, Any]) -> None:
 
 
 def check_learning(config: dict[str, Any], agent: TrainedAgent | MixtureAgent | None) -> None:
-    """Check the options of a learning.
-
-    Args:
-        config: conf/learn.yaml, composed.
-        agent: the agent that another part uses.
-
-    Raises:
-        BadInput: if a part refuses its options, or two of them do not fit together.
-    """
+    """Check the options of a learning."""
     from rl.environment import check_decision_every
 
     documents = config["actions"]["documents"]
@@ -275,9 +225,6 @@ def check_shares(copies: int, workers: int | None, hosts: int) -> None:
         copies: the number of copies of the environment.
         workers: the number of processes that step them; None: one per host, or as many as fit.
         hosts: the number of actors that hold rankers; 0: none.
-
-    Raises:
-        BadInput: if they do not.
     """
     workers = hosts or None if workers is None else workers
     if workers and copies % workers:
@@ -287,14 +234,7 @@ def check_shares(copies: int, workers: int | None, hosts: int) -> None:
 
 
 def check_pooling(config: dict[str, Any]) -> None:
-    """Check that a pool has one source: runs and judgements, a file that names them, or neither.
-
-    Args:
-        config: conf/pool.yaml, composed.
-
-    Raises:
-        BadInput: if options exclude each other.
-    """
+    """Check that a pool has one source: runs and judgements, a file that names them, or neither."""
     if config["pools"] is not None and (config["runs"] is not None or config["qrels"] is not None):
         raise BadInput("pools= excludes runs= and qrels=", remedy="write them into the file that pools= names")
     if config["pools"] is None and config["runs"] is None and config["qrels"] is not None:

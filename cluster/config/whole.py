@@ -13,12 +13,7 @@ from cluster.config.schema import RunConfig
 
 
 def takes_whole(config: Mapping[str, Any], key: str) -> bool:
-    """Return whether an option of a run takes only whole numbers.
-
-    Args:
-        config: a composed configuration.
-        key: the option's key, as `sampling.negatives`.
-    """
+    """Return whether an option of a run takes only whole numbers."""
     node: Any = config
     declared: Any = RunConfig
     for name in key.split("."):
@@ -29,13 +24,7 @@ def takes_whole(config: Mapping[str, Any], key: str) -> bool:
 
 
 def _declared(node: Any, outer: Any, name: str) -> Any:
-    """Return the declared type of a key of a mapping: by its class if it is a part, otherwise by the schema.
-
-    Args:
-        node: the mapping.
-        outer: the declared type of the mapping.
-        name: the key.
-    """
+    """Return the declared type of a key of a mapping: by its class if it is a part, otherwise by the schema."""
     if isinstance(node, Mapping) and "_target_" in node:
         with suppress(NameError):  # in annotations of a user's class
             return get_type_hints(locate(node["_target_"]).__init__).get(name)  # type: ignore[misc]

@@ -24,11 +24,6 @@ POLL_S = 0.5
 def follow(client: JobSubmissionClient, job: str, console: Console) -> int:
     """Print a job's log until the job ends.
 
-    Args:
-        client: client of the job server.
-        job: the job's id.
-        console: for messages.
-
     Returns:
         The job's exit code; 130 after Ctrl-C, which leaves the job running.
 

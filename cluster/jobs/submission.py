@@ -69,17 +69,8 @@ class JobRequest:
 def submit(request: JobRequest, address: str | None, detach: bool, console: Console) -> int:
     """Submit a job, and print its log until it ends.
 
-    Args:
-        request: the command.
-        address: address of the job server; see `job_server.connected`.
-        detach: return as soon as the job is submitted.
-        console: for messages.
-
     Returns:
         The job's exit code, or 0 with `detach`.
-
-    Raises:
-        BadInput: if the server can't be reached or refuses the job, or the job could not read its inputs there.
     """
     with connected(address) as client:
         job = send(request, client, console)
@@ -90,11 +81,7 @@ def submit(request: JobRequest, address: str | None, detach: bool, console: Cons
 
 
 def send(request: JobRequest, client: JobSubmissionClient, console: Console) -> str:
-    """Submit a job, and return its id.
-
-    Raises:
-        BadInput: if the job could not work on the cluster.
-    """
+    """Submit a job, and return its id."""
     url, name = client.get_address(), request.name or request.verb
     job = f"{name}-{time.strftime('%Y%m%d-%H%M%S')}-{uuid.uuid4().hex[:4]}"
     folder = WorkingFolder.of(Path(request.folder or ".").absolute(), request.excludes)
@@ -132,13 +119,7 @@ def send(request: JobRequest, client: JobSubmissionClient, console: Console) -> 
 
 
 def submit_when_ready(submit_once: Callable[[], object], console: Console, timeout_s: float = START_TIMEOUT_S) -> None:
-    """Submit a job, again while the cluster's head is still starting.
-
-    Args:
-        submit_once: submits the job.
-        console: for one message if it waits.
-        timeout_s: seconds after which the refusal is raised.
-    """
+    """Submit a job, again while the cluster's head is still starting."""
     deadline, message = time.monotonic() + timeout_s, f"waiting up to {timeout_s:.0f} s until it takes jobs"
     while True:
         try:
@@ -154,11 +135,7 @@ def submit_when_ready(submit_once: Callable[[], object], console: Console, timeo
 
 
 def job_arguments(request: JobRequest, job: str, paths: ClusterPaths) -> list[str]:
-    """Return the arguments of the job's command: the verb and its overrides, with paths that the job can use.
-
-    Raises:
-        BadInput: if the nodes would not see an input or the output.
-    """
+    """Return the arguments of the job's command: the verb and its overrides, with paths that the job can use."""
     if any(text.startswith("address=") for text in request.overrides):
         raise BadInput("a job runs on the cluster that it is sent to", "address", "leave it out, and give --address")
     out, others = split_output(request.overrides)
@@ -175,11 +152,7 @@ def job_arguments(request: JobRequest, job: str, paths: ClusterPaths) -> list[st
 
 
 def is_this_machine(url: str) -> bool:
-    """Return whether all nodes of a job server's cluster are this machine.
-
-    Raises:
-        BadInput: if the server does not list its nodes.
-    """
+    """Return whether all nodes of a job server's cluster are this machine."""
     import psutil
     from ray.util.state import list_nodes
     from ray.util.state.exception import RayStateApiException

@@ -26,13 +26,7 @@ _LOCAL_URI = re.compile(r"(sqlite:///|file://)(.*)")
 
 @dataclass(frozen=True)
 class WorkingFolder:
-    """The files that travel with a job, as Ray packs them.
-
-    Args:
-        path: the folder.
-        sizes: bytes of each file, by its path in the folder.
-        excludes: patterns of files that do not travel, for Ray's `excludes`.
-    """
+    """The files that travel with a job, as Ray packs them."""
 
     path: Path
     sizes: Mapping[str, int]
@@ -44,14 +38,6 @@ class WorkingFolder:
 
         Ray leaves out what `.gitignore` and `.rayignore` files exclude, at every level. A link to a folder that
         contains it is left out as well, since Ray would follow it for ever.
-
-        Args:
-            path: the folder.
-            excludes: more patterns to leave out, as in `.gitignore`.
-            limit: bytes of all files together.
-
-        Raises:
-            BadInput: if there is no such folder, it is empty, or it holds too much.
         """
         from ray._private.ray_constants import get_runtime_env_default_excludes
         from ray._private.runtime_env.packaging import _dir_travel, _get_excludes
@@ -117,11 +103,7 @@ class ClusterPaths:
         return self.same_machine or any(Path(path).is_relative_to(self.absolute(folder)) for folder in self.shared)
 
     def output(self, out: str, option: str = "out") -> str:
-        """Return where the job writes its results: a URI, or an absolute path that every node sees.
-
-        Raises:
-            BadInput: if other nodes would not see the path.
-        """
+        """Return where the job writes its results: a URI, or an absolute path that every node sees."""
         if "://" in out and not out.startswith("file://"):
             return out
         path = self.absolute(out.removeprefix("file://"))
@@ -137,9 +119,6 @@ class ClusterPaths:
 
         A path in the working folder becomes relative to it, since the job runs in a copy. URIs, and paths that do not
         exist on this machine, stay as they are, since the nodes may know them.
-
-        Raises:
-            BadInput: if a path exists on this machine only.
         """
         return [self._override(*text.partition("=")) for text in overrides]
 

@@ -19,12 +19,7 @@ LEARNED, RANDOM = "learned", "random"
 
 
 def row(agent: str, summary: Mapping[str, Any]) -> dict[str, Any]:
-    """Return one row of episodes.parquet.
-
-    Args:
-        agent: `learned`, or `random` for the random agent.
-        summary: summary of the finished episode (`rl.rllib.runner`).
-    """
+    """Return one row of episodes.parquet."""
     known = {"agent": agent, "decisions": summary["length"], **summary, **summary["summary"]}
     columns = [*SCHEMA, *(key for key in known if key.startswith("share:"))]
     kept = {name: known[name] for name in columns if name in known}

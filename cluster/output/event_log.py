@@ -25,10 +25,6 @@ class EventLog:
     A file behind a URI can't be appended to: the latest events are kept in memory and written regularly, as separate
     files in `log/`, which become one file when the command ends. A log that can't be written ends no study; the study's
     other files report the reason.
-
-    Args:
-        storage: the folder.
-        every: seconds between two writes to a URI.
     """
 
     def __init__(self, storage: Storage, every: float = 30.0) -> None:
@@ -73,13 +69,7 @@ class EventLog:
 
     @contextmanager
     def session(self, verb: str, resumed: bool, **facts: Any) -> Iterator[None]:
-        """Log that a command began or resumed, and how it ended.
-
-        Args:
-            verb: study, train, learn or pool.
-            resumed: whether the folder holds an earlier command's results.
-            facts: facts for the first event.
-        """
+        """Log that a command began or resumed, and how it ended."""
         self.emit("resumed" if resumed else "began", verb=verb, process=os.getpid(), **facts)
         try:
             yield
@@ -129,11 +119,7 @@ def reason(error: object) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Convert a value to JSON, which has neither NaN nor infinity.
-
-    Raises:
-        TypeError: for arrays and tensors.
-    """
+    """Convert a value to JSON, which has neither NaN nor infinity."""
     if isinstance(value, dict):
         return {str(key): _plain(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):

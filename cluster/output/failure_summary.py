@@ -15,11 +15,7 @@ MAX_RUNS = 30
 
 
 def failure_summary(events: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return sentences for reports; none if nothing was lost.
-
-    Args:
-        events: events of `EventLog.read`.
-    """
+    """Return sentences for reports; none if nothing was lost."""
     resumed, lost, again, moved = 0, Counter[str](), Counter[str](), Counter[str]()
     lines: list[str] = []
     reasons: defaultdict[str, list[str]] = defaultdict(list)

@@ -20,10 +20,6 @@ def file_lock(path: Path, wait: bool = True) -> Iterator[None]:
     The lock is one of the operating system on NAME.lock next to the file, and ends with the process that holds it. If
     a disk has no locks or can't be written, no process waits: the file may be made twice, complete each time.
 
-    Args:
-        path: the file to be made.
-        wait: wait until the lock is free.
-
     Raises:
         Busy: if the lock is not free and `wait` is False.
     """
@@ -43,10 +39,6 @@ def file_lock(path: Path, wait: bool = True) -> Iterator[None]:
 
 def open_locked(path: Path, wait: bool) -> int | None:
     """Create a file and lock it.
-
-    Args:
-        path: the file.
-        wait: wait until the lock is free.
 
     Returns:
         The open file, or None if its disk has no locks.

@@ -94,9 +94,6 @@ def with_factors(trials: pl.DataFrame, requested: Sequence[str] | None) -> pl.Da
     Args:
         trials: the frame of `trials.parquet`.
         requested: swept keys; runs that differ in other swept keys are pooled. None leaves the choice to `factors`.
-
-    Raises:
-        BadInput: if a key was not swept.
     """
     if requested is None:
         return trials.drop("factors", strict=False)
@@ -136,12 +133,7 @@ def column_of(key: str) -> str:
 
 
 def first_runs(trials: pl.DataFrame, among: Sequence[str]) -> pl.DataFrame:
-    """Return the run of each method with the lowest seed: the columns of `with_methods`, and seed.
-
-    Args:
-        trials: the frame of `trials.parquet`.
-        among: names of the runs to choose from.
-    """
+    """Return the run of each method with the lowest seed: the columns of `with_methods`, and seed."""
     runs = with_methods(trials).join(trials.select("run", "seed"), on="run").filter(pl.col("run").is_in(list(among)))
     return runs.sort("seed", "run").unique(["collection", "ranker", "method"], keep="first", maintain_order=True)
 

@@ -24,9 +24,6 @@ def code(*folders: str) -> dict[str, str]:
     """Return version and commit of this Pyrite, for readers, and digests of the code that a result depends on.
 
     A result stays valid after a change, committed or not, outside these folders.
-
-    Args:
-        folders: folders of code, such as `ranking` or `cluster/runs`.
     """
     return {**_release(), **{f"{CODE}{folder}": _code_of(folder) for folder in folders}}
 
@@ -54,11 +51,7 @@ def _release() -> dict[str, str]:
 
 
 def contents(paths: Iterable[str | os.PathLike[str]]) -> list[str]:
-    """Return a digest of each file's content.
-
-    Raises:
-        BadInput: if a file can't be read.
-    """
+    """Return a digest of each file's content."""
     found = []
     for path in paths:
         try:

@@ -66,11 +66,7 @@ class ResultStore:
         return self._differences(key) == []
 
     def finished(self, keys: Iterable[str]) -> tuple[set[str], Counter[str]]:
-        """Return the keys of the finished results, and the number of outdated ones by what has changed.
-
-        Args:
-            keys: the results to look up.
-        """
+        """Return the keys of the finished results, and the number of outdated ones by what has changed."""
         present, done, outdated = set(self.storage.names(self.folder)), set[str](), Counter[str]()
         for key in keys:
             changed = self._differences(key) if f"{key}{self.ending}" in present else None
@@ -126,12 +122,7 @@ class ResultStore:
 
 
 def outdated_lines(outdated: Mapping[str, int], kind: str = "results") -> list[str]:
-    """Return the messages to print when a resumed command computes outdated results again.
-
-    Args:
-        outdated: number of results by what has changed (`ResultStore.finished`).
-        kind: what the results are, in the plural.
-    """
+    """Return the messages to print when a resumed command computes outdated results again."""
     return [
         f"{count} {kind} were built from another {changed} and are computed again"
         for changed, count in outdated.items()
@@ -182,11 +173,7 @@ class SavedState:
         self.storage.write(self._beside("shard", name), rows)
 
     def drop_shards(self, but: Collection[str] = ()) -> None:
-        """Delete the shards of workers.
-
-        Args:
-            but: the names of those to keep.
-        """
+        """Delete the shards of workers."""
         prefix, kept = (
             self._beside("shard", "").removesuffix(".safetensors"),
             {self._beside("shard", each) for each in but},
@@ -196,11 +183,7 @@ class SavedState:
                 self.storage.delete(f"states/{name}")
 
     def mark_hung(self, limit: str) -> None:
-        """Record that the work did not react when it reached a limit, for the next attempt.
-
-        Args:
-            limit: the name of the limit.
-        """
+        """Record that the work did not react when it reached a limit, for the next attempt."""
         self.storage.write(self._beside("hung", ""), limit.encode())
 
     def hung(self) -> str | None:

@@ -36,13 +36,7 @@ class Unwritable(BadInput):
 
 
 def unwritable(error: OSError, where: str | os.PathLike[str], remedy: str) -> Unwritable:
-    """Return the message for an output that can't be written.
-
-    Args:
-        error: the system's error.
-        where: the file.
-        remedy: advice, unless the disk is full.
-    """
+    """Return the message for an output that can't be written."""
     if error.errno in FULL:
         again = "make room and continue with --resume (train: with the same command)"
         return Unwritable("the disk is full", where, f"{again}, or {remedy}")
@@ -67,9 +61,6 @@ class Storage:
     Args:
         place: a path or URI. The folder is created when something is first written.
         option: option that names the folder, for messages.
-
-    Raises:
-        BadInput: if there is no such file system.
     """
 
     def __init__(self, place: str, option: str = "out") -> None:
@@ -103,21 +94,13 @@ class Storage:
         return os.path.abspath(self.path(name)) if relative.startswith("..") else relative
 
     def write(self, name: str, content: bytes) -> None:
-        """Write a file. On a local disk it also survives a power failure.
-
-        Raises:
-            Unwritable: if it can't be written; its earlier content is kept.
-        """
+        """Write a file. On a local disk it also survives a power failure."""
         with self._opened(name) as stream:
             stream.write(content)
 
     @contextlib.contextmanager
     def writing(self, name: str) -> Iterator[IO[bytes]]:
-        """Yield a binary stream for a large file, which exists once the block has ended.
-
-        Raises:
-            Unwritable: see `write`.
-        """
+        """Yield a binary stream for a large file, which exists once the block has ended."""
         if self.renames:
             with self._opened(name) as stream:
                 yield stream
@@ -159,11 +142,7 @@ class Storage:
             raise
 
     def read(self, name: str) -> bytes | None:
-        """Return the content of a file, or None if it does not exist.
-
-        Raises:
-            BadInput: if it can't be read.
-        """
+        """Return the content of a file, or None if it does not exist."""
         try:
             with self.files.open_input_stream(self.path(name)) as stream:
                 return bytes(stream.read())
@@ -173,20 +152,12 @@ class Storage:
             raise BadInput(f"can't be read ({error})", f"{self.place}/{name}", "is it a folder of yours?") from None
 
     def upload(self, file: Path, name: str) -> None:
-        """Write a file of this machine, of any size.
-
-        Raises:
-            Unwritable: see `write`.
-        """
+        """Write a file of this machine, of any size."""
         with file.open("rb") as source, self._opened(name) as stream:
             shutil.copyfileobj(source, stream, CHUNK)
 
     def download(self, name: str, file: Path) -> bool:
-        """Copy a file of any size to this machine. Return False if it does not exist.
-
-        Raises:
-            BadInput: if it can't be read or arrives incomplete, or the local disk is full.
-        """
+        """Copy a file of any size to this machine. Return False if it does not exist."""
         try:
             with self.files.open_input_file(self.path(name)) as stream, replace_file(file) as temporary:
                 with temporary.open("wb") as copy:
@@ -221,11 +192,7 @@ class Storage:
                     self.files.delete_file(info.path)
 
     def move(self, name: str, to: str) -> None:
-        """Rename a file and replace one of the new name; do nothing if the file does not exist.
-
-        Raises:
-            Unwritable: if it can't be renamed.
-        """
+        """Rename a file and replace one of the new name; do nothing if the file does not exist."""
         try:
             if self.renames:
                 self.files.move(self.path(name), self.path(to))

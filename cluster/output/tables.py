@@ -92,11 +92,7 @@ def write_table(storage: Storage, name: str, table: pl.DataFrame | RunRows) -> N
 
 
 def read_table(storage: Storage, name: str) -> pl.DataFrame | None:
-    """Read the table NAME.parquet; None if it does not exist.
-
-    Raises:
-        BadInput: if it is damaged.
-    """
+    """Read the table NAME.parquet; None if it does not exist."""
     content = storage.read(f"{name}.parquet")
     try:
         return None if content is None else pl.read_parquet(io.BytesIO(content))
@@ -105,11 +101,7 @@ def read_table(storage: Storage, name: str) -> pl.DataFrame | None:
 
 
 def scan_table(storage: Storage, name: str) -> pl.LazyFrame | None:
-    """Return the table NAME.parquet as a lazy frame; None if it does not exist.
-
-    Raises:
-        BadInput: if it is damaged.
-    """
+    """Return the table NAME.parquet as a lazy frame; None if it does not exist."""
     file = f"{name}.parquet"
     if file not in storage.names():
         return None
@@ -129,11 +121,7 @@ def scan_table(storage: Storage, name: str) -> pl.LazyFrame | None:
 
 
 def required_table(storage: Storage, name: str) -> pl.DataFrame:
-    """Read a table that every finished study has.
-
-    Raises:
-        BadInput: if it is damaged, or does not exist.
-    """
+    """Read a table that every finished study has."""
     table = read_table(storage, name)
     if table is None:
         raise _missing(storage, name)
@@ -141,11 +129,7 @@ def required_table(storage: Storage, name: str) -> pl.DataFrame:
 
 
 def required_scan(storage: Storage, name: str) -> pl.LazyFrame:
-    """Return `scan_table` of a table that every finished study has.
-
-    Raises:
-        BadInput: if it is damaged, or does not exist.
-    """
+    """Return `scan_table` of a table that every finished study has."""
     table = scan_table(storage, name)
     if table is None:
         raise _missing(storage, name)

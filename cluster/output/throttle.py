@@ -10,11 +10,7 @@ from typing import Any
 
 
 class Throttle:
-    """Is due at once, and then at most once per interval.
-
-    Args:
-        every: seconds of the interval.
-    """
+    """Is due at once, and then at most once per interval."""
 
     def __init__(self, every: float) -> None:
         self.every, self._next = every, 0.0
@@ -30,13 +26,7 @@ class Throttle:
 
 @contextmanager
 def poll(look: Callable[[], Any], every: float, at_the_end: bool = True) -> Iterator[None]:
-    """Call a function regularly from a separate thread.
-
-    Args:
-        look: the function, called without arguments.
-        every: seconds between two calls.
-        at_the_end: call it once more when the block ends.
-    """
+    """Call a function regularly from a separate thread."""
     ended = threading.Event()
 
     def keep_looking() -> None:

@@ -28,10 +28,6 @@ def applicable_overrides(points: Sequence[Point], given: Set[str]) -> list[Point
 
     Two kinds of options are left out: one that another point has, and one that the experiment gives to a part which
     the user replaced. An option that no point has stays, and composing refuses it.
-
-    Args:
-        points: all points of a study.
-        given: the keys that the user gave.
     """
     optional = {key for point in points for key in _keys(point) if has_option(point.overrides, key)}
     of_some = {key for point in points for key in _keys(point) if _is_of_one(point.overrides, key)}

@@ -30,12 +30,7 @@ START_ANOTHER = "leave it out, or start another study"
 
 
 def refused_change(text: str, folder: str) -> BadInput:
-    """Return the error for an override that can't change a study that has begun.
-
-    Args:
-        text: the override.
-        folder: the study's folder.
-    """
+    """Return the error for an override that can't change a study that has begun."""
     reason = REASONS.get(key_of(text).split(".")[0], "the study's results depend on it")
     return BadInput(f"{text} can't change a study that has begun: {reason}", folder, START_ANOTHER)
 
@@ -48,9 +43,6 @@ def extended(plan: StudyPlan, options: Mapping[str, Any], overrides: Sequence[st
         options: the options that grow, from `GROWING`.
         overrides: overrides of runs. Each adds its values to those that the study compares; those of `NEUTRAL` replace
             the value.
-
-    Raises:
-        BadInput: if fewer seeds or samples are given than there are, or a run of the study would be left out.
     """
     place, batches = plan.storage.place, plan.sample_batches
     runs, points = plan.runs()

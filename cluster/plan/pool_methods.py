@@ -42,11 +42,7 @@ class Variant:
         return digest([self.node, *(Path(part["path"]).read_text() for part in _with_files(self.node))])
 
     def build(self) -> Method:
-        """Build the method.
-
-        Raises:
-            BadInput: if it refuses an option.
-        """
+        """Build the method."""
         method: Method = build(self.node, f"method.{self.method}")
         return method
 
@@ -55,9 +51,6 @@ def split(overrides: Sequence[str]) -> tuple[list[str], list[str], list[str]]:
     """Split overrides into the names of methods, the options of methods, and all others.
 
     A user's class is a method under a name of the user's choice: `+method.NAME._target_=mymodule.Class`.
-
-    Raises:
-        BadInput: if an override is malformed, or names a method that does not exist.
     """
     known = group_options()["method"]
     names: list[str] = []
@@ -81,16 +74,7 @@ def split(overrides: Sequence[str]) -> tuple[list[str], list[str], list[str]]:
 
 
 def variants(names: Sequence[str], options: Sequence[str], preset: Sequence[str]) -> list[Variant]:
-    """Return each method with every combination of its swept options.
-
-    Args:
-        names: the names of the methods, without duplicates.
-        options: overrides `method.NAME.option=…`, which may sweep.
-        preset: overrides of the preset; those of other methods are ignored.
-
-    Raises:
-        BadInput: if an option belongs to no method that is compared, or is refused.
-    """
+    """Return each method with every combination of its swept options."""
     for text in options:
         if _method_of(text) not in names:
             raise BadInput(

@@ -65,11 +65,7 @@ class Search:
         return next((key for key in settings if any(key.startswith(f"{part}.") for part in self.keys)), None)
 
     def check_sampler(self, sampler: str) -> None:
-        """Check that a sampler can search here.
-
-        Raises:
-            BadInput: if it draws numbers only, or does not know settings that depend on others.
-        """
+        """Check that a sampler can search here."""
         if sampler == "cmaes" and self.keys:
             what = f"cmaes draws only numbers, and {self.keys[0]} is a choice among values"
             raise BadInput(what, "sampler", f"use sampler=tpe, or give {self.keys[0]} one value")
@@ -79,12 +75,7 @@ class Search:
 
 
 def searches(points: Sequence[Point], swept: Set[str]) -> list[Search]:
-    """Group points into searches: those that differ only in keys that a sampler may choose.
-
-    Args:
-        points: the points of a study.
-        swept: the keys for which the user gave several values.
-    """
+    """Group points into searches: those that differ only in keys that a sampler may choose."""
     chosen = {key for key in swept if not is_compared(key)}
 
     def is_chosen(key: str) -> bool:

@@ -23,23 +23,12 @@ TURNS = 0.8
 
 
 def saved(seconds: float) -> float:
-    """Return how many seconds all cores of this machine save compared with one.
-
-    Args:
-        seconds: the time on one core.
-    """
+    """Return how many seconds all cores of this machine save compared with one."""
     return seconds * (1 - 1 / cores())
 
 
 def run_seconds(config: Mapping[str, Any], ranker: str, queries: int, judgements: int) -> float | None:
-    """Return an upper bound of the seconds that a run takes; None if it is unknown.
-
-    Args:
-        config: a composed configuration.
-        ranker: the name of the ranker.
-        queries: the number of queries of the collection, in all splits.
-        judgements: the number of judgements of the collection.
-    """
+    """Return an upper bound of the seconds that a run takes; None if it is unknown."""
     if ranker not in PER_TEXT:
         return None
     limits = config["limits"]

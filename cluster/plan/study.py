@@ -110,11 +110,7 @@ class StudyPlan:
         return swept_keys(self.arguments)
 
     def _searched(self) -> list[Point]:
-        """Return the points of methods with intervals, or with more combinations of values than samples.
-
-        Raises:
-            BadInput: if the sampler can't search there.
-        """
+        """Return the points of methods with intervals, or with more combinations of values than samples."""
         most = self.sample_batches[0]  # a study that was extended keeps its searches
         found = [
             search
@@ -126,11 +122,7 @@ class StudyPlan:
         return [point for search in found for point in search.points]
 
     def _to_decide(self) -> list[Point]:
-        """Return the methods of a sequential comparison.
-
-        Raises:
-            BadInput: if they are not methods with common seeds.
-        """
+        """Return the methods of a sequential comparison."""
         if self.options["seeds"] is not None:
             raise BadInput("seeds= and stop=decided exclude each other", remedy="give max_seeds=, or leave one out")
         if self.options["clip"] is not None and self.options["clip"] <= self.options["equal_within"]:
@@ -148,12 +140,7 @@ class StudyPlan:
         return compared
 
     def command(self, defaults: Mapping[str, Any], trackers: list[str]) -> str:
-        """Return the command that starts the study, to be copied.
-
-        Args:
-            defaults: defaults of the options.
-            trackers: overrides that choose trackers and a scheduler.
-        """
+        """Return the command that starts the study, to be copied."""
         chosen = ("track", "trial_scheduler")
         options = {key: value for key, value in self.options.items() if key not in chosen}
         changed = [

@@ -66,9 +66,6 @@ def points(methods: Sequence[Sequence[str]], common: Sequence[str], given: Seque
         methods: lines of overrides; the study is their union.
         common: overrides of all lines.
         given: the user's overrides. Each replaces the same key in `common` and in every line.
-
-    Raises:
-        BadInput: if an override is malformed.
     """
     _refuse_lost_sweeps(given)
     expanded: list[Point] = []
@@ -112,9 +109,6 @@ def labelled_points(methods: Sequence[Mapping[str, Any]], common: Sequence[str],
         methods: `label` and `overrides` of each method; `overrides` are one line, or a list of lines.
         common: overrides of all methods.
         given: the user's other overrides.
-
-    Raises:
-        BadInput: if an override is malformed, a method sweeps over several values, or two methods are the same.
     """
     labels: dict[Any, str] = {}
     every: list[list[str]] = []
@@ -186,11 +180,7 @@ def _name_swept(distinct: list[Point]) -> list[Point]:
 
 
 def values_of(text: str) -> list[str]:
-    """Return the values of an override: one, unless it sweeps over several.
-
-    Raises:
-        BadInput: if it is malformed, or sweeps over an interval.
-    """
+    """Return the values of an override: one, unless it sweeps over several."""
     override = _parse(text)
     if not override.is_sweep_override():
         return [text.split("=", 1)[1]]
@@ -200,11 +190,7 @@ def values_of(text: str) -> list[str]:
 
 
 def swept_keys(overrides: Sequence[str]) -> set[str]:
-    """Return the keys for which overrides give several values, other than by an interval.
-
-    Raises:
-        BadInput: if an override is malformed.
-    """
+    """Return the keys for which overrides give several values, other than by an interval."""
     parsed = [(key_of(text), _parse(text)) for text in overrides]
     return {key for key, override in parsed if override.is_sweep_override() and not override.is_interval_sweep()}
 
@@ -227,11 +213,7 @@ def _parse(text: str) -> Any:
 
 
 def _matched(text: str, group: str, pattern: Any) -> Any:
-    """Return the sweep over the names of a group that a pattern matches, as `function=glob(b*)`.
-
-    Raises:
-        BadInput: if the key is no group, or no name matches.
-    """
+    """Return the sweep over the names of a group that a pattern matches, as `function=glob(b*)`."""
     names = pattern.filter(group_options().get(group, []))
     if not names:
         known = group_options().get(group)
@@ -241,11 +223,7 @@ def _matched(text: str, group: str, pattern: Any) -> Any:
 
 
 def given_seeds(overrides: Sequence[str]) -> list[int]:
-    """Return the seeds that overrides name, as `seed=3` or `seed=range(0,10)`; empty if they name none.
-
-    Raises:
-        BadInput: if they are not whole numbers from 0 up.
-    """
+    """Return the seeds that overrides name, as `seed=3` or `seed=range(0,10)`; empty if they name none."""
     seeds: list[Any] = []
     for override in (_parse(text) for text in overrides if key_of(text) == "seed"):
         discrete = override.is_sweep_override() and not override.is_interval_sweep()
@@ -310,12 +288,7 @@ def _whole(point: Point) -> Point:
 
 
 def draws(count: int, batches: Sequence[int]) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Return shares of `count` intervals, equal for all methods: one Latin hypercube per batch, seeded by its number.
-
-    Args:
-        count: number of intervals.
-        batches: numbers of draws.
-    """
+    """Return shares of `count` intervals, equal for all methods: a Latin hypercube per batch, seeded by its number."""
     if not count:
         return np.zeros((sum(batches), 0))
     from scipy.stats import qmc
@@ -325,16 +298,7 @@ def draws(count: int, batches: Sequence[int]) -> np.ndarray[Any, np.dtype[np.flo
 
 
 def plan(point: Point, drawn: Sequence[str], seeds: Sequence[int]) -> list[Planned]:
-    """Return the runs of a point, one per seed.
-
-    Args:
-        point: the point.
-        drawn: one override per interval.
-        seeds: the seeds, unless the point sets its seed.
-
-    Raises:
-        BadInput: if an override names an option that does not exist.
-    """
+    """Return the runs of a point, one per seed."""
     overrides, config = (*point.overrides, *drawn), _configuration(point.overrides, tuple(drawn))
     if any(key_of(text) == "seed" for text in overrides):
         return [_planned(overrides, point, config)]

@@ -37,15 +37,7 @@ def analyses(
     rule: StoppingRule | None,
     queries: pl.DataFrame | pl.LazyFrame | None = None,
 ) -> list[Section]:
-    """Everything beyond the means, as far as the study has the runs for it.
-
-    Args:
-        trials: the frame of `trials.parquet`.
-        options: the study's options.
-        baseline: a method that others are compared with.
-        rule: when a comparison is decided.
-        queries: the frame of `queries.parquet`; None compares places over seeds alone.
-    """
+    """Everything beyond the means, as far as the study has the runs for it."""
     sections = _decisions(trials, rule, baseline, queries) if rule and options.get("stop") == "decided" else []
     sections += _variation(seed_variation(trials, options.get("never_below")))
     sections += across(across_places(trials, baseline, queries))
@@ -82,12 +74,7 @@ def contrasts(tested: pl.DataFrame) -> Section:
 
 
 def terminal_contrasts(part: pl.DataFrame, place: str) -> list[Part]:
-    """The differences of a method from others, for a terminal.
-
-    Args:
-        part: rows of contrasts.parquet of one origin.
-        place: the end of the table's title, after the method.
-    """
+    """The differences of a method from others, for a terminal."""
     named = dict.fromkeys([part[0, "method"], *part["against"]])
     names = distinct_names(named)
     letters = lettered(names)
@@ -214,11 +201,7 @@ def _variation(frame: pl.DataFrame) -> list[Section]:
 
 
 def across(frame: pl.DataFrame) -> list[Section]:
-    """The differences of methods over collections and rankers; no table where there are fewer than two places.
-
-    Args:
-        frame: the frame of `cluster.statistics.across_places.across_places`.
-    """
+    """The differences of methods over collections and rankers; no table where there are fewer than two places."""
     figure = draw.across_figure(frame)
     frames = {"across.parquet": frame} if len(frame) else {}
     if figure is None:
@@ -245,11 +228,7 @@ def across(frame: pl.DataFrame) -> list[Section]:
 
 
 def across_terminal(frame: pl.DataFrame) -> list[Part]:
-    """The same for the terminal, with a letter for each method.
-
-    Args:
-        frame: the frame of `cluster.statistics.across_places.across_places`.
-    """
+    """The same for the terminal, with a letter for each method."""
     pooled = frame.filter(place=ALL).sort("difference", descending=True)
     names = distinct_names([*frame["against"].unique(), *pooled["method"]])
     letters = lettered(names)
@@ -374,12 +353,7 @@ def _few_judgements(trials: pl.DataFrame) -> list[Section]:
 
 
 def zero_shot(trials: pl.DataFrame, measured: pl.DataFrame | None) -> list[Section]:
-    """What rankers reach on collections that they were not trained on: a table per origin and measure.
-
-    Args:
-        trials: the frame of `trials.parquet`.
-        measured: the frame of `zero_shot.parquet`; None if the study has none.
-    """
+    """What rankers reach on collections that they were not trained on: a table per origin and measure."""
     if measured is None or measured.is_empty():
         return []
     summary = summarise_zero_shot(trials, measured)
@@ -509,12 +483,7 @@ def steadiness(trials: pl.DataFrame) -> list[Section]:
 
 
 def hardness(trials: pl.DataFrame, steps: pl.DataFrame | pl.LazyFrame) -> list[Section]:
-    """How hard the negatives were; nothing if no step was recorded.
-
-    Args:
-        trials: the frame of `trials.parquet`.
-        steps: the frame of `steps.parquet`.
-    """
+    """How hard the negatives were; nothing if no step was recorded."""
     table, figure = end_table(trials, steps), hardness_figure(trials, steps)
     text = (
         "Scores are the ranker's when the negative was shown, before the update. Rankers that are trained differently "
@@ -533,12 +502,7 @@ def hardness(trials: pl.DataFrame, steps: pl.DataFrame | pl.LazyFrame) -> list[S
 
 
 def embeddings(trials: pl.DataFrame, vectors: pl.DataFrame | None) -> list[Section]:
-    """The map of queries; nothing without embeddings.
-
-    Args:
-        trials: the frame of `trials.parquet`.
-        vectors: the frame of `embeddings.parquet`; None if the study has none.
-    """
+    """The map of queries; nothing without embeddings."""
     figure = None if vectors is None else embedding_map(trials, vectors)
     if figure is None:
         return []

@@ -17,14 +17,7 @@ from ranking import trec_files
 
 
 def report_audit(storage: Storage, shown: pl.DataFrame, judged: pl.DataFrame, console: Console) -> None:
-    """Write rates.csv, guards.csv, qrels.txt, false_negatives.png and audit.parquet; print the rates.
-
-    Args:
-        storage: the audit's folder.
-        shown: method, query, document, function, times, margin, score.
-        judged: query, document, inclusion, drawn, grade, relevant (null if not judged).
-        console: shows the table.
-    """
+    """Write rates.csv, guards.csv, qrels.txt, false_negatives.png and audit.parquet; print the rates."""
     negatives = shown.join(judged.select(*PAIR, "inclusion", "grade", "relevant"), on=PAIR, how="left")
     rates = rates_of(negatives)
     write_table(storage, "audit", negatives)
@@ -59,12 +52,7 @@ def rates_table(rates: pl.DataFrame) -> Table:
 
 
 def rates_figure(rates: pl.DataFrame, truth: Mapping[str, float] | None = None) -> Figure:
-    """Draw each method's share of relevant negatives with its interval, and the truth if it is known.
-
-    Args:
-        rates: the frame of `cluster.statistics.audit_rates.rates_of`.
-        truth: the true share by method.
-    """
+    """Draw each method's share of relevant negatives with its interval, and the truth if it is known."""
     whole = rates.filter(pl.col("function") == "all").drop_nulls("rate")
     drawn, [ax] = grid([""], [""], 0.9 + 0.35 * len(whole))
     styles = looks(whole["method"])

@@ -15,12 +15,7 @@ LETTERS = 200
 
 
 def examples_section(trials: pl.DataFrame, examples: pl.DataFrame | None) -> list[Section]:
-    """A table for each of a few training queries, with a relevant document and each method's negatives.
-
-    Args:
-        trials: the frame of `trials.parquet`.
-        examples: the frame of `examples.parquet`; None if the study has none.
-    """
+    """A table for each of a few training queries, with a relevant document and each method's negatives."""
     if examples is None or examples.is_empty():
         return []
     named = examples.join(

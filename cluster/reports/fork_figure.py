@@ -10,12 +10,7 @@ from cluster.reports.canvas import grid, name_axes, png
 
 
 def fork_map(table: pl.DataFrame, measure: str) -> bytes:
-    """Draw one cell per action and batch: its final value ± half its 95% interval, as PNG.
-
-    Args:
-        table: the frame of `cluster.statistics.fork_values.values`.
-        measure: the measure of the validation.
-    """
+    """Draw one cell per action and batch: its final value ± half its 95% interval, as PNG."""
     times, actions = sorted(set(table["at"])), list(dict.fromkeys(table.sort("action")["action"]))
     cells = np.full((len(actions), len(times)), np.nan)
     figure, axes = grid([""], [""], max(1.2 + 0.45 * len(actions), 2.2))

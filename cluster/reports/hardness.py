@@ -122,13 +122,7 @@ def _of_methods(
     traces: pl.DataFrame | pl.LazyFrame,
     summarised: Callable[[pl.DataFrame], pl.DataFrame],
 ) -> Iterator[pl.DataFrame]:
-    """Yield a summary of each method's steps, if its runs have any.
-
-    Args:
-        runs: the frame of `_methods`.
-        traces: the frame of `steps.parquet`.
-        summarised: called with the steps of some runs, each of them whole.
-    """
+    """Yield a summary of each method's steps, if its runs have any."""
     order = "collection", "ranker", "method"
     for method in runs.sort(*order, "run").partition_by(order, maintain_order=True):
         parts = []

@@ -29,12 +29,7 @@ def _figure(column: str, value: float | str | None) -> str | None:
 
 
 def example(ids: pl.DataFrame, collection: Collection) -> list[str]:
-    """Return lines with the texts of the first row that has a negative, each cut to a line; none if there is none.
-
-    Args:
-        ids: rows of the `ids` of a shard.
-        collection: the collection.
-    """
+    """Return lines with the texts of the first row that has a negative, each cut to a line; none if there is none."""
     for row in ids.iter_rows(named=True):
         if any(row["functions"]):
             question = collection.queries.filter(id=row["query_id"])["text"][0]

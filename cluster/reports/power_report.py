@@ -18,15 +18,7 @@ from ranking.errors import BadInput
 
 
 def report_power(storage: Storage, console: Console) -> None:
-    """Print the seeds that differences take, by the spread of a study's runs, and write table and curve.
-
-    Args:
-        storage: the folder of a pilot or an earlier study.
-        console: shows the table.
-
-    Raises:
-        BadInput: if the folder holds no finished study, or too few seeds.
-    """
+    """Print the seeds that differences take, by the spread of a study's runs, and write table and curve."""
     options = read_config(storage).get("study", {})
     trials = with_factors(required_table(storage, "trials"), options.get("factors"))
     sections = power_section(power(trials, StoppingRule.of_options(options) if "equal_within" in options else None))

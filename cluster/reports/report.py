@@ -136,13 +136,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure.
-
-    Args:
-        name: the name of its file, unique in the report.
-        figure: the figure.
-        caption: what it shows.
-    """
+    """A figure."""
 
     name: str
     figure: Figure
@@ -250,12 +244,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Report:
-    """A report.
-
-    Args:
-        title: its heading.
-        sections: its sections, in order.
-    """
+    """A report."""
 
     title: str
     sections: Sequence[Section]

@@ -173,13 +173,7 @@ def families(summary: pl.DataFrame, measure: str) -> Iterator[tuple[str, pl.Data
 
 
 def cell(row: Row | None, best: float | None, prefix: str = "") -> Cell:
-    """A mean with its deviation and marks, bold if it is the best.
-
-    Args:
-        row: the row of the summary.
-        best: the highest mean.
-        prefix: `baseline_` for marks against the user's baseline.
-    """
+    """A mean with its deviation and marks, bold if it is the best."""
     if row is None or row["mean"] is None:
         return Cell(None)
     spread = f"± {value(row['std'])}" if row["std"] is not None else ""

@@ -127,20 +127,7 @@ def report_study(
     contrasts: Sequence[str] | None = None,
     results: StudyResults | None = None,
 ) -> None:
-    """Write summary, figures and report.html of a study, and print its tables.
-
-    Args:
-        storage: the study's folder.
-        console: shows the tables.
-        baseline: a method to compare the others with; None takes the study's.
-        factors: the swept keys by which its methods differ; None takes the study's.
-        contrasts: see `cluster.statistics.contrasts`; None takes the study's.
-        results: the study's results; None reads them from the folder.
-
-    Raises:
-        BadInput: if the folder holds no finished study, the baseline or a contrast is none of its methods, or a key
-            was not swept.
-    """
+    """Write summary, figures and report.html of a study, and print its tables."""
     results = results or StudyResults.read(storage)
     if not (results.trials["status"] == "done").any():
         failures = results.trials["error"].drop_nulls().to_list()
@@ -159,10 +146,6 @@ def study_report(
     contrasts: Sequence[str] | None = None,
 ) -> Report:
     """Make the report of a study; its figures show the leading measure, that of the first column.
-
-    Args:
-        results: the study's results.
-        baseline, factors, contrasts: see `report_study`.
 
     Raises:
         BadInput: if the baseline, a factor or a contrast names nothing in the study, or its experiment is damaged.
@@ -195,11 +178,7 @@ def study_report(
 
 
 def study_verdict(results: StudyResults) -> tuple[Conclusion, Section]:
-    """Return the conclusion of a study with finished runs, and the section that shows it.
-
-    Args:
-        results: the study's results.
-    """
+    """Return the conclusion of a study with finished runs, and the section that shows it."""
     trials, summary, _ = _compared(results, None, None)
     conclusion = conclude(trials, summary, results.queries, results.options.get("equal_within"))
     return conclusion, verdict_section(conclusion, summary, trials)

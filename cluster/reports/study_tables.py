@@ -47,16 +47,7 @@ def check_comparison(
     runs: Sequence[Planned],
     collections: dict[str, Collection],
 ) -> None:
-    """Check before anything runs that the baseline is one of the study's methods, and that its factors are swept.
-
-    Args:
-        baseline, requested: the study's `baseline` and `factors`.
-        runs: all runs of the study.
-        collections: by the runs' names.
-
-    Raises:
-        BadInput: if the baseline names no method, or a factor is not swept.
-    """
+    """Check before anything runs that the baseline is one of the study's methods, and that its factors are swept."""
     if baseline is not None or requested is not None:
         rows = [trial_row(planned, collections[planned.name], None, None) for planned in runs]
         trials = with_factors(trials_table(rows), requested)
@@ -89,14 +80,6 @@ def tables_of(
     """Make the tables trials, queries, samplers, steps and, if there are any, examples and embeddings.
 
     Queries and steps are read again from the runs' results whenever their rows are asked for.
-
-    Args:
-        storage: the study's folder.
-        runs: all runs of the study, each once.
-        collections: by the runs' names.
-        errors: the errors of failed runs, by name.
-        out_of_time: whether the study's time was over before all runs had begun: they are neither failed nor done.
-        stopped: runs that the scheduler of a search has stopped, which are neither as well.
     """
     from cluster.runs.embeddings import embeddings_table
     from cluster.runs.zero_shot import zero_shot_rows

@@ -36,13 +36,7 @@ NOTE = (
 
 
 def verdict_section(conclusion: Conclusion, summary: pl.DataFrame, trials: pl.DataFrame | None = None) -> Section:
-    """The verdicts, for the top of the page and the end of the terminal.
-
-    Args:
-        conclusion: the conclusion of the study.
-        summary: its summary, for the figures of the first stage alone.
-        trials: the frame of `trials.parquet`, for the command that mines the recommended negatives; None leaves it out.
-    """
+    """The verdicts, for the top of the page and the end of the terminal."""
     several = len({verdict.place["collection"] for verdict in conclusion.verdicts}) > 1
     parts: list[Part] = []
     terminal: list[Part] = []

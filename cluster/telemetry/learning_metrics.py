@@ -15,24 +15,13 @@ SHARE = "share:"
 
 
 class LearningMetrics:
-    """Counts the episodes of the agent and of the random baseline.
-
-    Args:
-        study: name of the learning.
-        known: episodes of an earlier command, which are not counted again.
-        every: seconds between two records.
-    """
+    """Counts the episodes of the agent and of the random baseline."""
 
     def __init__(self, study: str, known: int = 0, every: float = EVERY) -> None:
         self.study, self._known, self._throttle = study, known, Throttle(every)
 
     def record(self, rows: Sequence[Mapping[str, Any]], last: bool = False) -> None:
-        """Record the current values, if the interval has passed.
-
-        Args:
-            rows: rows of all finished episodes (`cluster.output.episodes.row`).
-            last: record even if the interval has not passed.
-        """
+        """Record the current values, if the interval has passed."""
         if not self._throttle.due() and not last:
             return
         fresh, self._known = rows[self._known :], len(rows)

@@ -36,16 +36,7 @@ class WatchedRun:
 
 
 class LiveTable:
-    """Progress, best and worst so far, and the time left, on a terminal or in a notebook; elsewhere lines of it.
-
-    Args:
-        console: where to draw.
-        total: number of runs.
-        done: number of runs that an earlier command finished.
-        measure: name of the validation measure.
-        unit: unit of a run's steps.
-        noun: the runs, in the plural.
-    """
+    """Progress, best and worst so far, and the time left, on a terminal or in a notebook; elsewhere lines of it."""
 
     def __init__(
         self, console: Console, total: int, done: int, measure: str, unit: str = "epoch", noun: str = "runs"
@@ -163,12 +154,7 @@ class LiveTable:
         self._show()
 
     def end(self, name: str, best: float | None) -> None:
-        """Count a run that has a result.
-
-        Args:
-            name: name of the run.
-            best: its best validation; None if it has none.
-        """
+        """Count a run that has a result."""
         self.running.pop(name, None)
         if best is not None:
             self.finished[name] = best

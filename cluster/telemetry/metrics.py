@@ -16,13 +16,7 @@ twenty."""
 
 
 def record(name: str, value: float, tags: Mapping[str, str]) -> None:
-    """Set a gauge, add to a counter or observe in a histogram. NaN and increments of zero are skipped.
-
-    Args:
-        name: name in the catalogue.
-        value: value in the metric's unit.
-        tags: one value per tag of the metric.
-    """
+    """Set a gauge, add to a counter or observe in a histogram. NaN and increments of zero are skipped."""
     metric = CATALOGUE[name]
     if not connected() or value != value or (metric.kind == "counter" and value <= 0):
         return
@@ -45,13 +39,7 @@ def instrument(name: str) -> Callable[[float, dict[str, str]], None]:
 
 
 class ThrottledCounter:
-    """A counter that is increased often and recorded rarely; safe for several threads.
-
-    Args:
-        name: name in the catalogue.
-        tags: tags of all amounts.
-        every: seconds between two records.
-    """
+    """A counter that is increased often and recorded rarely; safe for several threads."""
 
     def __init__(self, name: str, tags: Mapping[str, str], every: float = EVERY) -> None:
         self.name, self.tags = name, tags

@@ -34,15 +34,7 @@ class StoppedEarly(Protocol):
 
 
 class RunWatch(Watch):
-    """Shows and records runs, which themselves do nothing for table, log, trackers and metrics.
-
-    Args:
-        table: the table on screen, which counts.
-        study: the study's name in the metrics.
-        tracking: trackers and log of the study; None has neither.
-        every: seconds between two recordings of how many runs are in which state.
-        stopped: the runs that a search's scheduler has stopped, by name.
-    """
+    """Shows and records runs, which themselves do nothing for table, log, trackers and metrics."""
 
     def __init__(
         self,

@@ -26,10 +26,6 @@ def run_tags(place: str, config: Mapping[str, Any]) -> dict[str, str]:
     """Return the tags of a run's metrics.
 
     Seeds and hyperparameters are not part of the method tag, so it has few values even in a study of many runs.
-
-    Args:
-        place: output folder of the study.
-        config: configuration of the run.
     """
     chosen = config.get(CHOICES, {})
     functions = "+".join(config["function"])
@@ -42,14 +38,7 @@ def run_tags(place: str, config: Mapping[str, Any]) -> dict[str, str]:
 def watched(
     staged: StagedTraining, tags: Mapping[str, str] | None, measure: str, every: float = EVERY
 ) -> Iterator[None]:
-    """Record the metrics of a training while the block runs.
-
-    Args:
-        staged: the training.
-        tags: tags of the run; None records nothing.
-        measure: name of the validation measure.
-        every: seconds between two records.
-    """
+    """Record the metrics of a training while the block runs."""
     if tags is None or not connected():
         yield
         return
@@ -58,13 +47,7 @@ def watched(
 
 
 class TrainingMetrics:
-    """Reads the state of a training, and counts the steps since the last reading.
-
-    Args:
-        staged: the training. Steps from before an interrupt are not counted.
-        tags: tags of the run.
-        measure: name of the validation measure.
-    """
+    """Reads the state of a training, and counts the steps since the last reading."""
 
     def __init__(self, staged: StagedTraining, tags: Mapping[str, str], measure: str) -> None:
         self.staged, self.tags, self.measure = staged, tags, measure

@@ -21,11 +21,7 @@ from cluster.statistics.summary import marks
 
 
 def read_published(design: Mapping[str, Any] | None) -> PublishedConfig | None:
-    """Read the figures of the paper in an experiment's file; None if it has none.
-
-    Raises:
-        BadInput: if they are damaged.
-    """
+    """Read the figures of the paper in an experiment's file; None if it has none."""
     content = (design or {}).get("published")
     try:
         return None if content is None else PublishedConfig.model_validate(content)
@@ -36,14 +32,7 @@ def read_published(design: Mapping[str, Any] | None) -> PublishedConfig | None:
 def paper_section(
     published: PublishedConfig | None, trials: pl.DataFrame, summary: pl.DataFrame, given: Sequence[str] = ()
 ) -> list[Section]:
-    """Compare a study with its paper: figures, findings, and differences; nothing without a paper.
-
-    Args:
-        published: the paper's figures.
-        trials: the frame of `trials.parquet`.
-        summary: the frame of `cluster.statistics.summary.summarise`.
-        given: the overrides by which the user changed the experiment.
-    """
+    """Compare a study with its paper: figures, findings, and differences; nothing without a paper."""
     if published is None:
         return []
     measure, origin = summary.row(0, named=True)["measure"], summary.row(0, named=True)["candidates"]

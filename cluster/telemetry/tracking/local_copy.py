@@ -10,12 +10,7 @@ from cluster.output.storage import Storage
 
 
 class LocalCopy:
-    """A local folder for the content of `OUT/NAME`: that folder, or a temporary one that is uploaded to a URI.
-
-    Args:
-        storage: the output folder.
-        name: name of the folder in it.
-    """
+    """A local folder for the content of `OUT/NAME`: that folder, or a temporary one that is uploaded to a URI."""
 
     def __init__(self, storage: Storage, name: str) -> None:
         self.storage, self.name = storage, name

@@ -22,11 +22,7 @@ CLOSE_TIMEOUT_S = 60.0
 
 
 def trackers(nodes: Mapping[str, Any]) -> list[Tracker]:
-    """Build the trackers of a configuration's group `track`, always with TensorBoard.
-
-    Raises:
-        BadInput: if a tracker refuses its options, or its package is not installed.
-    """
+    """Build the trackers of a configuration's group `track`, always with TensorBoard."""
     built: list[Tracker] = [build(node) for node in {**option("track", "tensorboard"), **nodes}.values()]
     for tracker in built:
         tracker.check()
@@ -63,16 +59,7 @@ def tracked(
     resumed: bool,
     **facts: Any,
 ) -> Iterator[Tracking]:
-    """Track the runs of a command, and write its log.
-
-    Args:
-        built: the trackers.
-        storage: the output folder.
-        console: for the message if a tracker fails.
-        verb: study, train, learn or pool.
-        resumed: whether the folder holds an earlier command's results.
-        facts: facts about the command, for the log.
-    """
+    """Track the runs of a command, and write its log."""
     events = EventLog(storage)
     earlier = unfinished(EventLog.read(storage)) if resumed else {}
     with events.session(verb, resumed, **facts):
@@ -88,12 +75,6 @@ class Tracking:
 
     If a run starts again, the numbers of epochs that it does not repeat are logged again first. A tracker that fails is
     dropped, with one message.
-
-    Args:
-        built: the trackers.
-        events: the log of the output folder.
-        log: called with one line if a tracker fails.
-        earlier: numbers by run and step, of runs that an earlier command did not finish.
     """
 
     def __init__(
