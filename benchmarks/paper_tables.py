@@ -1,7 +1,8 @@
 """Prints the tables of docs/experiments from archived runs, and the pages papers.md and leaderboard.md.
 
 `--archive NAME OUT` copies what the tables need of a study into docs/experiments/data; `--check` writes nothing and
-fails if a page is not as printed. An archive's table is in a page between `<!-- table NAME -->` and `<!-- end -->`.
+fails if a page is not as printed. An archive's table is in a page between `<!-- table NAME MEASURE… -->` and
+`<!-- end -->`; without a measure it is of the study's first.
 """
 
 from __future__ import annotations
@@ -25,8 +26,16 @@ from cluster.output.methods import METHOD, evaluations, measurements
 from cluster.statistics.across_places import pool_effects
 from cluster.statistics.by_query import values_by_run
 from cluster.statistics.comparison import MethodRuns, runs_of
-from cluster.statistics.contrasts import planned_contrasts
-from cluster.statistics.paired import CrossedDifference, crossed_difference, differences
+from cluster.statistics.oscillation import DEV_LOSS, dev_loss_variance
+from cluster.statistics.paired import (
+    CrossedDifference,
+    Difference,
+    MeasuredRun,
+    crossed_difference,
+    differences,
+    mean_difference,
+)
+from cluster.statistics.pool_summary import summarise_pools
 from ranking.evaluation.significance import holm
 from ranking.whole_file import replace_file
 
@@ -36,7 +45,10 @@ DATA = DOCS / "data"
 HALF_WIDTHS = (1.96 + 0.84) / 1.96
 """The least difference that a test shows with 80% power, in half widths of the 95% interval."""
 WIDTH = 120
-BLOCK = re.compile(r"(<!-- table (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
+BLOCK = re.compile(r"(<!-- (table|pools) ([^\n]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+FACTOR = " · "
+"""Separates a method's label from the factors that it was run with."""
+Tests = Mapping[tuple[str, str, str], tuple[CrossedDifference, float]]
 GENERATED = "<!-- Printed by `make paper-tables`: edit benchmarks/paper_tables.py or data/papers.yaml instead. -->\n"
 
 
@@ -73,33 +85,77 @@ class Archive:
         row = self.trials.row(0, named=True)
         return f"{row['ranker']} on {row['collection']}"
 
-    def methods(self, origin: str) -> dict[str, MethodRuns]:
-        """The runs of each method over one origin, from the highest mean to the lowest."""
-        every = measurements(self.trials).filter(candidates=origin, measure=self.measure)
-        found = [runs_of(part, (*METHOD, "method")) for part in every.partition_by("method")]
-        return {runs.method: runs for runs in sorted(found, key=lambda runs: (-runs.mean, runs.method)) if runs.runs}
+    def methods(self, origin: str, measure: str = "") -> dict[str, MethodRuns]:
+        """The runs of each method over one origin: by factor, then from the highest mean to the lowest."""
+        every = self.measured.filter(candidates=origin, measure=measure or self.measure)
+        runs = [runs_of(part, (*METHOD, "method")) for part in every.partition_by("method")]
+        runs.sort(key=lambda method: (_in_order(method.method), -method.mean, method.method))
+        return {method.method: method for method in runs if method.runs}
 
-    def cells(self, method: str, origin: str) -> np.ndarray[Any, Any]:
-        """The method's differences from the baseline: float64 [seeds, queries]."""
-        methods, values = self.methods(origin), self.values[origin]
-        cells = differences(methods[method].runs, methods[self.about["baseline"]].runs, values)
+    @cached_property
+    def measured(self) -> pl.DataFrame:
+        return measurements(self.trials)
+
+    @property
+    def has_factors(self) -> bool:
+        return any(FACTOR in method for method in self.methods(self.origins[0]))
+
+    def baseline(self, method: str) -> str:
+        """The method that another is compared with: the baseline, with the other's factors if it was run with them."""
+        _, *with_factors = method.split(FACTOR, 1)
+        name = FACTOR.join([self.about["baseline"], *with_factors])
+        return name if name in self.methods(self.origins[0]) else str(self.about["baseline"])
+
+    def cells(self, first: str, second: str, origin: str, measure: str = "") -> np.ndarray[Any, Any]:
+        """The differences of two methods: float64 [seeds or agents, queries]."""
+        methods, values = self.methods(origin, measure), self._values(measure or self.measure)[origin]
+        cells = differences(methods[first].runs, methods[second].runs, values)
         return cells[:, ~np.isnan(cells).any(0)] if cells.ndim == 2 else np.zeros((0, 0))
 
-    @cached_property
-    def values(self) -> dict[str, dict[str, np.ndarray[Any, Any]]]:
-        return values_by_run(self.queries, self.trials["run"].to_list(), self.measure)
+    def _values(self, measure: str) -> dict[str, dict[str, np.ndarray[Any, Any]]]:
+        if measure not in self._by_measure:
+            self._by_measure[measure] = values_by_run(self.queries, self.trials["run"].to_list(), measure)
+        return self._by_measure[measure]
 
     @cached_property
-    def tests(self) -> dict[tuple[str, str], tuple[CrossedDifference, float]]:
-        """The test against the baseline by method and origin, and its p by Holm's method over all of them."""
+    def _by_measure(self) -> dict[str, Any]:
+        return {}
+
+    def by_seed(self, first: str, second: str, figure: str) -> Difference:
+        """The difference of two methods in a figure of a whole run, which has an interval for other seeds.
+
+        Args:
+            first, second: the methods.
+            figure: a column of the trials, or `dev loss`, the variance of its changes from epoch to epoch.
+        """
+        named = self.measured.unique("run").select("run", "method", "agent", "seed")
+        rows = self.trials.join(named.select("run", "method", "agent"), on="run").sort("run")
+        runs: dict[str, list[MeasuredRun]] = {first: [], second: []}
+        for row in rows.filter(pl.col("method").is_in([first, second])).iter_rows(named=True):
+            value = dev_loss_variance(row[DEV_LOSS]) if figure == "dev loss" else row[figure]
+            runs[row["method"]].append(MeasuredRun(value, row["seed"], row["agent"]))
+        return mean_difference(differences(runs[first], runs[second]))
+
+    def tests(self, measures: Sequence[str] = ()) -> dict[tuple[str, str, str], tuple[CrossedDifference, float]]:
+        """The tests against the baseline by method, origin and measure, and their p by Holm's method over all."""
         tests = {}
-        for origin in self.origins:
-            for method in self.methods(origin):
-                test = crossed_difference(self.cells(method, origin)) if method != self.about["baseline"] else None
-                if test is not None:
-                    tests[method, origin] = test
+        for measure in measures or [self.measure]:
+            for origin in self.origins:
+                for method in self.methods(origin, measure):
+                    against = self.baseline(method)
+                    test = (
+                        crossed_difference(self.cells(method, against, origin, measure)) if method != against else None
+                    )
+                    if test is not None:
+                        tests[method, origin, measure] = test
         adjusted = holm([test.p for test in tests.values()])
         return {key: (test, float(p)) for (key, test), p in zip(tests.items(), adjusted, strict=True)}
+
+
+def _in_order(method: str) -> tuple[list[float], str]:
+    """Sorts methods by the numbers among their factors."""
+    _, *with_factors = method.split(FACTOR, 1)
+    return [float(text) for text in re.findall(r"=([\d.e-]+)", "".join(with_factors))], ""
 
 
 def number(value: float, places: int = 4) -> str:
@@ -119,39 +175,53 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "".join(f"| {' | '.join(row)} |\n" for row in (head, ["---"] * len(head), *rows))
 
 
-def comparison(archive: Archive) -> str:
+def comparison(archive: Archive, measures: Sequence[str] = ()) -> str:
     """All methods of an archive: means, differences from the baseline, queries won and lost, cost."""
-    baseline, origins, timed = archive.about["baseline"], archive.origins, archive.about["timed"]
+    measures = list(measures) or [archive.measure]
+    origins, timed, tests = archive.origins, archive.about["timed"], archive.tests(measures)
+    baselines = {archive.baseline(method) for method in archive.methods(origins[0])}
     rows = []
-    for method in archive.methods(origins[0]):
-        row = [f"**{method}**" if method == baseline else method]
-        for origin in origins:
-            runs = archive.methods(origin)[method]
-            row.append(
-                f"{number(runs.mean)} ± {number(float(runs.values.std(ddof=1)))}"
-                if len(runs.values) > 1
-                else number(runs.mean)
-            )
-            test, p = archive.tests.get((method, origin), (None, 1.0))
-            if test is None:
-                row += ["", ""]
-                continue
-            of_query = archive.cells(method, origin).mean(0)
-            row.append(f"{signed(test.mean)} ({interval(test.low, test.high)}){' *' if p < 0.05 else ''}")
-            row.append(f"{(of_query > 1e-9).sum()}/{(of_query < -1e-9).sum()}")
-        rows.append(row + ([f"{_seconds(archive, method) / _seconds(archive, baseline):.1f}"] if timed else []))
-    head = ["method"]
+    for measure in measures:
+        for method in archive.methods(origins[0], measure):
+            row = [measure] * (len(measures) > 1) + [f"**{method}**" if method in baselines else method]
+            for origin in origins:
+                runs = archive.methods(origin, measure)[method]
+                spread = f" ± {number(float(runs.values.std(ddof=1)))}" if len(runs.values) > 1 else ""
+                row.append(number(runs.mean) + spread)
+                test, p = tests.get((method, origin, measure), (None, 1.0))
+                if test is None:
+                    row += ["", ""]
+                    continue
+                of_query = archive.cells(method, archive.baseline(method), origin, measure).mean(0)
+                row.append(f"{signed(test.mean)} ({interval(test.low, test.high)}){' *' if p < 0.05 else ''}")
+                row.append(f"{(of_query > 1e-9).sum()}/{(of_query < -1e-9).sum()}")
+            cost = f"{_seconds(archive, method) / _seconds(archive, archive.baseline(method)):.1f}" if timed else ""
+            rows.append(row + [cost] * timed)
+    head = ["measure"] * (len(measures) > 1) + ["method"]
     for origin in origins:
-        head += [f"{archive.measure}, {origin}", "difference (95%)", "queries won/lost"]
-    seeds = archive.trials["seed"].n_unique()
-    note = (
-        f"{archive.place}, {seeds} seeds; means ± deviation over seeds. Differences are from **{baseline}**, with the "
-        "95% interval for other seeds and other queries; * p < .05 by Holm's method over all differences of the table."
-        + " Time is the median of a run's in times of the baseline's."
-        * timed
-    )
+        title = origin if len(measures) > 1 else f"{archive.measure}, {origin}"
+        head += [title, "difference (95%)", "queries won/lost"]
+    note = _note(archive, measures, tests) + " Time is the median of a run's in times of the baseline's." * timed
     command = f"\n```\n{archive.about['command']}\n```\n"
     return "\n" + table(head + ["time"] * timed, rows) + "\n" + textwrap.fill(note, WIDTH) + "\n" + command + "\n"
+
+
+def _note(archive: Archive, measures: Sequence[str], tests: Tests) -> str:
+    """What the runs and the columns of `comparison` are."""
+    seeds, agents = archive.trials["seed"].n_unique(), archive.measured["agent"].n_unique()
+    several = f" and {agents - ('-' in archive.measured['agent'])} agents" if agents > 1 else ""
+    least = {
+        origin: max((test.high - test.mean) * HALF_WIDTHS for (_, over, of), (test, _) in tests.items()
+                    if over == origin and of == measures[0])
+        for origin in archive.origins
+    }  # fmt: skip
+    seen = " and ".join(f"{number(value, 3)} over {origin}" for origin, value in least.items())
+    return (
+        f"{archive.place}, {seeds} seeds{several}; means ± deviation over runs. Differences are from "
+        f"**{archive.about['baseline']}**{', with the same factors' * archive.has_factors}, with the 95% interval for "
+        "other seeds and other queries; * p < .05 by Holm's method over all differences of the table. With a "
+        f"probability of 80% these runs show a difference of {seen} ({measures[0]}, the least certain row)."
+    )
 
 
 def _seconds(archive: Archive, method: str) -> float:
@@ -177,7 +247,8 @@ def _over_places(archives: Sequence[Archive]) -> str:
     for origin in ("bm25", "random"):
         rows = []
         for method in archives[0].methods(origin):
-            tests = [archive.tests[method, origin][0] for archive in archives if (method, origin) in archive.tests]
+            every = [(archive.tests(), (method, origin, archive.measure)) for archive in archives]
+            tests = [found[key][0] for found, key in every if key in found]
             if len(tests) < 2:
                 continue
             pooled = pool_effects(np.array([t.mean for t in tests]), np.array([t.error**2 for t in tests]))
@@ -219,19 +290,75 @@ def papers(inventory: Mapping[str, Any]) -> str:
 
 def _result(item: Mapping[str, Any]) -> tuple[str, str, str, str]:
     """The figure here, the seeds, the least difference that could be seen, and the status of an item."""
+    if "found" in item:
+        of = item["found"]
+        here = PoolArchive(of["archive"]).found(of["method"], of["budget"])
+        return f"{here:.2f}", str(item["seeds"]), "", item["status"]
     if "test" not in item:
         return item.get("here", ""), str(item.get("seeds", "")), str(item.get("least", "")), item["status"]
     of = item["test"]
     archive = Archive(of["archive"])
-    others = [
-        name for name in archive.trials.columns if ":" in name and f":{of.get('measure', archive.measure)}" not in name
-    ]
-    tested = planned_contrasts(archive.trials.drop(others), archive.queries, [of["first"], of["second"]])
-    row = tested.filter(candidates=of.get("over", archive.origins[0])).row(0, named=True)
-    ours = f"{signed(row['difference'])} ({interval(row['low_both'], row['high_both'])})"
-    least = number((row["high_both"] - row["difference"]) * HALF_WIDTHS, 3)
-    status = "repeated" if row["low_both"] > 0 else "contradicted" if row["high_both"] < 0 else "not told apart"
-    return ours, str(row["seeds"]), least, status
+    first, second = of["first"], of["second"]
+    if "figure" in of:
+        difference = archive.by_seed(first, second, of["figure"])
+        mean, low, high, units = difference.mean, difference.low, difference.high, difference.pairs
+    else:
+        cells = archive.cells(first, second, of.get("over", archive.origins[0]), of.get("measure", ""))
+        test = crossed_difference(cells)
+        if test is None:
+            raise ValueError(f"{of['archive']}: {first} and {second} can't be compared")
+        mean, low, high, units = test.mean, test.low, test.high, len(cells)
+    ours = f"{signed(mean)} ({interval(low, high)})"
+    least = number((high - mean) * HALF_WIDTHS, 3)
+    status = "repeated" if low > 0 else "contradicted" if high < 0 else "not told apart"
+    return ours, f"{units}{' agents' * _by_agent(archive, first, second)}", least, status
+
+
+def _by_agent(archive: Archive, first: str, second: str) -> bool:
+    """Whether the agent is the unit of a comparison."""
+    runs = archive.measured.filter(pl.col("method").is_in([first, second]))
+    return runs.group_by("method").agg(pl.col("agent").n_unique())["agent"].max() != 1
+
+
+@dataclass(frozen=True)
+class PoolArchive:
+    """The relevant documents that orders of judging found."""
+
+    name: str
+
+    @cached_property
+    def command(self) -> str:
+        about: dict[str, Any] = json.loads((DATA / self.name / "about.json").read_text("utf-8"))
+        return str(about["command"])
+
+    @cached_property
+    def summary(self) -> pl.DataFrame:
+        budgets = pl.read_parquet(DATA / self.name / "budgets.parquet")
+        return summarise_pools(budgets, budgets["method"].unique().sort().to_list(), None)
+
+    def rows(self, method: str) -> list[dict[str, Any]]:
+        """The rows of a method, one per budget."""
+        return self.summary.filter(method=method).to_dicts()
+
+    def found(self, method: str, budget: int) -> float:
+        """The relevant documents found per topic, the mean over topics and seeds."""
+        return float(self.summary.filter(method=method, budget=budget)["found_mean"][0])
+
+
+def pool_comparison(names: Sequence[str]) -> str:
+    """A paper's pooling table beside two archives: the text taken literally, and as the paper's program draws."""
+    ours, as_published = map(PoolArchive, names)
+    printed = yaml.safe_load((DATA / "papers.yaml").read_text("utf-8"))["pools"]
+    head = ["method", *(row["judgements"] for row in ours.rows(next(iter(printed))))]
+    rows = []
+    for method, figures in printed.items():
+        found = ours.rows(method)
+        rows.append([f"{method}, paper", *map(str, figures)])
+        rows.append(["ours", *(f"{row['found_mean']:.2f}" for row in found)])
+        rows.append(["", *(f"{row['low']:.1f}–{row['high']:.1f}" for row in found)])
+        if drawn := as_published.rows(method):
+            rows.append(["as R draws", *(f"{row['found_mean']:.2f}" for row in drawn)])
+    return f"\n{table(head, rows)}\n```\n{ours.command}\n{as_published.command}\n```\n\n"
 
 
 def archive(name: str, out: Path, about: Mapping[str, Any]) -> None:
@@ -239,13 +366,20 @@ def archive(name: str, out: Path, about: Mapping[str, Any]) -> None:
 
     Args:
         name: the archive's name; one that begins with `negatives_` is a place of the leaderboard.
-        out: the study's folder.
+        out: the folder of a study, or of `pyrite pool`.
         about: baseline, command, processor, and whether the machine was quiet enough for times.
     """
+    folder = DATA / name
+    if (out / "budgets.parquet").exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        budgets = pl.read_parquet(out / "budgets.parquet").sort(pl.all())
+        budgets.write_parquet(folder / "budgets.parquet", compression="zstd", compression_level=19)
+        seconds = round(pl.read_parquet(out / "trials.parquet")["seconds"].sum())
+        _write(folder / "about.json", json.dumps({**about, "seconds": seconds}, indent=1) + "\n")
+        return
     trials, queries = (pl.read_parquet(out / f"{kind}.parquet") for kind in ("trials", "queries"))
     measures = list(dict.fromkeys(measure for _, measure in evaluations(trials)))
     chosen = [measure for measure in measures[:3] if measure in queries.columns]
-    folder = DATA / name
     folder.mkdir(parents=True, exist_ok=True)
     trials.sort("run").write_parquet(folder / "trials.parquet", compression="zstd", compression_level=19)
     kept = queries.select("run", "query", "origin", pl.col(chosen).cast(pl.Float32)).sort("run", "origin", "query")
@@ -268,8 +402,13 @@ def pages() -> dict[Path, str]:
     for path in sorted(DOCS.glob("*.md")):
         text = path.read_text("utf-8")
         if path not in made and BLOCK.search(text):
-            made[path] = BLOCK.sub(lambda found: found[1] + comparison(Archive(found[2])) + found[3], text)
+            made[path] = BLOCK.sub(lambda found: found[1] + _printed(found[2], found[3].split()) + found[4], text)
     return made
+
+
+def _printed(kind: str, words: Sequence[str]) -> str:
+    """The table of a marker in a page."""
+    return pool_comparison(words) if kind == "pools" else comparison(Archive(words[0]), words[1:])
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -45,7 +45,9 @@ def oscillation(trials: pl.DataFrame) -> pl.DataFrame:
         for part in family.partition_by("method", maintain_order=True):
             curves = part[DEV_LOSS].to_list()
             row = part.select("collection", "ranker", "method").row(0, named=True)
-            variances[row["method"]] = known = [value for value in map(_variance, curves) if math.isfinite(value)]
+            variances[row["method"]] = known = [
+                value for value in map(dev_loss_variance, curves) if math.isfinite(value)
+            ]
             row |= {"runs": len(curves), "epochs": _mean(list(map(len, curves)))}
             row |= {"first": _mean([curve[0] for curve in curves]), "last": _mean([curve[-1] for curve in curves])}
             row |= {"best": _mean(list(map(_least, curves))), "variance": _mean(known)}
@@ -65,8 +67,11 @@ def dev_losses(trials: pl.DataFrame) -> pl.DataFrame:
     return every.sort("collection", "ranker", "method", "run")
 
 
-def _variance(curve: Sequence[float]) -> float:
-    """Half the mean squared second difference; NaN with fewer than three, or if one is not finite."""
+def dev_loss_variance(curve: Sequence[float]) -> float:
+    """Return the variance of the changes of a dev loss from epoch to epoch: half the mean squared second difference.
+
+    It is NaN with fewer than three epochs, or if a value is not finite.
+    """
     if len(curve) < 3 or not np.isfinite(curve).all():
         return math.nan
     return float(np.mean(np.diff(curve, 2) ** 2) / 2)
