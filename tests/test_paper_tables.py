@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 import yaml
@@ -41,19 +43,66 @@ def test_a_page_that_was_edited_is_found(monkeypatch: pytest.MonkeyPatch) -> Non
         paper_tables.main(["--check"])
 
 
-def test_a_test_decides_the_status(monkeypatch: pytest.MonkeyPatch) -> None:
-    tested = pl.DataFrame({
-        "candidates": ["bm25"] * 3, "difference": [0.02] * 3, "low_both": [0.01, -0.01, -0.05],
-        "high_both": [0.03, 0.05, -0.01], "seeds": [5] * 3,
-    })  # fmt: skip
+@pytest.fixture
+def made_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> paper_tables.Archive:
+    """An archive of two labels by two sizes: `new` is ahead by .25 at each size, in 3 seeds and 4 queries."""
+    monkeypatch.setattr(paper_tables, "DATA", tmp_path)
+    rng, trials, queries = np.random.default_rng(0), [], []
+    for label, gain in (("old", 0.0), ("new", 0.25)):
+        for size in ("20", "100"):
+            for seed in range(3):
+                run = f"{label}-{size}-{seed}"
+                values = 0.25 + gain + int(size) / 1000 + rng.normal(0, 0.001, 4)
+                pairs = [{"key": "label", "value": label}, {"key": "limits.train", "value": size}]
+                trials.append({
+                    "run": run, "overrides": f"limits.train={size}", "ranker": "static", "policy": "fixed",
+                    "objective": "", "function": "bm25", "selector": "uniform", "collection": "beir", "fingerprint": "f",
+                    "seed": seed, "status": "done", "swept": pairs, "drawn": None, "diverged": False, "seconds": 1.0,
+                    "curve_dev_loss": [0.0, gain, 0.0, gain + seed / 100],
+                    "bm25:AP": float(values.mean()), "bm25:AP:bm25": 0.5,
+                })  # fmt: skip
+                queries += [{"run": run, "query": f"q{n}", "origin": "bm25", "AP": v} for n, v in enumerate(values)]
+    out = tmp_path / "out"
+    out.mkdir()
+    pl.DataFrame(trials).write_parquet(out / "trials.parquet")
+    pl.DataFrame(queries).write_parquet(out / "queries.parquet")
+    paper_tables.archive("made_up", out, {"baseline": "old", "command": "pyrite study", "timed": False})
+    return paper_tables.Archive("made_up")
 
-    class Some:
-        trials, queries, measure, origins = pl.DataFrame(), pl.DataFrame(), "AP", ["bm25"]
 
-    monkeypatch.setattr(paper_tables, "Archive", lambda name: Some)
-    found = []
-    for row in range(3):
-        monkeypatch.setattr(paper_tables, "planned_contrasts", lambda *_, row=row: tested[row])
-        found.append(paper_tables._result({"test": {"archive": "a", "first": "b", "second": "c"}}))
-    assert [status for *_, status in found] == ["repeated", "not told apart", "contradicted"]
-    assert found[0][:3] == ("+.0200 (+.0100 to +.0300)", "5", ".014")
+def test_a_test_decides_the_status(made_up: paper_tables.Archive) -> None:
+    methods = {"archive": "made_up", "first": "new · limits.train=100", "second": "old · limits.train=100"}
+    ours, seeds, least, status = paper_tables._result({"test": methods})
+    assert (ours[:5], seeds, status) == ("+.250", "3", "repeated")
+    assert float(least) < 0.01
+    exchanged = methods | {"first": methods["second"], "second": methods["first"]}
+    assert paper_tables._result({"test": exchanged})[3] == "contradicted"
+    steadier = paper_tables._result({"test": methods | {"figure": "dev loss"}})
+    assert steadier[1:] == ("3", steadier[2], "repeated")
+
+
+def test_a_method_is_compared_with_the_baseline_of_its_factors(made_up: paper_tables.Archive) -> None:
+    assert made_up.baseline("new · limits.train=20") == "old · limits.train=20"
+    rows = [line for line in paper_tables.comparison(made_up).splitlines() if line.startswith(("| new", "| **old"))]
+    sizes = [f"| new{size} **old{size}**" for size in (" · limits.train=20", " · limits.train=100")]
+    assert [f"{new.split(' | ')[0]} {old.split(' | ')[0][2:]}" for new, old in (rows[:2], rows[2:])] == sizes
+    assert all("+.25" in row and "4/0" in row for row in rows if "new" in row)
+    assert "these runs show a difference of .0" in paper_tables.comparison(made_up)
+
+
+def test_pools_stand_beside_the_paper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paper_tables, "DATA", tmp_path)
+    (tmp_path / "papers.yaml").write_text("pools: {mm: [3, 4]}", "utf-8")
+    rows = [
+        {"pool": "p", "method": "mm", "seed": seed, "budget": budget, "topic": topic, "judged": 9, "found": 3 + seed}
+        for seed in range(2) for budget in (5, 0) for topic in range(3)
+    ]  # fmt: skip
+    pl.DataFrame(rows).write_parquet(tmp_path / "budgets.parquet")
+    pl.DataFrame({"seconds": [1.0]}).write_parquet(tmp_path / "trials.parquet")
+    for name in ("a", "b"):
+        paper_tables.archive(name, tmp_path, {"command": f"pyrite pool {name}"})
+    printed = paper_tables.pool_comparison(["a", "b"])
+    assert "| mm, paper | 3 | 4 |\n| ours | 3.50 | 3.50 |" in printed
+    assert "pyrite pool b" in printed
+    item = {"found": {"archive": "a", "method": "mm", "budget": 5}, "seeds": 2, "status": "repeated"}
+    assert paper_tables._result(item) == ("3.50", "2", "", "repeated")
