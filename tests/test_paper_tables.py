@@ -56,7 +56,7 @@ def made_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> paper_tables.Arc
                 pairs = [{"key": "label", "value": label}, {"key": "limits.train", "value": size}]
                 trials.append({
                     "run": run, "overrides": f"limits.train={size}", "ranker": "static", "policy": "fixed",
-                    "objective": "", "function": "bm25", "selector": "uniform", "collection": "beir", "fingerprint": "f",
+                    "objective": "", "function": "bm25", "selector": "uniform", "collection": "b", "fingerprint": "f",
                     "seed": seed, "status": "done", "swept": pairs, "drawn": None, "diverged": False, "seconds": 1.0,
                     "curve_dev_loss": [0.0, gain, 0.0, gain + seed / 100],
                     "bm25:AP": float(values.mean()), "bm25:AP:bm25": 0.5,
