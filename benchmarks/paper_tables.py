@@ -22,7 +22,7 @@ import numpy as np
 import polars as pl
 import yaml
 
-from cluster.output.methods import METHOD, evaluations, measurements
+from cluster.output.methods import LABEL, METHOD, evaluations, measurements, with_methods
 from cluster.statistics.across_places import pool_effects
 from cluster.statistics.by_query import values_by_run
 from cluster.statistics.comparison import MethodRuns, runs_of
@@ -87,10 +87,17 @@ class Archive:
 
     def methods(self, origin: str, measure: str = "") -> dict[str, MethodRuns]:
         """The runs of each method over one origin: by factor, then from the highest mean to the lowest."""
-        every = self.measured.filter(candidates=origin, measure=measure or self.measure)
-        runs = [runs_of(part, (*METHOD, "method")) for part in every.partition_by("method")]
-        runs.sort(key=lambda method: (_in_order(method.method), -method.mean, method.method))
-        return {method.method: method for method in runs if method.runs}
+        key = origin, measure or self.measure
+        if key not in self._methods:
+            every = self.measured.filter(candidates=key[0], measure=key[1])
+            runs = [runs_of(part, (*METHOD, "method")) for part in every.partition_by("method")]
+            runs.sort(key=lambda method: (_in_order(method.method), -method.mean, method.method))
+            self._methods[key] = {method.method: method for method in runs if method.runs}
+        return self._methods[key]
+
+    @cached_property
+    def _methods(self) -> dict[tuple[str, str], dict[str, MethodRuns]]:
+        return {}
 
     @cached_property
     def measured(self) -> pl.DataFrame:
@@ -136,10 +143,20 @@ class Archive:
             runs[row["method"]].append(MeasuredRun(value, row["seed"], row["agent"]))
         return mean_difference(differences(runs[first], runs[second]))
 
-    def tests(self, measures: Sequence[str] = ()) -> dict[tuple[str, str, str], tuple[CrossedDifference, float]]:
+    def tests(self, measures: Sequence[str] = ()) -> Tests:
         """The tests against the baseline by method, origin and measure, and their p by Holm's method over all."""
+        chosen = tuple(measures) or (self.measure,)
+        if chosen not in self._tests:
+            self._tests[chosen] = self._tested(chosen)
+        return self._tests[chosen]
+
+    @cached_property
+    def _tests(self) -> dict[tuple[str, ...], Tests]:
+        return {}
+
+    def _tested(self, measures: Sequence[str]) -> Tests:
         tests = {}
-        for measure in measures or [self.measure]:
+        for measure in measures:
             for origin in self.origins:
                 for method in self.methods(origin, measure):
                     against = self.baseline(method)
@@ -152,10 +169,10 @@ class Archive:
         return {key: (test, float(p)) for (key, test), p in zip(tests.items(), adjusted, strict=True)}
 
 
-def _in_order(method: str) -> tuple[list[float], str]:
+def _in_order(method: str) -> list[float]:
     """Sorts methods by the numbers among their factors."""
     _, *with_factors = method.split(FACTOR, 1)
-    return [float(text) for text in re.findall(r"=([\d.e-]+)", "".join(with_factors))], ""
+    return [float(text) for text in re.findall(r"=(\d[\d.e-]*)", "".join(with_factors))]
 
 
 def number(value: float, places: int = 4) -> str:
@@ -202,6 +219,8 @@ def comparison(archive: Archive, measures: Sequence[str] = ()) -> str:
         title = origin if len(measures) > 1 else f"{archive.measure}, {origin}"
         head += [title, "difference (95%)", "queries won/lost"]
     note = _note(archive, measures, tests) + " Time is the median of a run's in times of the baseline's." * timed
+    if archive.about.get("measured"):
+        note += f" Measured on {archive.about['measured']}."
     command = f"\n```\n{archive.about['command']}\n```\n"
     return "\n" + table(head + ["time"] * timed, rows) + "\n" + textwrap.fill(note, WIDTH) + "\n" + command + "\n"
 
@@ -239,10 +258,15 @@ def leaderboard(archives: Sequence[Archive]) -> str:
     text = f"{GENERATED}# Leaderboard of negatives\n\n{textwrap.fill(about, WIDTH)}\n"
     if len(archives) > 1:
         text += _over_places(archives)
-    return text + "".join(f"\n## {archive.place}\n{comparison(archive)}" for archive in archives)
+    return text + "".join(
+        f"\n## {archive.place}, {archive.trials['seed'].n_unique()} seeds\n{comparison(archive)}"
+        for archive in archives
+    )
 
 
 def _over_places(archives: Sequence[Archive]) -> str:
+    largest = sorted(archives, key=lambda archive: (archive.place, len(archive.methods(archive.origins[0]))))
+    archives = list({archive.place: archive for archive in largest}.values())
     text = "\n## Over all places\n\n"
     for origin in ("bm25", "random"):
         rows = []
@@ -361,13 +385,17 @@ def pool_comparison(names: Sequence[str]) -> str:
     return f"\n{table(head, rows)}\n```\n{ours.command}\n{as_published.command}\n```\n\n"
 
 
-def archive(name: str, out: Path, about: Mapping[str, Any]) -> None:
+def archive(
+    name: str, out: Path, about: Mapping[str, Any], labels: Mapping[str, str] | None = None, data: str = ""
+) -> None:
     """Copy what the tables need of a study.
 
     Args:
         name: the archive's name; one that begins with `negatives_` is a place of the leaderboard.
         out: the folder of a study, or of `pyrite pool`.
         about: baseline, command, processor, and whether the machine was quiet enough for times.
+        labels: names for methods, by the study's; None keeps those.
+        data: the folder of collections, which is replaced by FOLDER.
     """
     folder = DATA / name
     if (out / "budgets.parquet").exists():
@@ -380,6 +408,12 @@ def archive(name: str, out: Path, about: Mapping[str, Any]) -> None:
     trials, queries = (pl.read_parquet(out / f"{kind}.parquet") for kind in ("trials", "queries"))
     measures = list(dict.fromkeys(measure for _, measure in evaluations(trials)))
     chosen = [measure for measure in measures[:3] if measure in queries.columns]
+    if labels is not None:
+        name_of = {row["run"]: labels[row["method"]] for row in with_methods(trials).iter_rows(named=True)}
+        pairs = [[{"key": LABEL, "value": name_of[run]}] for run in trials["run"]]
+        trials = trials.with_columns(swept=pl.Series(pairs, dtype=trials.schema["swept"]))
+    if data:
+        trials = trials.with_columns(pl.col("overrides").str.replace_all(data, "FOLDER", literal=True))
     folder.mkdir(parents=True, exist_ok=True)
     trials.sort("run").write_parquet(folder / "trials.parquet", compression="zstd", compression_level=19)
     kept = queries.select("run", "query", "origin", pl.col(chosen).cast(pl.Float32)).sort("run", "origin", "query")
@@ -418,11 +452,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--baseline", default="", help="with --archive: the method that others are compared with")
     parser.add_argument("--command", default="", help="with --archive: the command of the study")
     parser.add_argument("--processor", default="", help="with --archive: what it ran on")
+    parser.add_argument(
+        "--measured", default="", help="with --archive: the date, and the commit if defaults have changed"
+    )
+    parser.add_argument("--labels", type=Path, help="with --archive: a YAML file of labels by the names of methods")
+    parser.add_argument("--data", default="", help="with --archive: the folder of collections, which is not recorded")
     parser.add_argument("--timed", action="store_true", help="with --archive: the machine was idle but for the study")
     chosen = parser.parse_args(arguments)
     if chosen.archive:
-        about = {key: getattr(chosen, key) for key in ("baseline", "command", "processor", "timed")}
-        archive(chosen.archive[0], Path(chosen.archive[1]), about)
+        about = {key: getattr(chosen, key) for key in ("baseline", "command", "processor", "measured", "timed")}
+        labels = yaml.safe_load(chosen.labels.read_text("utf-8")) if chosen.labels else None
+        archive(chosen.archive[0], Path(chosen.archive[1]), about, labels, chosen.data)
         return
     made = pages()
     changed = [path for path, text in made.items() if not path.exists() or path.read_text("utf-8") != text]
