@@ -15,7 +15,6 @@ from cluster.config.compose import compose
 from cluster.config.validate import check_run
 from cluster.output.result_store import ResultStore
 from cluster.output.storage import Storage
-from cluster.rollouts.backends import in_workers
 from cluster.rollouts.checkpoints import STATE
 from cluster.rollouts.environments import Environments
 from cluster.rollouts.request import compose_learning
@@ -53,18 +52,12 @@ def own(base: list[str], tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def config(own: list[str], ray_session: None) -> dict[str, Any]:
+def config(own: list[str]) -> dict[str, Any]:
     return compose_learning([*own, *SMALL, *PICKING])
 
 
-def taught(config: dict[str, Any], folder: Path, workers: int = 0) -> tuple[TrainedAgent, pl.DataFrame]:
+def taught(config: dict[str, Any], folder: Path) -> tuple[TrainedAgent, pl.DataFrame]:
     backend = RolloutBackend(functools.partial(Environments, config, None), 0, 1)
-    if workers:
-        backend = in_workers(config | {"workers": workers}, None)
-    return _learned(config, backend, folder)
-
-
-def _learned(config: dict[str, Any], backend: RolloutBackend, folder: Path) -> tuple[TrainedAgent, pl.DataFrame]:
     episodes = train_agent(config, backend, Artifacts().parts(config), ResultStore(Storage(str(folder)), "trainings"))
     return read_agent(str(folder)), episodes
 

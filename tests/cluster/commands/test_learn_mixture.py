@@ -204,8 +204,9 @@ def test_a_candidate_on_two_workers_has_the_numbers_of_one(
 
 
 def test_more_workers_than_a_local_ray_has_are_refused(
-    ray_session: None, beir_folder: Path, own_cache: Path, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, beir_folder: Path, own_cache: Path, tmp_path: Path
 ) -> None:
+    monkeypatch.setattr("ray.cluster_resources", lambda: {"CPU": 4.0})
     config = learning(beir_folder, "agent=evolution", "resources.workers=99")
     with pytest.raises(BadInput, match=r"asks for 99 .*; choose fewer resources.workers"):
         in_ray_tasks(config, {}, store(tmp_path))

@@ -84,6 +84,7 @@ def test_an_encoder_that_does_not_see_the_folder_hands_its_vectors_back(build: I
     )
 
 
+@pytest.mark.nightly
 def test_an_encoder_builds_the_index_of_faiss(build: IndexBuild, tmp_path: Path) -> None:
     build.spec = replace(build.spec, options=IndexOptions("HNSW16", probes=64))
     version = version_of(build, tmp_path, 2)

@@ -91,6 +91,7 @@ def make_project(folder: Path, outside: Path) -> None:
     (folder / "linked").symlink_to(outside / "linked")
 
 
+@pytest.mark.nightly
 def test_a_submitted_study_gives_the_same_summary(
     head: str, base: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
