@@ -8,26 +8,6 @@ import polars as pl
 import pytest
 
 import pyrite
-from cluster.statistics.summary import COSTS
-from tests.cluster.command_line import command
-
-SWEEP = ["function=random,bm25", "policy=fixed", "selector=uniform", "seeds=2", "local=true"]
-
-
-@pytest.mark.nightly
-def test_a_study_has_its_tables(base: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    study = pyrite.study([*base, *SWEEP, f"out={tmp_path / 'api'}"])
-    assert study.failed == 0
-    assert study.trials.height == 4
-    assert {"random", "bm25"} <= set(study.summary["function"])
-    assert study.queries["run"].n_unique() == 4
-    assert Path(study.report).read_text().lower().startswith("<!doctype html>")
-    assert command("study", *base, *SWEEP, f"out={tmp_path / 'cli'}") == 0
-    from_command = pyrite.StudyResult(str(tmp_path / "cli")).summary
-    assert from_command.drop(COSTS).equals(study.summary.drop(COSTS))
-    assert pyrite.StudyResult(study.folder).summary.equals(study.summary)
-    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)  # where rich shows instead of writing
-    assert "bm25" in repr(study)
 
 
 def test_a_training_is_measured_and_kept(base: list[str], tmp_path: Path) -> None:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
 
 from cluster.config.build import build
-from cluster.config.compose import compose
 from ranking.errors import BadInput
-from ranking.rankers.static import Static
 from tests.cluster.command_line import command
 from tests.sampling.outside import IN_BATCH, WINDOW
 
@@ -37,17 +34,3 @@ def test_an_option_that_a_class_does_not_have_is_bad_input(tmp_path: Path, monke
     monkeypatch.syspath_prepend(str(tmp_path))
     with pytest.raises(BadInput, match="Window has no option lam; Window has first, last"):
         build({"_target_": "mine_too.Window", "lam": 0.5})
-
-
-class Scaled(Static):
-    """A ranker with an option that the default one has, too."""
-
-    def __init__(self, scale: float = 1.0, **options: Any) -> None:
-        super().__init__(**options)
-
-
-def test_an_option_that_the_part_in_its_place_has_too() -> None:
-    # The default ranker has a `scale`; who names a class of their own need not know that.
-    named = f"{__name__}.Scaled"
-    config = compose([f"ranker._target_={named}", "+ranker.scale=10.0"])
-    assert config["ranker"] == {"_target_": named, "_partial_": True, "scale": 10.0}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -77,12 +76,6 @@ def test_fewer_examples_than_a_batch(encoded: EncodedCollection) -> None:
     order = TopicBalanced(clusters=2)
     order.prepare(encoded, no_vectors(), np.arange(20))
     assert sorted(order.order(examples(3), 8, np.random.default_rng(0)).tolist()) == [0, 1, 2]
-
-
-@pytest.mark.parametrize("make", [lambda: ByCategory("site"), lambda: TopicBalanced(clusters=1)])
-def test_bad_options(make: Callable[[], Any]) -> None:
-    with pytest.raises(BadInput, match="choose"):
-        make()
 
 
 def test_a_collection_without_categories_is_refused(encoded: EncodedCollection) -> None:

@@ -164,11 +164,6 @@ def test_levels_want_the_same_prompts(made_up: Callable[..., str], tmp_path: Pat
         Cascade.tokenization(front=prompted, rear=partial(CrossEncoder, checkpoint=made_up()))
 
 
-def test_keep_is_at_least_one() -> None:
-    with pytest.raises(BadInput, match="keep is"):
-        by_hand(0)
-
-
 def test_from_a_configuration(made_up: Callable[..., str]) -> None:
     short = [f"ranker.{level}.{name}={value}" for level in ("front", "rear") for name, value in SHORT.items()]
     config = compose(["ranker=cascade", f"ranker.checkpoint={made_up()}", "ranker.keep=3", *short])

@@ -202,29 +202,6 @@ def test_what_cannot_be_read_is_one_line(what: str, made_up: Callable[..., str],
     assert "\n" not in str(caught.value)
 
 
-def test_without_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    with pytest.raises(BadInput, match=r"ranker\.checkpoint=FOLDER"):
-        ranker("nobody/nothing")
-
-
-@pytest.mark.parametrize(
-    ("options", "says"),
-    [
-        ({"preset": "huge"}, "preset"),
-        ({"pooling": "mean"}, "first or max"),
-        ({"passages": 0}, "passages"),
-        ({"precision": "int8"}, "bfloat16"),
-        ({"budget": 0}, "budget"),
-        ({"max_query": 0}, "max_query"),
-        ({"max_document": 30}, "40 positions"),
-    ],
-)
-def test_bad_options(options: dict[str, Any], says: str, made_up: Callable[..., str]) -> None:
-    with pytest.raises(BadInput, match=says):
-        ranker(made_up(), **options)
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_reads_as_far_as_it_has_positions(kind: str, made_up: Callable[..., str], read_as: Reader) -> None:
     reach = int(ranker(made_up(kind)).pretrained.reach)
@@ -328,13 +305,3 @@ def test_float16_skips_a_step_that_overflows_and_goes_on(
     steps(training, 1)
     assert differs(before, weights(training.ranker))
     assert training.optimization.scaler.state_dict() == training.state_dict()["optimization"]["scaler"]
-
-
-def test_it_learns(made_up: Callable[..., str], read_as: Reader, tiny_sources: Sources) -> None:
-    texts = encoded(read_as, made_up())
-    training = in_training(ranker(made_up()), texts, tiny_sources, lr=0.05)
-    losses = []
-    for _ in range(12):
-        losses.append(training.update(training.next_batch(), np.tile(np.arange(3, dtype=np.int32), (4, 1))).loss)
-        training.position = 0
-    assert losses[-1] < 0.7 * losses[0]

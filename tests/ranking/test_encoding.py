@@ -6,13 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import polars as pl
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ranking.collections.collection import Collection
 from ranking.encoding import UNKNOWN, EncodedCollection, Encoder, Judgements, encode_texts
-from ranking.errors import BadInput
 from ranking.reading import CHUNK, words_of
 
 GRADES = st.dictionaries(st.tuples(st.integers(0, 5), st.integers(0, 9)), st.integers(-1, 3), max_size=30)
@@ -87,12 +85,6 @@ def test_chunks_do_not_show() -> None:
     assert texts.lengths[-4:].tolist() == [2, 1, 1, 2]
 
 
-def test_encoding_twice_gives_the_same(tiny: Collection, tiny_encoded: EncodedCollection) -> None:
-    again, _ = Encoder(min_count=1).encode(tiny)
-    np.testing.assert_array_equal(again.documents.tokens, tiny_encoded.documents.tokens)
-    np.testing.assert_array_equal(again.idf, tiny_encoded.idf)
-
-
 def test_keys_are_the_ranks_of_ids_in_byte_order() -> None:
     collection = collection_of(["a"] * 5, ["a"])
     ids = ["10", "9", "ä", "Z", "a"]
@@ -138,12 +130,6 @@ def test_a_collection_without_judgements() -> None:
     assert judgements.offsets.tolist() == [0, 0, 0]
     assert judgements.lookup(np.arange(2), np.zeros((2, 3), np.int32)).tolist() == [[0] * 3] * 2
     assert judgements.relevant().offsets.tolist() == [0, 0, 0]
-
-
-@pytest.mark.parametrize("option", ["min_count", "max_words", "max_document", "max_query", "relevant_from"])
-def test_nothing_is_below_1(option: str) -> None:
-    with pytest.raises(BadInput, match=option):
-        Encoder(**{option: 0})
 
 
 def judgements_of(grades: dict[tuple[int, int], int]) -> Judgements:

@@ -16,7 +16,6 @@ from ranking.index_versions import in_precision
 from ranking.rankers.bi_encoder import BiEncoder
 from ranking.rankers.pretrained import read_in, transformers_of
 from ranking.texts import Texts
-from ranking.tokenization import read_tokenizer
 from tests.ranking.checkpoints import write_checkpoint
 
 HALF = "bfloat16", "float16"
@@ -57,50 +56,7 @@ def test_most_negatives_of_a_random_transformer_stay(precision: str, tmp_path: P
     assert ranker.query_tower.precision is {"bfloat16": torch.bfloat16, "float16": torch.float16}[precision]
 
 
-@pytest.mark.nightly
-@pytest.mark.parametrize("precision", HALF)
-def test_nearly_all_negatives_of_minilm_stay(precision: str, minilm: str) -> None:
-    ranker = BiEncoder(torch.Generator(), minilm, layers=6, max_query=16, max_document=16).eval()
-    tokenizer = read_tokenizer(minilm)
-    said = [
-        f"{verb} {how} {what}"
-        for verb in ("read", "write", "sort", "count", "close", "split")
-        for how in ("a", "the last")
-        for what in (
-            "file",
-            "list of words",
-            "table",
-            "tree",
-            "string of digits",
-            "socket",
-            "thread",
-            "date in May",
-            "queue",
-        )
-    ]
-    texts = Texts.of([tokenizer(each, add_special_tokens=False)["input_ids"] for each in said])
-    top10, top100, places = shares(ranker, texts, texts.take(np.arange(0, len(texts), 6)), precision)
-    assert top10 >= 0.95
-    assert top100 >= 0.97
-    assert places < 1
-
-
 def test_what_has_no_transformer_is_refused() -> None:
     with pytest.raises(BadInput, match=r"function.dense.precision: Linear has no transformer"):
         transformers_of(torch.nn.Linear(2, 2))
     read_in(torch.nn.Linear(2, 2), None)
-
-
-@pytest.mark.gpu
-@pytest.mark.parametrize("precision", HALF)
-def test_most_negatives_stay_on_a_gpu_too(precision: str, tmp_path: Path, cuda: str) -> None:
-    rng = np.random.default_rng(0)
-    checkpoint = write_checkpoint(tmp_path / "bert", "bert", [f"w{number}" for number in range(60)])
-    ranker = BiEncoder(torch.Generator(), checkpoint, max_query=12, max_document=12).eval().to(cuda)
-    documents, queries = (
-        Texts.of([rng.integers(4, 64, rng.integers(3, 12)).tolist() for _ in range(n)]) for n in (400, 20)
-    )
-    top10, top100, _ = shares(ranker, documents, queries, precision)
-    assert top10 >= 0.8
-    assert top100 >= 0.9
-    assert ranker.query_tower.precision is {"bfloat16": torch.bfloat16, "float16": torch.float16}[precision]

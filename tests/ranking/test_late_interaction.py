@@ -21,7 +21,7 @@ from ranking.ranks import ranks_in
 from ranking.scoring import score_candidates
 from ranking.sources import Sources
 from ranking.tokenization import Tokenization
-from tests.ranking.trained import NEGATIVES, generator, gradients, in_training, steps
+from tests.ranking.trained import NEGATIVES, generator, gradients, in_training
 
 library = pytest.importorskip("sentence_transformers", reason="sentence-transformers is in the dev extra")
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -202,35 +202,6 @@ def test_no_weight_is_left_untrained_and_it_learns(
         losses.append(training.update(training.next_batch(), NEGATIVES).loss)
         training.position = 0
     assert losses[-1] < 0.8 * losses[0]
-
-
-def test_the_same_seed_gives_the_same_weights(
-    made_up: Callable[..., str], read_as: Reader, tiny_sources: Sources
-) -> None:
-    texts = encoded(read_as, made_up("bert", 0.2))
-    one, other = (
-        steps(in_training(ranker(made_up("bert", 0.2)), texts, tiny_sources, chunk=chunk)) for chunk in (2, 2)
-    )
-    assert all(torch.equal(one[name], other[name]) for name in one)
-    assert not torch.equal(ranker(made_up(), seed=4).projection.weight, ranker(made_up()).projection.weight)
-
-
-@pytest.mark.by_day(3)
-@pytest.mark.parametrize(
-    ("options", "says"),
-    [
-        ({"scale": 0.0}, "scale"),
-        ({"dimension": 0}, "dimension"),
-        ({"max_query": 39}, "max_query"),
-        ({"max_document": 39}, "max_document"),
-        ({"layers": 9}, "layers"),
-        ({"precision": "int8"}, "bfloat16"),
-        ({"preset": "huge"}, "preset"),
-    ],
-)
-def test_bad_options_are_refused(options: dict[str, Any], says: str, made_up: Callable[..., str]) -> None:
-    with pytest.raises(BadInput, match=says):
-        ranker(made_up(), **options)
 
 
 def test_a_bi_encoder_gets_a_projection(made_up: Callable[..., str], tmp_path: Path) -> None:

@@ -16,12 +16,6 @@ from ranking.rankers.cross_encoder import CrossEncoder
 from ranking.tokenization import Prompts, Subwords, read_tokenizer, subwords
 
 
-@pytest.fixture
-def no_hub(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on a machine without a network, but at once."""
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-
-
 def test_ids_are_the_tokenizers_plus_one_and_cut(small_bert: str) -> None:
     tokenizer = read_tokenizer(small_bert)
     texts = ["unbelievable tunnelling moles", "", "gold"]
@@ -102,14 +96,6 @@ def test_passages_are_read_whole(small_bert: str) -> None:
     assert isinstance(asked, Subwords)
     assert isinstance(first, Subwords)
     assert (asked.max_document, first.max_document) == (150, 50)
-
-
-@pytest.mark.usefixtures("no_hub")
-def test_without_the_hub_one_line_says_how_to_name_a_folder() -> None:
-    with pytest.raises(BadInput) as caught:
-        read_tokenizer("nobody/nothing")
-    assert "ranker.checkpoint=FOLDER" in str(caught.value)
-    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("content", [None, "{nope"])

@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
 import torch
 
 from ranking.checkpoint import from_bytes, to_bytes
-from ranking.errors import BadInput
 from ranking.ranked_lists import RankedLists
 from ranking.sources import Sources
 from ranking.training import Batch, RankerTraining
@@ -145,8 +143,3 @@ def test_a_run_of_it_goes_on_to_the_last_bit(tiny_sources: Sources) -> None:
         part.load_state_dict(state)
     take(*resumed, 1)
     assert same_weights(whole[0], resumed[0])
-
-
-def test_an_agents_seed_is_no_negative_number() -> None:
-    with pytest.raises(BadInput, match=r"agent is"):
-        LearnedSelector(agent=-1)

@@ -141,12 +141,3 @@ def test_it_learns_from_an_environment(tiny_sources: Sources) -> None:
     network = PolicyNetwork(space, PAIRS * PICKS * DOCUMENTS, torch.Generator().manual_seed(0))  # type: ignore[arg-type]
     result = imitate(network, states, Imitation(epochs=60, lr=0.01, top=4), np.random.default_rng(0))
     assert result.learned > 0.9
-
-
-@pytest.mark.parametrize(
-    ("option", "value"),
-    [("epochs", -1), ("top", 0), ("top", 101), ("lr", 0.0), ("lr", float("nan")), ("states", 0)],
-)
-def test_options_have_their_bounds(option: str, value: float) -> None:
-    with pytest.raises(BadInput, match=rf"Imitation: {option} is"):
-        Imitation(**{option: value})  # type: ignore[arg-type]

@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ranking.errors import BadInput
 from ranking.evaluation.evaluation import Evaluation
 from ranking.evaluation.origins import Bm25Candidates, FullCollection
 from ranking.sources import Sources
-from rl.rewards import Ceil, DecisionOutcome, Diff, Potential, Raw, Reward, ValidationSample, ValidationSampleOptions
+from rl.rewards import Ceil, DecisionOutcome, Diff, Potential, Raw, Reward, ValidationSample
 from tests.rl.trainings import environment_of, starts
 
 values = st.lists(st.floats(0, 1), min_size=2, max_size=12)
@@ -60,18 +59,6 @@ def test_by_its_own_discount_a_difference_pays_the_right_first_action() -> None:
     # .01 + .995^399 · .09: the worse function pays more than twice as much.
     assert returned(Diff(), late, 0.995) == pytest.approx(0.01 + 0.135335 * 0.09, abs=1e-5)
     assert returned(Diff(), early, 0.995) == pytest.approx(0.05)
-
-
-@pytest.mark.parametrize("kind", [Raw, Ceil, Diff, Potential])
-def test_scales_are_above_zero(kind: type) -> None:
-    with pytest.raises(BadInput, match="scale"):
-        kind(scale=0)
-
-
-@pytest.mark.parametrize("options", [{"size": 0}, {"every": 0}, {"depth": 0}])
-def test_a_sample_is_of_something(options: dict) -> None:
-    with pytest.raises(BadInput, match="ValidationSampleOptions"):
-        ValidationSampleOptions(**options)
 
 
 def test_the_sample_is_the_validation_of_some_queries(tiny_sources: Sources) -> None:

@@ -18,7 +18,7 @@ from cluster.commands.learn import LearnExperiment
 from cluster.executors.drain import NodeDraining
 from cluster.output.result_store import ResultStore
 from cluster.output.storage import Storage
-from cluster.rollouts.backends import RemoteEnvironments, in_workers, learn, retry_lost, workers_of
+from cluster.rollouts.backends import RemoteEnvironments, learn, retry_lost, workers_of
 from cluster.rollouts.checkpoints import STATE
 from cluster.rollouts.environments import Environments
 from cluster.rollouts.ranker_host import RankerHost
@@ -91,38 +91,6 @@ def test_what_a_learning_leaves(
     # The same seed, the same agent: a random agent beside it changes nothing.
     assert same(agent, undisturbed[0])
     assert learned.equals(undisturbed[1].select(learned.columns))
-
-
-@pytest.mark.nightly
-def test_another_seed_gives_other_weights(
-    config: dict[str, Any], undisturbed: tuple[TrainedAgent, pl.DataFrame], tmp_path: Path
-) -> None:
-    assert not same(taught(config | {"seed": 1}, tmp_path)[0], undisturbed[0])
-
-
-@pytest.mark.nightly
-def test_it_goes_on_as_if_it_had_never_stopped(
-    config: dict[str, Any], undisturbed: tuple[TrainedAgent, pl.DataFrame], tmp_path: Path
-) -> None:
-    """Begun by a worker, ended in this process; two of them are in tests/rl/agents/test_trainer.py."""
-
-    class Enough(Exception):
-        pass
-
-    def stop(progress: LearningProgress) -> None:
-        nonlocal updates
-        updates += 1
-        if updates == 7:  # in mid-episode
-            raise Enough
-
-    updates = 0
-    with pytest.raises(Enough):
-        taught(config | {"save_every": 0}, tmp_path, in_workers(config | {"workers": 1}, None), stop)
-    assert (tmp_path / STATE).exists()
-    agent, episodes = taught(config, tmp_path)
-    assert same(agent, undisturbed[0])
-    assert episodes.equals(undisturbed[1])
-    assert not (tmp_path / STATE).exists()
 
 
 def test_it_ends_once_it_has_converged(

@@ -83,15 +83,6 @@ def test_what_it_leaves(config: dict[str, Any], folder: Path) -> None:
     assert episodes["actions"].list.len().to_list() == [0] * episodes.height
 
 
-@pytest.mark.nightly
-def test_imitation_is_where_learning_begins(config: dict[str, Any], folder: Path, tmp_path: Path) -> None:
-    none = config["actions"] | {"imitate": config["actions"]["imitate"] | {"epochs": 0}}
-    agent, _ = taught(config | {"actions": none}, tmp_path)
-    assert agent.facts["imitation"] is None
-    own = read_agent(str(folder)).weights
-    assert not all(weights.equal(own[name]) for name, weights in agent.weights.items())
-
-
 def test_a_run_takes_its_negatives_from_it(own: list[str], folder: Path) -> None:
     config = compose([*own, "selector=learned", f"selector.checkpoint={folder}"])
     check_run(config, agent_of(config))

@@ -181,40 +181,6 @@ def test_a_failed_run_is_reported_and_the_others_go_on(
     assert "failed" in capsys.readouterr().out
 
 
-@pytest.mark.nightly
-@pytest.mark.parametrize(
-    ("search", "methods", "drawn"),
-    [
-        pytest.param(
-            "random",
-            ["training.batch_size=4,8", "function=bm25", "selector=uniform", "seeds=1"],
-            {},
-            marks=pytest.mark.nightly,
-        ),
-        (
-            "optuna",
-            ["function=bm25", "selector=uniform", "seeds=2", "optimizer=adam,lazy_adam"],
-            {"function.bm25.k1": "interval(0.5,2)"},
-        ),
-    ],
-)
-def test_intervals_are_sampled(
-    base: list[str], tmp_path: Path, search: str, methods: list[str], drawn: dict[str, str]
-) -> None:
-    """Of the ranker or of another part."""
-    out, drawn = tmp_path / search, {"optimizer.lr": "tag(log,interval(1e-3,1e-1))", **drawn}
-    sweep = ["policy=fixed", *methods, *(f"{key}={interval}" for key, interval in drawn.items())]
-    assert command("study", *base, *sweep, "samples=2", f"search={search}", "local=true", f"out={out}") == 0
-    trials = pl.read_parquet(out / "trials.parquet")
-    assert len(trials) == 4
-    assert set(trials["status"]) == {"done"}
-    swept = trials.explode("swept").unnest("swept")
-    assert [swept.filter(key=key)["value"].n_unique() for key in drawn] == [2] * len(drawn)
-    summary = (out / "summary.csv").read_bytes()
-    assert command("study", "--resume", str(out)) == 0
-    assert (out / "summary.csv").read_bytes() == summary
-
-
 def test_a_search_may_come_back_to_a_run(base: list[str], tmp_path: Path) -> None:
     sweep = ["policy=fixed", "function=bm25", "selector=uniform", "training.patience=int(interval(1,2))", "seed=4,5"]
     assert command("study", *base, *sweep, "samples=4", "search=optuna", "local=true", f"out={tmp_path}") == 0

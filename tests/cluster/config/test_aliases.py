@@ -26,17 +26,6 @@ def test_two_run_files_and_another_keep_their_order_and_options() -> None:
     assert config["function"]["bm25"] == option("function", "bm25")["bm25"] | {"k1": 1.5}
 
 
-@pytest.mark.nightly
-def test_every_function_can_have_another_name() -> None:
-    from cluster.config.groups import group_options
-
-    for name in group_options()["function"]:
-        needed = [f"function.other.{key}=x" for key, value in option("function", name)[name].items() if value == "???"]
-        config = compose([f"function={name}@other", *needed])
-        plain = compose([f"function={name}", *(text.replace(".other.", f".{name}.") for text in needed)])
-        assert config["function"]["other"] == plain["function"][name]
-
-
 def test_what_is_not_named_is_left_alone() -> None:
     overrides = ["function=[bm25,random]", "seed=1", "vectors.path=a@b"]
     assert named_parts(overrides, option) == overrides

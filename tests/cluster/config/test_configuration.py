@@ -14,6 +14,7 @@ from cluster.config.groups import CHOICES, CONF, group_options, groups_of, optio
 from cluster.config.parts import PARTS
 from cluster.config.signatures import MISSING, SUPPLIED, defaults
 from cluster.config.validate import check_run
+from ranking.bounds import annotations_of, check_arguments
 from ranking.errors import BadInput
 
 FILES = sorted(path for path in CONF.rglob("*.yaml") if path.parent != CONF)
@@ -119,6 +120,30 @@ def test_every_option_of_a_pool_is_built_and_says_what_its_class_does_by_default
         parameters = inspect.signature(type(build(node)).__init__).parameters
         missing = {key for key in parameters if key != "self"} - set(node)
         assert not missing, f"{group} {name} does not show {missing}"
+
+
+OPTIONS = (
+    "ranking.terms.Bm25Options", "ranking.encoding.Encoder", "ranking.index.IndexOptions", "rl.imitation.Imitation",
+    "rl.rewards.ValidationSampleOptions",
+)  # fmt: skip
+"""Classes with bounds that no group lists."""
+
+
+def test_every_part_refuses_an_argument_outside_its_bounds() -> None:
+    """What each bound refuses is tested in `tests/ranking/test_bounds.py`; trackers are checked when built."""
+    refused = 0
+    parts = [target for group, parts in PARTS.items() if group != "track" for target in parts.values()]
+    for target in [*OPTIONS, *parts]:
+        module, _, name = target.rpartition(".")
+        part = getattr(importlib.import_module(module), name)
+        for argument in annotations_of(part.__init__):
+            try:
+                check_arguments(part.__init__, {argument: "nothing"})
+            except BadInput:
+                with pytest.raises(BadInput, match=f"{argument} is 'nothing'"):
+                    part(**{argument: "nothing"})
+                refused += 1
+    assert refused > 150
 
 
 def test_parts_within_parts_are_built_and_held_against_their_class() -> None:

@@ -163,22 +163,6 @@ def test_a_lagged_index_goes_on_after_an_interrupt_as_if_there_had_been_none(lag
 
 
 @pytest.mark.nightly
-def test_one_encoder_and_two_write_the_same_bytes(lagged: RemoteIndex, asynchronous: RemoteIndex) -> None:
-    answers = []
-    for index in (lagged, asynchronous):
-        index.publish(weights_of(3), 3)
-        answers.append(index.search(QUERIES, 60, 3))
-    assert same(answers[:1], answers[1:])
-    files = [
-        {file.name: file.read_bytes() for file in (index.folder / "versions" / "000000003").iterdir()}
-        for index in (lagged, asynchronous)
-    ]
-    for name in ("documents.npy", "queries.npy", "version.json"):
-        assert files[0][name] == files[1][name]
-    assert files[0].keys() == {"documents.npy", "queries.npy", "version.json", "weights.safetensors"}
-
-
-@pytest.mark.nightly
 def test_a_reader_never_sees_half_a_swap(asynchronous: RemoteIndex) -> None:
     import ray
 

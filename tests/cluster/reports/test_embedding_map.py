@@ -12,8 +12,6 @@ from matplotlib.figure import Figure
 
 from cluster.reports.canvas import COLOURS, png, svg
 from cluster.reports.embedding_map import PALETTE, embedding_map, planes
-from cluster.reports.study_report import StudyResults, study_report
-from tests.cluster.reports.conftest import files_of
 
 TWO = [("fixed", "bm25", "uniform", 0.3), ("fixed", "random", "uniform", 0.2)]
 GREY = COLOURS[-1].lower()
@@ -189,18 +187,3 @@ def test_points_are_pixels(made_up_study: Any) -> None:
     assert element.count("<use") < 50
     assert len(element) < 150_000
     assert element == svg(figure, "map")
-
-
-@pytest.mark.nightly
-def test_the_report_shows_it(made_up_study: Any) -> None:
-    trials, queries = made_up_study(seeds=1, methods=TWO)
-    embeddings = made_up_embeddings(trials["run"].to_list())
-    made = [study_report(StudyResults(trials, queries, embeddings=embeddings)) for _ in range(2)]
-    assert made[0].to_html() == made[1].to_html()
-    assert "map" in files_of(made[0])
-    before, _, section = made[0].to_html().partition("Where the queries lie")
-    assert 'aria-label="map"' not in before
-    assert section.count('aria-label="map"') == 1
-    without = study_report(StudyResults(trials, queries, embeddings=embeddings.clear()))
-    assert "map" not in files_of(without)
-    assert "Where the queries lie" not in without.to_html()

@@ -147,15 +147,6 @@ def test_the_report_shows_it(made_up_study: Any) -> None:
 
 
 @pytest.mark.nightly
-def test_the_figure_is_the_same_each_time(made_up_study: Any) -> None:
-    trials, _ = made_up_study(seeds=2, failed=1, methods=METHODS[:2])
-    steps = made_up_steps(trials, 300)
-    images = [png(drawn) for drawn in (hardness_figure(trials, steps), hardness_figure(trials, steps)) if drawn]
-    assert len(images) == 2
-    assert images[0] == images[1]
-
-
-@pytest.mark.nightly
 def test_a_few_runs_at_a_time_give_the_same(made_up_study: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     trials, _ = made_up_study(seeds=3, methods=METHODS[:2])
     steps, seen = made_up_steps(trials, 300, index=True), list[int]()

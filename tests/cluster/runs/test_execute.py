@@ -40,26 +40,6 @@ def values(outcome: Outcome) -> np.ndarray:
     return np.concatenate([values for origin in outcome.values.values() for values in origin.values()])
 
 
-@pytest.mark.by_day(3)
-@pytest.mark.parametrize("ranker", ["feed_forward", "match_pyramid"])
-@pytest.mark.parametrize("selector", ["uniform", "top", "dynamic", "error_reduction"])
-def test_every_selector_trains_every_ranker(base: list[str], ranker: str, selector: str) -> None:
-    config, parts = prepared([*base, f"ranker={ranker}", f"selector={selector}", "training.max_epochs=1"])
-    outcome = run(config, parts)
-    assert outcome.epochs == 1
-    assert set(outcome.values) == {"bm25", "random"}
-    assert all(0 <= value <= 1 for value in values(outcome))
-
-
-@pytest.mark.by_day(3)
-@pytest.mark.parametrize("function", ["random", "bm25"])
-@pytest.mark.parametrize("objective", ["softmax", "hinge", "ranknet", "pointwise"])
-def test_every_objective_trains(base: list[str], function: str, objective: str) -> None:
-    config, parts = prepared([*base, f"function={function}", f"objective={objective}"])
-    outcome = run(config, parts)
-    assert outcome.losses[0][-1] < outcome.losses[0][0]
-
-
 def test_equal_seeds_give_equal_bits(base: list[str]) -> None:
     config, parts = prepared([*base, "policy=random", "selector=dynamic", "weights=true"])
     first, second = run(config, parts), run(config, parts)
@@ -264,30 +244,6 @@ def test_what_is_skipped_is_said(base: list[str], tmp_path: Path) -> None:
     notes: list[str] = []
     Artifacts(notes.append).collection(compose([*overrides, "strict=false"]))
     assert "1 ×" in notes[-1]
-
-
-def test_a_state_kept_within_an_epoch_goes_on_bit_for_bit(base: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    config, parts = prepared([*base, "policy=curriculum", "selector=dynamic", "training.max_epochs=2"])
-    whole = run(config, parts)
-    store, told = Kept(), []
-    monkeypatch.setattr("cluster.runs.progress.PROGRESS_EVERY_S", 0.0)
-
-    def stop(progress: Progress) -> None:
-        told.append(progress)
-        if progress.epoch == 1 and progress.batch == 2:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        run(config, parts, store=store, save_every=1e-9, on_batch=stop)
-    assert [(each.epoch, each.batch) for each in told if each.epoch == 1] == [(1, 1), (1, 2)]
-    assert told[-1].batches > 2
-    assert told[-1].left is not None
-    assert store.state is not None
-    first: list[Progress] = []
-    resumed = run(config, parts, store=store, save_every=1e9, on_batch=first.append)
-    assert (first[0].epoch, first[0].batch) == (1, 2)  # the state was kept after the first batch of the second epoch
-    assert (resumed.losses, resumed.validations) == (whole.losses, whole.validations)
-    assert values(resumed).tobytes() == values(whole).tobytes()
 
 
 def test_a_run_that_is_told_to_leave_goes_on_from_that_very_step(

@@ -211,12 +211,6 @@ def test_a_query_whose_every_document_is_relevant(tiny_sources: Sources, encoded
         assert evaluation(Coarse())["AP"].tolist() == [1]
 
 
-@pytest.mark.parametrize("origin", [Bm25Candidates, RandomCandidates, FullCollection, OwnCategory])
-def test_a_depth_below_1_is_bad_input(origin: type[Origin]) -> None:
-    with pytest.raises(BadInput, match="depth is 0"):
-        origin(0)
-
-
 SIX = [  # words, category
     (1, "a"),
     (2, "b"),

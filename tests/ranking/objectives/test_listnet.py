@@ -5,7 +5,6 @@ import math
 import pytest
 import torch
 
-from ranking.errors import BadInput
 from ranking.objectives.block import Block
 from ranking.objectives.listnet import ListNet
 from ranking.objectives.softmax import SoftmaxLikelihood
@@ -52,9 +51,3 @@ def test_the_minimum_has_scores_like_the_labels() -> None:
     ListNet().loss(scores, Block(WHOLE[:1])).backward()
     assert scores.grad is not None
     assert scores.grad.abs().max() < 1e-12
-
-
-@pytest.mark.parametrize("label", [0.0, -1.0, math.nan])
-def test_a_label_that_is_not_above_0_is_refused(label: float) -> None:
-    with pytest.raises(BadInput, match="label is"):
-        ListNet(label)

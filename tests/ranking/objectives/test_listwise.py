@@ -136,9 +136,3 @@ def test_a_sum_by_hand() -> None:
             WeightedSum(weights, **terms)
     with pytest.raises(BadInput, match="no objective to add up"):
         WeightedSum().check_block(4)
-
-
-@pytest.mark.parametrize("kind", [Contrastive, Distillation, ApproxNDCG])
-def test_a_temperature_is_above_0(kind: type[Objective]) -> None:
-    with pytest.raises(BadInput, match="temperature is 0"):
-        kind(temperature=0.0)  # type: ignore[call-arg]

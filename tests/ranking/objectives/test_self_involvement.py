@@ -183,19 +183,6 @@ def test_one_pass_is_the_loop_where_nothing_is_dropped(kind: type[JointSIR]) -> 
     assert torch.allclose(found[0][1], found[1][1], atol=1e-6)
 
 
-@pytest.mark.gpu
-@pytest.mark.parametrize("kind", [JointSIR, ConditionalSIR])
-def test_one_pass_on_a_gpu_is_a_cpus(kind: type[JointSIR], cuda: str) -> None:
-    """Ties among them too: what a level keeps goes by the columns' order on both."""
-    drawn = torch.randn(3, 12, generator=torch.Generator().manual_seed(4)).round(decimals=1)
-    found = []
-    for device in ("cpu", cuda):
-        scores = drawn.to(device).requires_grad_()
-        loss, _ = kind([6, 3]).of_passes(Passes(scores), Block(all_of(scores)), torch.Generator())
-        found.append((loss.cpu(), torch.autograd.grad(loss, scores)[0].cpu()))
-    torch.testing.assert_close(found[1], found[0], rtol=1e-4, atol=1e-5)
-
-
 def test_each_level_is_scored_by_itself_where_asked() -> None:
     scorer = Passes(tensor([0.0, 5, 4, 3, 2, 1]), noise=1.0)
     JointSIR([4, 2], passes="level").of_passes(scorer, Block(torch.ones(1, 6, dtype=torch.bool)), torch.Generator())

@@ -298,41 +298,6 @@ def test_bad_options(options: dict[str, Any], says: str) -> None:
         ranker(**options)
 
 
-def test_first_weights_depend_on_the_generator_alone() -> None:
-    torch.manual_seed(5)
-    state = torch.random.get_rng_state()
-    options = {"categories": True, "labels": COUNTS, "tied": False}
-    one = ranker(**options).state_dict()
-    assert torch.equal(torch.random.get_rng_state(), state)
-    torch.manual_seed(6)
-    again, other = ranker(**options).state_dict(), ranker(4, **options).state_dict()
-    for name, tensor in one.items():
-        assert torch.equal(tensor, again[name])
-        assert torch.equal(tensor, other[name]) == name.endswith("bias")
-
-
-@pytest.mark.parametrize("tied", [True, False])
-def test_a_seed_gives_the_same_bits(
-    tied: bool, read_as: Reader, tiny_encoded: EncodedCollection, tiny_sources: Sources
-) -> None:
-    texts = labelled(read_as, tiny_encoded)
-
-    def trained() -> tuple[dict[str, Tensor], list[float]]:
-        made = ranker(tied=tied, categories=True, labels=texts.label_counts)
-        run = in_training(made, texts, tiny_sources)
-        for _ in range(3):
-            while not run.epoch_over:
-                batch = run.next_batch()
-                run.update(batch, LISTS[: len(batch)])
-            run.validate()
-        return {name: tensor.clone() for name, tensor in made.state_dict().items()}, run.losses
-
-    (one, losses), (same, again) = trained(), trained()
-    assert losses == again
-    assert losses[-1] < losses[0]
-    assert all(torch.equal(one[name], same[name]) for name in one)
-
-
 # Documents that several queries are shown are read once
 
 

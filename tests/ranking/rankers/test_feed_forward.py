@@ -9,8 +9,6 @@ from torch.nn import functional as F
 from ranking.errors import BadInput
 from ranking.rankers.bag import weighted_mean
 from ranking.rankers.feed_forward import FeedForward
-from ranking.rankers.match_pyramid import MatchPyramid
-from ranking.rankers.ranker import Ranker
 from ranking.texts import Texts
 
 VECTORS = np.random.default_rng(0).normal(size=(30, 8)).astype(np.float32)
@@ -79,23 +77,6 @@ def test_the_halves_are_drawn_as_one_layer() -> None:
     model = ranker(lower=[64], upper=[64])
     for half in (model.query_half.weight, model.document_half.weight):
         assert 0.95 / np.sqrt(128) < float(half.detach().abs().max()) <= 1 / np.sqrt(128)
-
-
-@pytest.mark.parametrize("kind", [FeedForward, MatchPyramid])
-def test_first_weights_depend_on_the_generator_alone(kind: type[Ranker]) -> None:
-    def make(seed: int) -> dict[str, Tensor]:
-        return kind(VECTORS, torch.Generator().manual_seed(seed), preset="tiny").state_dict()  # type: ignore[call-arg]
-
-    torch.manual_seed(5)
-    state = torch.random.get_rng_state()
-    one = make(1)
-    assert torch.equal(torch.random.get_rng_state(), state)
-    torch.manual_seed(6)
-    again, other = make(1), make(2)
-    for name, tensor in one.items():
-        assert torch.isfinite(tensor).all()
-        assert torch.equal(tensor, again[name])
-        assert torch.equal(tensor, other[name]) == (name in ("vectors", "term_weights"))
 
 
 def test_the_vectors_are_the_rankers_own() -> None:

@@ -62,28 +62,6 @@ def test_a_spread_changes_no_score_and_how_far_a_step_turns() -> None:
     assert torch.equal(made(further=3).vectors, made(further=3, spread=0.05).vectors), "where nothing is trained yet"
 
 
-def test_it_learns_what_goes_together() -> None:
-    ranker = made(further=4)
-    queries, documents = Texts.of([[2], [3]]), Texts.of([[3], [2], [2], [3]])  # the first of each is the right one
-    optimizer = torch.optim.Adam(ranker.parameters(), lr=0.05)
-    first = None
-    for _ in range(60):
-        scores = ranker(queries, documents)
-        loss = torch.nn.functional.cross_entropy(scores, torch.zeros(2, dtype=torch.long))
-        first = loss.item() if first is None else first
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-    assert first is not None
-    assert loss.item() < 0.5 * first
-
-
-@pytest.mark.parametrize("options", [{"scale": 0.0}, {"spread": -0.1}, {"further": -1}, {"preset": "huge"}])
-def test_bad_options_are_refused(options: dict[str, object]) -> None:
-    with pytest.raises(BadInput):
-        made(**options)
-
-
 DOCUMENTS = ["One two, TWO three!", "three Two", "one four-one", "nothing known but three"]
 
 

@@ -8,7 +8,6 @@ import pkgutil
 import pytest
 
 import ranking.schedules
-from ranking.errors import BadInput
 from ranking.schedules.constant import Constant
 from ranking.schedules.cosine import Cosine
 from ranking.schedules.linear import Linear
@@ -39,8 +38,3 @@ def test_every_schedule_rises_and_stays_a_share(kind: type[Schedule], warmup: in
     assert shares[0] > 0
     if rising < 20:
         assert shares[rising] == 1
-
-
-def test_a_warm_up_below_0_is_refused() -> None:
-    with pytest.raises(BadInput, match="warmup is"):
-        Constant(-1)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pytest
 
 from ranking.checkpoint import from_bytes, to_bytes
@@ -45,17 +44,6 @@ def test_neither_runners_nor_interrupts_change_what_is_learned(name: str, worker
     assert ends_alike(fresh), "begun by other runners"
     other.restore(from_bytes(middle))
     assert ends_alike(other), "begun in this process"
-
-
-@pytest.mark.nightly
-def test_counters_and_summaries(start: Any) -> None:
-    trainer = start(ActorCritic(hidden=5, fragment=5))
-    rows = play(trainer, 4)
-    assert trainer.counters == {"updates": 4, "decisions": 80, "episodes": 4}
-    assert [(row["copy"], row["episode"], row["length"]) for row in rows] == [(copy, 0, 20) for copy in range(4)]
-    for row in rows:
-        right = np.mean([action == (time >= 10) for time, action in enumerate(row["actions"])])
-        assert row["summary"] == {"right": right}
 
 
 def test_the_state_of_another_agent_is_refused(start: Any) -> None:
