@@ -2,7 +2,8 @@
 
 `--archive NAME OUT` copies what the tables need of a study into docs/experiments/data; `--check` writes nothing and
 fails if a page is not as printed. An archive's table is in a page between `<!-- table NAME MEASURE… -->` and
-`<!-- end -->`; without a measure it is of the study's first.
+`<!-- end -->`; without a measure it is of the study's first. `<!-- contrasts NAME MARGIN: A − B; C − D -->` prints
+differences of two methods, with tests of equivalence within the margin.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ DATA = DOCS / "data"
 HALF_WIDTHS = (1.96 + 0.84) / 1.96
 """The least difference that a test shows with 80% power, in half widths of the 95% interval."""
 WIDTH = 120
-BLOCK = re.compile(r"(<!-- (table|pools) ([^\n]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+BLOCK = re.compile(r"(<!-- (table|contrasts|pools) ([^\n]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 FACTOR = " · "
 """Separates a method's label from the factors that it was run with."""
 Tests = Mapping[tuple[str, str, str], tuple[CrossedDifference, float]]
@@ -243,6 +244,21 @@ def _note(archive: Archive, measures: Sequence[str], tests: Tests) -> str:
     )
 
 
+def contrasts(archive: Archive, margin: float, pairs: Sequence[tuple[str, ...]]) -> str:
+    """The differences of pairs of methods, by the leading measure, and whether they are within the margin."""
+    rows = []
+    for first, second in pairs:
+        for origin in archive.origins:
+            test = crossed_difference(archive.cells(first, second, origin))
+            if test is None:
+                raise ValueError(f"{archive.name}: {first} and {second} can't be compared")
+            least = number((test.high - test.mean) * HALF_WIDTHS, 3)
+            difference = f"{signed(test.mean)} ({interval(test.low, test.high)})"
+            rows.append([f"{first} less {second}", origin, difference, least, number(test.p_equal(margin), 3)])
+    head = ["", "over", f"{archive.measure} (95%)", "least difference seen", f"p, equal within {number(margin, 3)}"]
+    return "\n" + table(head, rows) + "\n"
+
+
 def _seconds(archive: Archive, method: str) -> float:
     """The median time of a method's runs."""
     names = [run.name for run in archive.methods(archive.origins[0])[method].runs]
@@ -436,13 +452,18 @@ def pages() -> dict[Path, str]:
     for path in sorted(DOCS.glob("*.md")):
         text = path.read_text("utf-8")
         if path not in made and BLOCK.search(text):
-            made[path] = BLOCK.sub(lambda found: found[1] + _printed(found[2], found[3].split()) + found[4], text)
+            made[path] = BLOCK.sub(lambda found: found[1] + _printed(found[2], found[3]) + found[4], text)
     return made
 
 
-def _printed(kind: str, words: Sequence[str]) -> str:
+def _printed(kind: str, described: str) -> str:
     """The table of a marker in a page."""
-    return pool_comparison(words) if kind == "pools" else comparison(Archive(words[0]), words[1:])
+    if kind == "contrasts":
+        named, _, pairs = described.partition(": ")
+        name, margin = named.split()
+        return contrasts(Archive(name), float(margin), [tuple(pair.split(" − ")) for pair in pairs.split("; ")])
+    name, *words = described.split()
+    return pool_comparison([name, *words]) if kind == "pools" else comparison(Archive(name), words)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
