@@ -68,21 +68,6 @@ def tensors(state: Any) -> list[torch.Tensor]:
 
 @pytest.mark.by_day(2)
 @pytest.mark.parametrize("way", WAYS)
-def test_one_seed_gives_one_training_and_another_seed_another(
-    way: str, tiny_training: Callable[..., RankerTraining]
-) -> None:
-    def go(seed: int) -> list[Any]:
-        training = tiny_training()
-        source = sampler(training, *WAYS[way](), seed)
-        torch.manual_seed(np.random.default_rng().integers(1000))  # nothing may depend on it
-        return advance(training, source, 8)
-
-    assert go(0) == go(0)
-    assert go(0) != go(1)
-
-
-@pytest.mark.by_day(2)
-@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("at", [0, 1, 5])
 def test_interrupted_it_goes_on_to_the_bit(way: str, at: int, tiny_training: Callable[..., RankerTraining]) -> None:
     whole = tiny_training()

@@ -182,11 +182,6 @@ def test_state_saved_and_restored_gives_the_same_draws(
     assert other.report() == second.report()
 
 
-def test_the_policy_learns_the_functions_and_may_refuse_them() -> None:
-    with pytest.raises(BadInput, match="Mixture"):
-        sampler(Mixture(), a=listed([[1]]))
-
-
 class Everything(Ranked):
     """Lists all documents, the relevant ones too, in an order by chance."""
 

@@ -124,7 +124,7 @@ def test_every_option_of_a_pool_is_built_and_says_what_its_class_does_by_default
 
 OPTIONS = (
     "ranking.terms.Bm25Options", "ranking.encoding.Encoder", "ranking.index.IndexOptions", "rl.imitation.Imitation",
-    "rl.rewards.ValidationSampleOptions",
+    "rl.rewards.ValidationSampleOptions", "sampling.retrieval.dense.Refresh",
 )  # fmt: skip
 """Classes with bounds that no group lists."""
 

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from ranking.checkpoint import from_bytes, to_bytes
-from ranking.errors import BadInput
 from ranking.objectives.pairwise import PairwiseHinge, RankNet
 from ranking.objectives.pointwise import PointwiseCrossEntropy
 from ranking.objectives.softmax import SoftmaxLikelihood
@@ -195,8 +194,3 @@ def test_begin_starts_afresh() -> None:
     shares(policy, np.random.default_rng(0), 1, 50)
     policy.start_run(dict.fromkeys(policy.functions), FREE)  # type: ignore[arg-type]
     assert (policy.weights.tolist(), len(policy.gains), policy.updates) == ([0, 0], 0, 0)
-
-
-def test_it_needs_several_functions() -> None:
-    with pytest.raises(BadInput, match="chooses between functions"):
-        Curriculum().set_functions(["bm25"])

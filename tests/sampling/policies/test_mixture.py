@@ -16,15 +16,12 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from cluster.config.groups import option
-from ranking.checkpoint import from_bytes, to_bytes
 from ranking.encoding import EncodedCollection
-from ranking.errors import BadInput
 from ranking.training import Batch, RankerTraining, UpdateResult
 from sampling.policies.mixture import Mixture
 from sampling.retrieval.category import OtherCategory, SameCategory, SameSubcategory
 from sampling.retrieval.function import RetrievalFunction
 from sampling.sampler import Sampler
-from sampling.selection.dynamic import Dynamic
 from sampling.selection.uniform import Uniform
 
 NAMES = ["subcategory", "category", "outside"]
@@ -125,13 +122,6 @@ def test_other_units_give_a_query_one_function(per: str) -> None:
     assert drawn.tolist() == [[chosen] * 4 for chosen in again.tolist()]
 
 
-def test_bad_options() -> None:
-    with pytest.raises(BadInput, match="batch, query or negative"):
-        Mixture(WEIGHTS, "document")
-    with pytest.raises(BadInput, match="3 weights"):
-        Mixture(WEIGHTS, "negative").set_functions(NAMES[:2])
-
-
 def test_the_configuration_is_the_papers() -> None:
     """20% from the subcategory, 30% from the entire category, 50% from elsewhere."""
     folder = Path(__file__).parents[3] / "cluster" / "conf"
@@ -202,30 +192,3 @@ def test_what_the_collection_cannot_fill_is_missing(
     assert [rows[name]["negatives"] for name in NAMES] == [8, 3, 0]
     assert [rows[name]["missing"] for name in NAMES] == [0, 9, 20]
     assert [rows[name]["fallback"] for name in NAMES] == [7, 3, 0]
-
-
-@pytest.mark.by_day(2)
-@pytest.mark.parametrize("count", [1, 3, 10])
-@pytest.mark.parametrize("selector", [Uniform(), Dynamic(0.5, 4)])
-def test_a_saved_state_goes_on_with_the_same_draws(
-    count: int, selector: Any, tiny_encoded: EncodedCollection, tiny_training: Callable[..., RankerTraining]
-) -> None:
-    training = tiny_training()
-    batch = Batch(np.array([0, 6, 2]), np.array([0, 7, 9], np.int32))
-
-    def draw(one: Sampler, times: int) -> list[list[list[int]]]:
-        drawn = []
-        for _ in range(times):
-            negatives = one.negatives(batch, training)
-            one.observe(negatives, UpdateResult(0.0, 0.0, np.ones((3, 1 + count), np.float32)))
-            drawn.append(negatives.tolist())
-        return drawn
-
-    whole = refined(tiny_encoded, count, 1, selector)
-    expected = draw(whole, 7)
-    first, second = (refined(tiny_encoded, count, seed, selector) for seed in (1, 2))
-    assert draw(first, 3) == expected[:3]
-    second.load_state_dict(from_bytes(to_bytes(first.state_dict())))
-    assert draw(second, 4) == expected[3:]
-    assert [row["fallback"] for row in second.report()] == [row["fallback"] for row in whole.report()]
-    assert [row["negatives"] for row in second.report()] == [row["negatives"] for row in whole.report()]

@@ -6,10 +6,12 @@ from scipy.stats import chisquare
 
 from ranking.errors import BadInput
 from ranking.training import Batch
+from sampling.policies.curriculum import Curriculum
 from sampling.policies.fixed import Fixed
 from sampling.policies.mixture import Mixture
 from sampling.policies.policy import SamplingPolicy
 from sampling.policies.random import RandomPolicy
+from sampling.policies.schedule import Schedule
 
 BATCH = Batch(np.arange(6), np.arange(6, dtype=np.int32))
 
@@ -31,7 +33,7 @@ def test_fixed_takes_the_one_function_or_a_number_of_each() -> None:
             policy.set_counts(counts)
 
 
-@pytest.mark.parametrize("policy", [RandomPolicy(), Mixture()])
+@pytest.mark.parametrize("policy", [RandomPolicy(), Mixture(), Schedule(), Curriculum()])
 def test_choosing_needs_several_functions(policy: SamplingPolicy) -> None:
     with pytest.raises(BadInput, match="chooses between functions"):
         policy.set_functions(["bm25"])

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from ranking.errors import BadInput
 from ranking.training import Batch
 from sampling.policies.schedule import Schedule
 
@@ -72,11 +71,6 @@ def test_shares_move_from_start_to_end_and_are_kept(
     assert (np.diff(shares) * np.sign(end - start) >= -1e-12).all()
     assert shares[-1] == end
     assert set(chosen(policy, [str(name) for name in range(functions)], 3).ravel()) <= set(range(functions))
-
-
-def test_it_needs_an_easy_and_a_hard_function() -> None:
-    with pytest.raises(BadInput, match="chooses between functions"):
-        Schedule().set_functions(["bm25"])
 
 
 def test_the_negatives_of_a_query_move_with_the_schedule() -> None:

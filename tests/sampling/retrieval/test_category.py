@@ -139,17 +139,6 @@ def test_the_fallback_of_a_batch_by_hand(made: EncodedCollection) -> None:
     assert function.sample(batch_of(rows), 0, rng).documents.shape == (4, 0)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_seed_gives_the_same_documents(kind: type[CategoryFunction], made: EncodedCollection) -> None:
-    rows = np.array([0, 3, 1, 9, 0, 7])
-    one, same, other = (
-        ready(kind, made).sample(batch_of(rows), 3, np.random.default_rng(seed)).documents.tolist()
-        for seed in (1, 1, 2)
-    )
-    assert one == same
-    assert one != other
-
-
 @pytest.mark.parametrize(
     ("kind", "name"),
     [

@@ -481,14 +481,6 @@ def test_the_trace_and_the_report(bag_training: Callable[..., RankerTraining]) -
     assert [row["guarded"] for row in source.report()] == [0, function.guarded]
 
 
-def test_the_same_run_twice(bag_training: Callable[..., RankerTraining]) -> None:
-    runs = []
-    for _ in range(2):
-        training = bag_training()
-        runs.append(steps(sampler(Dense(5, refresh=Refresh("lagged", 2)), training), training, 6))
-    assert runs[0] == runs[1]
-
-
 def test_a_ranker_without_vectors_is_refused(tiny_training: Callable[..., RankerTraining]) -> None:
     training = tiny_training()
     with pytest.raises(BadInput, match=r"FeedForward has no text vectors .*choose ranker=bi_encoder"):
@@ -501,12 +493,9 @@ def test_an_index_that_does_not_suit_the_ranker_is_refused(bag_training: Callabl
 
 
 @pytest.mark.parametrize(("wrong", "said"), [
-    ({"mode": "often"}, "mode is 'often'"),
-    ({"every": 0}, "every is 0"), ({"lag": -1}, "lag is -1"),
     ({"mode": "sync", "lag": 3}, "mode sync has no lag"),
     ({"max_staleness": 300}, "mode lagged has no max_staleness"),
     ({"mode": "async", "max_staleness": 199}, "let it be at least refresh.every"),
-    ({"on_lost_shard": "pray"}, "on_lost_shard is 'pray'"),
     ({"on_lost_shard": "skip"}, "mode lagged returns the same negatives in every run"),
 ])  # fmt: skip
 def test_a_refresh_that_makes_no_sense_is_refused(wrong: dict[str, Any], said: str) -> None:

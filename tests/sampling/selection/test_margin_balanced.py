@@ -49,5 +49,3 @@ def test_what_the_teacher_does_not_know_is_a_bin_of_its_own() -> None:
 def test_without_a_teacher_it_is_refused() -> None:
     with pytest.raises(BadInput, match="there is no teacher"):
         MarginBalanced().start_run({}, SimpleNamespace(teacher=None))  # type: ignore[arg-type]
-    with pytest.raises(BadInput, match="bins is 1"):
-        MarginBalanced(bins=1)
