@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -47,15 +47,6 @@ def read_as(tiny: Collection, tiny_encoded: EncodedCollection) -> Callable[[Toke
         return replace(tiny_encoded, documents=tokens.documents, queries=tokens.queries)
 
     return read
-
-
-@pytest.fixture
-def one_thread() -> Iterator[None]:
-    """Models of a few numbers take longer to share among threads than to compute."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="session")

@@ -25,13 +25,10 @@ from ranking.rankers.ranker import Ranker
 from ranking.scoring import score_candidates
 from ranking.sources import Sources
 from ranking.texts import Texts
-from ranking.tokenization import Subwords, Tokenization
+from ranking.tokenization import Subwords
 from ranking.vectors import WordVectors
-from tests.ranking.trained import generator, gradients, in_training
+from tests.ranking.trained import SHORT, Reader, generator, gradients, in_training
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-Reader = Callable[[Tokenization | None], EncodedCollection]
-SHORT = {"max_query": 8, "max_document": 12}
 LEVELS = {"bi_encoder": BiEncoder, "cross_encoder": CrossEncoder}
 
 

@@ -18,15 +18,8 @@ from ranking.errors import BadInput
 from ranking.rankers.cross_encoder import CrossEncoder
 from ranking.scoring import score_candidates
 from ranking.sources import Sources
-from ranking.tokenization import Tokenization
 from tests.ranking.checkpoints import KINDS
-from tests.ranking.trained import generator, gradients, in_training, steps
-
-pytestmark = pytest.mark.usefixtures("one_thread")
-Reader = Callable[[Tokenization | None], EncodedCollection]
-SHORT = {"max_query": 8, "max_document": 12}
-QUERIES = np.arange(4)
-LISTS = np.array([[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11], [3, 0, 9, 5]], np.int32)
+from tests.ranking.trained import LISTS, QUERIES, SHORT, Reader, generator, gradients, in_training, steps
 
 
 def ranker(checkpoint: str, seed: int = 3, **options: Any) -> CrossEncoder:

@@ -19,14 +19,7 @@ from ranking.rankers.bi_encoder import BiEncoder
 from ranking.rankers.decoder import TEMPLATE, Decoder, prompt
 from ranking.scoring import score_candidates
 from ranking.sources import Sources
-from ranking.tokenization import Tokenization
-from tests.ranking.trained import NEGATIVES, generator, gradients, in_training
-
-pytestmark = pytest.mark.usefixtures("one_thread")
-Reader = Callable[[Tokenization | None], EncodedCollection]
-SHORT: dict[str, Any] = {"max_query": 8, "max_document": 12}
-QUERIES = np.arange(4)
-LISTS = np.array([[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11], [3, 0, 9, 5]], np.int32)
+from tests.ranking.trained import LISTS, NEGATIVES, QUERIES, SHORT, Reader, generator, gradients, in_training
 
 
 @pytest.fixture(scope="module")

@@ -23,12 +23,7 @@ from ranking.rankers.ranker import Ranker
 from ranking.rankers.static import Static
 from ranking.sources import Sources
 from ranking.texts import Texts
-from ranking.tokenization import Tokenization
-from tests.ranking.trained import generator, gradients, in_training
-
-pytestmark = pytest.mark.usefixtures("one_thread")
-Reader = Callable[[Tokenization | None], EncodedCollection]
-SHORT: dict[str, Any] = {"max_query": 8, "max_document": 12}
+from tests.ranking.trained import SHORT, Reader, generator, gradients, in_training
 
 
 def bi_encoder(checkpoint: str, **options: Any) -> BiEncoder:

@@ -20,15 +20,10 @@ from ranking.rankers.late_interaction import LateInteraction
 from ranking.ranks import ranks_in
 from ranking.scoring import score_candidates
 from ranking.sources import Sources
-from ranking.tokenization import Tokenization
-from tests.ranking.trained import NEGATIVES, generator, gradients, in_training
+from tests.ranking.trained import LISTS, NEGATIVES, QUERIES, Reader, generator, gradients, in_training
 
 library = pytest.importorskip("sentence_transformers", reason="sentence-transformers is in the dev extra")
-pytestmark = pytest.mark.usefixtures("one_thread")
-Reader = Callable[[Tokenization | None], EncodedCollection]
 SHORT: dict[str, Any] = {"max_query": 8, "max_document": 12, "dimension": 6}
-QUERIES = np.arange(4)
-LISTS = np.array([[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11], [3, 0, 9, 5]], np.int32)
 
 
 def ranker(checkpoint: str, seed: int = 3, **options: Any) -> LateInteraction:

@@ -23,7 +23,6 @@ from ranking.tokenization import Tokenization
 from ranking.training import RankerTraining
 from tests.ranking.trained import NEGATIVES, generator, in_training
 
-pytestmark = pytest.mark.usefixtures("one_thread")
 LAZY = partial(LazyAdam, lr=0.05)
 Made = Callable[[], tuple[Ranker, EncodedCollection]]
 

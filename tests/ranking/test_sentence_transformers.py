@@ -20,7 +20,6 @@ from ranking.tokenization import subwords
 from tests.ranking.trained import generator
 
 library = pytest.importorskip("sentence_transformers", reason="sentence-transformers is in the dev extra")
-pytestmark = pytest.mark.usefixtures("one_thread")
 CHECKPOINTS = [("small_bert", None), ("minilm", 2)]
 """Fixture of a real checkpoint, and how many of its layers."""
 

@@ -41,7 +41,6 @@ from ranking.sources import Sources
 from ranking.training import RankerTraining
 from tests.ranking.trained import generator
 
-pytestmark = pytest.mark.usefixtures("one_thread")
 SHORT: dict[str, Any] = {"max_query": 8, "max_document": 12, "budget": 40}
 STEPS = 4
 LIMIT = timedelta(seconds=60)

@@ -10,18 +10,13 @@ import pytest
 import torch
 from torch import nn
 
-from ranking.encoding import EncodedCollection
 from ranking.rankers.bi_encoder import BiEncoder
 from ranking.rankers.late_interaction import LateInteraction
 from ranking.rankers.ranker import Ranker
 from ranking.ranks import ranks_in
 from ranking.sources import Sources
-from ranking.tokenization import Tokenization
-from tests.ranking.trained import NEGATIVES, generator, in_training
+from tests.ranking.trained import NEGATIVES, SHORT, Reader, generator, in_training
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-Reader = Callable[[Tokenization | None], EncodedCollection]
-SHORT: dict[str, Any] = {"max_query": 8, "max_document": 12}
 READS = {"item", "tolist", "cpu", "numpy", "__bool__", "__int__", "__float__", "__index__", "__array__", "nonzero"}
 
 

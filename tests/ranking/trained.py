@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -14,8 +15,13 @@ from ranking.evaluation.origins import RandomCandidates
 from ranking.objectives.softmax import SoftmaxLikelihood
 from ranking.rankers.ranker import Ranker
 from ranking.sources import Sources
+from ranking.tokenization import Tokenization
 from ranking.training import RankerTraining
 
+QUERIES = np.arange(4)
+LISTS = np.array([[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11], [3, 0, 9, 5]], np.int32)
+SHORT: dict[str, Any] = {"max_query": 8, "max_document": 12}
+Reader = Callable[[Tokenization | None], EncodedCollection]
 NEGATIVES = np.array([[1, 2, 3], [4, 5, -1], [6, 7, 8], [9, 10, 11]], np.int32)
 
 

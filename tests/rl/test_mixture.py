@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
-import torch
 
 from ranking.checkpoint import from_bytes, to_bytes
 from ranking.errors import BadInput
@@ -16,14 +13,6 @@ from rl.progress import FEATURES, ProgressOptions, TrainingProgress
 from tests.rl.trainings import functions_of, starts
 
 CLOCK = ("one", "spent")
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 def agent_of(parameters: object = None, decision_every: int = 2, **actions: object) -> MixtureAgent:

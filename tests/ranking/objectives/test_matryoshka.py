@@ -10,7 +10,6 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from ranking.encoding import EncodedCollection
 from ranking.errors import BadInput
 from ranking.objectives.matryoshka import Matryoshka
 from ranking.objectives.self_involvement import JointSIR
@@ -18,12 +17,7 @@ from ranking.objectives.softmax import SoftmaxLikelihood
 from ranking.rankers.bi_encoder import BiEncoder
 from ranking.rankers.cross_encoder import CrossEncoder
 from ranking.sources import Sources
-from ranking.tokenization import Tokenization
-from tests.ranking.trained import NEGATIVES, generator, gradients, in_training
-
-pytestmark = pytest.mark.usefixtures("one_thread")
-Reader = Callable[[Tokenization | None], EncodedCollection]
-SHORT = {"max_query": 8, "max_document": 12}
+from tests.ranking.trained import NEGATIVES, SHORT, Reader, generator, gradients, in_training
 
 
 @pytest.mark.parametrize("similarity", ["cosine", "dot"])

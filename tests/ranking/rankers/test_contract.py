@@ -19,7 +19,6 @@ from ranking.scoring import score_candidates
 from ranking.tokenization import Tokenization
 from ranking.vectors import WordVectors
 
-pytestmark = pytest.mark.usefixtures("one_thread")
 Make = Callable[[int], Ranker]
 OPTIONS = {
     "cascade": [f"ranker.{part}.{key}" for part in ("front", "rear") for key in ("preset=tiny", "max_document=12")]

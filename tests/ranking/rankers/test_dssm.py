@@ -30,21 +30,16 @@ from ranking.rankers.ranker import Ranker
 from ranking.scoring import score_candidates
 from ranking.sources import Sources
 from ranking.texts import Texts
-from ranking.tokenization import Tokenization
 from ranking.training import RankerTraining
 from ranking.trigrams import Trigrams
-from tests.ranking.trained import generator
+from tests.ranking.trained import LISTS, QUERIES, Reader, generator
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-Reader = Callable[[Tokenization | None], EncodedCollection]
 TEXTS = st.lists(st.lists(st.integers(0, 11), max_size=7), max_size=5)
 COUNTS = LabelCounts(3, 2)
 LABELS = np.array([[0, 1], [2, -1], [-1, 0], [-1, -1], [1, 1]], np.int32)
 FIVE = replace(Texts.of([[1, 2, 2], [3], [4, 4, 4], [5, 9], [6]]), labels=LABELS)
 VECTORS = np.random.default_rng(0).normal(size=(12, 8)).astype(np.float32)
 READ = {"buckets": 200, "max_query": 8, "max_document": 10}
-QUERIES = np.arange(4)
-LISTS = np.array([[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11], [3, 0, 9, 5]], np.int32)
 
 
 def ranker(seed: int = 3, **options: Any) -> Dssm:

@@ -18,7 +18,6 @@ from tests.ranking.checkpoints import tokenizer_of
 from tests.ranking.trained import generator
 
 library = pytest.importorskip("sentence_transformers", reason="sentence-transformers is in the dev extra")
-pytestmark = pytest.mark.usefixtures("one_thread")
 MODES = ("mean", "cls", "lasttoken", "max", "weightedmean", "mean_sqrt_len_tokens")
 
 

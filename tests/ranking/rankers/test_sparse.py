@@ -21,12 +21,9 @@ from ranking.rankers.sparse import Sparse, flops
 from ranking.scoring import score_candidates
 from ranking.sources import Sources
 from ranking.sparse_products import SparseIndex, sparse_products
-from ranking.tokenization import Tokenization
-from tests.ranking.trained import NEGATIVES, generator, in_training
+from tests.ranking.trained import NEGATIVES, Reader, generator, in_training
 
 library = pytest.importorskip("sentence_transformers", reason="sentence-transformers is in the dev extra")
-pytestmark = pytest.mark.usefixtures("one_thread")
-Reader = Callable[[Tokenization | None], EncodedCollection]
 
 
 @pytest.fixture(scope="module")
