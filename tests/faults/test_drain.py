@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +11,9 @@ import polars as pl
 import pytest
 
 from cluster.runs.progress import PROGRESS_EVERY_S
-from tests.faults.disturbed import SYSTEM
+from tests.faults.disturbed import at_work, until
 from tests.faults.test_kills import frames
-from tests.nodes import Nodes, nodes
+from tests.nodes import nodes
 
 SOON = 12 * PROGRESS_EVERY_S
 """Seconds after which nothing of ours works on a machine that is to be taken away."""
@@ -22,17 +21,6 @@ EPOCHS = {1: 4000, 2: 600}
 """Of a run, by its workers: long enough to be told."""
 EPISODES = 120
 """Of a learning, likewise."""
-
-
-def until(found: Callable[[], bool], seconds: float, what: str) -> None:
-    deadline = time.monotonic() + seconds
-    while not found():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.1)
-
-
-def at_work(cluster: Nodes, node: Any) -> list[str]:
-    return [title for title in cluster.processes(node).values() if not title.startswith(SYSTEM)]
 
 
 def events(out: Path) -> list[dict[str, Any]]:

@@ -2,33 +2,18 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
 
-from tests.faults.disturbed import SYSTEM
-from tests.nodes import Nodes, nodes
+from tests.faults.disturbed import at_work, until
+from tests.nodes import nodes
 
 SOON = 60.0
 """Seconds after which a machine that has joined must be at work."""
 EPOCHS = 600
 """Of a run: a few seconds."""
-
-
-def until(found: Callable[[], bool], seconds: float, what: str) -> None:
-    deadline = time.monotonic() + seconds
-    while not found():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.1)
-
-
-def at_work(cluster: Nodes, node: Any) -> bool:
-    """Whether a trial's process is on a machine."""
-    return any(not title.startswith(SYSTEM) for title in cluster.processes(node).values())
 
 
 def summary(out: Path) -> pl.DataFrame:

@@ -23,6 +23,7 @@ from cluster.output.tables import write_table
 from cluster.plan.sweep import points
 from ranking.errors import BadInput
 from tests.cluster.command_line import command
+from tests.cluster.trial_rows import trials_of
 
 
 def study(
@@ -40,13 +41,11 @@ def study(
         for seed, number in enumerate(numbers, first_seed):
             text = f"ranker=static policy=fixed function={function} selector=uniform {overrides} seed={seed}"
             rows.append({
-                "run": f"{folder.name}-{function}-{seed}", "overrides": text, "ranker": "static", "policy": "fixed",
-                "function": function, "selector": "uniform", "objective": "softmax", "seed": seed, "status": "done",
-                "error": None, "collection": collection, "fingerprint": fingerprint, "swept": [], "drawn": [],
-                "diverged": False, "bm25:AP@100": number, "bm25:AP@100:bm25": 0.3,
+                "run": f"{folder.name}-{function}-{seed}", "overrides": text, "function": function, "seed": seed,
+                "error": None, "collection": collection, "fingerprint": fingerprint, "diverged": False,
+                "bm25:AP@100": number, "bm25:AP@100:bm25": 0.3,
             })  # fmt: skip
-    schema = {"swept": pl.List(pl.Struct({"key": pl.String, "value": pl.String})), "drawn": pl.List(pl.String)}
-    write_table(storage, "trials", pl.DataFrame(rows, schema_overrides={**schema, "error": pl.String}))
+    write_table(storage, "trials", trials_of(rows, {"error": pl.String}))
     write_config(
         storage, {"command": f"pyrite study out={folder}", "study": {}, "collections": {fingerprint: collection}}
     )

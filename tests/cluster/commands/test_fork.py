@@ -7,37 +7,31 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from cluster.commands.cli import main
+from tests.cluster.command_line import command
 from tests.cluster.runs.test_fork import SMALL
-
-
-def run(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as ended:
-        main(list(arguments))
-    return int(ended.value.code or 0)
 
 
 def test_a_kept_run_is_forked_and_gone_on_with(
     beir_folder: Path, own_cache: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     kept, out = str(tmp_path / "run"), tmp_path / "forks"
-    assert run("train", "collection=beir", f"collection.path={beir_folder}", *SMALL, f"out={kept}") == 0
+    assert command("train", "collection=beir", f"collection.path={beir_folder}", *SMALL, f"out={kept}") == 0
     asked = ["at=[0,5]", "actions=[random,bm25@dynamic:4]", "length=2", "replicates=2", "bases=2", "workers=0"]
-    assert run("fork", kept, *asked, f"out={out}") == 0
+    assert command("fork", kept, *asked, f"out={out}") == 0
     said = capsys.readouterr().out
     assert "one decision of an oracle" in said
     assert pl.read_parquet(out / "forks.parquet").height == 2 * 2 * 2 * 3
     worth = pl.read_csv(out / "values.csv")
     assert set(worth["action"]) == {"random", "bm25@dynamic:4"}
     assert (out / "figures" / "forks.png").stat().st_size > 5000
-    assert run("fork", "--resume", str(out), "--regress") == 2  # two trainings are too few
+    assert command("fork", "--resume", str(out), "--regress") == 2  # two trainings are too few
     before = pl.read_parquet(out / "forks.parquet")
     lost = sorted((out / "forks").iterdir())[0]
     lost.unlink()
-    assert run("fork", "--resume", str(out)) == 0
+    assert command("fork", "--resume", str(out)) == 0
     assert lost.is_file()
     assert pl.read_parquet(out / "forks.parquet").equals(before)
-    assert run("fork", kept, *asked, f"out={out}") == 2
-    assert run("fork", str(tmp_path / "nowhere"), "at=0") == 2
-    assert run("fork", kept, "at=100000", "workers=0", f"out={tmp_path / 'late'}") == 2
+    assert command("fork", kept, *asked, f"out={out}") == 2
+    assert command("fork", str(tmp_path / "nowhere"), "at=0") == 2
+    assert command("fork", kept, "at=100000", "workers=0", f"out={tmp_path / 'late'}") == 2
     assert "never reaches" in capsys.readouterr().err

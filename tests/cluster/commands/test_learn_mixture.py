@@ -21,6 +21,7 @@ from cluster.runs.artifacts import Artifacts
 from cluster.runs.assemble import assemble
 from ranking.errors import BadInput
 from rl.mixture import RULES, WINDOWS, MixtureAgent, MixturePolicy
+from tests.cluster.command_line import command
 
 SMALL = [
     "actions=mixture", "ranker=static", "ranker.preset=tiny", "vectors=random", "training.batch_size=8",
@@ -157,15 +158,9 @@ def test_what_does_not_fit_together_is_refused(more: list[str], says: str) -> No
 def test_the_command_searches_in_ray_tasks(
     ray_session: None, beir_folder: Path, own_cache: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from cluster.commands.cli import main
-
     out = tmp_path / "agent"
-    with pytest.raises(SystemExit) as ended:
-        main([
-            "learn", "agent=evolution", "collection=beir", f"collection.path={beir_folder}", *SMALL, "workers=1",
-            f"out={out}",
-        ])  # fmt: skip
-    assert ended.value.code == 0
+    asked = ["agent=evolution", "collection=beir", f"collection.path={beir_folder}", *SMALL, "workers=1"]
+    assert command("learn", *asked, f"out={out}") == 0
     said = capsys.readouterr().out
     assert "policy=learned,schedule,mixture policy.each=1" in said
     assert pl.read_parquet(out / "episodes.parquet").height == 8
@@ -216,21 +211,14 @@ def test_more_workers_than_a_local_ray_has_are_refused(
 def test_a_study_learns_a_mixture_itself(
     ray_session: None, beir_folder: Path, own_cache: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from cluster.commands.cli import main
-
     own = [text for text in SMALL if text.split("=")[0].split(".")[0] not in ("actions", "agent", "state", "episodes")]
     own = [text for text in own if not text.startswith("decision_every")]
     mixes = "'actions=mixture','actions.mixture.each=1','decision_every=3','agent.candidates=4','state.probes=4'"
     learn = f"['agent=evolution','episodes=8',{mixes}],['agent=bandit','episodes=4',{mixes}]"
     contrasts = "contrasts=['agent=evolution','agent=bandit']"
     out = tmp_path / "study"
-    with pytest.raises(SystemExit) as ended:
-        main([
-            "study", "collection=beir", f"collection.path={beir_folder}", *own, "policy=learned",
-            f"policy.learn={learn}",
-            "selector=uniform", "seeds=2", contrasts, f"out={out}",
-        ])  # fmt: skip
-    assert ended.value.code == 0
+    asked = ["collection=beir", f"collection.path={beir_folder}", *own, "policy=learned", f"policy.learn={learn}"]
+    assert command("study", *asked, "selector=uniform", "seeds=2", contrasts, f"out={out}") == 0
     agents = [read_agent(str(each)) for each in sorted((out / "agents").iterdir())]
     assert sorted(agent.facts["agent"] for agent in agents) == ["Evolution", "ThompsonSearch"]
     assert pl.read_parquet(out / "trials.parquet")["status"].to_list() == ["done"] * 4

@@ -80,8 +80,6 @@ def test_the_guard_drops_what_scores_close_to_the_positive(of_mine: list[str], t
 def test_no_row_has_the_text_of_its_positive_and_pairs_are_guarded_by_theirs(
     tmp_path: Path, own_cache: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from cluster.commands.cli import main
-
     folder = tmp_path / "twice"
     (folder / "qrels").mkdir(parents=True)
     animals = ["otter", "heron", "badger", "stoat"]
@@ -98,8 +96,7 @@ def test_no_row_has_the_text_of_its_positive_and_pairs_are_guarded_by_theirs(
     (folder / "qrels" / "test.tsv").write_text("q\td\ts\nq3\td3\t1\n")
     options = ["mine", "collection=beir", f"collection.path={folder}", "function=bm25", "count=2"]
     options.append("rows=labelled_pairs")
-    with pytest.raises(SystemExit):
-        main([*options, f"out={tmp_path / 'plain'}"])
+    assert command(*options, f"out={tmp_path / 'plain'}") == 0
     shown = capsys.readouterr().out
     assert "left out" in shown
     assert "negatives score above their positive (in" in shown
@@ -111,8 +108,7 @@ def test_no_row_has_the_text_of_its_positive_and_pairs_are_guarded_by_theirs(
     assert mined.summary["rank of 90%"][0] == np.quantile(ranks, 0.9, method="inverted_cdf")
     positives = {text.lower() for text in mined.rows.filter(label=1)["document"]}
     assert not positives & {text.lower() for text in mined.rows.filter(label=0)["document"]}
-    with pytest.raises(SystemExit):
-        main([*options, "guard.relative=0.0", f"out={tmp_path / 'guarded'}"])
+    assert command(*options, "guard.relative=0.0", f"out={tmp_path / 'guarded'}") == 0
     assert "negatives score above their positive" not in capsys.readouterr().out
     ids = pyrite.MiningResult(str(tmp_path / "guarded")).ids
     assert ids["ranks"].list.max().max() > 2  # as they are without the guard

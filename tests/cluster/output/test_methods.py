@@ -2,38 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import polars as pl
 import pytest
 
 from cluster.output.methods import factors, measurements, with_factors
 from ranking.errors import BadInput
+from tests.cluster.trial_rows import trials_of
 
 
 def study(swept: dict[str, list[str]], drawn: tuple[str, ...] = ()) -> pl.DataFrame:
     """As many runs as the longest list has values."""
     count = max(map(len, swept.values()), default=1)
-    rows: list[dict[str, Any]] = [
+    rows = [
         {
-            "run": str(number),
-            "ranker": "ff",
-            "policy": "fixed",
-            "function": "bm25",
-            "selector": "top",
-            "objective": "softmax",
-            "collection": "c",
-            "fingerprint": "f",
-            "seed": 0,
-            "status": "done",
-            "bm25:RR": 0.1 * number,
+            "run": str(number), "ranker": "ff", "selector": "top", "bm25:RR": 0.1 * number, "drawn": list(drawn),
             "swept": [{"key": key, "value": values[number % len(values)]} for key, values in swept.items()],
-            "drawn": list(drawn),
         }
         for number in range(count)
-    ]
-    pairs = pl.List(pl.Struct({"key": pl.String, "value": pl.String}))
-    return pl.DataFrame(rows, schema_overrides={"swept": pairs, "drawn": pl.List(pl.String)})
+    ]  # fmt: skip
+    return trials_of(rows)
 
 
 def test_names_and_few_numbers_are_factors() -> None:

@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 
 from cluster.reports.report import Report
+from tests.cluster.trial_rows import SWEPT
 
-SWEPT = pl.List(pl.Struct({"key": pl.String, "value": pl.String}))
 METHODS = (
     ("fixed", "random", "uniform", 0.20),
     ("fixed", "bm25", "uniform", 0.30),

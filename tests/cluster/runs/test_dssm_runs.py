@@ -18,6 +18,7 @@ from cluster.runs.embeddings import MOST, spread_out
 from cluster.runs.execute import run
 from cluster.runs.outcome import Outcome
 from ranking.errors import BadInput
+from tests.cluster.command_line import command
 from tests.made_up import write_beir
 
 OWN = [
@@ -113,15 +114,9 @@ def test_kept_vectors_are_few_and_evenly_taken() -> None:
 
 
 def test_a_tiny_study_with_its_map(base: list[str], tmp_path: Path) -> None:
-    from cluster.commands.cli import main
-
     own: list[Any] = [text for text in base if not text.startswith(("scale", "measures", "validation", "vectors"))]
-    with pytest.raises(SystemExit) as ended:
-        main([
-            "study", "experiment=saeidi2017_table2", "scale=tiny", *own, "training.max_epochs=2", "seeds=1",
-            "validation.negatives=6", "local=true", f"out={tmp_path}",
-        ])  # fmt: skip
-    assert ended.value.code == 0
+    asked = ["experiment=saeidi2017_table2", "scale=tiny", *own, "training.max_epochs=2", "validation.negatives=6"]
+    assert command("study", *asked, "seeds=1", "local=true", f"out={tmp_path}") == 0
     summary = pl.read_csv(tmp_path / "summary.csv")
     assert set(summary.filter(candidates="embeddings")["measure"]) == {"MI", "MI/H", "AMI"}
     assert len(summary.filter(candidates="category", measure="R@1").filter(pl.col("ranker") == "dssm")) == 3

@@ -10,6 +10,7 @@ from cluster.runs.partial_judgements import partially_judged
 from cluster.statistics.few_judgements import decided, few_judgements, profits
 from ranking.collections.collection import Collection
 from ranking.errors import BadInput
+from tests.cluster.trial_rows import trials_of
 
 OPTIONS: dict[str, Any] = {"order": "rank", "budget": 2, "depth": 5, "feeders": [], "of": "all"}
 
@@ -41,12 +42,11 @@ def trials(values: dict[tuple[str, str, str, str], list[float]]) -> pl.DataFrame
         swept = [("judging.order", order), ("judging.budget", budget), ("judging.feeders", feeders)]
         for seed, value in enumerate(seeds):
             rows.append({
-                "run": f"{function}-{order}-{budget}-{feeders}-{seed}", "collection": "tiny", "ranker": "static",
-                "fingerprint": f"{order}{budget}{feeders}", "policy": "fixed", "function": function,
-                "selector": "uniform", "objective": "softmax", "seed": seed, "status": "done",
+                "run": f"{function}-{order}-{budget}-{feeders}-{seed}", "function": function, "seed": seed,
+                "fingerprint": f"{order}{budget}{feeders}",
                 "swept": [{"key": key, "value": said} for key, said in swept if said], "bm25:AP@100": value,
             })  # fmt: skip
-    return pl.DataFrame(rows)
+    return trials_of(rows)
 
 
 def test_what_few_judgements_decide_is_held_against_what_all_do() -> None:

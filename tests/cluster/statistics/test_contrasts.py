@@ -12,6 +12,7 @@ from cluster.reports.analysis_sections import contrasts
 from cluster.statistics.contrasts import planned_contrasts
 from ranking.errors import BadInput
 from ranking.evaluation.significance import paired_t_test
+from tests.cluster.trial_rows import trials_of
 
 SEEDS, QUERIES = 6, 40
 
@@ -25,18 +26,16 @@ def study(lead: Mapping[str, float], dev: Mapping[str, float]) -> tuple[pl.DataF
             own = common[seed] + above + rng.normal(0, 0.01, QUERIES)
             run = f"{function}{seed}"
             rows.append({
-                "run": run, "ranker": "static", "policy": "fixed", "function": function, "selector": "uniform",
-                "objective": "softmax", "seed": seed, "status": "done", "collection": "c", "fingerprint": "c",
-                "overrides": f"policy=fixed function={function} seed={seed}", "curve_validation": [0.1, dev[function]],
-                "swept": [], "drawn": [], "bm25:AP@10": float(own.mean()), "random:AP@10": float(own.mean()),
+                "run": run, "function": function, "seed": seed, "curve_validation": [0.1, dev[function]],
+                "overrides": f"policy=fixed function={function} seed={seed}",
+                "bm25:AP@10": float(own.mean()), "random:AP@10": float(own.mean()),
             })  # fmt: skip
             for origin in ("bm25", "random"):
                 values += [
                     {"run": run, "query": f"q{number}", "origin": origin, "AP@10": value}
                     for number, value in enumerate(own)
                 ]
-    nothing = {"swept": pl.List(pl.Struct({"key": pl.String, "value": pl.String})), "drawn": pl.List(pl.String)}
-    return pl.DataFrame(rows, schema_overrides=nothing), pl.DataFrame(values).sample(fraction=1, shuffle=True, seed=1)
+    return trials_of(rows), pl.DataFrame(values).sample(fraction=1, shuffle=True, seed=1)
 
 
 def test_a_lead_is_found_by_seed_and_the_best_of_a_kind_stands_for_it() -> None:

@@ -10,6 +10,7 @@ import pytest
 from cluster.reports.analysis_sections import _importance
 from cluster.reports.settings_figures import surface_figure
 from cluster.statistics.importance import importance
+from tests.cluster.trial_rows import trials_of
 
 KEYS = ("optimizer.lr", "training.patience", "sampling.negatives")
 
@@ -24,12 +25,11 @@ def searched(reached, count: int = 60, methods: tuple[str, ...] = ("bm25",)) -> 
             own = [{"key": key, "value": f"{value:.6g}"} for key, value in zip(KEYS, values, strict=True)]
             overrides = " ".join(["policy=fixed", f"function={method}", *(f"{o['key']}={o['value']}" for o in own)])
             rows.append({
-                "run": f"{method}{number}", "ranker": "static", "policy": "fixed", "function": method,
-                "selector": "uniform", "objective": "softmax", "seed": 0, "status": "done", "collection": "c",
-                "fingerprint": "f", "overrides": overrides, "swept": own, "drawn": list(KEYS),
+                "run": f"{method}{number}", "function": method, "overrides": overrides, "swept": own,
+                "drawn": list(KEYS),
                 "bm25:AP@10": float(reached(method, *share)),
             })  # fmt: skip
-    return pl.DataFrame(rows)
+    return trials_of(rows)
 
 
 def shares_of(found: pl.DataFrame) -> dict[tuple[str, str | None], float]:

@@ -10,23 +10,19 @@ from scipy import stats
 from cluster.reports.analysis_figures import across_figure, variation_figure
 from cluster.statistics import across_places as across
 from cluster.statistics import seed_variation as spread
-
-SWEPT = pl.List(pl.Struct({"key": pl.String, "value": pl.String}))
+from tests.cluster.trial_rows import trials_of
 
 
 def trials(values: dict[tuple[str, str], list[float | None]]) -> pl.DataFrame:
     """A frame of runs, by collection and function; None failed."""
     rows = [
         {
-            "run": f"{collection}{function}{seed}", "ranker": "static", "policy": "fixed", "function": function,
-            "selector": "uniform", "objective": "softmax", "seed": seed,
-            "status": "failed" if value is None else "done",
-            "collection": collection, "fingerprint": collection, "swept": [], "drawn": [], "bm25:AP@10": value,
+            "run": f"{collection}{function}{seed}", "function": function, "seed": seed, "collection": collection,
+            "status": "failed" if value is None else "done", "fingerprint": collection, "bm25:AP@10": value,
         }
         for (collection, function), of in values.items() for seed, value in enumerate(of)
     ]  # fmt: skip
-    schema = {"swept": SWEPT, "drawn": pl.List(pl.String), "bm25:AP@10": pl.Float64}
-    return pl.DataFrame(rows, schema_overrides=schema)
+    return trials_of(rows, {"bm25:AP@10": pl.Float64})
 
 
 def test_the_best_of_k_is_that_of_all_draws() -> None:

@@ -14,6 +14,7 @@ from cluster.statistics.paired import CrossedDifference, by_seed
 from cluster.statistics.power import power, sample_of_both, seeds_of_a_test
 from cluster.statistics.sequential import StoppingRule, best_baseline, compare_all, contenders, decisions
 from tests.cluster.command_line import command
+from tests.cluster.trial_rows import trials_of
 
 RULE = StoppingRule()
 
@@ -140,14 +141,11 @@ def pilot() -> pl.DataFrame:
     rng = np.random.default_rng(0)
     rows = [
         {
-            "run": f"{name}{seed}", "ranker": "static", "policy": "fixed", "function": name, "selector": "uniform",
-            "objective": "softmax", "seed": seed, "status": "done", "collection": "c", "fingerprint": "f",
-            "swept": [], "drawn": [], "bm25:AP@10": 0.5 + rng.normal(0, 0.01),
+            "run": f"{name}{seed}", "function": name, "seed": seed, "bm25:AP@10": 0.5 + rng.normal(0, 0.01),
         }
         for name in ("bm25", "random") for seed in range(10)
     ]  # fmt: skip
-    swept = pl.List(pl.Struct({"key": pl.String, "value": pl.String}))
-    return pl.DataFrame(rows, schema_overrides={"swept": swept, "drawn": pl.List(pl.String)})
+    return trials_of(rows)
 
 
 def test_power_has_a_row_a_method_and_difference(pilot: pl.DataFrame) -> None:

@@ -16,8 +16,8 @@ from cluster.reports.verdict_section import verdict_section
 from cluster.statistics.contrasts import planned_contrasts
 from cluster.statistics.summary import summarise
 from cluster.statistics.verdict import Conclusion, Verdict, conclude
+from tests.cluster.trial_rows import trials_of
 
-SWEPT = pl.List(pl.Struct({"key": pl.String, "value": pl.String}))
 QUERIES = 60
 
 
@@ -36,10 +36,9 @@ def study(
             for seed in range(seeds):
                 run = f"{ranker}{function}{seed}"
                 row = {
-                    "run": run, "ranker": ranker, "policy": "fixed", "function": function, "selector": "uniform",
-                    "objective": "softmax", "seed": seed, "status": "done", "collection": "c", "fingerprint": "c",
-                    "overrides": f"function={function} seed={seed}", "swept": [], "drawn": [],
-                    "seconds": (seconds or {}).get(function), "documents_read": 1000, "memory": 300.0,
+                    "run": run, "ranker": ranker, "function": function, "seed": seed, "documents_read": 1000,
+                    "overrides": f"function={function} seed={seed}", "memory": 300.0,
+                    "seconds": (seconds or {}).get(function),
                 }  # fmt: skip
                 for origin in origins:
                     leads = above if isinstance(above, Mapping) else dict.fromkeys(origins, above)
@@ -47,8 +46,7 @@ def study(
                     row[f"{origin}:AP@10"] = float(own.mean())
                     values += [{"run": run, "query": f"q{q}", "origin": origin, "AP@10": v} for q, v in enumerate(own)]
                 rows.append(row)
-    nothing = {"swept": SWEPT, "drawn": pl.List(pl.String), "seconds": pl.Float64}
-    return pl.DataFrame(rows, schema_overrides=nothing), pl.DataFrame(values)
+    return trials_of(rows, {"seconds": pl.Float64}), pl.DataFrame(values)
 
 
 def concluded(

@@ -23,6 +23,7 @@ from cluster.runs.progress import Progress
 from cluster.runs.results import execute_run
 from cluster.training.launch import launcher
 from ranking.errors import BadInput
+from tests.cluster.command_line import command
 from tests.made_up import TOPICS, WORDS
 from tests.ranking.checkpoints import write_checkpoint
 
@@ -124,13 +125,10 @@ def test_workers_that_split_the_weights_go_on_from_one_process(
 
 @pytest.mark.nightly
 def test_a_study_whose_trials_have_two_workers(base: list[str], ray_session: None, tmp_path: Path) -> None:
-    from cluster.commands.cli import main
     from cluster.commands.study import StudyExperiment
 
     overrides = [*base, "training.max_epochs=1", "policy=fixed", "function=bm25", "selector=uniform"]
-    with pytest.raises(SystemExit) as ended:
-        main(["study", *overrides, "resources.workers=2", "seeds=1", f"out={tmp_path}"])
-    assert ended.value.code == 0
+    assert command("study", *overrides, "resources.workers=2", "seeds=1", f"out={tmp_path}") == 0
     ((planned,), _) = StudyExperiment.new([*overrides, "seeds=1", f"out={tmp_path}"]).plan.runs()
     outcome = read_outcome(Storage(str(tmp_path)), planned.name)  # named as it would be with one worker
     assert outcome is not None
