@@ -8,7 +8,7 @@ from rich.console import Console
 
 from cluster.commands.cli import kind_of
 from cluster.commands.experiment import conduct
-from cluster.config.extras import missing_extra
+from cluster.config.build import missing_extra
 from pyrite.parts import Part, override
 
 IN_NOTEBOOKS = ("study", "pool")

@@ -81,29 +81,16 @@ def _by_bandit(
     if judgements is not None:
         from cluster.reports.audit_report import write_judgements
 
-        pairs = shown.select(PAIR).unique()
-        write_judgements(
-            storage, read_qrels(judgements).join(pairs, on=PAIR, how="semi", maintain_order="left"), console
-        )
+        judged = read_qrels(judgements).join(shown.select(PAIR).unique(), on=PAIR, how="semi", maintain_order="left")
+        write_judgements(storage, judged, console)
         return
     console.print(f"{shown.select(PAIR).n_unique():,} negatives were shown; judge them in a bandit's order:")
-    for line in (
-        f"pyrite judge runs={storage.path('arms')} method=shared {collection_of(studies[0])} "
-        f"out={storage.path('judging')}",
-        f"pyrite judge --export {storage.path('judged.txt')} out={storage.path('judging')}",
-        f"pyrite audit 'studies=[{','.join(studies)}]' order=bandit out={storage} "
-        f"judgements={storage.path('judged.txt')}",
-    ):
-        console.print(f"  {line}", soft_wrap=True, markup=False)
+    print_commands(storage, studies, "arms", "method=shared", "order=bandit ", console)
 
 
 def read_shown(place: str, several: bool) -> pl.DataFrame:
     """Return the negatives that a study showed, or that were mined: method, query, document, function, times, margin,
-    score.
-
-    Raises:
-        BadInput: if it recorded nothing.
-    """
+    score."""
     storage = Storage(place)
     if storage.names("ids"):
         return _read_mined(storage)
@@ -157,14 +144,21 @@ def draw_sample(shown: pl.DataFrame, budget: int, seed: int) -> pl.DataFrame:
 
 def print_sample(sample: pl.DataFrame, storage: Storage, studies: Sequence[str], console: Console) -> None:
     """Print what was drawn, and how to judge it."""
-    count, named = int(sample["drawn"].sum()), ",".join(studies)
+    count = int(sample["drawn"].sum())
     console.print(f"{len(sample):,} negatives were shown; {count:,} of them are drawn for judging", markup=False)
-    folder, judging = storage.path("runs"), storage.path("judging")
     console.print("judge them, then evaluate the judgements:", markup=False)
+    print_commands(storage, studies, "runs", "method=rank", "", console)
+
+
+def print_commands(
+    storage: Storage, studies: Sequence[str], runs: str, method: str, order: str, console: Console
+) -> None:
+    """Print the commands that judge runs in the audit's folder and evaluate the judgements."""
+    judging, judged = storage.path("judging"), storage.path("judged.txt")
     for line in (
-        f"pyrite judge runs={folder} method=rank {collection_of(studies[0])} out={judging}",
-        f"pyrite judge --export {storage.path('judged.txt')} out={judging}",
-        f"pyrite audit 'studies=[{named}]' out={storage} judgements={storage.path('judged.txt')}",
+        f"pyrite judge runs={storage.path(runs)} {method} {collection_of(studies[0])} out={judging}",
+        f"pyrite judge --export {judged} out={judging}",
+        f"pyrite audit 'studies=[{','.join(studies)}]' {order}out={storage} judgements={judged}",
     ):
         console.print(f"  {line}", soft_wrap=True, markup=False)
 

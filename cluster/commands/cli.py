@@ -8,10 +8,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, NoReturn
 
-from cluster.commands.signals import exit_code, handled_signals, ignore_further_signals, replace_unprintable
-from cluster.commands.submit import listen
+from cluster.commands.signals import exit_code, handled_signals, ignore_further_signals, listen, replace_unprintable
 from cluster.commands.verbs import VERBS, parse
-from cluster.config.extras import missing_extra
+from cluster.config.build import missing_extra
 from cluster.executors.processes import Processes
 from ranking.errors import BadInput
 
@@ -97,11 +96,7 @@ def _exit(message: str, code: int) -> NoReturn:
 def run_experiment(
     verb: str, overrides: Sequence[str], resume: str | None, console: Console, warm: bool = False
 ) -> int:
-    """Run a verb that leaves a folder of results.
-
-    Returns:
-        The exit code.
-    """
+    """Run a verb that leaves a folder of results, and return the exit code."""
     from cluster.commands.experiment import conduct, resume_command
 
     with Processes.for_command(overrides, WARM_UP) if warm else nullcontext() as workers:

@@ -15,7 +15,7 @@ from rich.console import Console
 from cluster.config.compose import compose
 from cluster.config.trust import from_folder
 from cluster.output.manifest import read_config
-from cluster.output.methods import METHOD, column_of, evaluations, factors, with_methods
+from cluster.output.methods import METHOD, SWEPT, column_of, evaluations, factors, told_apart, with_methods
 from cluster.output.result_store import BUILT_FROM, ResultStore
 from cluster.output.storage import Storage, new_place
 from cluster.output.tables import required_scan, required_table
@@ -71,47 +71,49 @@ def compare(folders: Sequence[Storage], baseline: str | None = None) -> Report:
         BadInput: if they have neither a collection nor two methods in common, or a folder holds no results.
     """
     studies = read_studies(folders)
-    common = shared_collections(studies)
-    options = differing_options(studies)
-    if not common:
-        return over_places(folders, studies, options, baseline)
-    trials, repeated = pool(studies, options, common)
+    common, options = shared_collections(studies), differing_options(studies)
     rows = [[key, *values] for key, values in [*facts(studies), *options.items()]]
-    names = ", ".join(study.name for study in studies)
-    differences = Table(
-        ["option", *(study.name for study in studies)],
-        rows,
-        words=1 + len(studies),
-        caption="What differs",
-    )
-    lines = [] if rows else ["The studies have the same options, methods and seeds."]
+    head = ["option", *(study.name for study in studies)]
+    differences = Table(head, rows, words=len(head), caption="What differs")
+    if common:
+        sections = over_seeds(studies, options, common, baseline, [differences] if rows else [])
+    else:
+        sections = [*over_places(folders, studies, options, baseline), Section("", [differences])]
+    commands = "\n".join(str(study.config.get("command", "")) for study in studies)
+    return Report(f"Comparison of {', '.join(head[1:])}", [*sections, Section("Commands", [Verbatim(commands)])])
+
+
+def over_seeds(
+    studies: Sequence[Compared],
+    options: Mapping[str, Sequence[str]],
+    common: set[str],
+    baseline: str | None,
+    differences: Sequence[Table],
+) -> list[Section]:
+    """Compare studies that have collections in common, paired by seed."""
+    trials, repeated = pool(studies, options, common)
+    lines = [] if differences else ["The studies have the same options, methods and seeds."]
     lines += [f"{repeated} runs are the same in several studies and counted once."] if repeated else []
     if others := other_results(studies):
         lines.append(
             f"{others} of them have other results in another study, made by another version: the first counts."
         )
-    ignored = sorted({name for study in studies for name in study.trials["fingerprint"].drop_nulls()} - common)
+    ignored = {name for study in studies for name in study.trials["fingerprint"].drop_nulls()} - common
     lines += [f"{len(ignored)} collections are not in all studies and left out."] if ignored else []
-    shown = [differences] if rows else []
-    sections = [Section("", [*shown, Items(lines)], [*shown, *lines])]
-    if options:
-        paired = paired_table(trials, list(options))
-        if paired.rows:
-            sections.append(Section("The same methods under both options", [paired], [paired]))
+    sections = [Section("", [*differences, Items(lines)], [*differences, *lines])]
+    if options and (paired := paired_table(trials, list(options))).rows:
+        sections.append(Section("The same methods under both options", [paired], [paired]))
     summary = summarise(trials, baseline)
     methods = side_by_side(summary, measures_of(summary)[0])
-    sections += [replace(section, terminal=[methods]) for section in results(summary)]
-    commands = "\n".join(str(study.config.get("command", "")) for study in studies)
-    return Report(f"Comparison of {names}", [*sections, Section("Commands", [Verbatim(commands)])])
+    return [*sections, *(replace(section, terminal=[methods]) for section in results(summary))]
 
 
 def over_places(
     folders: Sequence[Storage], studies: Sequence[Compared], options: Mapping[str, Sequence[str]], baseline: str | None
-) -> Report:
+) -> list[Section]:
     """Compare the methods that studies on different collections have in common, over their collections.
 
-    Raises:
-        BadInput: if they have no two methods in common.
+    The options that differ between studies are not part of the methods here.
     """
     left_out = {*options, *(key for study in studies for key in _swept_of_collections(study))}
     frames, queries = [], []
@@ -119,11 +121,9 @@ def over_places(
         name = f"{study.name}:"
         runs = required_table(folder, "trials").filter(status="done")
         swept = [[pair for pair in pairs or [] if pair["key"] not in left_out] for pairs in runs["swept"].to_list()]
-        column = pl.Series("swept", swept, dtype=pl.List(pl.Struct({"key": pl.String, "value": pl.String})))
-        frames.append(runs.with_columns(column, run=name + pl.col("run")))
-        queries.append(
-            required_scan(folder, "queries").with_columns(run=name + pl.col("run"), query=name + pl.col("query"))
-        )
+        frames.append(runs.with_columns(pl.Series("swept", swept, dtype=SWEPT), run=name + pl.col("run")))
+        scanned = required_scan(folder, "queries")
+        queries.append(scanned.with_columns(run=name + pl.col("run"), query=name + pl.col("query")))
     trials = pl.concat(frames, how="diagonal_relaxed")
     if baseline is not None:
         columns = map(column_of, factors(trials))
@@ -135,13 +135,8 @@ def over_places(
             for study in studies
         ]
         raise BadInput(f"the studies have neither a collection nor two methods in common ({'; '.join(named)})")
-    rows = [[key, *values] for key, values in [*facts(studies), *options.items()]]
-    differences = Table(["option", *(study.name for study in studies)], rows, words=1 + len(studies))
-    commands = "\n".join(str(study.config.get("command", "")) for study in studies)
     shown = analysis_sections.across_terminal(frame)
-    found = [replace(section, terminal=shown) for section in analysis_sections.across(frame)]
-    sections = [*found, Section("What differs", [differences]), Section("Commands", [Verbatim(commands)])]
-    return Report(f"Comparison of {', '.join(study.name for study in studies)}", sections)
+    return [replace(section, terminal=shown) for section in analysis_sections.across(frame)]
 
 
 def _swept_of_collections(study: Compared) -> set[str]:
@@ -156,13 +151,12 @@ def _swept_of_collections(study: Compared) -> set[str]:
 
 def read_studies(folders: Sequence[Storage]) -> list[Compared]:
     """Read the studies, named by as much of their paths as distinguishes them."""
-    paths = [folder.place.rstrip("/").split("/") for folder in folders]
-    longest = max(map(len, paths))
-    named = (["/".join(path[-parts:]) for path in paths] for parts in range(1, longest + 1))
-    names = next((found for found in named if len(set(found)) == len(found)), [folder.place for folder in folders])
+    names = told_apart([folder.place for folder in folders])
     return [
-        Compared(name, _named_runs(required_table(folder, "trials")), read_config(folder), versions_of(folder))
-        for name, folder in zip(names, folders, strict=True)
+        Compared(
+            names[folder.place], _named_runs(required_table(folder, "trials")), read_config(folder), versions_of(folder)
+        )
+        for folder in folders
     ]
 
 
@@ -261,12 +255,11 @@ def pool(
              *({"key": key, "value": value_of(overrides, key)} for key in options)]
             for pairs, overrides in study.trials.select("swept", "overrides").iter_rows()
         ]  # fmt: skip
-        column = pl.Series("swept", swept, dtype=pl.List(pl.Struct({"key": pl.String, "value": pl.String})))
-        frames.append(study.trials.with_columns(column, _study=pl.lit(study.name)))
+        frames.append(study.trials.with_columns(pl.Series("swept", swept, dtype=SWEPT)))
     every = pl.concat(frames, how="diagonal_relaxed").filter(pl.col("fingerprint").is_in(sorted(collections)))
     done_first = every.sort(pl.col("status") == "done", descending=True, maintain_order=True)
     pooled = done_first.unique("run", keep="first", maintain_order=True)
-    return pooled.drop("_study"), len(every) - len(pooled)
+    return pooled, len(every) - len(pooled)
 
 
 def other_results(studies: Sequence[Compared]) -> int:

@@ -43,14 +43,7 @@ State = Literal["ok", "note", "problem"]
 
 @dataclass(frozen=True)
 class Finding:
-    """A line of the report.
-
-    Args:
-        name: what was checked.
-        text: what was found.
-        state: whether it is fine, worth knowing, or keeps `pyrite study` from running.
-        remedy: what to do, if it is not fine.
-    """
+    """A line of the report."""
 
     name: str
     text: str

@@ -150,7 +150,7 @@ class Experiment(ABC):
         """Check that the inputs are those of the manifest."""
 
     @abstractmethod
-    def execute(self, console: Console, tracking: Tracking | None) -> None:
+    def execute(self, console: Console, tracking: Tracking) -> None:
         """Run the work that is left, within the Ray session."""
 
     @abstractmethod
@@ -250,10 +250,8 @@ def ray_is_there(address: str | None) -> bool:
 
 
 @contextmanager
-def _recorded(
-    experiment: Experiment, built: Sequence[Tracker], work: Work, console: Console
-) -> Iterator[Tracking | None]:
-    """Write the manifest of a new experiment and record its events; do nothing if nothing is saved."""
+def _recorded(experiment: Experiment, built: Sequence[Tracker], work: Work, console: Console) -> Iterator[Any]:
+    """Write the manifest of a new experiment and yield what tracks it; yield None if nothing is saved."""
     storage = experiment.storage
     if storage is None:
         yield None

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import io
 import json
 import shlex
 from collections import deque
-from contextlib import AbstractContextManager, nullcontext
 from math import isnan
 from typing import Any
 
@@ -48,18 +46,16 @@ class ForkExperiment(Experiment):
     may_change = ("workers", "address", "dashboard", "regress")
 
     def __init__(self, options: dict[str, Any], config: dict[str, Any], storage: Storage) -> None:
-        super().__init__(options, storage)
-        self.output = storage
+        super().__init__({**options, "local": options["workers"] == 0}, storage)
+        self.requested, self.output = options, storage
         self.functions = list(config["function"])
         texts = options["instead"] or self.functions
         self.actions = [Action.parse(text) for text in dict.fromkeys(texts)]
         self.config = with_functions(config, self.actions)
         at = [options["at"]] if isinstance(options["at"], int) else options["at"]
         self.at = sorted(set(at))
-        if options["regress"] and options["bases"] < 3:
-            raise BadInput(
-                f"{options['bases']} trainings are too few to leave one out", "bases", "give bases=3 or more"
-            )
+        if options["regress"] and (bases := options["bases"]) < 3:
+            raise BadInput(f"{bases} trainings are too few to leave one out", "bases", "give bases=3 or more")
         if self.config["resources"]["workers"] > 1:
             raise BadInput("a run of several workers can't be forked", "resources.workers", "train it with one")
 
@@ -69,18 +65,14 @@ class ForkExperiment(Experiment):
         del options[CHOICES]
         if options["run"] is None:
             raise BadInput("which run?", remedy="give the folder of a `pyrite train out=FOLDER`: pyrite fork FOLDER")
-        config = _config_of(options["run"])
-        return cls(options, config, Storage(options["out"] or new_place("fork")))
+        saved = read_config_of("train", Storage(options["run"]))
+        return cls(options, compose(list(map(str, saved["overrides"]))), Storage(options["out"] or new_place("fork")))
 
     @classmethod
     def continued(cls, arguments: list[str], saved: dict[str, Any], storage: Storage) -> ForkExperiment:
         changed = compose(arguments, "fork")
         options = {"regress": False, **saved["fork"]} | {key_of(text): changed[key_of(text)] for text in arguments}
         return cls(options, compose(list(map(str, saved["overrides"]))), storage)
-
-    @property
-    def on_cluster(self) -> bool:
-        return self.options["workers"] != 0 and super().on_cluster
 
     def prepare(self, console: Console) -> Work:
         functions = {name: self.config["function"][name] for name in self.functions}
@@ -123,30 +115,26 @@ class ForkExperiment(Experiment):
 
     def manifest(self) -> dict[str, Any]:
         overrides = read_config_of("train", Storage(self.options["run"]))["overrides"]
-        return {"fork": self.options, "overrides": list(overrides), "facts": self.facts}
+        return {"fork": self.requested, "overrides": list(overrides), "facts": self.facts}
 
     def check_unchanged(self, before: dict[str, Any]) -> None:
         if before.get("facts") != self.facts:
             raise BadInput("the collection has changed since these forks began", self.output.place, "start others")
 
-    def session(self, work: Work, console: Console) -> AbstractContextManager[None]:
-        return nullcontext() if self.options["workers"] == 0 else super().session(work, console)
-
-    def execute(self, console: Console, tracking: Tracking | None) -> None:
+    def execute(self, console: Console, tracking: Tracking) -> None:
         executor, count = self._executor(), 0
         for done in executor.run(ForkTasks(self, executor), watch=LossLines(console, "fork")):
             line = done.result()
             if not isinstance(line, str):  # the end of a base training
                 continue
             count += 1
-            if tracking is not None:  # for `pyrite watch`
-                tracking.events.emit("run ended", run=done.task.key)
+            tracking.events.emit("run ended", run=done.task.key)  # for `pyrite watch`
             if count % max(len(self.waiting) // 10, 1) == 0 or count == len(self.waiting):
                 console.print(f"{count}/{len(self.waiting)} forks   {line}", soft_wrap=True, markup=False)
 
     def _executor(self) -> Executor:
         shared = {"parts": self.parts, "functions": self.functions, "batches": self.options["length"]}
-        if self.options["workers"] == 0:
+        if self.local:
             return LocalExecutor(shared=shared)
         from cluster.executors.ray_tasks import RayExecutor
 
@@ -216,12 +204,6 @@ class ForkTasks:
         return self.experiment.config | {"seed": seed}
 
 
-def _config_of(place: str) -> dict[str, Any]:
-    """Return the configuration of a run in a folder."""
-    saved = read_config_of("train", Storage(place))
-    return compose(list(map(str, saved["overrides"])))
-
-
 def show(forks: pl.DataFrame, measure: str, storage: Storage, console: Console) -> None:
     """Write the table and the figure, and print the table and the gates."""
     from cluster.reports.fork_figure import fork_map
@@ -229,9 +211,7 @@ def show(forks: pl.DataFrame, measure: str, storage: Storage, console: Console) 
     from cluster.reports.report import Table
 
     worth, tested = values(forks), gates(forks)
-    content = io.BytesIO()
-    worth.write_csv(content)
-    storage.write("values.csv", content.getvalue())
+    storage.write("values.csv", worth.write_csv().encode())
     storage.write("figures/forks.png", fork_map(worth, measure))
     rows = [
         [

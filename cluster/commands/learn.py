@@ -98,7 +98,7 @@ class LearnExperiment(Experiment):
     def check_unchanged(self, before: dict[str, Any]) -> None:
         self.request.check_unchanged(before, self.facts)
 
-    def execute(self, console: Console, tracking: Tracking | None) -> None:
+    def execute(self, console: Console, tracking: Tracking) -> None:
         from cluster.executors.loss_lines import LossLines
         from cluster.rollouts.backends import learn
         from cluster.rollouts.candidates import in_ray_tasks, in_this_process
@@ -106,7 +106,6 @@ class LearnExperiment(Experiment):
         from cluster.rollouts.search import search_agent
         from cluster.rollouts.train_agent import LearningProgress
 
-        assert tracking is not None
         config, storage = self.request.config, self.request.storage
         parts = {name: self.artifacts.part(config, name) for name in self.artifacts.keys(config)}
         run = TrackedRun(study_of(storage.place), {"seed": str(config["seed"])}, shlex.join(self.request.overrides))
@@ -155,7 +154,8 @@ def show(
 ) -> None:
     """Write the figures of a learning, and print its table and the next command."""
     from cluster.output.episodes import LEARNED, RANDOM, against_random, recent
-    from cluster.reports.learning_figures import learning_curves, mixture_picture, policy_picture
+    from cluster.reports.canvas import png
+    from cluster.reports.learning_figures import learning_curves, mixture_figure, policy_picture
     from cluster.rollouts.candidates import FOLDER
     from cluster.rollouts.search import last_decisions
 
@@ -164,7 +164,8 @@ def show(
     learned = read_agent(storage.place)
     storage.write("figures/learning.png", learning_curves(episodes, measure, learned.facts.get("converged_at")))
     if isinstance(learned, MixtureAgent):
-        storage.write("figures/policy.png", mixture_picture(learned, last_decisions(ResultStore(storage, FOLDER))))
+        figure = mixture_figure(learned, last_decisions(ResultStore(storage, FOLDER)))
+        storage.write("figures/policy.png", png(figure))
     elif config["actions"]["documents"] is None:
         storage.write("figures/policy.png", policy_picture(episodes, names))
     title = f"the last episodes ({measure}: the best epoch's, on validation queries)"

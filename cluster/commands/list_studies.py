@@ -25,18 +25,7 @@ DEPTH = 3
 
 @dataclass(frozen=True)
 class Listed:
-    """A folder of results.
-
-    Args:
-        path: the folder.
-        verb: the verb that wrote it.
-        state: running, finished, failed, interrupted, or "stopped" if its process ended without an event.
-        done, runs: the number of finished runs, and of all; 0 of 0 if the verb has none.
-        failed: the number of failed runs.
-        started: when it began.
-        collection: the names of its collections.
-        command: the command that wrote it.
-    """
+    """A folder of results."""
 
     path: str
     verb: str
@@ -46,7 +35,6 @@ class Listed:
     failed: int
     started: datetime | None
     collection: str
-    command: str
 
 
 def run_verb(chosen: argparse.Namespace, console: Console) -> int:
@@ -89,7 +77,7 @@ def read_folder(folder: Path) -> Listed:
     try:
         config = read_config(storage)
     except BadInput:
-        return Listed(str(folder), "", "damaged", 0, 0, 0, None, "", "")
+        return Listed(str(folder), "", "damaged", 0, 0, 0, None, "")
     events = EventLog.read(storage)
     state, done, runs, failed, started = "stopped", 0, 0, 0, None
     for event in events:
@@ -105,7 +93,5 @@ def read_folder(folder: Path) -> Listed:
     runs = max(runs, done)
     names = config.get("collections") or config.get("facts") or {}
     collections = names.values() if "collections" in config else [names.get("collection", "")]
-    command = str(config.get("command", ""))
-    return Listed(
-        str(folder), verb_of(config), state, done, runs, failed, started, ", ".join(map(str, collections)), command
-    )
+    shown = ", ".join(map(str, collections))
+    return Listed(str(folder), verb_of(config), state, done, runs, failed, started, shown)

@@ -11,9 +11,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from cluster.commands.experiment import Experiment, Work
-from cluster.config.compose import compose
+from cluster.config.compose import compose, texts_config
 from cluster.config.groups import CHOICES
-from cluster.config.texts import texts_config
 from cluster.executors.local import LocalExecutor
 from cluster.executors.loss_lines import LossLines
 from cluster.executors.resources import Resources, check_bundle
@@ -114,7 +113,7 @@ class MineExperiment(Experiment):
             what = f"the collection {self.miner.collection.name} has changed since this mining began"
             raise BadInput(what, str(self.storage), "start another")
 
-    def execute(self, console: Console, tracking: Tracking | None) -> None:
+    def execute(self, console: Console, tracking: Tracking) -> None:
         body = "cluster.mining.writing:mine_shard"
         tasks = [Task(shard.name, body, {"shard": shard}) for shard in self.waiting]
         columns = (TextColumn("shards"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
@@ -127,8 +126,7 @@ class MineExperiment(Experiment):
                     raise BadInput(done.error.what, remedy=remedy + command)
                 done.result()
                 progress.advance(bar)
-                if tracking is not None:  # for `pyrite watch`
-                    tracking.events.emit("run ended", run=done.task.key)
+                tracking.events.emit("run ended", run=done.task.key)  # for `pyrite watch`
 
     def _executor(self) -> Executor:
         """Return this process, or `workers` actors of a cluster, each of which opens the collection."""

@@ -20,8 +20,7 @@ from cluster.executors.task import Executor, Retry
 from cluster.output.manifest import CONFIG
 from cluster.output.result_store import outdated_lines
 from cluster.output.storage import Storage, new_place
-from cluster.plan.pool import PoolPlan
-from cluster.plan.pool_methods import Variant, split, variants
+from cluster.plan.pool_methods import PoolPlan, Variant, split, variants
 from cluster.plan.size import TURNS, pool_seconds, saved
 from cluster.plan.sweep import key_of
 from cluster.pools.pool_runs import StoredPools, resources_of, task_of
@@ -167,7 +166,7 @@ class PoolExperiment(Experiment):
                 what = f"the pool {pool.name} has changed since this study began" + (f": {how}" if how else "")
                 raise BadInput(what, self.plan.storage.place, "put it back, or start another")
 
-    def execute(self, console: Console, tracking: Tracking | None) -> None:
+    def execute(self, console: Console, tracking: Tracking) -> None:
         plan = self.plan
         tasks = [task_of(trial, plan.storage, plan.config) for trial in self.waiting]
         retry = Retry(errors=plan.config["retries"])

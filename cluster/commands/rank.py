@@ -23,8 +23,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from cluster.config.build import build
-from cluster.config.compose import compose
-from cluster.config.texts import texts_config
+from cluster.config.compose import compose, texts_config
 from cluster.output.storage import Storage, new_place
 from cluster.runs.artifacts import Artifacts
 from cluster.runs.parts import Base
@@ -154,11 +153,7 @@ def _ranked(ranker: Any, encoded: EncodedCollection, candidates: Candidates, dep
 
 
 def as_run(lists: RankedLists, collection: Collection, queries: NDArray[np.integer], tag: str) -> bytes:
-    """Return the lists as a TREC run.
-
-    Raises:
-        BadInput: if an id or the tag has a blank in it, which this form can't hold.
-    """
+    """Return the lists as a TREC run."""
     rows, ranks = np.nonzero(lists.documents >= 0)
     run = pl.DataFrame({
         "query": collection.queries["id"].gather(np.asarray(queries)[rows].astype(np.uint32)),

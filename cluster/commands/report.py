@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import replace
 
 from rich.console import Console
 
@@ -37,17 +38,32 @@ def _baseline(overrides: Sequence[str]) -> str | None:
 
 def show_options(chosen: argparse.Namespace, console: Console) -> int:
     """Print the configuration that overrides give, with explanations."""
-    from cluster.config.show import show
+    from cluster.config.explain import show
 
     show(chosen.overrides, console, chosen.of or "config")
     return 0
 
 
 def show_power(chosen: argparse.Namespace, console: Console) -> int:
-    """Print how many seeds differences need, by the variation in a study."""
-    from cluster.reports.power_report import report_power
+    """Print how many seeds differences need, by the variation in a study, and write table and curve."""
+    from cluster.output.manifest import read_config
+    from cluster.output.methods import with_factors
+    from cluster.output.tables import required_table
+    from cluster.reports.analysis_sections import power_section
+    from cluster.reports.report import Report
+    from cluster.statistics.power import power
+    from cluster.statistics.sequential import StoppingRule
 
     if chosen.overrides or chosen.resume:
         raise BadInput("--power runs nothing", remedy="give it the folder of a study alone")
-    report_power(Storage(chosen.power), console)
+    storage = Storage(chosen.power)
+    options = read_config(storage).get("study", {})
+    trials = with_factors(required_table(storage, "trials"), options.get("factors"))
+    sections = power_section(power(trials, StoppingRule.of_options(options) if "equal_within" in options else None))
+    if not sections:
+        raise BadInput("no two methods have three seeds in common", storage.place, "name a study with more seeds")
+    report = Report("", [replace(section, terminal=section.parts[:1]) for section in sections])
+    report.write_parts(storage)
+    report.to_terminal(console)
+    console.print(f"table and curve: {storage.shown('power.parquet')}, figures/power.png", soft_wrap=True, markup=False)
     return 0

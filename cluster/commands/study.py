@@ -20,7 +20,7 @@ from cluster.config.compose import compose
 from cluster.config.durations import seconds_of
 from cluster.config.groups import CHOICES
 from cluster.config.other_names import suggestion
-from cluster.config.renamed import refuse_renamed
+from cluster.config.refusals import refuse_renamed
 from cluster.config.schema import SHAPES
 from cluster.config.trust import check_classes
 from cluster.config.validate import check_shape
@@ -64,20 +64,9 @@ class StudyExperiment(Experiment):
 
     verb = "study"
     may_change = (
-        "retries",
-        "concurrent",
-        "address",
-        "dashboard",
-        "baseline",
-        "factors",
-        "contrasts",
-        "track",
-        "local",
-        "renew_every",
-        "search_storage",
-        "never_below",
-        "time_budget",
-    )
+        "retries", "concurrent", "address", "dashboard", "baseline", "factors", "contrasts", "track", "local",
+        "renew_every", "search_storage", "never_below", "time_budget",
+    )  # fmt: skip
 
     def __init__(self, plan: StudyPlan) -> None:
         super().__init__(plan.options, plan.storage)
@@ -134,37 +123,13 @@ class StudyExperiment(Experiment):
     def prepare(self, console: Console) -> Work:
         from cluster.executors.object_store import largest_and_all
         from cluster.rollouts.wanted_agents import with_agents
-        from cluster.search.decided_runs import DecidedRuns
-        from cluster.search.optuna_runs import OptunaRuns
 
         plan = self.plan
         self.artifacts = artifacts = self.artifacts_of(console, rerank)
         self._apart = self.on_cluster
         planned, adaptive = plan.runs()
-        samples = plan.options["samples"]
         self.scheduler = self._scheduler(planned, [*planned, *adaptive])
-        self.proposals: OptunaRuns | DecidedRuns
-        if plan.options.get("stop") == "decided":
-            from cluster.statistics.sequential import StoppingRule, is_baseline
-
-            named = partial(is_baseline, plan.options["baseline"] or plan.design.get("baseline"))
-            self.proposals = DecidedRuns(
-                adaptive, plan.seeds, StoppingRule.of_options(plan.options), named, plan.storage, artifacts.provenance
-            )
-        else:
-            asked = (plan.options.get("sampler", "tpe"), plan.options.get("parallel", 1))
-            self.proposals = OptunaRuns(
-                adaptive,
-                samples,
-                plan.seeds,
-                plan.storage,
-                artifacts.provenance,
-                *asked,
-                self.scheduler,
-                plan.options.get("search_storage"),
-                plan.swept,
-            )
-        proposals = self.proposals
+        self.proposals = proposals = self._proposals(adaptive)
         examples = proposals.examples()
         _look_for_data(plan.options.get("data"), [*planned, *examples])
         self.runs, agents = with_agents(planned, plan.storage, plan.scaled.get("learn", []))
@@ -210,6 +175,21 @@ class StudyExperiment(Experiment):
         artifacts.make(configs)
         sizes = largest_and_all([artifacts.bytes_of(config) for config in configs])
         return Work(left, *sizes, facts, self._saved(), self._needs())
+
+    def _proposals(self, adaptive: Sequence[Point]) -> OptunaRuns | DecidedRuns:
+        """Return what proposes runs while the study runs."""
+        plan, options, provenance = self.plan, self.plan.options, self.artifacts.provenance
+        if options.get("stop") == "decided":
+            from cluster.search.decided_runs import DecidedRuns
+            from cluster.statistics.sequential import StoppingRule, is_baseline
+
+            rule, baseline = StoppingRule.of_options(options), options["baseline"] or plan.design.get("baseline")
+            named = partial(is_baseline, baseline)
+            return DecidedRuns(adaptive, plan.seeds, rule, named, plan.storage, provenance)
+        from cluster.search.optuna_runs import OptunaRuns
+
+        how = options.get("sampler", "tpe"), options.get("parallel", 1), self.scheduler, options.get("search_storage")
+        return OptunaRuns(adaptive, options["samples"], plan.seeds, plan.storage, provenance, *how, plan.swept)
 
     def _saved(self) -> float | None:
         """Seconds that waiting runs take less on all cores than on one, here; None if that is not known."""
@@ -294,14 +274,14 @@ class StudyExperiment(Experiment):
         manifest |= {key: before.get(key, {}) | now[key] for key in ("collections", "read", "facts", "skipped")}
         return manifest | {"extended": [*before.get("extended", []), command]}
 
-    def execute(self, console: Console, tracking: Tracking | None) -> None:
+    def execute(self, console: Console, tracking: Tracking) -> None:
         from cluster.search.decided_runs import DecidedRuns
 
         plan = self.plan
         finished = self.scheduler.finished if self.scheduler else None
         self._budget = budget = TimeBudget(plan.options.get("time_budget"), finished)
         if isinstance(self.proposals, DecidedRuns):
-            self.proposals.start(None if tracking is None else tracking.events)
+            self.proposals.start(tracking.events)
         if self.missing:
             from cluster.rollouts.study_agents import learn_agents
 

@@ -26,17 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class StudyEnd:
-    """What tables and report are made of, besides the results in the study's folder.
-
-    Args:
-        storage: the folder.
-        runs: all that are planned and proposed, each once; to `renew`, those that are done.
-        waiting: runs that have no result yet.
-        errors: of failed runs, by name.
-        out_of_time: whether the study's time was over before all runs had begun.
-        stopped: runs that the scheduler of a search has stopped, by name.
-        baseline, factors: of the study.
-    """
+    """Writes tables and report of `runs`: all planned and proposed ones, each once; to `renew`, those with a result."""
 
     storage: Storage
     runs: Sequence[Planned]
@@ -58,11 +48,7 @@ class StudyEnd:
         self.storage.write("report.html", report.to_html().encode())
 
     def finalize(self, artifacts: Artifacts, console: Console) -> int:
-        """Write tables and report, and print them.
-
-        Returns:
-            How many runs have failed.
-        """
+        """Write tables and report, print them, and return the number of failed runs."""
         from cluster.reports.study_report import StudyResults, report_study
         from cluster.reports.study_tables import tables_of, write_tables
         from cluster.runs.model_card import write_cards

@@ -20,12 +20,12 @@ from cluster.config.compose import compose
 from cluster.config.groups import CHOICES
 from cluster.config.validate import check_run
 from cluster.index.attach import check_room, served_functions
-from cluster.output.duration import duration
 from cluster.output.event_log import EventLog
 from cluster.output.failure_summary import failure_summary, show
 from cluster.output.manifest import CONFIG, read_config, verb_of
 from cluster.output.run_log import RunLog
 from cluster.output.storage import Storage
+from cluster.output.throttle import Throttle
 from cluster.plan.point import root_of
 from cluster.plan.sweep import Planned, plan, points
 from cluster.reports.study_tables import tables_of, write_tables
@@ -38,6 +38,7 @@ from cluster.runs.rerank import rerank
 from cluster.runs.results import execute_run
 from cluster.runs.what_was_read import sentence
 from cluster.runs.zero_shot import zero_shot_rows
+from cluster.telemetry.live_table import duration
 from cluster.telemetry.tracking.tracker import TrackedRun
 from cluster.telemetry.tracking.tracking import Tracking, trackers
 from cluster.telemetry.training_metrics import run_tags
@@ -121,58 +122,48 @@ class TrainExperiment(Experiment):
 
     def execute(self, console: Console, tracking: Tracking | None) -> None:
         planned, started = self.planned, time.perf_counter()
+        log = None if tracking is None else RunLog(tracking.events)
+        batches = Throttle(5 if console.is_terminal else 60)
 
-        def print_epoch(progress: Progress) -> None:
+        def on_epoch(progress: Progress) -> None:
             fold = f"fold {progress.fold + 1}/{progress.folds} " if progress.folds > 1 else ""
             measure = planned.config["validation"]["measure"]
             console.print(
                 f"{fold}epoch {progress.epoch:2d}  loss {progress.loss:.4f}  {measure} {progress.validation:.4f}"
                 f"  [dim]{time.perf_counter() - started:.0f} s[/]",
             )
+            if log is not None and tracking is not None:
+                step = progress.fold * progress.max_epochs + progress.epoch
+                numbers = {"loss": progress.loss, "validation": progress.validation}
+                log.reached(planned.name, step, numbers)
+                tracking.log(planned.name, step, numbers)
 
-        def note(line: str) -> None:
+        def on_note(line: str) -> None:
             console.print(f"[dim]{line}[/]")
+            if log is not None:
+                log.says(planned.name, [line])
 
-        printed: list[float] = []
+        def on_batch(progress: Progress) -> None:
+            if batches.due():
+                left = "" if progress.left is None else f"  at most {duration(progress.left)} left"
+                console.print(
+                    f"[dim]epoch {progress.epoch + 1:2d}  batch {progress.batch:,} of {progress.batches:,}"
+                    f"  loss {progress.loss:.4f}{left}[/]",
+                    end="\r" if console.is_terminal else "\n",
+                )
 
-        def print_batch(progress: Progress) -> None:
-            now = time.perf_counter()
-            if printed and now - printed[-1] < (5 if console.is_terminal else 60):
-                return
-            printed.append(now)
-            left = "" if progress.left is None else f"  at most {duration(progress.left)} left"
-            console.print(
-                f"[dim]epoch {progress.epoch + 1:2d}  batch {progress.batch:,} of {progress.batches:,}"
-                f"  loss {progress.loss:.4f}{left}[/]",
-                end="\r" if console.is_terminal else "\n",
-            )
-
-        if self.storage is None or tracking is None:
+        start = launcher(planned.config, planned.name, on_note, on_batch)
+        if self.storage is None or tracking is None or log is None:
             watch = run_tags("train", planned.config)
-            start = launcher(planned.config, planned.name, note, print_batch)
-            self.outcome = start(planned.config, self.parts, print_epoch, watch=watch)
+            self.outcome = start(planned.config, self.parts, on_epoch, watch=watch)
             return
-        run, log = TrackedRun(planned.name, planned.parameters, shlex.join(planned.overrides)), RunLog(tracking.events)
-        log.started(run.name)
-        tracking.begin(run)
-
-        def log_epoch(progress: Progress) -> None:
-            print_epoch(progress)
-            step = progress.fold * progress.max_epochs + progress.epoch
-            numbers = {"loss": progress.loss, "validation": progress.validation}
-            log.reached(run.name, step, numbers)
-            tracking.log(run.name, step, numbers)
-
-        def log_note(line: str) -> None:
-            note(line)
-            log.says(run.name, [line])
-
-        start = launcher(planned.config, planned.name, log_note, print_batch)
+        log.started(planned.name)
+        tracking.begin(TrackedRun(planned.name, planned.parameters, shlex.join(planned.overrides)))
         self.outcome = outcome = execute_run(
-            planned.name, planned.config, self.made_of, self.parts, self.storage, log_epoch, start=start
+            planned.name, planned.config, self.made_of, self.parts, self.storage, on_epoch, start=start
         )
-        log.ended(run.name, mean_best(outcome))
-        tracking.end(run.name, "done", outcome.means() | {"best": mean_best(outcome)})
+        log.ended(planned.name, mean_best(outcome))
+        tracking.end(planned.name, "done", outcome.means() | {"best": mean_best(outcome)})
 
     def finalize(self, console: Console) -> int:
         if self.storage is not None:

@@ -245,7 +245,7 @@ VERBS: dict[str, Verb] = {
         "  pyrite submit --address http://head:8265 --shared /mnt/lab --cpus 1 study seeds=20 out=/mnt/lab/s\n"
         "  pyrite submit --detach learn agent=ppo_returns out=s3://lab/agent\n"
         "  pyrite submit study --resume s3://lab/s",
-        target="cluster.commands.submit:run",
+        target="cluster.jobs.submission:run_verb",
         positional=(("sent", {"metavar": "VERB", "choices": SUBMITTABLE, "help": "|".join(SUBMITTABLE)}),),
         flags=(
             ("--name", {"help": "start of the job's id (default: the verb)"}),

@@ -24,7 +24,7 @@ from typing import Any
 import yaml
 
 from cluster.config.groups import groups_of
-from cluster.config.renamed import refuse_renamed
+from cluster.config.refusals import refuse_renamed
 from ranking.errors import BadInput
 
 NAMED = re.compile(r"^([A-Za-z_]\w*)@([A-Za-z_]\w*)$")

@@ -7,10 +7,15 @@ import importlib
 import inspect
 from typing import Any
 
-from cluster.config.extras import missing_extra
 from cluster.config.parts import OURS
 from ranking.bounds import check_arguments
 from ranking.errors import BadInput
+
+EXTRAS = {
+    "tree": "rl", "cmaes": "rl", "lz4": "rl", "ormsgpack": "rl", "starlette": "judge", "uvicorn": "judge",
+    "sentence_transformers": "transformers",
+}  # fmt: skip
+"""Extras of pyproject.toml by the modules that they install."""
 
 
 def build(node: Any, at: str = "", /, **given: Any) -> Any:
@@ -98,3 +103,11 @@ def _check_types(target: type, options: dict[str, Any], at: str) -> None:
 def as_node(named: str | dict[str, Any]) -> dict[str, Any]:
     """Return a class that is given by its path alone as a part without options."""
     return {"_target_": named} if isinstance(named, str) else named
+
+
+def missing_extra(error: ModuleNotFoundError) -> BadInput | None:
+    """Return what to install, in one line; None if the module belongs to no extra."""
+    module = (error.name or "").partition(".")[0]
+    if module not in EXTRAS:
+        return None
+    return BadInput(f"{module} is not installed", remedy=f"pip install 'pyrite-ir[{EXTRAS[module]}]'")

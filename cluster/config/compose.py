@@ -169,3 +169,14 @@ def _take_classes(config: dict[Any, Any], choices: dict[Any, Any], overrides: Se
             if not key.startswith("_") and key not in parameters and f"{group}.{key}" not in given:
                 del node[key]
         choices[group] = target.__name__
+
+
+OF_TEXTS = ("collection", "vectors", "encoding", "strict", "cache")
+"""Options that runs share with verbs that read a collection without training on it."""
+
+
+def texts_config(config: dict[str, Any]) -> dict[str, Any]:
+    """Return the configuration of a run over the texts that another verb's options name, as its part `base`."""
+    whole = compose([])
+    chosen = whole[CHOICES] | {"collection": config[CHOICES]["collection"]}
+    return whole | {key: config[key] for key in OF_TEXTS if key in config} | {CHOICES: chosen}

@@ -1,18 +1,24 @@
-"""Explains the options of a composed configuration, from comments in YAML files and docstrings of classes."""
+"""Prints a composed configuration with an explanation of each option, from comments in YAML files and docstrings."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
+from rich.console import Console
+from rich.markup import escape
 
+from cluster.config.compose import compose
 from cluster.config.groups import CHOICES, CONF, group_options, groups_of
 from cluster.config.parts import PARTS
 from cluster.config.signatures import explanations_of, first_line
 
 Key = tuple[str, ...]
+COLUMN = 34
+"""The column at which explanations begin."""
 
 
 def explanations(config: dict[str, Any], primary: str) -> dict[Key, str]:
@@ -45,12 +51,7 @@ def _of_primary(primary: str) -> dict[Key, str]:
 
 
 def comments(path: Path, at: Key) -> dict[Key, str]:
-    """Return the comments behind the keys of a YAML file, by the path of the key.
-
-    Args:
-        path: the file.
-        at: the path of the file's content, unless a line `# @package` names another.
-    """
+    """Return the comments behind the keys of a YAML file, by the path of the key."""
     text = path.read_text(encoding="utf-8")
     package = re.match(r"# @package (\S+)", text)
     if package:
@@ -111,3 +112,34 @@ def _of_classes(node: Any, at: Key, texts: dict[Key, str]) -> None:
         if key in known:
             texts.setdefault((*at, key), known[key])
         _of_classes(value, (*at, key), texts)
+
+
+def show(overrides: Sequence[str], console: Console, primary: str = "config") -> None:
+    """Print the composed values, what each means, and the names of each group."""
+    config = compose(overrides, primary, complete=False)
+    texts = explanations(config, primary)
+    choices = config.pop(CHOICES)
+    for key, line in _lines(config):
+        text = texts.get(key)
+        comment = f"{' ' * max(COLUMN - len(line), 2)}[dim]# {escape(text)}[/]" if text else ""
+        console.print(f"{escape(line)}{comment}", soft_wrap=True)
+    console.print()
+    names = group_options()
+    for group in groups_of(primary):
+        chosen = choices.get(group) or config.get(group)
+        picked = re.findall(r"\w+", str(chosen)) if isinstance(chosen, str) else list(chosen or ())
+        for name in names[group]:
+            mark = "[bold]*[/]" if name in picked else " "
+            console.print(f"{mark} {group}={name}  [dim]{escape(summary_line(group, name))}[/]", soft_wrap=True)
+
+
+def _lines(node: dict[str, Any], at: Key = ()) -> Iterator[tuple[Key, str]]:
+    """Yield the lines of the configuration as YAML, one per key; a list takes one line."""
+    for name, value in node.items():
+        key, indent = (*at, str(name)), "  " * len(at)
+        if isinstance(value, dict) and value:
+            yield key, f"{indent}{name}:"
+            yield from _lines(value, key)
+        else:
+            written = yaml.safe_dump(value, default_flow_style=True, allow_unicode=True, width=10**6)
+            yield key, f"{indent}{name}: {written.partition(chr(10))[0]}"

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from cluster.config.shapes import Config, Cores, Count, Custom, Gigabytes, PartConfig
-from cluster.config.verb_schema import AuditConfig, ForkConfig, JudgeConfig, MineConfig, RankConfig
+from cluster.config.verb_schema import AuditConfig, ForkConfig, JudgeConfig, MineConfig, RankConfig, RunListsConfig
 
 Local = bool | Literal["auto"]
 """Whether a command runs without Ray. `auto`: if that is faster than starting Ray."""
@@ -251,23 +251,13 @@ class PresetConfig(Config):
     overrides: list[str]
 
 
-class PoolSourceConfig(Config):
+class PoolSourceConfig(RunListsConfig):
     """The source of a pool, in conf/pool.yaml or in an entry of the file that `pools` names."""
 
     runs: str | list[str] | None
-    qrels: str | None
-    qrels_repeated: Literal["max", "mean", "stop"] = "max"
-    depth: Count
-    order: Literal["score", "rank", "file"]
-    order_precision: Literal["single", "double"] = "single"
-    groups: str | None
-    relevant_from: Count
     topics: Literal["all", "even", "odd"]
     most_topics: Count | None
     beyond: Annotated[int, Field(ge=0)]
-    machine: str | None
-    encoding: str
-    strict: bool
 
 
 class PoolingConfig(PoolSourceConfig):

@@ -25,24 +25,30 @@ class ForkConfig(Config):
     dashboard: bool
 
 
-class JudgeConfig(Config):
+class RunListsConfig(Config):
+    """Options that pooling and judging share: how runs and judgements are read."""
+
+    qrels: str | None
+    qrels_repeated: Literal["max", "mean", "stop"] = "max"
+    depth: Count
+    order: Literal["score", "rank", "file"]
+    order_precision: Literal["single", "double"] = "single"
+    groups: str | None
+    relevant_from: Count
+    machine: str | None
+    encoding: str
+    strict: bool
+
+
+class JudgeConfig(RunListsConfig):
     """conf/judge.yaml."""
 
     collection: PartConfig
     method: Annotated[dict[str, PartConfig], Field(min_length=1)]
     runs: str | list[str]
     topics: str | None
-    qrels: str | None
-    qrels_repeated: Literal["max", "mean", "stop"]
-    depth: Count
-    order: Literal["score", "rank", "file"]
-    order_precision: Literal["single", "double"]
-    groups: str | None
-    encoding: str
-    strict: bool
     grades: Annotated[list[int], Field(min_length=2)]
     names: list[str] | None
-    relevant_from: Count
     budget: Count | None
     double: Annotated[int | float, Field(ge=0)]
     judges: Annotated[int, Field(ge=2)]
@@ -51,7 +57,6 @@ class JudgeConfig(Config):
     gold_every: Count
     guidelines: list[str] | None
     search: bool
-    machine: str | None
     resolve: Literal["highest", "first", "last"]
     assessors: list[str] | None
     owners: str | None

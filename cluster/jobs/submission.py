@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import argparse
+import json
+import math
+import re
 import shlex
 import sys
 import time
@@ -34,22 +38,7 @@ START_TIMEOUT_S, POLL_S = 60.0, 1.0
 
 @dataclass(frozen=True)
 class JobRequest:
-    """A command to submit.
-
-    Args:
-        verb: study, train, learn or pool.
-        overrides: overrides of the verb.
-        resume: folder or URI of results to continue.
-        name: start of the job's id; None takes the verb.
-        note: a line for readers of the job list.
-        folder: the working folder; None takes the current one.
-        excludes: patterns of files that stay.
-        shared: folders that every node has under the same path.
-        pip, uv: requirements file that the nodes install, with pip or uv; None installs nothing.
-        python: interpreter of the nodes; None takes `python`, or this one if the cluster is this machine.
-        cpus: cores reserved for the driver; with 0 it runs on the head node.
-        resources: other resources reserved for the driver, by name.
-    """
+    """A command to submit; the options of `pyrite submit` explain the fields."""
 
     verb: str
     overrides: Sequence[str]
@@ -66,12 +55,13 @@ class JobRequest:
     resources: dict[str, float] = field(default_factory=dict)
 
 
-def submit(request: JobRequest, address: str | None, detach: bool, console: Console) -> int:
-    """Submit a job, and print its log until it ends.
+def run_verb(chosen: argparse.Namespace, console: Console) -> int:
+    """Run `pyrite submit`: check its options, submit the job, follow it, and return the exit code."""
+    return submit(_request(chosen), chosen.address, chosen.detach, console)
 
-    Returns:
-        The job's exit code, or 0 with `detach`.
-    """
+
+def submit(request: JobRequest, address: str | None, detach: bool, console: Console) -> int:
+    """Submit a job, print its log until it ends unless it is detached, and return its exit code."""
     with connected(address) as client:
         job = send(request, client, console)
         if not detach:
@@ -164,3 +154,31 @@ def is_this_machine(url: str) -> bool:
         raise BadInput(f"can't list its nodes ({reason})", url, "is the cluster healthy?") from None
     ours = {address.address for card in psutil.net_if_addrs().values() for address in card}
     return {str(node["node_ip"]) for node in nodes} <= {address.partition("%")[0] for address in ours}
+
+
+def _request(chosen: argparse.Namespace) -> JobRequest:
+    if chosen.name and not re.fullmatch(r"[A-Za-z0-9][\w.-]*", chosen.name, re.ASCII):
+        raise BadInput(f"{chosen.name!r} can't start an id", "--name", "use letters, digits, dots, - and _")
+    if chosen.pip and chosen.uv:
+        raise BadInput("--pip and --uv exclude each other", remedy="give one of them")
+    if chosen.resume and chosen.sent == "train":
+        raise BadInput("train has no --resume", remedy="give it the same out= again")
+    if not chosen.cpus >= 0 or math.isinf(chosen.cpus):
+        raise BadInput(f"{chosen.cpus} cores can't be reserved", "--cpus", "give a number from 0 up")
+    return JobRequest(
+        chosen.sent, chosen.overrides, chosen.resume, chosen.name, chosen.note, chosen.working_dir, chosen.exclude,
+        tuple(chosen.shared), chosen.pip, chosen.uv, chosen.python, chosen.cpus, _resources(chosen.resources),
+    )  # fmt: skip
+
+
+def _resources(text: str | None) -> dict[str, float]:
+    try:
+        resources = json.loads(text) if text else {}
+    except ValueError:
+        resources = None
+    valid = isinstance(resources, dict) and all(
+        isinstance(share, int | float) and not isinstance(share, bool) and share >= 0 for share in resources.values()
+    )
+    if not valid:
+        raise BadInput(f"{text!r} does not map resources to numbers", "--resources", "write '{\"big_memory\": 1}'")
+    return {str(name): float(share) for name, share in resources.items()} if resources else {}

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster.config.build import build
+from cluster.config.compose import texts_config
 from cluster.config.counts import counts_of
-from cluster.config.texts import texts_config
 from cluster.mining.freed_memory import give_back
 from cluster.mining.shards import Shard
 from cluster.runs.artifacts import Artifacts

@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from cluster.config.texts import texts_config
+from cluster.config.compose import texts_config
 from cluster.mining.miner import Miner
 from cluster.mining.rows import counts_of, guarded_rows, rows_of
 from cluster.mining.shards import Shard

@@ -16,11 +16,7 @@ from ranking.digest import digest
 
 @dataclass(frozen=True)
 class RemoteCache:
-    """A remote cache behind a local folder: missing files are fetched, and new ones are uploaded.
-
-    Args:
-        uri: a URI that `Storage` opens.
-    """
+    """A remote cache behind a local folder: missing files are fetched, and new ones are uploaded."""
 
     uri: str
 

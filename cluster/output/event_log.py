@@ -9,6 +9,8 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from typing import Any
 
+from pydantic_core import to_json
+
 from cluster.output.storage import Storage
 from cluster.output.throttle import Throttle
 from ranking.errors import BadInput
@@ -40,7 +42,7 @@ class EventLog:
         """
         now = datetime.now(UTC).isoformat(timespec="microseconds")
         known = {key: value for key, value in facts.items() if value is not None}
-        line = json.dumps(_plain({"time": now, "event": event, **known}), ensure_ascii=False).encode() + b"\n"
+        line = to_json({"time": now, "event": event, **known}, inf_nan_mode="null") + b"\n"
         if self.storage.local:
             self._append(line)
             return
@@ -116,16 +118,3 @@ def reason(error: object) -> str:
     """Return an error's reason in one line: the last line of its traceback or message."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[-1] if lines else type(error).__name__
-
-
-def _plain(value: Any) -> Any:
-    """Convert a value to JSON, which has neither NaN nor infinity."""
-    if isinstance(value, dict):
-        return {str(key): _plain(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(inner) for inner in value]
-    if isinstance(value, float):
-        return value if value - value == 0 else None
-    if value is None or isinstance(value, str | int):
-        return value
-    raise TypeError(f"{type(value).__name__} can't be logged")

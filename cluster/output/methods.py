@@ -31,6 +31,8 @@ LABEL = "label"
 """The swept key of methods that the user labels; the label is then the method's name."""
 MOST_VALUES = 8
 """A number that was swept over more values is no factor, unless the user names it."""
+SWEPT = pl.List(pl.Struct({"key": pl.String, "value": pl.String}))
+"""The type of the column of swept options."""
 RESERVED = {
     *("collection", "method", "measure", "candidates", "runs", "failed", "mean", "std", "min", "max"),
     *("ci_low", "ci_high", "against", "difference", "effect", "marks", "baseline", "run", "seed", "status"),
@@ -50,10 +52,7 @@ def swept(trials: pl.DataFrame) -> pl.DataFrame:
     Returns:
         run, key, value (Strings), number (Float64, null unless all the key's values are numbers).
     """
-    as_pairs = pl.List(
-        pl.Struct({"key": pl.String, "value": pl.String})
-    )  # a study without a sweep may have another type
-    pairs = trials.select("run", pl.col("swept").cast(as_pairs)).explode("swept")
+    pairs = trials.select("run", pl.col("swept").cast(SWEPT)).explode("swept")  # a study without a sweep has another
     pairs = pairs.drop_nulls("swept").unnest("swept")
     number = pl.col("value").cast(pl.Float64, strict=False)
     return pairs.with_columns(pl.when(number.is_not_null().all().over("key")).then(number).alias("number"))

@@ -18,6 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 CODE = "code of "
 """Prefix of the names of folders."""
 RELEASE = ("version", "commit")
+"""Inputs for readers: the digests of the code say whether a result would be the same."""
 
 
 def code(*folders: str) -> dict[str, str]:
@@ -70,32 +71,16 @@ def _content(path: str, size: int, changed: int) -> str:
 
 
 def differences(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    """Return what differs between the inputs of two results.
+    """Return what differs between the inputs of two results: names of parts, and of folders as `code of ranking`.
 
     Args:
         before: inputs of an existing result; empty if it was written before version 0.2.
         now: inputs that it would have now.
-
-    Returns:
-        Names of parts, and of folders as `code of ranking`. Versions and commits are compared only if one of the two
-        has no digests of its code, and only if both have them.
     """
-    if not before:
-        return ["version"]
-    if _knows_code(before) and _knows_code(now):
-        names = [name for name in {**before, **now} if name not in RELEASE]
-    else:
-        known = set(before) & set(now)
-        every = [name for name in {**before, **now} if not name.startswith(CODE)]
-        names = [name for name in every if name not in RELEASE or name in known]
-    return [name for name in names if before.get(name) != now.get(name)]
+    names = [name for name in {**before, **now} if name not in RELEASE]
+    return [name for name in names if before.get(name) != now.get(name)] if before else ["version"]
 
 
 def content_digest(made_of: Mapping[str, str]) -> str:
     """Return a short digest of inputs, which is equal for two results without `differences`."""
-    without = RELEASE if _knows_code(made_of) else ()
-    return digest({name: value for name, value in made_of.items() if name not in without})[:6]
-
-
-def _knows_code(made_of: Mapping[str, str]) -> bool:
-    return any(name.startswith(CODE) for name in made_of)
+    return digest({name: value for name, value in made_of.items() if name not in RELEASE})[:6]

@@ -28,7 +28,8 @@ class RunLog:
 
     def __init__(self, events: EventLog, unit: str = "epoch") -> None:
         self.events, self.unit = events, unit
-        self._lost = _unfinished(EventLog.read(events.storage))
+        earlier = unfinished(EventLog.read(events.storage))
+        self._lost = {run: next(reversed(steps)) for run, steps in earlier.items()}
         self._started: dict[str, float] = {}
         self._reached: dict[str, int] = {}
 
@@ -83,12 +84,13 @@ class RunLog:
         self.events.emit(event, run=name, unit=self.unit, **facts)
 
 
-def _unfinished(events: Iterable[Mapping[str, Any]]) -> dict[str, int]:
-    """Return the last step of each run that an earlier command did not finish."""
-    reached: dict[str, int] = {}
+def unfinished(events: Iterable[Mapping[str, Any]]) -> dict[str, dict[int, dict[str, float]]]:
+    """Return the numbers by run and step, from a log, of runs that an earlier command did not finish."""
+    reached: dict[str, dict[int, dict[str, float]]] = {}
     for event in events:
         if event["event"] == "run reached":
-            reached[event["run"]] = int(event["step"])
+            numbers = {key: float("nan") if value is None else value for key, value in event.get("numbers", {}).items()}
+            reached.setdefault(event["run"], {})[int(event["step"])] = numbers
         elif event["event"] in ("run ended", "run stopped"):
             reached.pop(event["run"], None)
     return reached

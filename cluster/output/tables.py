@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import polars as pl
 import pyarrow as pa
@@ -64,12 +65,7 @@ def batches(table: pl.DataFrame | pl.LazyFrame) -> Iterator[pl.DataFrame]:
 
 
 def as_parquet(table: pl.DataFrame, group: int | None = None) -> bytes:
-    """Return a table as the bytes of a parquet file.
-
-    Args:
-        table: the rows.
-        group: rows per row group, which a stream reads at once; None takes the default of Polars.
-    """
+    """Return a table as the bytes of a parquet file."""
     buffer = io.BytesIO()
     table.write_parquet(buffer, row_group_size=group)
     return buffer.getvalue()
@@ -122,24 +118,20 @@ def scan_table(storage: Storage, name: str) -> pl.LazyFrame | None:
 
 def required_table(storage: Storage, name: str) -> pl.DataFrame:
     """Read a table that every finished study has."""
-    table = read_table(storage, name)
-    if table is None:
-        raise _missing(storage, name)
-    return table
+    return _required(read_table(storage, name), storage, name)
 
 
 def required_scan(storage: Storage, name: str) -> pl.LazyFrame:
     """Return `scan_table` of a table that every finished study has."""
-    table = scan_table(storage, name)
+    return _required(scan_table(storage, name), storage, name)
+
+
+def _required(table: Any, storage: Storage, name: str) -> Any:
     if table is None:
-        raise _missing(storage, name)
+        raise BadInput(f"there is no {name}.parquet", storage.place, "name the folder of a study that has ended")
     return table
 
 
 def _damaged(storage: Storage, name: str) -> BadInput:
     remedy = "the command that wrote it, with --resume, writes it again"
     return BadInput("is damaged", f"{storage.place}/{name}.parquet", remedy)
-
-
-def _missing(storage: Storage, name: str) -> BadInput:
-    return BadInput(f"there is no {name}.parquet", storage.place, "name the folder of a study that has ended")

@@ -1,9 +1,10 @@
-"""Turns the overrides of `pyrite pool` into the methods to compare."""
+"""Turns the overrides of `pyrite pool` into a plan: the methods to compare."""
 
 from __future__ import annotations
 
 import itertools
 import os
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 from cluster.config.build import build, locate
 from cluster.config.compose import compose
 from cluster.config.groups import group_options, option
+from cluster.output.storage import Storage
 from cluster.plan.sweep import key_of, values_of
 from pooling.simulation import Method
 from ranking.digest import digest
@@ -45,6 +47,21 @@ class Variant:
         """Build the method."""
         method: Method = build(self.node, f"method.{self.method}")
         return method
+
+
+@dataclass(frozen=True)
+class PoolPlan:
+    """A pooling study as the user requested it."""
+
+    config: dict[str, Any]
+    arguments: list[str]
+    variants: list[Variant]
+    storage: Storage
+
+    @property
+    def command(self) -> str:
+        """The command that starts it, for users to copy."""
+        return shlex.join(["pyrite", "pool", *self.arguments])
 
 
 def split(overrides: Sequence[str]) -> tuple[list[str], list[str], list[str]]:

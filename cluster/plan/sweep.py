@@ -103,13 +103,7 @@ def _refuse_lost_sweeps(given: Sequence[str]) -> None:
 
 
 def labelled_points(methods: Sequence[Mapping[str, Any]], common: Sequence[str], given: Sequence[str]) -> list[Point]:
-    """Return the points of methods that the user labels.
-
-    Args:
-        methods: `label` and `overrides` of each method; `overrides` are one line, or a list of lines.
-        common: overrides of all methods.
-        given: the user's other overrides.
-    """
+    """Return the points of methods that the user labels."""
     labels: dict[Any, str] = {}
     every: list[list[str]] = []
     for method in methods:

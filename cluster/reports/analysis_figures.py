@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import polars as pl
 from matplotlib.figure import Figure
@@ -15,11 +13,6 @@ from cluster.statistics.across_places import ALL
 from cluster.statistics.by_query import TIE
 from cluster.statistics.power import DIFFERENCES
 from cluster.statistics.seed_variation import BEST_OF
-
-
-def setting_name(row: dict[str, Any]) -> str:
-    """The name of a setting, or of two together."""
-    return row["setting"] + (f" with {row['together_with']}" if row["together_with"] else "")
 
 
 def variation_figure(frame: pl.DataFrame) -> Figure | None:

@@ -11,11 +11,10 @@ import polars as pl
 from cluster.reports import analysis_figures as draw
 from cluster.reports.embedding_map import embedding_map
 from cluster.reports.hardness import end_table, hardness_figure
-from cluster.reports.labels import distinct_names, lettered, p_value, signed, signed_interval, title_of, value
+from cluster.reports.labels import by_family, distinct_names, lettered, p_value, signed, signed_interval, value
 from cluster.reports.report import Cell, Drawing, Fold, Part, Section, Table
 from cluster.reports.result_sections import CURVES, cell, origin_name, tested
 from cluster.reports.run_figures import curves
-from cluster.reports.settings_figures import surface_figure
 from cluster.runs.measured_on import MEAN
 from cluster.statistics.across_places import ALL, across_places
 from cluster.statistics.convergence import agents, convergence
@@ -279,12 +278,11 @@ def power_section(frame: pl.DataFrame) -> list[Section]:
 
 def _importance(trials: pl.DataFrame) -> list[Section]:
     shares, ranks = importance(trials)
-    figure = surface_figure(trials, shares)
-    if figure is None:
+    if shares.is_empty():
         return []
     rows = [
-        [row["ranker"], draw.setting_name(row), f"{row['share']:.0%}", f"{row['low']:.0%}–{row['high']:.0%}",
-         f"{row['explained']:.0%}", row["runs"]]
+        [row["ranker"], " with ".join(filter(None, (row["setting"], row["together_with"]))), f"{row['share']:.0%}",
+         f"{row['low']:.0%}–{row['high']:.0%}", f"{row['explained']:.0%}", row["runs"]]
         for row in shares.sort("collection", "ranker", "share", descending=[False, False, True]).iter_rows(named=True)
     ]  # fmt: skip
     parts: list[Any] = [
@@ -307,8 +305,6 @@ def _importance(trials: pl.DataFrame) -> list[Section]:
             "The rank of each method's defaults among the settings that were drawn for it, as the forest expects, the "
             "best first. Defaults far down the list can be improved by searching; near its top they can't.",
         ]
-    caption = "Shares with nine of ten resamplings of the runs, and the surface averaged over all other settings."
-    parts.append(Drawing("surface", figure, caption))
     frames = {"surface.parquet": shares} | ({"defaults.parquet": ranks} if len(ranks) else {})
     return [Section("Which settings mattered", parts, (), frames)]
 
@@ -396,12 +392,9 @@ def convergence_rates(trials: pl.DataFrame, measure: str) -> list[Section]:
     if rates.is_empty() or not ((rates["agents"] > 1) | rates["rate"].is_not_null()).any():
         return [Section("", [], frames=frames)] if frames else []
     shown = ("difference", "pairs", "paired_p_holm", "t_p_holm", "ks_p_holm")
-    several = rates["collection"].n_unique() > 1
     rows: Rows = []
-    for (collection, ranker), part in rates.partition_by(
-        "collection", "ranker", as_dict=True, maintain_order=True
-    ).items():
-        rows.append(title_of(str(ranker), str(collection), several))
+    for title, part in by_family(rates):
+        rows.append(title)
         for row in part.iter_rows(named=True):
             share = f"{row['rate']:.0%} ({row['better']} of {row['agents']})" if row["rate"] is not None else None
             between = f"{row['rate_low']:.0%} to {row['rate_high']:.0%}" if row["rate_low"] is not None else None
@@ -442,12 +435,9 @@ def steadiness(trials: pl.DataFrame) -> list[Section]:
     frame = oscillation(trials)
     if frame.is_empty():
         return []
-    several = frame["collection"].n_unique() > 1
     rows: Rows = []
-    for (collection, ranker), part in frame.partition_by(
-        "collection", "ranker", as_dict=True, maintain_order=True
-    ).items():
-        rows.append(title_of(str(ranker), str(collection), several))
+    for title, part in by_family(frame):
+        rows.append(title)
         for row in part.iter_rows(named=True):
             # Three significant figures: variances of different rankers are orders of magnitude apart.
             number, spread = (
@@ -458,17 +448,7 @@ def steadiness(trials: pl.DataFrame) -> list[Section]:
             variance = Cell(number, f"± {spread}" if spread else "", best=steadiest)
             tests = p_value(row["t_p"]), p_value(row["t_p_holm"])
             rows.append([row["method"], f"{row['epochs']:.1f}", *losses, variance, *tests, row["runs"]])
-    head = [
-        "method",
-        "epochs",
-        "first dev loss",
-        "best",
-        "last",
-        "variance of the differences",
-        "p",
-        "p (Holm)",
-        "runs",
-    ]
+    head = ["method", "epochs", "first dev loss", "best", "last", "variance of the differences", "p", "p (Holm)"]
     text = (
         "In Saeidi et al. (2017, figure 5) the dev loss oscillates from epoch to epoch with refined negatives, and is "
         "stable with random ones. The variance of the differences between successive epochs measures that (from second "
@@ -478,7 +458,7 @@ def steadiness(trials: pl.DataFrame) -> list[Section]:
         "ranker, that a method is as steady as the steadiest, which is bold. Runs of fewer than three epochs have no "
         "variance, and losses of different rankers or objectives have different scales.",
     )
-    table = Table(head, rows, caption="dev loss by epoch")
+    table = Table([*head, "runs"], rows, caption="dev loss by epoch")
     return [Section("How steadily rankers learned", [*text, table, Drawing("curves", curves(trials), CURVES)])]
 
 

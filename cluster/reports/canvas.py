@@ -76,12 +76,7 @@ def looks(methods: Iterable[str]) -> dict[str, Look]:
 
 
 class Panels:
-    """The finished runs of a study by one measure, and a grid to draw them on: rankers down, candidate origins across.
-
-    Args:
-        trials: the frame of `trials.parquet`.
-        measure: an ir-measures name.
-    """
+    """The finished runs of a study by one measure, and a grid for them: rankers down, candidate origins across."""
 
     def __init__(self, trials: pl.DataFrame, measure: str) -> None:
         every = measurements(trials)
@@ -164,11 +159,7 @@ def png(figure: Figure) -> bytes:
 
 
 def svg(figure: Figure, name: str) -> str:
-    """Render a figure as an <svg> element for a page, its ink in the page's text colour.
-
-    Args:
-        name: the figure's name, unique in the page, which a screen reader reads aloud.
-    """
+    """Render a figure as an <svg> element for a page, its ink in the page's text colour."""
     out = io.StringIO()
     figure.set_facecolor("none")
     figure.set_dpi(DPI)  # of images in it

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from cluster.output.methods import with_methods
 from cluster.reports.canvas import Look, grid, legend, looks, name_axes, section_titles
-from cluster.reports.labels import title_of
+from cluster.reports.labels import by_family
 from cluster.reports.report import Cell, Table
 
 BINS = 60
@@ -140,12 +140,9 @@ def end_table(trials: pl.DataFrame, traces: pl.DataFrame | pl.LazyFrame) -> Tabl
     if rows.is_empty():
         return None
     index = rows["versions"].count() > 0
-    several = rows["collection"].n_unique() > 1
     lines: list[list[object] | str] = []
-    for (collection, ranker), part in rows.partition_by(
-        "collection", "ranker", as_dict=True, maintain_order=True
-    ).items():
-        lines.append(title_of(str(ranker), str(collection), several))
+    for title, part in by_family(rows):
+        lines.append(title)
         for row in part.iter_rows(named=True):
             cells: list[object] = [_spread(row, name, ".2f") for name in ("positive", "negative")]
             cells.append(_spread(row, "misranked", ".1%"))

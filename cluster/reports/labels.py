@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import takewhile
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping
 from string import ascii_uppercase
 
+import polars as pl
+
 PART = " · "
-LONG = 40
-"""The length of the longest name from which on names are shortened."""
-WIDTH = 34
+WIDTH = 36
 """The width of a line of a broken name."""
 WIDEST = 15
 """The longest name that fits into a line of 80 columns; longer ones are lettered."""
@@ -40,25 +40,11 @@ def title_of(ranker: str, collection: str, several: bool) -> str:
     return f"{ranker} on {collection}" if several else ranker
 
 
-def short_names(methods: Iterable[str]) -> tuple[dict[str, str], str]:
-    """Shorten the names of methods for tables and figures, by what all of them share.
-
-    Args:
-        methods: their names, with " · " between their parts: the function first, then whatever else differs.
-
-    Returns:
-        A name for each, without the last parts that all share if any is long; and those parts, empty if none are
-        left out.
-    """
-    names = list(dict.fromkeys(methods))
-    parts = [name.split(PART) for name in names]
-    if len(names) < 2 or max(map(len, names)) <= LONG:
-        return {name: name for name in names}, ""
-    everywhere = [part for part in parts[0][1:] if all(part in others[1:] for others in parts)]
-    shortened = [[first, *(part for part in rest if part not in everywhere)] for first, *rest in parts]
-    if len(set(map(tuple, shortened))) < len(names):
-        return {name: name for name in names}, ""
-    return {name: PART.join(short) for name, short in zip(names, shortened, strict=True)}, PART.join(everywhere)
+def by_family(frame: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
+    """Yield the rows of each collection and ranker with their title."""
+    several = frame["collection"].n_unique() > 1
+    for part in frame.partition_by("collection", "ranker", maintain_order=True):
+        yield title_of(part[0, "ranker"], part[0, "collection"], several), part
 
 
 def distinct_names(methods: Iterable[str]) -> dict[str, str]:
@@ -112,21 +98,7 @@ def signed(number: float) -> str:
     return f"{number:+.4f}".replace("0.", ".", 1) if abs(number) < 1 else f"{number:+.4f}"
 
 
-def broken(name: str, width: int = WIDTH) -> str:
-    """Break a name over several lines, between its parts, and between words of a part that is longer than a line."""
-    words = [f"{word} " for word in name.split(" ")]
-    lines: list[str] = []
-    while words:
-        line = _fitting(words, width)
-        lines.append("".join(line).rstrip())
-        words = words[len(line) :]
-    return "\n".join(lines)
-
-
-def _fitting(words: Sequence[str], width: int) -> list[str]:
-    """The words of the next line: at least one, and no " · " at its start."""
-    lengths = [len("".join(words[: count + 1]).rstrip()) for count in range(len(words))]
-    count = max(sum(1 for _ in takewhile(lambda length: length <= width, lengths)), 1)
-    if count < len(words) and words[count].strip() == PART.strip():
-        count += 1
-    return list(words[:count])
+def broken(name: str) -> str:
+    """Break a name over several lines between words; no line begins with the sign between two parts."""
+    whole = name.replace(" ·", "\xa0·")
+    return textwrap.fill(whole, WIDTH, break_long_words=False, break_on_hyphens=False).replace("\xa0", " ")

@@ -21,15 +21,6 @@ WINDOW = 16
 """The number of episodes that a curve is averaged over."""
 
 
-def smoothed(values: NDArray[np.float64], window: int = WINDOW) -> NDArray[np.float64]:
-    """Moving averages over each value and those before it, at most `window` of them."""
-    sums = np.cumsum(np.insert(values, 0, 0.0))
-    ends = np.arange(1, len(values) + 1)
-    starts = np.maximum(ends - window, 0)
-    means: NDArray[np.float64] = (sums[ends] - sums[starts]) / (ends - starts)
-    return means
-
-
 def over_time(episodes: Sequence[Sequence[int]], actions: int, bins: int = BINS) -> NDArray[np.float64]:
     """The share of each action in each part of an episode, over episodes of any length. Shape [actions, bins].
 
@@ -56,17 +47,18 @@ def learning_curves(episodes: pl.DataFrame, measure: str, converged_at: int | No
     learned, random = (episodes.filter(pl.col("agent") == agent) for agent in (LEARNED, RANDOM))
     figure, (returns, values, shares) = grid(["", "", ""], [""], 2.2)
     for ax, column, label in ((returns, "return", "return"), (values, "validation", f"best {measure}")):
-        every = learned[column].to_numpy().astype(float)
+        every = learned[column]
         ax.plot(np.arange(1, len(every) + 1), every, ".", color=COLOURS[0], alpha=0.35, ms=4, label="an episode")
-        ax.plot(np.arange(1, len(every) + 1), smoothed(every), color=COLOURS[0], lw=2, label=f"mean of {WINDOW}")
-        _random_line(ax, random[column].to_numpy().astype(float))
+        ax.plot(np.arange(1, len(every) + 1), _smoothed(every), color=COLOURS[0], lw=2, label=f"mean of {WINDOW}")
+        if len(random):
+            chance = f"random agent, mean of {len(random)}"
+            ax.axhline(random[column].to_numpy().mean(), color=COLOURS[1], lw=1.5, ls="--", label=chance)
         name_axes(ax, "episode", label)
         ax.legend(frameon=False, fontsize=8, loc="best")
     names = [name for name in learned.columns if name.startswith("share:")]
     for index, name in enumerate(names):
-        every, colour = learned[name].to_numpy(), COLOURS[index % 8]
-        label = name.removeprefix("share:")
-        shares.plot(np.arange(1, len(every) + 1), smoothed(every), color=colour, lw=2, label=label)
+        every, colour = _smoothed(learned[name]), COLOURS[index % 8]
+        shares.plot(np.arange(1, len(every) + 1), every, color=colour, lw=2, label=name.removeprefix("share:"))
         if len(random):  # the share by chance: it varies by action if actions are documents
             shares.axhline(float(random[name].to_numpy().mean()), color=colour, lw=1, ls=":")
     shares.set_ylim(-0.02, 1.02)
@@ -79,18 +71,13 @@ def learning_curves(episodes: pl.DataFrame, measure: str, converged_at: int | No
     return png(figure)
 
 
-def _random_line(ax: Axes, values: NDArray[np.float64]) -> None:
-    if len(values):
-        ax.axhline(values.mean(), color=COLOURS[1], lw=1.5, ls="--", label=f"random agent, mean of {len(values)}")
+def _smoothed(values: pl.Series) -> pl.Series:
+    """Return the mean of each value and those before it, at most `WINDOW` of them."""
+    return values.cast(pl.Float64).rolling_mean(WINDOW, min_samples=1)
 
 
 def policy_picture(episodes: pl.DataFrame, functions: Sequence[str]) -> bytes:
-    """Draw the share of each function over the course of an episode, as learning began and as it ended, as PNG.
-
-    Args:
-        episodes: with `actions`, an index into the functions for each decision.
-        functions: the names of the actions.
-    """
+    """Draw the share of each function over the course of an episode, as learning began and as it ended, as PNG."""
     learned = episodes.filter(pl.col("agent") == LEARNED)["actions"].to_list()
     part = max(1, min(32, len(learned) // 2 or 1))
     times = {f"the first {part} episodes": learned[:part], f"the last {part} episodes": learned[-part:]}
@@ -104,11 +91,6 @@ def policy_picture(episodes: pl.DataFrame, functions: Sequence[str]) -> bytes:
         name_axes(ax, "course of an episode (0 its start, 1 its end)", "share of decisions")
     axes[-1].legend(frameon=True, fontsize=8, loc="upper right")
     return png(figure)
-
-
-def mixture_picture(agent: MixtureAgent, trainings: Sequence[Sequence[Sequence[float]]]) -> bytes:
-    """Draw `mixture_figure` as PNG."""
-    return png(mixture_figure(agent, trainings))
 
 
 def mixture_figure(agent: MixtureAgent, trainings: Sequence[Sequence[Sequence[float]]]) -> Figure:
@@ -143,14 +125,9 @@ def mixture_figure(agent: MixtureAgent, trainings: Sequence[Sequence[Sequence[fl
 
 def _lines(ax: Axes, trainings: Sequence[Sequence[Sequence[float]]], column: int, colour: str, name: str) -> None:
     for decisions in trainings:
-        ax.plot(
-            [decision[0] for decision in decisions],
-            [decision[column] for decision in decisions],
-            color=colour,
-            lw=0.6,
-            alpha=0.4,
-        )
+        batches, values = ([decision[at] for decision in decisions] for at in (0, column))
+        ax.plot(batches, values, color=colour, lw=0.6, alpha=0.4)
     shortest = min((len(decisions) for decisions in trainings), default=0)
     if shortest:
-        values = np.array([[decision[column] for decision in decisions[:shortest]] for decisions in trainings])
-        ax.plot([decision[0] for decision in trainings[0][:shortest]], values.mean(0), color=colour, lw=2, label=name)
+        every = np.array([[decision[column] for decision in decisions[:shortest]] for decisions in trainings])
+        ax.plot([decision[0] for decision in trainings[0][:shortest]], every.mean(0), color=colour, lw=2, label=name)

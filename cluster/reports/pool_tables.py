@@ -12,7 +12,7 @@ import polars as pl
 from cluster.pools.trial import TABLES, Trial, read_trial_table, trial_store
 
 if TYPE_CHECKING:
-    from cluster.plan.pool import PoolPlan
+    from cluster.plan.pool_methods import PoolPlan
 
 
 def pool_tables(study: PoolPlan, trials: Sequence[Trial], errors: Mapping[str, str]) -> dict[str, pl.DataFrame]:

@@ -28,9 +28,8 @@ from cluster.output.tables import as_parquet
 from cluster.reports.canvas import panels, png, svg
 
 STYLE, SCRIPT = (files("cluster.reports").joinpath(f"page/page.{kind}").read_text("utf-8") for kind in ("css", "js"))
-
-
-VIEW = '<svg viewBox="{} {} {} {}" aria-hidden="true"><use href="#{}-figure"/></svg>'
+VIEW = Markup('<svg viewBox="{} {} {} {}" aria-hidden="true"><use href="#{}-figure"/></svg>')
+"""A part of a figure, for a narrow page."""
 
 
 @dataclass(frozen=True)
@@ -155,12 +154,7 @@ class Drawing:
 
     def to_html(self) -> Markup:
         views = self.views
-        narrow = Markup().join(
-            Markup('<svg viewBox="{} {} {} {}" aria-hidden="true"><use href="#{}-figure"/></svg>').format(
-                *box, self.name
-            )
-            for box in views
-        )
+        narrow = Markup().join(VIEW.format(*box, self.name) for box in views)
         whole = _tag("div", Markup(svg(self.figure, self.name)), class_="whole" if views else "")
         stacked = _tag("div", narrow, class_="panels") if views else ""
         return _tag("figure", whole, stacked, _tag("figcaption", self.caption))

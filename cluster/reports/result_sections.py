@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import polars as pl
@@ -14,7 +14,6 @@ from cluster.reports.report import Cell, Drawing, Fold, Part, Section, Table
 from cluster.reports.run_figures import curves, density, runs
 from cluster.reports.settings_figures import hyperparameters
 from cluster.statistics.by_query import best_two
-from cluster.statistics.comparison import TESTS
 from cluster.statistics.oscillation import dev_losses
 from cluster.statistics.summary import marks
 
@@ -30,16 +29,16 @@ HOW_TO_READ = (
     "* is the test that leads. Runs of the same seed are paired, because a seed sets the first weights and the order "
     "of the examples of all methods alike, and so are the values of the same query. Seeds and queries are both taken "
     "as a sample (a model of random effects with Satterthwaite's degrees of freedom), so the test is about other "
-    "seeds and other queries. The paired t-test over seeds, in all figures, is about other seeds and these very "
+    "seeds and other queries. The paired t-test over seeds, in summary.csv, is about other seeds and these very "
     "queries: its p is smaller, and says less. ‡ is Student's two-tailed t-test and † the two-sample "
     "Kolmogorov-Smirnov test, which take all runs as independent. If a method has several learned agents, the agent "
     "is the unit: its runs share its luck, so its mean over seeds counts as one value. Two seeds carry no mark.",
     "p values are adjusted by Holm's method for all comparisons of one ranker, origin and measure. Three runs per "
     "method cannot reach p < .05 by the Kolmogorov-Smirnov test at all, and four only without any overlap and before "
     "the adjustment; a missing mark is then no evidence that methods are alike. The same holds for the sign test, "
-    "which all figures include, up to five runs.",
+    "in summary.csv, up to five runs.",
     "A run that diverged (its loss was no longer a number) is measured with its best weights from before and counted "
-    "in the mean; all figures also include the mean without such runs, and the mean in which failed runs count as 0.",
+    "in the mean; summary.csv also has the mean without such runs, and the mean in which failed runs count as 0.",
     "“ranker + BM25” combines the ranker's score and BM25's, each scaled to [0, 1] by query: the weight, in steps "
     "of a tenth, is the best on dev queries and is listed in trials.parquet.",
     "Intervals are 95% percentile bootstrap intervals of the mean. “BM25 alone” is the ranking that BM25 gives the "
@@ -72,11 +71,8 @@ def results(summary: pl.DataFrame) -> list[Section]:
     """The methods by origins of candidates, for each measure; the first one open."""
     first, *others = measures_of(summary)
     table = side_by_side(summary, first)
-    parts: list[Part] = [table, Fold(f"All figures of {first}", all_figures(summary, first))]
-    for measure in others:
-        figures = Fold(f"All figures of {measure}", all_figures(summary, measure))
-        parts.append(Fold(measure, [side_by_side(summary, measure), figures]))
-    parts.append(Fold("How to read this", HOW_TO_READ))
+    folds = [Fold(measure, [side_by_side(summary, measure)]) for measure in others]
+    parts: list[Part] = [table, *folds, Fold("How to read this", HOW_TO_READ)]
     return [Section("Results", parts, (), {"summary.csv": summary})]
 
 
@@ -107,60 +103,6 @@ def side_by_side(summary: pl.DataFrame, measure: str) -> Table:
     caption = f"{measure}, by what is ranked"
     opponent = f"{' or '.join(named)} (your baseline)" if named else "the best baseline"
     return Table([*head, "runs"], lines, caption=caption, note=READING.format(opponent) if tested else "")
-
-
-def all_figures(summary: pl.DataFrame, measure: str) -> list[Table]:
-    """All columns of the summary for one measure, in tables of about ten columns."""
-    tables = [_figures_of(summary, measure, "Means over runs", {
-        "runs": "runs", "mean": "mean", "std": "deviation", "min": "least", "max": "greatest", "ci_low": "95% from",
-        "ci_high": "to",
-    }), _figures_of(summary, measure, "Cost per run, and runs that went wrong", {
-        "seconds": "seconds", "documents_read": "documents read", "memory": "memory (MiB)", "failed": "failed",
-        "diverged": "diverged", "trained_mean": "mean without diverged", "trained_std": "deviation",
-        "all_mean": "mean with failed as 0", "all_std": "deviation", "interpolated_mean": "with the first stage",
-        "interpolated_std": "deviation",
-    })]  # fmt: skip
-    sides = [("", "against", "the best baseline")]
-    sides += [("baseline_", "baseline", "the baseline")] if "baseline" in summary.columns else []
-    for prefix, name, opponent in sides:
-        for title, tests in TESTS_SHOWN.items():
-            columns = {name: "against"} | {prefix + test: shown for test, shown in tests.items()}
-            tables.append(_figures_of(summary, measure, f"Against {opponent}: {title}", columns))
-    return tables
-
-
-TESTS_SHOWN: dict[str, dict[str, str]] = {
-    "over seeds and queries": {
-        "difference": "difference", "pairs": "pairs", "low_both": "95% from", "high_both": "to", "p_both": "p",
-        "p_both_holm": "p (Holm)", "equal_p": "p equal",
-    },
-    "over seeds alone": {
-        "effect": "effect", "paired_p": "paired p", "paired_p_holm": "(Holm)", "sign_p": "sign p",
-        "sign_p_holm": "(Holm)", "t_p": "t p", "t_p_holm": "(Holm)", "ks_p": "KS p", "ks_p_holm": "(Holm)",
-    },
-}  # fmt: skip
-
-
-def _figures_of(summary: pl.DataFrame, measure: str, caption: str, columns: Mapping[str, str]) -> Table:
-    """Some columns of the summary, by title; those of words come first."""
-    words = 2 + sum(summary.schema[name] == pl.String for name in columns)
-    rows: list[list[object] | str] = []
-    for title, family in families(summary, measure):
-        rows.append(title)
-        for row in family.iter_rows(named=True):
-            rows.append([row["method"], row["candidates"], *(_figure(name, row[name]) for name in columns)])
-    return Table(["method", "candidates", *columns.values()], rows, words=words, caption=caption)
-
-
-def _figure(name: str, number: float | str | None) -> str | None:
-    test = name.removeprefix("baseline_")
-    if number is None or isinstance(number, str):
-        return number
-    if test in TESTS or test in ("low_both", "high_both"):
-        return tested(test, number)
-    if test in ("runs", "failed", "diverged", "documents_read", "memory"):
-        return f"{number:,.0f}"
-    return f"{number:,.1f}" if test == "seconds" else value(number)
 
 
 def families(summary: pl.DataFrame, measure: str) -> Iterator[tuple[str, pl.DataFrame]]:

@@ -15,7 +15,7 @@ from scipy.stats import gaussian_kde
 
 from cluster.output.methods import first_stage_of, with_methods
 from cluster.reports.canvas import INK, Look, Panels, grid, legend, looks, name_axes, section_titles
-from cluster.reports.labels import broken, short_names
+from cluster.reports.labels import broken, distinct_names
 from cluster.reports.labels import value as printed
 from cluster.statistics.oscillation import DEV_LOSS, dev_losses
 
@@ -77,8 +77,7 @@ def runs(trials: pl.DataFrame, summary: pl.DataFrame, measure: str) -> Figure:
     for collection, ranker, origin, ax in places:
         section = rows.filter(collection=collection, ranker=ranker)
         methods = section["method"].unique(maintain_order=True).reverse().to_list()
-        short, shared = short_names(methods)
-        names = [broken(short[method]) for method in methods]
+        names = list(map(broken, distinct_names(methods).values()))
         means = section.filter(candidates=origin)
         for row in means.iter_rows(named=True):
             y = methods.index(row["method"])
@@ -95,8 +94,6 @@ def runs(trials: pl.DataFrame, summary: pl.DataFrame, measure: str) -> Figure:
         _mark(ax, alone)
         first = origin == panels.origins[0]
         ax.set_yticks(range(len(methods)), names if first else [""] * len(methods))
-        if first and shared:
-            ax.text(0, -0.02, f"all: {shared}", transform=ax.transAxes, ha="right", va="top", fontsize=7.5, color=INK)
         ax.set_ylim(-0.6, len(methods) - 0.4)
         ax.tick_params(axis="y", length=0)
         ax.xaxis.set_major_locator(MaxNLocator(6))

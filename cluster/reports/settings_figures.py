@@ -1,8 +1,6 @@
-"""Draws what swept settings did to the results, and which of them mattered."""
+"""Draws what swept settings did to the results."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -10,9 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from cluster.output.methods import CHECKPOINT, factors, swept, with_factors
-from cluster.reports.analysis_figures import setting_name
-from cluster.reports.canvas import COLOURS, INK, Look, Panels, grid, legend, name_axes, section_titles
-from cluster.statistics.importance import METHOD, Floats, SearchedFamily, searched_families
+from cluster.reports.canvas import INK, Look, Panels, grid, legend, name_axes, section_titles
 
 LEVELS = 6  # a number swept over up to this many values has a tick at each, and its means joined
 
@@ -89,62 +85,3 @@ def _names(ax: Axes, here: pl.DataFrame, looks: dict[str, Look]) -> None:
             at = np.full(len(of), x + offset)
             ax.scatter(at, of["value"], s=18, color=look.colour, marker=look.marker, alpha=0.75, lw=0)
     ax.set_xticks(range(len(settings)), settings)
-
-
-def surface_figure(trials: pl.DataFrame, shares: pl.DataFrame) -> Figure | None:
-    """Draw shares with their intervals, and the surface over the one or two settings that matter most."""
-    families = searched_families(trials)
-    if not families or shares.is_empty():
-        return None
-    titles = section_titles([(family.place["collection"], family.place["ranker"]) for family in families])
-    most = max(len(family.names) + len(family.names) * (len(family.names) - 1) // 2 for family in families)
-    figure, axes = grid(titles, ["share of the surface's variance", "the surface"], 1.9 + 0.22 * most)
-    for number, family in enumerate(families):
-        bars, shape = axes[2 * number : 2 * number + 2]
-        here = shares.filter(collection=family.place["collection"], ranker=family.place["ranker"]).sort("share")
-        for y, row in enumerate(here.iter_rows(named=True)):
-            bars.barh(y, row["share"], color=COLOURS[row["together_with"] is not None], height=0.6)
-            bars.plot((row["low"], row["high"]), (y, y), color="#555555", lw=1.4)
-        bars.set_yticks(range(len(here)), [setting_name(row) for row in here.iter_rows(named=True)])
-        bars.set_xlim(0, 1.02)
-        name_axes(bars, "share, and nine of ten resamplings", "")
-        _shape(family, here, shape, figure)
-    return figure
-
-
-def _shape(family: SearchedFamily, here: pl.DataFrame, ax: Any, figure: Figure) -> None:
-    """Draw the surface over the two numbers that matter most, or over one, a line per method."""
-    forest, points = family.forest(family.x, family.y, 0), family.points(np.random.default_rng(0))
-    single = here.filter(pl.col("together_with").is_null(), pl.col("setting") != METHOD).sort("share", descending=True)
-    best = [family.names.index(name) for name in single["setting"]]
-    measure = family.place["measure"]
-
-    def real(setting: int, at: Floats) -> Floats:
-        low, high = family.bounds[setting]
-        value = low + at * (high - low)
-        return np.asarray(np.exp(value) if family.log[setting] else value)
-
-    if len(best) > 1:
-        x, y = best[:2]
-        means = family.marginal(forest, points, (x, y), 16)
-        at = family.levels(0, 16)
-        shown = ax.pcolormesh(real(x, at), real(y, at), means.T, cmap="viridis", shading="nearest")
-        ax.scatter(real(x, family.x[:, x]), real(y, family.x[:, y]), s=9, color="white", edgecolor="black", lw=0.5)
-        if family.log[y]:
-            ax.set_yscale("log")
-        figure.colorbar(shown, ax=ax, label=measure)
-        name_axes(ax, family.names[x], family.names[y])
-    else:
-        x, at = best[0], family.levels(best[0], 24)
-        for number, method in enumerate(family.methods):
-            several = family.names[-1] == METHOD
-            inputs = np.column_stack([at, np.full(len(at), number)]) if several else at[:, None]
-            colour = COLOURS[number % len(COLOURS)]
-            of_method = family.x[:, -1] == number if several else np.ones(len(family.y), bool)
-            ax.plot(real(x, at), forest.predict(inputs), color=colour, lw=1.6, label=method)
-            ax.scatter(real(x, family.x[of_method, x]), family.y[of_method], s=9, color=colour, alpha=0.7, lw=0)
-        if len(family.methods) > 1:
-            ax.legend(fontsize=7, frameon=False)
-        name_axes(ax, family.names[x], measure)
-    if family.log[x]:
-        ax.set_xscale("log")

@@ -42,16 +42,15 @@ from cluster.statistics.summary import summarise
 from cluster.statistics.verdict import Conclusion, conclude
 from ranking.errors import BadInput
 
+OPTIONAL = ("embeddings", "zero_shot", "examples")
+"""Tables that a study may lack."""
+
 
 @dataclass(frozen=True)
 class StudyResults:
-    """The results of a study.
+    """The results of a study: its tables by the names of their files, and
 
     Args:
-        trials: the frame of `trials.parquet`.
-        queries: the frame of `queries.parquet`.
-        steps: the frame of `steps.parquet`.
-        embeddings, zero_shot, examples: the frames of the tables of these names, if the study has them.
         config: the content of `config.yaml`.
         written: its text.
         lost: one sentence for each thing that was lost and repeated.
@@ -81,18 +80,10 @@ class StudyResults:
 
     @classmethod
     def read(cls, storage: Storage) -> StudyResults:
-        """Read the results of a finished study.
-
-        Raises:
-            BadInput: if the folder holds none, or a table is damaged.
-        """
-        config, steps = read_config(storage), scan_table(storage, "steps")
-        return cls(
-            with_converged(required_table(storage, "trials"), storage), required_scan(storage, "queries"),
-            pl.DataFrame(schema=SCHEMA) if steps is None else steps,
-            read_table(storage, "embeddings"), read_table(storage, "zero_shot"), read_table(storage, "examples"),
-            config, _text_of(storage), failure_summary(EventLog.read(storage)),
-        )  # fmt: skip
+        """Read the results of a finished study."""
+        by_run = {"queries": required_scan(storage, "queries"), "steps": scan_table(storage, "steps")}
+        others = {name: read_table(storage, name) for name in OPTIONAL}
+        return cls._of(storage, {"trials": required_table(storage, "trials"), **by_run, **others})
 
     @classmethod
     def of_tables(
@@ -100,23 +91,26 @@ class StudyResults:
     ) -> StudyResults:
         """Take the tables of `cluster.reports.study_tables.tables_of`; those of queries and steps, once they are
         written, are read from their files rather than from the runs' results.
-
-        Args:
-            storage: the study's folder.
-            tables: the tables.
-            waiting: the number of runs without a result.
         """
-        whole = {name: table for name, table in tables.items() if isinstance(table, pl.DataFrame)}
-        by_run: dict[str, pl.LazyFrame] = {}
+        read: dict[str, Any] = {}
         for name, table in tables.items():
-            if isinstance(table, RunRows):
-                file = None if waiting else scan_table(storage, name)
-                by_run[name] = table.lazy() if file is None else file
+            file = scan_table(storage, name) if isinstance(table, RunRows) and not waiting else None
+            read[name] = file if file is not None else table.lazy() if isinstance(table, RunRows) else table
+        return cls._of(storage, read, waiting)
+
+    @classmethod
+    def _of(cls, storage: Storage, tables: Mapping[str, Any], waiting: int = 0) -> StudyResults:
+        steps = tables.get("steps")
         return cls(
-            with_converged(whole["trials"], storage), by_run["queries"], by_run["steps"],
-            whole.get("embeddings"), whole.get("zero_shot"), whole.get("examples"),
-            read_config(storage), _text_of(storage), failure_summary(EventLog.read(storage)), waiting,
-        )  # fmt: skip
+            with_converged(tables["trials"], storage),
+            tables["queries"],
+            pl.DataFrame(schema=SCHEMA) if steps is None else steps,
+            *map(tables.get, OPTIONAL),
+            read_config(storage),
+            (storage.read(CONFIG) or b"").decode(),
+            failure_summary(EventLog.read(storage)),
+            waiting,
+        )
 
 
 def report_study(
@@ -205,10 +199,6 @@ def design_baseline(trials: pl.DataFrame, design: Mapping[str, Any]) -> str | No
     except BadInput:
         return None
     return named
-
-
-def _text_of(storage: Storage) -> str:
-    return (storage.read(CONFIG) or b"").decode()
 
 
 def _contrasts(

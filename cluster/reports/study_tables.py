@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from cluster.config.groups import CHOICES
-from cluster.output.methods import EMBEDDINGS, METHOD, column_of, factors, first_runs, with_factors, with_methods
+from cluster.output.methods import EMBEDDINGS, METHOD, SWEPT, column_of, factors, first_runs, with_factors, with_methods
 from cluster.output.storage import Storage
 from cluster.output.tables import RunRows, write_table
 from cluster.plan.sweep import Planned, function_name
@@ -22,7 +20,6 @@ from cluster.runs.stop import Stop
 from cluster.statistics.comparison import named_baseline
 from ranking.collections.collection import Collection
 
-SWEPT = pl.List(pl.Struct({"key": pl.String, "value": pl.String}))
 SCHEMA: dict[str, Any] = {
     "run": pl.String, "overrides": pl.String, "ranker": pl.String, "policy": pl.String, "function": pl.String,
     "selector": pl.String, "objective": pl.String, "seed": pl.Int64, "status": pl.String, "error": pl.String,
@@ -57,11 +54,7 @@ def check_comparison(
 
 
 def write_tables(storage: Storage, tables: Tables) -> int:
-    """Write the tables of `tables_of`.
-
-    Returns:
-        The number of failed runs.
-    """
+    """Write the tables of `tables_of`, and return the number of failed runs."""
     for name, table in tables.items():
         write_table(storage, name, table)
     trials = tables["trials"]
@@ -108,9 +101,7 @@ def tables_of(
 
     def outcomes(among: Iterable[Planned] = done) -> Iterator[tuple[Planned, Outcome]]:
         for planned in among:
-            outcome = read_outcome(storage, planned.name)
-            assert outcome is not None  # it existed a moment ago, and nothing else writes here
-            yield planned, outcome
+            yield planned, _outcome(storage, planned.name)
 
     def queries() -> Iterator[pl.DataFrame]:
         for planned, outcome in outcomes():
@@ -136,14 +127,16 @@ def tables_of(
     if sum(map(len, examples)):
         tables["examples"] = pl.concat(examples)
     if embedded:
-        tables["embeddings"] = embeddings_table(trials, collections, embedded, partial(_embeddings, storage))
+        tables["embeddings"] = embeddings_table(
+            trials, collections, embedded, lambda run: _outcome(storage, run).embeddings
+        )
     return tables
 
 
-def _embeddings(storage: Storage, run: str) -> dict[str, NDArray[Any]]:
+def _outcome(storage: Storage, run: str) -> Outcome:
     outcome = read_outcome(storage, run)
-    assert outcome is not None
-    return outcome.embeddings
+    assert outcome is not None  # it existed a moment ago, and nothing else writes here
+    return outcome
 
 
 def mean_curve(curves: Sequence[Sequence[float]]) -> list[float]:
@@ -199,17 +192,8 @@ def trials_table(rows: Sequence[dict[str, Any]]) -> pl.DataFrame:
 
 def query_rows(planned: Planned, collection: Collection, outcome: Outcome) -> pl.DataFrame:
     """The rows of queries.parquet of one run."""
-    ids = collection.queries["id"]
-    return pl.concat(
-        [
-            pl.DataFrame(
-                {
-                    "run": [planned.name] * len(queries),
-                    "query": ids.gather(queries),
-                    "origin": [origin] * len(queries),
-                    **outcome.values[origin],
-                }
-            )
-            for origin, queries in outcome.queries.items()
-        ]
-    )
+    ids, origins = collection.queries["id"], outcome.queries.items()
+    return pl.concat([
+        pl.DataFrame({"run": planned.name, "query": ids.gather(queries), "origin": origin, **outcome.values[origin]})
+        for origin, queries in origins
+    ])  # fmt: skip

@@ -10,10 +10,10 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from cluster.output.duration import duration
 from cluster.output.episodes import LEARNED, RANDOM, numbers, recent, table
 from cluster.output.throttle import Throttle
 from cluster.rollouts.train_agent import LearningProgress
+from cluster.telemetry.live_table import duration
 from cluster.telemetry.tracking.tracker import TrackedRun
 from cluster.telemetry.tracking.tracking import Tracking
 

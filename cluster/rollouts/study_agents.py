@@ -36,7 +36,7 @@ def learn_agents(
     options: dict[str, Any],
     artifacts: Artifacts,
     console: Console,
-    tracking: Tracking | None = None,
+    tracking: Tracking,
 ) -> None:
     """Learn agents, each in a trial.
 

@@ -34,11 +34,6 @@ class Metric:
     tags: tuple[str, ...]
     description: str
 
-    @property
-    def scraped(self) -> str:
-        """The name in Prometheus."""
-        return f"ray_{self.name}"
-
 
 _STUDY, _TRAINING = ("study",), ("study", "method")
 _LEARNING, _INDEX = ("study", "agent"), ("run", "function")

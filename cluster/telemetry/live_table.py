@@ -15,7 +15,6 @@ from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Table
 from rich.text import Text
 
-from cluster.output.duration import duration
 from cluster.output.throttle import Throttle, poll
 
 MAX_SHOWN = 8
@@ -48,12 +47,8 @@ class LiveTable:
         self.first_run: float | None = None  # when it began, after texts and lists were prepared
         self.running: dict[str, WatchedRun] = {}
         self.finished: dict[str, float] = {}
-        self._bar = Progress(
-            TextColumn("{task.completed}/{task.total} " + noun),
-            BarColumn(None),
-            TextColumn("{task.description}"),
-            expand=True,
-        )
+        columns = TextColumn("{task.completed}/{task.total} " + noun), BarColumn(None), TextColumn("{task.description}")
+        self._bar = Progress(*columns, expand=True)
         self._lines, self._printed = ExitStack(), done
         self._task = self._bar.add_task("", total=total, completed=done)
         self._live = Live(get_renderable=self.render, console=console, refresh_per_second=2, transient=True)
@@ -132,13 +127,8 @@ class LiveTable:
         """The number of runs in each state."""
         running, ended = len(self.running), self.done - self.failed - self.stopped
         waiting = max(self.total - self.done - running, 0)
-        return {
-            "waiting": waiting,
-            "running": running,
-            "done": ended,
-            "failed": self.failed,
-            "stopped": self.stopped,
-        }
+        states = {"waiting": waiting, "running": running, "done": ended}
+        return states | {"failed": self.failed, "stopped": self.stopped}
 
     def start(self, name: str) -> None:
         """Add a run that starts, for the first time or again."""
@@ -154,24 +144,23 @@ class LiveTable:
         self._show()
 
     def end(self, name: str, best: float | None) -> None:
-        """Count a run that has a result."""
-        self.running.pop(name, None)
+        """Count a run that has a result, with its best validation if it has one."""
         if best is not None:
             self.finished[name] = best
-        self.done += 1
-        self._show()
+        self._leave(name)
 
     def stop(self, name: str) -> None:
         """Count a run that the scheduler of a search stopped."""
-        self.running.pop(name, None)
         self.stopped += 1
-        self.done += 1
-        self._show()
+        self._leave(name)
 
     def fail(self, name: str) -> None:
         """Count a run that failed and is not retried."""
-        self.running.pop(name, None)
         self.failed += 1
+        self._leave(name)
+
+    def _leave(self, name: str) -> None:
+        self.running.pop(name, None)
         self.done += 1
         self._show()
 
@@ -183,3 +172,11 @@ def spark(values: list[float]) -> str:
     values = [value for value in values if value == value]  # a run that diverged ends in nan
     low, high = min(values, default=0.0), max(values, default=0.0)
     return "".join("▁▂▃▄▅▆▇█"[int((value - low) / ((high - low) or 1) * 7)] for value in values)
+
+
+def duration(seconds: float) -> str:
+    """Format seconds as 45 s, 3 min or 2 h 5 min."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"

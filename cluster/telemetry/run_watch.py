@@ -40,73 +40,55 @@ class RunWatch(Watch):
         self,
         table: LiveTable,
         study: str,
-        tracking: Tracking | None = None,
+        tracking: Tracking,
         every: float = EVERY,
         stopped: Mapping[str, StoppedEarly] | None = None,
     ) -> None:
         self.table, self.tracking, self.tags = table, tracking, {"study": study}
         self.stopped = {} if stopped is None else stopped
-        self.log = RunLog(tracking.events, table.unit) if tracking else None
+        self.log = RunLog(tracking.events, table.unit)
         self.errors: dict[str, str] = {}
         """The error of each run that failed for good, by name."""
         self._throttle, self._retried = Throttle(every), table.retried
 
     def started(self, task: Task) -> None:
         self.table.start(task.key)
-        if self.log:
-            self.log.started(task.key)
-        if self.tracking:
-            facts = task.facts
-            self.tracking.begin(TrackedRun(task.key, facts.get("parameters", {}), facts.get("overrides", "")))
+        self.log.started(task.key)
+        facts = task.facts
+        self.tracking.begin(TrackedRun(task.key, facts.get("parameters", {}), facts.get("overrides", "")))
 
     def progress(self, key: str, report: Mapping[str, Any]) -> None:
-        if self.log:
-            self.log.says(key, report.get("notes", ()))
+        self.log.says(key, report.get("notes", ()))
         if STEP in report:
             self.table.progress(key, report)
-            if self.log:
-                self.log.reached(key, step_of(report), report.get("numbers", {}))
-            if self.tracking:
-                self.tracking.log(key, step_of(report), report.get("numbers", {}))
+            self.log.reached(key, step_of(report), report.get("numbers", {}))
+            self.tracking.log(key, step_of(report), report.get("numbers", {}))
 
     def retrying(self, key: str, error: Exception) -> None:
         self.table.retried += 1
-        if self.log:
-            self.log.lost(key, reason_of(key, error)[:LONGEST_REASON])
+        self.log.lost(key, reason_of(key, error)[:LONGEST_REASON])
 
     def moved(self, key: str, reason: str) -> None:
-        if self.log:
-            self.log.moved(key, reason)
+        self.log.moved(key, reason)
 
     def ended(self, done: Done) -> None:
-        name, result = done.task.key, done.value or {}
+        name, result, stop = done.task.key, done.value or {}, self.stopped.get(done.task.key)
         if done.error is not None:
-            self._failed(name, done.error)
+            self.errors[name] = why = reason_of(name, done.error)
+            self.table.fail(name)
+            self.log.failed(name, why[:LONGEST_REASON])
+            self.tracking.end(name, "failed", {})
             return
-        if self.log:
-            self.log.says(name, result.get("notes", ()))
-        stop = self.stopped.get(name)
+        self.log.says(name, result.get("notes", ()))
         if stop is not None:
             self.table.stop(name)
-            if self.log:
-                self.log.stopped(name, stop.at, stop.best, content_digest(done.task.facts.get("made_of", {})))
-            if self.tracking:
-                self.tracking.end(name, "stopped", {"best": stop.best})
+            self.log.stopped(name, stop.at, stop.best, content_digest(done.task.facts.get("made_of", {})))
+            self.tracking.end(name, "stopped", {"best": stop.best})
             return
         self.table.end(name, result.get("best", 0.0))
-        if self.log:
-            self.log.ended(name, result.get("best"))
-        if self.tracking:
-            final = result.get("numbers", {}) | ({"best": result["best"]} if "best" in result else {})
-            self.tracking.end(name, "done", final)
-
-    def _failed(self, name: str, error: Exception) -> None:
-        self.errors[name] = why = reason_of(name, error)
-        self.table.fail(name)
-        if self.log:
-            self.log.failed(name, why[:LONGEST_REASON])
-        if self.tracking:
-            self.tracking.end(name, "failed", {})
+        self.log.ended(name, result.get("best"))
+        best = {"best": result["best"]} if "best" in result else {}
+        self.tracking.end(name, "done", result.get("numbers", {}) | best)
 
     def tick(self) -> None:
         if self._throttle.due():

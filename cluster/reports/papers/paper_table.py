@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import Any
 
 import polars as pl
@@ -13,7 +14,7 @@ from pydantic import ValidationError
 
 from cluster.config.refusals import refusal
 from cluster.config.schema import FIGURE, PublishedConfig
-from cluster.reports.papers.paper_mapping import map_collections, map_methods
+from cluster.output.methods import METHOD, items_of, with_methods
 from cluster.reports.report import Cell, Items, Part, Section, Table
 from cluster.reports.result_sections import cell, origin_name
 from cluster.statistics.convergence import convergence
@@ -67,13 +68,6 @@ class PaperLayout:
 
     If the columns are rankers, all figures are of one measure. If they are measures, each may have a separate origin,
     and rankers of several checkpoints are separate rows.
-
-    Args:
-        published: what the paper reports.
-        measure: the leading measure, for columns that are rankers.
-        origin: the leading origin, for columns that name none.
-        summary, rates: the frames over all origins.
-        matched: the study's rankers and methods, by the paper's names.
     """
 
     def __init__(
@@ -211,3 +205,51 @@ def _as_printed(text: str | None, column: Iterable[str]) -> Cell:
 
 def _share(rate: float | None) -> str | None:
     return None if rate is None else f"{rate:.0%}"
+
+
+def map_methods(published: PublishedConfig, trials: pl.DataFrame) -> dict[str, list[tuple[str, str]]]:
+    """Find the rankers and methods of a study that match each of the paper's methods, by its name; none for some.
+
+    A method is identified by key=value pairs, of its parts or of its runs' overrides (`PublishedConfig`). If several
+    of the paper's match, it is the one with the most pairs.
+    """
+    named = with_methods(trials).select("run", "method", _ranker="ranker").join(trials, on="run").sort("run")
+    known: dict[tuple[str, str], dict[str, str]] = {}
+    every = named.unique(["_ranker", "method"], keep="first", maintain_order=True).sort("method", "_ranker")
+    for row in every.iter_rows(named=True):
+        overrides = dict(text.split("=", 1) for text in shlex.split(row["overrides"]) if "=" in text)
+        known[row["_ranker"], row["method"]] = overrides | {name: row[name] or "-" for name in (*METHOD, "objective")}
+    wanted = {name: dict(text.split("=", 1) for text in pairs.split()) for name, pairs in published.methods.items()}
+
+    def matches(name: str, ours: Mapping[str, str]) -> int:
+        pairs = wanted[name]
+        return len(pairs) * all(key in ours and _holds(ours[key], value) for key, value in pairs.items())
+
+    most = {method: max((matches(name, ours) for name in wanted), default=0) for method, ours in known.items()}
+    return {
+        name: [method for method, ours in known.items() if 0 < matches(name, ours) == most[method]] for name in wanted
+    }
+
+
+def _holds(ours: str, wanted: str) -> bool:
+    """Whether a value matches a paper's: its items, their number, or its text, `*` for any part."""
+    named, items = items_of(wanted), items_of(ours)
+    if set(named) == {"_"}:
+        return len(items) == len(named)
+    if "*" in wanted:
+        return fnmatchcase(ours.lower(), wanted)
+    return set(named) <= set(items)
+
+
+def map_collections(published: PublishedConfig, collections: Sequence[str]) -> list[tuple[str, str]]:
+    """Pair each collection of the paper with the study's that matches it.
+
+    If the study has none of those, each of its collections is paired with every one of the paper.
+    """
+    pairs = [
+        (paper, here)
+        for paper, name in published.collections.items()
+        for here in collections
+        if here == name or here.startswith(f"{name} (")  # several contents of one name
+    ]
+    return pairs or [(paper, here) for paper in published.collections for here in collections]

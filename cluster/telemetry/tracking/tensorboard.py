@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from cluster.output.storage import Storage
-from cluster.telemetry.tracking.local_copy import LocalCopy
-from cluster.telemetry.tracking.tracker import Status, TrackedRun, Tracker
+from cluster.telemetry.tracking.tracker import LocalCopy, Status, TrackedRun, Tracker
 
 FOLDER = "tensorboard"
 MAX_OPEN = 100

@@ -14,6 +14,7 @@ from cluster.config.build import build
 from cluster.config.groups import group_options, option
 from cluster.config.quoting import override_of
 from cluster.output.event_log import EventLog, reason
+from cluster.output.run_log import unfinished
 from cluster.output.storage import Storage
 from cluster.telemetry.tracking.tracker import Status, TrackedRun, Tracker
 
@@ -155,15 +156,3 @@ class Tracking:
                 alive.remove(tracker)
                 self._log_line(f"tracking by {tracker.label} has stopped: {reason(error)}")
                 self.events.emit("tracking stopped", tracker=tracker.label, reason=reason(error))
-
-
-def unfinished(events: Sequence[Mapping[str, Any]]) -> dict[str, dict[int, dict[str, float]]]:
-    """Return the numbers by run and step, from a log, of runs that an earlier command did not finish."""
-    logged: dict[str, dict[int, dict[str, float]]] = {}
-    for event in events:
-        if event["event"] == "run reached":
-            numbers = {key: float("nan") if value is None else value for key, value in event["numbers"].items()}
-            logged.setdefault(event["run"], {})[event["step"]] = numbers
-        elif event["event"] == "run ended":
-            logged.pop(event["run"], None)
-    return logged

@@ -9,8 +9,7 @@ from pathlib import PurePath
 from typing import Any, Literal
 
 from cluster.output.storage import Storage
-from cluster.telemetry.tracking.local_copy import LocalCopy
-from cluster.telemetry.tracking.tracker import Status, TrackedRun, Tracker
+from cluster.telemetry.tracking.tracker import LocalCopy, Status, TrackedRun, Tracker
 from ranking.digest import digest
 
 FOLDER = "wandb"

@@ -11,10 +11,9 @@ from omegaconf import OmegaConf
 from rich.console import Console
 
 from cluster.config.compose import compose
-from cluster.config.explain import comments, explanations, summary_line
+from cluster.config.explain import comments, explanations, show, summary_line
 from cluster.config.groups import CHOICES, CONF, group_options, option
 from cluster.config.parts import PARTS
-from cluster.config.show import show
 from cluster.config.signatures import defaults, explanations_of, first_line, read_args
 from tests.cluster.config.test_configuration import FILES
 

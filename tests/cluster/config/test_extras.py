@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster.config.extras import EXTRAS, missing_extra
+from cluster.config.build import EXTRAS, missing_extra
 
 HIDING = """
 import sys

@@ -1,4 +1,4 @@
-"""Tests of `cluster.config.renamed`."""
+"""Tests of `cluster.config.refusals`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 import pytest
 
 from cluster.config.compose import compose
-from cluster.config.renamed import RENAMED, new_name
+from cluster.config.refusals import RENAMED, new_name
 from ranking.errors import BadInput
 
 

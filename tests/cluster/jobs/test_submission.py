@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from cluster.commands.submit import _request
 from cluster.jobs import submission
-from cluster.jobs.submission import JobRequest, is_this_machine, job_arguments, send
+from cluster.jobs.submission import JobRequest, _request, is_this_machine, job_arguments, send
 from cluster.jobs.working_folder import ClusterPaths, WorkingFolder
 from ranking.errors import BadInput
 from tests.cluster.command_line import command

@@ -8,7 +8,6 @@ import polars as pl
 import pytest
 
 from cluster.reports.analysis_sections import _importance
-from cluster.reports.settings_figures import surface_figure
 from cluster.statistics.importance import importance
 from tests.cluster.trial_rows import trials_of
 
@@ -71,7 +70,6 @@ def test_methods_are_a_setting_too() -> None:
     assert shares["optimizer.lr", "method"] > 0.1 > shares["training.patience", None]
     assert shares["method", None] > 0.3
     assert ranks["method"].to_list() == ["bm25 · uniform", "random · uniform"]
-    assert surface_figure(trials, found) is not None
     (section,) = _importance(trials)
     page = section.to_html()
     assert "optimizer.lr with method" in page
@@ -109,6 +107,5 @@ def test_nothing_is_told_without_a_search() -> None:
     found, ranks = importance(few)
     assert found.is_empty()
     assert ranks.is_empty()
-    assert surface_figure(few, found) is None
     assert _importance(few) == []
     assert importance(searched(lambda method, a, b, c: 0.5))[0].is_empty()  # all alike

@@ -27,7 +27,7 @@ from cluster.telemetry.catalogue import CATALOGUE
 
 DASHBOARD = Path(__file__).parents[3] / "cluster" / "telemetry" / "dashboards" / "pyrite.json"
 NAMES = {
-    f"{metric.scraped}{ending}": metric
+    f"ray_{metric.name}{ending}": metric
     for metric in CATALOGUE.values()
     for ending in (("_bucket", "_count", "_sum") if metric.kind == "histogram" else ("",))
 }

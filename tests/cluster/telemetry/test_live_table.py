@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from cluster.output.throttle import Throttle
-from cluster.telemetry.live_table import LiveTable, spark
+from cluster.telemetry.live_table import LiveTable, duration, spark
 
 
 def told(epoch: int, validation: float) -> dict[str, Any]:
@@ -101,3 +101,8 @@ def test_without_a_terminal_progress_is_a_line_when_there_is_some() -> None:
     (line,) = written.getvalue().splitlines()
     assert line.startswith("2 of 5 runs, ")
     assert line.endswith(" left")
+
+
+def test_durations_by_hand() -> None:
+    written = [duration(seconds) for seconds in (0, 45, 89.4, 90, 200, 7500)]
+    assert written == ["0 s", "45 s", "89 s", "2 min", "3 min", "2 h 5 min"]

@@ -182,11 +182,13 @@ def test_a_study_tells_its_trials_by_state(ray_session: None, told: Told, tmp_pa
     from cluster.executors.tune import TuneExecutor
     from cluster.telemetry.live_table import LiveTable
     from cluster.telemetry.run_watch import RunWatch
+    from cluster.telemetry.tracking.tracking import tracked
 
     tasks = [Task("one", lambda: {"best": 0.5}), Task("two", lambda: {"best": 0.5})]
-    with LiveTable(Console(quiet=True), 2, 0, "AP") as shown:
-        watch = RunWatch(shown, "states")
-        for done in TuneExecutor(Storage(str(tmp_path / "states")), concurrent=1).run(tasks, watch=watch):
+    storage, console = Storage(str(tmp_path / "states")), Console(quiet=True)
+    with tracked([], storage, console, "study", False) as tracking, LiveTable(console, 2, 0, "AP") as shown:
+        watch = RunWatch(shown, "states", tracking)
+        for done in TuneExecutor(storage, concurrent=1).run(tasks, watch=watch):
             assert done.error is None
         watch.record_states()
     states = [(tags, value) for name, value, tags in told if name == "pyrite_study_trials"]
@@ -195,7 +197,7 @@ def test_a_study_tells_its_trials_by_state(ray_session: None, told: Told, tmp_pa
     assert found == {"waiting": 0, "running": 0, "done": 2, "failed": 0, "stopped": 0}
     table = LiveTable(Console(file=io.StringIO()), total=5, done=1, measure="AP")
     table.retried = 2
-    metrics = RunWatch(table, "s", every=1e9)
+    metrics = RunWatch(table, "s", tracking, every=1e9)
     told.clear()
     for _ in range(100):
         metrics.tick()

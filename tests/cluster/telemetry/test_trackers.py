@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from cluster.output.event_log import EventLog
-from cluster.output.run_log import RunLog
+from cluster.output.run_log import RunLog, unfinished
 from cluster.output.storage import Storage
 from cluster.telemetry.tracking.mlflow import STORE, MLflow
 from cluster.telemetry.tracking.tensorboard import TensorBoard
 from cluster.telemetry.tracking.tracker import Status, TrackedRun, Tracker
-from cluster.telemetry.tracking.tracking import Tracking, as_overrides, trackers, unfinished
+from cluster.telemetry.tracking.tracking import Tracking, as_overrides, trackers
 from cluster.telemetry.tracking.wandb import WandB
 from ranking.errors import BadInput
 from tests.cluster.telemetry.read_back import ReadBack, of_mlflow, of_tensorboard, of_wandb
