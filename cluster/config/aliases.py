@@ -23,7 +23,7 @@ from typing import Any
 
 import yaml
 
-from cluster.config.groups import groups_of
+from cluster.config.groups import groups_of, option
 from cluster.config.refusals import refuse_renamed
 from ranking.errors import BadInput
 
@@ -39,7 +39,7 @@ OF_ONE = re.compile(r"^(\+*)(negatives|selectors?)\.([A-Za-z]\w*)((?:\.\w+)*)$")
 """An option of one function, as `selector.bm25.lam`."""
 
 
-def named_parts(overrides: Sequence[str], options: Any, config: str = "config") -> list[str]:
+def named_parts(overrides: Sequence[str], config: str = "config") -> list[str]:
     """Return the overrides with all short forms written out."""
     refuse_renamed(overrides, config)
     if config == "fork":  # to Hydra `actions` is a group
@@ -57,13 +57,13 @@ def named_parts(overrides: Sequence[str], options: Any, config: str = "config") 
             later = [other.partition("=")[0] for other in overrides[index + 1 :]]
             written += [f"~{key}"] if key in groups_of(config) and key not in later else []
         elif single := OF_ONE.match(key):
-            written += _of_one_function(single, value, options)
+            written += _of_one_function(single, value)
         elif key == "objective" and value.startswith("["):
-            written += _sum_of_objectives(value, options)
+            written += _sum_of_objectives(value)
         elif key.startswith("objective.weights."):
             written.append(f"++{text}")
         elif _is_class_of_checkpoint(key, config) and re.fullmatch(r"\w+", value):
-            node = {name: each for name, each in options("ranker", value).items() if name != "defaults"}
+            node = {name: each for name, each in option("ranker", value).items() if name != "defaults"}
             node |= {"checkpoint": None} if "checkpoint" in node else {}
             written.append(f"ranker={as_override(node)}")
         elif key in ("guard.ranker", "sampling.guard.ranker") and value not in ("null", ""):
@@ -71,7 +71,7 @@ def named_parts(overrides: Sequence[str], options: Any, config: str = "config") 
         elif key == "collection" and value.strip(QUOTES).startswith("hf:"):
             written += ["collection=pairs", f"collection.path={as_override(value.strip(QUOTES))}"]
         elif key == GROUP and "@" in value:
-            written += _named_functions(text, value, options)
+            written += _named_functions(text, value)
         else:
             written.append(text)
     return written
@@ -135,7 +135,7 @@ def _is_class_of_checkpoint(key: str, config: str) -> bool:
     return config in READS_CHECKPOINT and key == "ranker"
 
 
-def _of_one_function(match: re.Match[str], value: str, options: Any) -> Iterator[str]:
+def _of_one_function(match: re.Match[str], value: str) -> Iterator[str]:
     """Write out an option of one function.
 
     `selector.NAME=VALUE` is an option of the selector itself if NAME is no function and VALUE is no selector.
@@ -146,29 +146,29 @@ def _of_one_function(match: re.Match[str], value: str, options: Any) -> Iterator
         yield unchanged if rest else f"++{group}.{name}={value}"
     elif rest:
         yield f"{signs}selectors.{name}{rest}={value}"
-    elif _is_option("selector", value, options):
+    elif _is_option("selector", value):
         yield f"+selector@selectors.{name}={value}"
-    elif group == "selectors" or _is_option(GROUP, name, options):
-        options("selector", value)  # raises BadInput with the selectors that exist
+    elif group == "selectors" or _is_option(GROUP, name):
+        option("selector", value)  # raises BadInput with the selectors that exist
     else:
         yield unchanged
 
 
-def _is_option(group: str, name: str, options: Any) -> bool:
+def _is_option(group: str, name: str) -> bool:
     try:
-        return bool(options(group, name))
+        return bool(option(group, name))
     except BadInput:
         return False
 
 
-def _sum_of_objectives(value: str, options: Any) -> list[str]:
+def _sum_of_objectives(value: str) -> list[str]:
     names = [item.strip() for item in value.strip("[] ").split(",")]
     for name in names:
-        options("objective", name)  # raises BadInput with the objectives that exist
+        option("objective", name)  # raises BadInput with the objectives that exist
     return ["objective=weighted_sum", *(f"+objective@objective.{name}={name}" for name in names)]
 
 
-def _named_functions(text: str, value: str, options: Any) -> list[str]:
+def _named_functions(text: str, value: str) -> list[str]:
     pairs = []
     for item in (item.strip() for item in value.strip("[] ").split(",")):
         match = NAMED.match(item) or re.match(r"^((\w+))$", item)
@@ -177,7 +177,7 @@ def _named_functions(text: str, value: str, options: Any) -> list[str]:
         pairs.append((match[1], match[2]))
     if len({name for _, name in pairs}) < len(pairs):
         raise BadInput("gives two functions one name", text, "write another name after one @")
-    return [f"{GROUP}=[]", *(f"+{GROUP}.{name}={as_override(options(GROUP, part)[part])}" for part, name in pairs)]
+    return [f"{GROUP}=[]", *(f"+{GROUP}.{name}={as_override(option(GROUP, part)[part])}" for part, name in pairs)]
 
 
 def as_override(value: Any) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from cluster.config.aliases import named_parts
 from cluster.config.build import locate
-from cluster.config.groups import CHOICES, CONF, SINGLE_GROUPS, fill_defaults, group_options, option, part_node
+from cluster.config.groups import CHOICES, CONF, SINGLE_GROUPS, fill_defaults, group_options, part_node
 from cluster.config.parts import PARTS
 from cluster.config.quoting import quoted_path
 from ranking.errors import BadInput
@@ -38,12 +38,12 @@ def compose(overrides: Sequence[str], config: str = "config", complete: bool = T
     from cluster.config.refusals import reason, see
     from cluster.config.validate import check_parts, check_shape
 
-    overrides = _set_or_add(named_parts(list(map(quoted_path, overrides)), option, config))
+    overrides = _set_or_add(named_parts(list(map(quoted_path, overrides)), config))
     read = tuple(sorted(item for item in os.environ.items() if item[0].startswith("PYRITE_")))
     try:
         resolved, choices = copy.deepcopy(_by_hydra(tuple(overrides), config, str(CONF), read, complete))
     except (HydraException, OmegaConfBaseException, ValueError) as error:  # ValueError: the value of a group is no name
-        message = reason(error, overrides, config, compose)
+        message = reason(error, overrides, config)
         raise BadInput(message, remedy=None if message.endswith("?") else see(config)) from None
     _resolve_negatives(resolved, overrides)
     check_parts(resolved, choices)

@@ -79,11 +79,8 @@ def check_run(config: dict[str, Any], agent: TrainedAgent | MixtureAgent | None)
         if key == "objective":
             passes = getattr(part, "passes", "one")
         if key == "ranker" and issubclass(part.func, Cascade) and passes != "level":
-            raise BadInput(
-                "a cascade has a model for each level, and this objective scores all levels with the first",
-                "objective",
-                "choose objective=sir_v3 or sir_v4 with objective.passes=level",
-            )
+            what = "a cascade has a model for each level, and this objective scores all levels with the first"
+            raise BadInput(what, "objective", "choose objective=sir_v3 or sir_v4 with objective.passes=level")
     for group in ("function", "origin"):
         for name, node in config[group].items():
             build(node, f"{group}.{name}")
@@ -125,21 +122,15 @@ def check_agent(config: dict[str, Any], agent: TrainedAgent | MixtureAgent) -> N
     if config[part].get("checkpoint") != checkpoint:
         raise BadInput(f"this agent is a {part}", checkpoint, f"give {part}=learned {part}.checkpoint={checkpoint}")
     if set(agent.functions) != set(config["function"]):
-        raise BadInput(
-            f"the agent chooses among {agent.functions}, not {list(config['function'])}",
-            checkpoint,
-            f"give function=[{','.join(agent.functions)}]",
-        )
+        what = f"the agent chooses among {agent.functions}, not {list(config['function'])}"
+        raise BadInput(what, checkpoint, f"give function=[{','.join(agent.functions)}]")
     if isinstance(agent, MixtureAgent):
         return
     if agent.documents:
         check_candidates(config, agent.documents)
     if config["training"]["batch_size"] > agent.pairs:
-        raise BadInput(
-            f"the agent reads batches of up to {agent.pairs} pairs",
-            "training.batch_size",
-            f"give training.batch_size={agent.pairs}",
-        )
+        what = f"the agent reads batches of up to {agent.pairs} pairs"
+        raise BadInput(what, "training.batch_size", f"give training.batch_size={agent.pairs}")
 
 
 def check_candidates(config: dict[str, Any], documents: int) -> None:
@@ -148,18 +139,13 @@ def check_candidates(config: dict[str, Any], documents: int) -> None:
 
     functions = config["function"]
     if len(functions) != 1 or not isinstance(build(next(iter(functions.values()))), TfIdf):
-        raise BadInput(
-            f"documents are picked from the lists of tfidf, not of {', '.join(functions)}",
-            "function",
-            "give policy=fixed function=tfidf",
-        )
+        what = f"documents are picked from the lists of tfidf, not of {', '.join(functions)}"
+        raise BadInput(what, "function", "give policy=fixed function=tfidf")
     name, node = next(iter(functions.items()))
     if node["depth"] < documents:
-        raise BadInput(
-            f"the agent picks from {documents} documents and the lists have {node['depth']}",
-            f"function.{name}.depth",
-            f"give function.{name}.depth={documents} or more",
-        )
+        what = f"the agent picks from {documents} documents and the lists have {node['depth']}"
+        where = f"function.{name}.depth"
+        raise BadInput(what, where, f"give {where}={documents} or more")
 
 
 def check_workers(resources: Mapping[str, Any]) -> None:

@@ -260,10 +260,6 @@ class Report:
             for part in section.terminal:
                 console.print(_to_terminal(part), soft_wrap=isinstance(part, TerminalLine), crop=False)
 
-    def to_csv(self) -> dict[str, bytes]:
-        """The sections' CSV files, by name."""
-        return {name: frame.write_csv().encode() for name, frame in self._frames() if name.endswith(".csv")}
-
     def write(self, storage: Storage) -> None:
         """Write tables, figures and report.html."""
         self.write_parts(storage)
@@ -271,18 +267,11 @@ class Report:
 
     def write_parts(self, storage: Storage) -> None:
         """Write tables and figures."""
-        for name, content in self.to_csv().items():
-            storage.write(name, content)
-        for name, frame in self._frames():
-            if name.endswith(".parquet"):
-                storage.write(name, as_parquet(frame))
         for section in self.sections:
+            for name, frame in section.frames.items():
+                storage.write(name, frame.write_csv().encode() if name.endswith(".csv") else as_parquet(frame))
             for drawing in section.drawings():
                 storage.write(f"figures/{drawing.name}.png", drawing.png)
-
-    def _frames(self) -> Iterator[tuple[str, pl.DataFrame]]:
-        for section in self.sections:
-            yield from section.frames.items()
 
 
 def _cell(cell: object) -> Cell:

@@ -62,11 +62,6 @@ def measures_of(summary: pl.DataFrame) -> list[str]:
     return summary["measure"].unique(maintain_order=True).to_list()
 
 
-def mixed_origins(rows: pl.DataFrame) -> list[str]:
-    """The origins over which a ranker's scores and BM25's have been measured together."""
-    return rows.drop_nulls("interpolated_mean")["candidates"].unique(maintain_order=True).to_list()
-
-
 def results(summary: pl.DataFrame) -> list[Section]:
     """The methods by origins of candidates, for each measure; the first one open."""
     first, *others = measures_of(summary)
@@ -81,7 +76,8 @@ def side_by_side(summary: pl.DataFrame, measure: str) -> Table:
     rows = summary.filter(measure=measure)
     named = rows["baseline"].drop_nulls().unique(maintain_order=True).to_list() if "baseline" in rows.columns else []
     prefix = "baseline_" if named else ""
-    origins, mixed = rows["candidates"].unique(maintain_order=True).to_list(), mixed_origins(rows)[:1]
+    origins = rows["candidates"].unique(maintain_order=True).to_list()
+    mixed = rows.drop_nulls("interpolated_mean")["candidates"].to_list()[:1]
     lines: list[list[object] | str] = []
     for title, family in families(summary, measure):
         alone = family[0, "ranker"] == "bm25"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import traceback
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from cluster.executors.reports import STEP, step_of
 from cluster.executors.task import Done, Task, Watch
@@ -24,17 +24,12 @@ _log = logging.getLogger(__name__)
 LONGEST_REASON = 300
 
 
-class StoppedEarly(Protocol):
-    """How far a run was when a scheduler stopped it: `cluster.runs.stop.Stop`."""
-
-    @property
-    def at(self) -> int: ...
-    @property
-    def best(self) -> float: ...
-
-
 class RunWatch(Watch):
-    """Shows and records runs, which themselves do nothing for table, log, trackers and metrics."""
+    """Shows and records runs, which themselves do nothing for table, log, trackers and metrics.
+
+    Args:
+        stopped: how far runs were that a search's scheduler has stopped (`cluster.runs.stop.Stop`), by name.
+    """
 
     def __init__(
         self,
@@ -42,7 +37,7 @@ class RunWatch(Watch):
         study: str,
         tracking: Tracking,
         every: float = EVERY,
-        stopped: Mapping[str, StoppedEarly] | None = None,
+        stopped: Mapping[str, Any] | None = None,
     ) -> None:
         self.table, self.tracking, self.tags = table, tracking, {"study": study}
         self.stopped = {} if stopped is None else stopped

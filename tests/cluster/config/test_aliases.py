@@ -28,7 +28,7 @@ def test_two_run_files_and_another_keep_their_order_and_options() -> None:
 
 def test_what_is_not_named_is_left_alone() -> None:
     overrides = ["function=[bm25,random]", "seed=1", "vectors.path=a@b"]
-    assert named_parts(overrides, option) == overrides
+    assert named_parts(overrides) == overrides
 
 
 @pytest.mark.parametrize(
