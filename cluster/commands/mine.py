@@ -21,7 +21,6 @@ from cluster.mining.data_card import finish, remarks
 from cluster.mining.miner import Miner
 from cluster.mining.shards import shards_of
 from cluster.mining.writing import shard_store
-from cluster.output.manifest import CONFIG
 from cluster.output.result_store import outdated_lines
 from cluster.output.storage import Storage, new_place
 from cluster.output.tables import read_table
@@ -47,7 +46,7 @@ class MineExperiment(Experiment):
                 what = f"{key} is reserved on a cluster, but one worker mines in this process"
                 raise BadInput(what, key, "choose workers=2 or more, or leave it out")
         super().__init__({"address": config["address"], "dashboard": config["dashboard"], "local": in_process}, storage)
-        self.config, self.arguments = config, list(arguments)
+        self.config, self.arguments, self.output = config, list(arguments), storage
 
     @classmethod
     def new(cls, arguments: list[str]) -> MineExperiment:
@@ -56,24 +55,18 @@ class MineExperiment(Experiment):
 
     @classmethod
     def continued(cls, arguments: list[str], saved: dict[str, Any], storage: Storage) -> MineExperiment:
-        try:
-            before = list(map(str, saved["overrides"]))
-        except (KeyError, TypeError):
-            raise BadInput(
-                "is no configuration of a mining", f"{storage}/{CONFIG}", "name a folder of `pyrite mine`"
-            ) from None
+        before = list(map(str, saved["overrides"]))
         changed = {key_of(text) for text in arguments} | {"out"}
         kept = [text for text in before if key_of(text) not in changed]
         return cls(compose([*kept, *arguments, f"out={storage.place}"], "mine"), before, storage)
 
     def prepare(self, console: Console) -> Work:
-        assert self.storage is not None
         artifacts = self.artifacts_of(console)
         artifacts.make([texts_config(self.config)], only=["base"])
         self.miner = Miner(self.config, artifacts)
         collection = self.miner.collection
         self.shards = shards_of(self.miner.encoded, self.config)
-        self.store = shard_store(self.config, self.storage, artifacts)
+        self.store = shard_store(self.config, self.output, artifacts)
         finished, outdated = self.store.finished(shard.name for shard in self.shards)
         for line in outdated_lines(outdated, "shards"):
             console.print(line, soft_wrap=True, markup=False)
@@ -88,7 +81,7 @@ class MineExperiment(Experiment):
         )
         if split:
             line += " (queries=all mines for all splits)"
-        console.print(f"{line}, {done} done; results in {self.storage}", soft_wrap=True, markup=False)
+        console.print(f"{line}, {done} done; results in {self.output}", soft_wrap=True, markup=False)
         return Work(bool(self.waiting), facts={"runs": len(self.shards), "done": done})
 
     def manifest(self) -> dict[str, Any]:
@@ -111,7 +104,7 @@ class MineExperiment(Experiment):
     def check_unchanged(self, before: dict[str, Any]) -> None:
         if self.miner.collection.fingerprint not in before.get("collections", {}):
             what = f"the collection {self.miner.collection.name} has changed since this mining began"
-            raise BadInput(what, str(self.storage), "start another")
+            raise BadInput(what, str(self.output), "start another")
 
     def execute(self, console: Console, tracking: Tracking) -> None:
         body = "cluster.mining.writing:mine_shard"
@@ -142,16 +135,15 @@ class MineExperiment(Experiment):
         return RayExecutor(shared, min(config["workers"], len(self.waiting)), Resources.of(config), name="ShardMiner")
 
     def finalize(self, console: Console) -> int:
-        assert self.storage is not None
         collection = self.miner.collection
         about = {"collection": f"{collection.name} (fingerprint {collection.fingerprint})"}
         about["read"] = sentence(collection, self.config)
         about |= {key: str(self.config[key]) for key in ("seed", "queries", "scores")}
         totals, functions = finish(self.store, self.shards, self.config, self._command, about)
         console.print(summary_table(totals, functions))
-        ids = read_table(self.storage, f"ids/{self.shards[0].name}") if self.shards else None
+        ids = read_table(self.output, f"ids/{self.shards[0].name}") if self.shards else None
         shown = [] if ids is None else example(ids, collection)
         for line in [*shown, *remarks(totals, functions, self.miner.guard.active)]:
             console.print(line, soft_wrap=True, markup=False)
-        console.print(f"results: {self.storage}", soft_wrap=True, markup=False)
+        console.print(f"results: {self.output}", soft_wrap=True, markup=False)
         return 0

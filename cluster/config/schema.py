@@ -211,7 +211,21 @@ class ExperimentConfig(Config):
     published: PublishedConfig | None = None
 
 
-class StudyConfig(Config):
+class ManyRunsConfig(Config):
+    """Options that studies and pooling studies share: how their runs are spread, followed and compared."""
+
+    track: dict[str, PartConfig] = {}
+    baseline: str | None
+    out: Annotated[str, Field(min_length=1)] | None
+    retries: Annotated[int, Field(ge=0)]
+    concurrent: Count | None
+    address: str | None
+    local: Local = "auto"
+    renew_every: Annotated[int | float, Field(gt=0)] | None = 60
+    dashboard: bool
+
+
+class StudyConfig(ManyRunsConfig):
     """conf/study.yaml."""
 
     experiment: ExperimentConfig
@@ -232,17 +246,8 @@ class StudyConfig(Config):
     max_seeds: Annotated[int, Field(ge=2)] = 40
     clip: Annotated[int | float, Field(gt=0, le=1)] | None = None
     never_below: int | float | None = None
-    track: dict[str, PartConfig] = {}
-    baseline: str | None
     factors: list[str] | None = None
     contrasts: list[str] | None = None
-    out: Annotated[str, Field(min_length=1)] | None
-    retries: Annotated[int, Field(ge=0)]
-    concurrent: Count | None
-    address: str | None
-    local: Local = "auto"
-    renew_every: Annotated[int | float, Field(gt=0)] | None = 60
-    dashboard: bool
 
 
 class PresetConfig(Config):
@@ -260,31 +265,22 @@ class PoolSourceConfig(RunListsConfig):
     beyond: Annotated[int, Field(ge=0)]
 
 
-class PoolingConfig(PoolSourceConfig):
+class PoolingConfig(PoolSourceConfig, ManyRunsConfig):
     """conf/pool.yaml."""
 
     collection: PartConfig | None = None
     method: Annotated[dict[str, PartConfig], Field(min_length=1)]
     stopping: dict[str, PartConfig] = {}
-    track: dict[str, PartConfig] = {}
     preset: PresetConfig
     pools: str | None
     seeds: Count
     budgets: Annotated[list[Count], Field(min_length=1)] | None
-    baseline: str | None
     contrasts: list[Annotated[list[str], Field(min_length=2, max_length=2)]] | None
     ranking_quality: bool
     reuse: bool
-    out: Annotated[str, Field(min_length=1)] | None
     cpu: Cores
     memory: Gigabytes | None = None
     custom: Custom | None = None
-    retries: Annotated[int, Field(ge=0)]
-    concurrent: Count | None
-    address: str | None
-    local: Local = "auto"
-    renew_every: Annotated[int | float, Field(gt=0)] | None = 60
-    dashboard: bool
     cache: str | None
 
 

@@ -192,8 +192,8 @@ def trials_table(rows: Sequence[dict[str, Any]]) -> pl.DataFrame:
 
 def query_rows(planned: Planned, collection: Collection, outcome: Outcome) -> pl.DataFrame:
     """The rows of queries.parquet of one run."""
-    ids, origins = collection.queries["id"], outcome.queries.items()
-    return pl.concat([
-        pl.DataFrame({"run": planned.name, "query": ids.gather(queries), "origin": origin, **outcome.values[origin]})
-        for origin, queries in origins
-    ])  # fmt: skip
+    ids, parts = collection.queries["id"], []
+    for origin, queries in outcome.queries.items():
+        keys = {"run": [planned.name] * len(queries), "query": ids.gather(queries), "origin": [origin] * len(queries)}
+        parts.append(pl.DataFrame({**keys, **outcome.values[origin]}))
+    return pl.concat(parts)
