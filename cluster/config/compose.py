@@ -43,7 +43,7 @@ def compose(overrides: Sequence[str], config: str = "config", complete: bool = T
     try:
         resolved, choices = copy.deepcopy(_by_hydra(tuple(overrides), config, str(CONF), read, complete))
     except (HydraException, OmegaConfBaseException, ValueError) as error:  # ValueError: the value of a group is no name
-        message = reason(error, overrides, config)
+        message = reason(error, overrides, config, compose)
         raise BadInput(message, remedy=None if message.endswith("?") else see(config)) from None
     _resolve_negatives(resolved, overrides)
     check_parts(resolved, choices)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from cluster.config.groups import CHOICES, group_options
@@ -14,6 +14,7 @@ from ranking.errors import BadInput
 if TYPE_CHECKING:
     from pydantic import ValidationError
 
+Compose = Callable[[Sequence[str], str], dict[str, Any]]
 RENAMED: dict[str, str] = {
     "hold": "decision_every",
     "yardstick": "random_baseline",
@@ -73,7 +74,7 @@ def refusal(error: ValidationError, option: str = "", config: str = "config") ->
     return BadInput(f"{key} is {first['input']!r}", remedy=remedy[0].lower() + remedy[1:])
 
 
-def reason(error: Exception, overrides: Sequence[str], config: str) -> str:
+def reason(error: Exception, overrides: Sequence[str], config: str, compose: Compose) -> str:
     """Return Hydra's message in one line, with the cause if there is one."""
     causes = [error, *([error.__cause__] if error.__cause__ else [])]
     lines = [line.strip() for cause in causes for line in str(cause).splitlines() if line.strip()]
@@ -83,7 +84,7 @@ def reason(error: Exception, overrides: Sequence[str], config: str) -> str:
         if ":" in known:
             return known
         instead = suggest_all(overrides, unknown[1])
-        return known + (instead or _siblings(unknown[1], overrides, config))
+        return known + (instead or _siblings(unknown[1], overrides, config, compose))
     taken = re.match(r"Could not override '([^']+)'\. No match in the defaults list", " ".join(lines))
     if taken:  # a group of another verb
         return f"there is no option {taken[1]} here" + suggest_all(overrides, taken[1])
@@ -103,10 +104,8 @@ def reason(error: Exception, overrides: Sequence[str], config: str) -> str:
     return "; ".join(dict.fromkeys(messages[:4])) or f"can't compose {' '.join(overrides)}"
 
 
-def _siblings(unknown: str, overrides: Sequence[str], config: str) -> str:
+def _siblings(unknown: str, overrides: Sequence[str], config: str, compose: Compose) -> str:
     """Return the options that exist where an unknown one was given."""
-    from cluster.config.compose import compose
-
     try:
         node: Any = compose([text for text in overrides if text.lstrip("+~").partition("=")[0] != unknown], config)
     except BadInput:

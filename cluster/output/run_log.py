@@ -90,7 +90,9 @@ def unfinished(events: Iterable[Mapping[str, Any]]) -> dict[str, dict[int, dict[
     for event in events:
         if event["event"] == "run reached":
             numbers = {key: float("nan") if value is None else value for key, value in event.get("numbers", {}).items()}
-            reached.setdefault(event["run"], {})[int(event["step"])] = numbers
+            steps, step = reached.setdefault(event["run"], {}), int(event["step"])
+            steps.pop(step, None)  # a step that is repeated is the last one again
+            steps[step] = numbers
         elif event["event"] in ("run ended", "run stopped"):
             reached.pop(event["run"], None)
     return reached
