@@ -216,11 +216,8 @@ def differing_options(studies: Sequence[Compared]) -> dict[str, list[str]]:
 def value_of(overrides: str, key: str) -> str:
     """Return the value of an option in a run: the one that its overrides give, or the default."""
     given = dict(text.partition("=")[::2] for text in shlex.split(overrides))
-    return given[key] if key in given else _default(_without_seed(overrides), key)
-
-
-def _without_seed(overrides: str) -> str:
-    return shlex.join(text for text in shlex.split(overrides) if key_of(text) != "seed")
+    others = shlex.join(text for text in shlex.split(overrides) if key_of(text) != "seed")
+    return given[key] if key in given else _default(others, key)
 
 
 @cache

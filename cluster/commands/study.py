@@ -374,10 +374,11 @@ class StudyExperiment(Experiment):
 def _options(overrides: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any]]:
     """The options of a study, and the experiment that they name."""
     options = compose(overrides, "study")
-    if _lacks(options) and not any(key_of(text) == "data" for text in overrides) and BESIDE.is_dir():
-        options = compose([*overrides, f"data={BESIDE}"], "study")
     given = [text for text in overrides if key_of(text) == "data"]
-    if given and f"'{options['data']}/" not in str(options["experiment"]):
+    reads_data = f"'{options['data']}/" in str(options["experiment"])
+    if reads_data and not given and not Path(options["data"]).exists() and BESIDE.is_dir():
+        options = compose([*overrides, f"data={BESIDE}"], "study")
+    if given and not reads_data:
         remedy = f"leave it out; for a file of your own: {suggestion(given[-1])}"
         raise BadInput("this experiment takes no collections from a folder of them", given[-1], remedy)
     for key in ("callbacks", "stoppers"):
@@ -398,11 +399,6 @@ def callbacks_of(nodes: Sequence[Any]) -> list[Any]:
             raise BadInput("is no callback of Ray Tune", node["_target_"], "subclass ray.tune.Callback")
         callbacks.append(callback)
     return callbacks
-
-
-def _lacks(options: dict[str, Any]) -> bool:
-    """Whether the experiment takes collections from a folder that is not there."""
-    return f"'{options['data']}/" in str(options["experiment"]) and not Path(options["data"]).exists()
 
 
 def _look_for_data(folder: str | None, runs: Iterable[Planned]) -> None:

@@ -300,12 +300,9 @@ def parser() -> argparse.ArgumentParser:
         for argument, details in (*verb.positional, *verb.flags):
             added.add_argument(argument, **details)
         if verb.overrides:
-            added.add_argument("overrides", nargs="*", metavar=f"{verb.words} key=value".strip(), help=_help(verb))
+            text = f"changes to the defaults{f', and {verb.words}' if verb.words else ''}"
+            added.add_argument("overrides", nargs="*", metavar=f"{verb.words} key=value".strip(), help=text)
     return made
-
-
-def _help(verb: Verb) -> str:
-    return f"changes to the defaults{f', and {verb.words}' if verb.words else ''}"
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:

@@ -26,7 +26,8 @@ def explanations(config: dict[str, Any], primary: str) -> dict[Key, str]:
 
     The comment in a YAML file is used first, then the docstring of the class that has the option.
     """
-    texts = _of_primary(primary)
+    texts = comments(CONF / f"{primary}.yaml", ())
+    texts = texts if primary != "learn" else comments(CONF / "config.yaml", ()) | texts
     for group in groups_of(primary):
         chosen, node = config[CHOICES].get(group), config.get(group)
         for name in group_options()[group]:
@@ -43,11 +44,6 @@ def summary_line(group: str, name: str) -> str:
         return first_line(PARTS[group][name])
     lines = (CONF / group / f"{name}.yaml").read_text(encoding="utf-8").split("# ", 1)[1].splitlines()
     return next((line.lstrip("# ") for line in lines if "@package" not in line), "")
-
-
-def _of_primary(primary: str) -> dict[Key, str]:
-    texts = comments(CONF / f"{primary}.yaml", ())
-    return texts if primary != "learn" else comments(CONF / "config.yaml", ()) | texts
 
 
 def comments(path: Path, at: Key) -> dict[Key, str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from typing import Any
 
 from cluster.config.build import build
 from cluster.config.compose import compose
@@ -50,16 +49,13 @@ def _command(overrides: list[str]) -> str | None:
     else:
         options.append(f"count={counts.get(names[0], config['sampling']['negatives'])}")
     selectors = [config["selector"], *(config["selectors"] or {}).values()]
-    if any(_asks_a_ranker(node, "selector") for node in selectors) or "dense" in names:
+    alone = [vars(type(build(node, "selector"))).get("independent", False) for node in selectors]
+    if not all(alone) or "dense" in names:
         options.append("checkpoint=YOUR_MODEL")
     mined = compose(options, "mine")
     if any(mined["function"][name] != config["function"][name] for name in names):
         return None
     return shlex.join(["pyrite", "mine", *options])
-
-
-def _asks_a_ranker(node: dict[str, Any], key: str) -> bool:
-    return not vars(type(build(node, key))).get("independent", False)
 
 
 def _key(text: str) -> str:

@@ -21,7 +21,8 @@ def fork_map(table: pl.DataFrame, measure: str) -> bytes:
         cells[y, x] = row["final"]
         half = (row["high"] - row["low"]) / 2
         shown = f"{row['final']:+.4f}" + (f"\n± {half:.4f}" if half == half else "")
-        ax.text(x, y, shown, ha="center", va="center", fontsize=8, color=_legible(row["final"] / most))
+        legible = "white" if abs(row["final"]) > 0.7 * most else "black"
+        ax.text(x, y, shown, ha="center", va="center", fontsize=8, color=legible)
     drawn = ax.imshow(cells, cmap="RdBu", norm=TwoSlopeNorm(0, -most, most), aspect="auto", alpha=0.75)
     ax.set_xticks(range(len(times)), [str(at) for at in times])
     ax.set_yticks(range(len(actions)), actions)
@@ -29,8 +30,3 @@ def fork_map(table: pl.DataFrame, measure: str) -> bytes:
     name_axes(ax, "batches before the fork", "")
     figure.colorbar(drawn, ax=ax, label=f"{measure} gained", fraction=0.05)
     return png(figure)
-
-
-def _legible(share: float) -> str:
-    """A text colour that is readable on a cell; `share` is relative to the greatest value."""
-    return "white" if abs(share) > 0.7 else "black"

@@ -40,9 +40,6 @@ def example(ids: pl.DataFrame, collection: Collection) -> list[str]:
             ]
             texts = {"query": question, **dict(zip(names, collection.gather("text", found), strict=True))}
             width = max(map(len, texts)) + 2
-            return [_cut(f"  {name:<{width}}{' '.join(text.split())}") for name, text in texts.items()]
+            lines = [f"  {name:<{width}}{' '.join(text.split())}" for name, text in texts.items()]
+            return [line if len(line) <= WIDTH else line[: WIDTH - 2] + " …" for line in lines]
     return []
-
-
-def _cut(line: str) -> str:
-    return line if len(line) <= WIDTH else line[: WIDTH - 2] + " …"

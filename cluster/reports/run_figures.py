@@ -84,7 +84,8 @@ def runs(trials: pl.DataFrame, summary: pl.DataFrame, measure: str) -> Figure:
             values = panels.runs.filter(collection=collection, ranker=ranker, candidates=origin, method=row["method"])[
                 "value"
             ]
-            _strip(ax, y, values.to_numpy(), panels.looks[row["method"]], jitter)
+            look, at = panels.looks[row["method"]], jitter.uniform(-0.16, 0.16, len(values)) * (len(values) > 3)
+            ax.scatter(values, y + 0.12 + at, s=22, color=look.colour, marker=look.marker, alpha=0.7, lw=0)
             if row["ci_low"] is not None:
                 ax.plot((row["ci_low"], row["ci_high"]), (y - 0.2,) * 2, color=INK, lw=1.6, solid_capstyle="butt")
             best = row["mean"] == means["mean"].max()
@@ -98,11 +99,6 @@ def runs(trials: pl.DataFrame, summary: pl.DataFrame, measure: str) -> Figure:
         ax.tick_params(axis="y", length=0)
         ax.xaxis.set_major_locator(MaxNLocator(6))
     return figure
-
-
-def _strip(ax: Axes, y: float, values: np.ndarray, look: Look, jitter: np.random.Generator) -> None:
-    at = y + 0.12 + jitter.uniform(-0.16, 0.16, len(values)) * (len(values) > 3)
-    ax.scatter(values, at, s=22, color=look.colour, marker=look.marker, alpha=0.7, lw=0)
 
 
 def _mark(ax: Axes, alone: list[float]) -> None:
