@@ -37,6 +37,14 @@ def write_beir(folder: Path, split: bool = True, seed: int = 0, labels: bool = T
     return folder
 
 
+def seventh_of(folder: Path) -> int:
+    """Unpack the documents of a BEIR folder; the size of a seventh of them, in bytes."""
+    packed = folder / "corpus.jsonl.gz"
+    (folder / "corpus.jsonl").write_bytes(gzip.decompress(packed.read_bytes()))
+    packed.unlink()
+    return -(-(folder / "corpus.jsonl").stat().st_size // 7)
+
+
 def write_runs(folder: Path, runs: int = 4, topics: int = 12, depth: int = 6) -> Path:
     """Gzip runs in TREC's form, in `runs/`, and `qrels.txt.gz`: runs over the same documents, each in its own order."""
     rng = np.random.default_rng(0)

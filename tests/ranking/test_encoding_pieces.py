@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import pickle
 from collections.abc import Callable
 from dataclasses import replace
@@ -25,7 +24,7 @@ from ranking.mapped import MappedArray, open_array, write_array
 from ranking.pieced_array import PiecedArray
 from ranking.text_pieces import encode_pieces
 from ranking.texts import Texts
-from tests.made_up import write_beir
+from tests.made_up import seventh_of, write_beir
 
 ENCODER = Encoder(min_count=2, max_document=11)
 
@@ -34,10 +33,10 @@ ENCODER = Encoder(min_count=2, max_document=11)
 def both(tmp_path_factory: pytest.TempPathFactory) -> tuple[Collection, Collection]:
     """The same collection in one piece and in seven."""
     folder = write_beir(tmp_path_factory.mktemp("made_up"), documents=300)
-    (folder / "corpus.jsonl").write_bytes(gzip.decompress((folder / "corpus.jsonl.gz").read_bytes()))
+    size = seventh_of(folder)
     whole = open_collection(Beir(folder), folder / "one")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pieces, "PIECE", -(-(folder / "corpus.jsonl").stat().st_size // 7))
+        patch.setattr(pieces, "PIECE", size)
         return whole, open_collection(Beir(folder), folder / "seven")
 
 

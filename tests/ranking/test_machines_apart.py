@@ -24,7 +24,7 @@ from ranking.collections.collection import Collection
 from ranking.encoding import Encoder
 from ranking.encoding_pieces import encode_in_pieces
 from ranking.errors import BadInput
-from tests.made_up import write_beir
+from tests.made_up import seventh_of, write_beir
 from tests.ranking.shelf import Shelf, on_machine
 
 ENCODER = Encoder(min_count=2, max_document=11)
@@ -41,9 +41,7 @@ class Machines:
     def __init__(self, tmp_path: Path, patch: pytest.MonkeyPatch) -> None:
         self.tmp_path, self.patch = tmp_path, patch
         self.source = write_beir(tmp_path / "made_up", documents=300, labels=False)
-        (self.source / "corpus.jsonl").write_bytes(gzip.decompress((self.source / "corpus.jsonl.gz").read_bytes()))
-        (self.source / "corpus.jsonl.gz").unlink()
-        patch.setattr(pieces, "PIECE", -(-(self.source / "corpus.jsonl").stat().st_size // 7))
+        patch.setattr(pieces, "PIECE", seventh_of(self.source))
         self.whole = self.opened("one")
         Shelf.told.clear()
 

@@ -23,7 +23,6 @@ from cluster.config import compose
 from cluster.config.build import build
 from cluster.config.groups import group_options, option
 from cluster.rollouts.environments import gamma_of
-from ranking.errors import BadInput
 from ranking.training import UpdateResult
 from rl.agents.agent import Agent
 from rl.agents.search import PolicySearch
@@ -106,12 +105,10 @@ def test_a_reward_is_a_number_that_depends_on_the_outcome_alone(name: str, done:
     assert reward(outcome_of(seed=1, done=done)) != value
     again = build(option("reward", name) | {"scale": 2 * reward.scale})
     assert again(outcome) == pytest.approx(2 * value)
-    with pytest.raises(BadInput, match="scale"):
-        build(option("reward", name) | {"scale": 0})
     assert 0 < type(reward).gamma <= 1
 
 
-@pytest.mark.by_day(3)
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("name", sorted(set(group_options()["agent"]) - SEARCHES))
 def test_an_agent_is_updated_and_leaves_a_policy(name: str, ray_session: None) -> None:
     node = option("agent", name)

@@ -107,14 +107,6 @@ def test_hold_is_a_number_or_epoch(tiny_sources: Sources, decision_every: int | 
         environment_of(tiny_sources, decision_every=decision_every)
 
 
-def test_the_same_seeds_give_the_same_episodes(tiny_sources: Sources) -> None:
-    one, other = environment_of(tiny_sources), environment_of(tiny_sources)
-    for _ in range(2):  # the second episode too
-        a, b = play(one, alternating()), play(other, alternating())
-        assert same(a[0], b[0])
-        assert a[1] == b[1]
-
-
 def test_no_two_copies_and_no_two_episodes_share_a_seed(tiny_sources: Sources) -> None:
     copies = [environment_of(tiny_sources, copy=copy) for copy in range(3)]
     first = [play(copy, alternating())[0] for copy in copies]

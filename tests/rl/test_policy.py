@@ -57,14 +57,6 @@ def test_it_sees_what_the_agent_saw_and_draws_from_its_chances(tiny_sources: Sou
     assert len(chosen) == 9
 
 
-def test_the_same_seed_draws_the_same(tiny_sources: Sources) -> None:
-    runs = [run_of(tiny_sources, agent_of(tiny_sources)) for _ in range(2)]
-    for training, sampler, _ in runs:
-        training.fit(sampler)
-    assert runs[0][2] == runs[1][2]
-    assert all(a.equal(b) for a, b in zip(weights_of(runs[0][0]), weights_of(runs[1][0]), strict=True))
-
-
 @pytest.mark.parametrize(("decision_every", "lengths"), [(2, [2, 2, 2, 2, 1]), ("epoch", [3, 3, 3])])
 def test_it_holds_an_action_as_the_agent_did(
     tiny_sources: Sources, decision_every: int | str, lengths: list[int]

@@ -52,28 +52,6 @@ def test_equal_seeds_give_equal_bits(base: list[str]) -> None:
     assert other.losses != first.losses
 
 
-def test_an_interrupted_run_goes_on_bit_for_bit(base: list[str]) -> None:
-    config, parts = prepared(
-        [*base, "policy=random", "selector=dynamic", "training.max_epochs=5", "training.patience=5"]
-    )
-    whole = run(config, parts)
-    store = Kept()
-
-    def stop(progress: Any) -> None:
-        if progress.epoch == 3:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        run(config, parts, stop, store, save_every=0)
-    assert store.state is not None
-    epochs: list[int] = []
-    resumed = run(config, parts, lambda progress: epochs.append(progress.epoch), store, save_every=0)
-    assert epochs == [3, 4, 5]
-    assert resumed.losses == whole.losses
-    assert values(resumed).tobytes() == values(whole).tobytes()
-    assert [row | {"x": 0} for row in resumed.sampler] == [row | {"x": 0} for row in whole.sampler]
-
-
 class KilledInMidEpoch(Kept):
     """Ends the run when it has kept a state after so many of its steps."""
 
@@ -159,15 +137,6 @@ def test_without_a_split_every_query_is_tested_once(base: list[str], tmp_path: P
     assert values(resumed).tobytes() == values(outcome).tobytes()
 
 
-def test_parts_come_from_the_cache_unchanged(base: list[str]) -> None:
-    config, _ = prepared(base)
-    notes: list[str] = []
-    again = Artifacts(notes.append)
-    parts = again.parts(config)
-    assert notes == ["reading beir"]
-    assert (run(config, parts).losses) == run(config, prepared(base)[1]).losses
-
-
 def test_a_cut_part_is_made_again(base: list[str], own_cache: Path) -> None:
     config, _ = prepared(base)
     key = Artifacts().keys(config)["base"]
@@ -205,11 +174,6 @@ def test_limits_cut_each_split(base: list[str]) -> None:
     _, parts = prepared([*base, "limits={train:7,dev:3,test:2}"])
     (split,) = parts["base"].splits
     assert [len(split.train), len(split.dev), len(split.test)] == [7, 3, 2]
-
-
-def test_a_folder_that_is_not_there(base: list[str]) -> None:
-    with pytest.raises(BadInput, match="nowhere"):
-        prepared([*base, "collection.path=/nowhere"])
 
 
 def test_tables_have_the_documented_columns(base: list[str]) -> None:

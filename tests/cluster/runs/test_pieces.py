@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from cluster.executors.object_store import bytes_of
 from cluster.runs.artifacts import Artifacts
 from ranking.collections import pieces
 from ranking.pieced_array import PiecedArray
-from tests.made_up import write_beir
+from tests.made_up import seventh_of, write_beir
 
 
 def content(value: Any) -> Any:
@@ -30,10 +29,8 @@ def content(value: Any) -> Any:
 def test_parts_are_the_same_in_one_piece_and_in_seven(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cluster.executors.pieces.LEAST_PIECES", 100)  # without a Ray of its own
     folder = write_beir(tmp_path / "made_up", documents=500)
-    (folder / "corpus.jsonl").write_bytes(gzip.decompress((folder / "corpus.jsonl.gz").read_bytes()))
-    (folder / "corpus.jsonl.gz").unlink()
     made = []
-    for cache, size in (("one", pieces.PIECE), ("seven", -(-(folder / "corpus.jsonl").stat().st_size // 7))):
+    for cache, size in (("one", pieces.PIECE), ("seven", seventh_of(folder))):
         monkeypatch.setattr(pieces, "PIECE", size)
         config = compose([
             "collection=beir", f"collection.path={folder}", "vectors=random", "encoding.min_count=1", "scale=full",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import shutil
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from ranking.collections import pieces
 from ranking.pieced_array import PiecedArray
 from tests.cluster.command_line import command
 from tests.cluster.runs.test_pieces import content
-from tests.made_up import write_beir
+from tests.made_up import seventh_of, write_beir
 
 
 def machine(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Artifacts, list[str]]:
@@ -34,10 +33,9 @@ def test_parts_made_on_one_machine_are_used_on_another(
     monkeypatch.setattr("cluster.executors.pieces.connected", lambda: False)  # a test run's Ray has another home
     monkeypatch.setattr("cluster.executors.pieces.LEAST_PIECES", 100)
     folder = write_beir(tmp_path / "made_up", documents=200, labels=False)
-    (folder / "corpus.jsonl").write_bytes(gzip.decompress((folder / "corpus.jsonl.gz").read_bytes()))
-    (folder / "corpus.jsonl.gz").unlink()
+    size = seventh_of(folder)
     if several:
-        monkeypatch.setattr(pieces, "PIECE", -(-(folder / "corpus.jsonl").stat().st_size // 7))
+        monkeypatch.setattr(pieces, "PIECE", size)
 
     def config(cache: Path | str) -> dict[str, Any]:
         return compose([
@@ -90,14 +88,3 @@ def test_a_command_with_another_home_makes_nothing_again(
         assert line not in said["b"]
     assert results["a"].keys() == results["b"].keys()
     assert all(torch.equal(weight, results["b"][name]) for name, weight in results["a"].items())
-
-
-@pytest.mark.parametrize("cache", ["nosuch://place", "file:///dev/null/cache"])
-def test_a_cache_that_is_none_is_one_line(
-    cache: str, base: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert command("train", *base, f"cache={cache}", f"out={tmp_path / 'out'}") == 2
-    told = capsys.readouterr().err
-    assert cache in told
-    assert "Traceback" not in told

@@ -11,7 +11,6 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from ranking.checkpoint import from_bytes, to_bytes
 from ranking.evaluation.evaluation import Evaluation
 from ranking.evaluation.origins import FullCollection
 from ranking.objectives.listwise import LambdaRank
@@ -118,19 +117,3 @@ def test_documents_are_read_for_the_index_alone_and_steps_are_the_same(tiny_sour
     assert read[0] == 0  # the index has a copy of the ranker
     assert read[1] > 0
     torch.testing.assert_close(*learned)
-
-
-def test_an_interrupted_run_goes_on_to_the_same_bits(tiny_sources: Sources) -> None:
-    straight, own = started(tiny_sources, epochs=3)
-    straight.fit(own)
-    training, sampler = started(tiny_sources, epochs=3)
-    for _ in range(2):
-        batch = training.next_batch()
-        shown = sampler.negatives(batch, training)
-        sampler.observe(shown, training.update(batch, shown))
-    state = from_bytes(to_bytes({"training": training.state_dict(), "sampler": sampler.state_dict()}))
-    again, another = started(tiny_sources, epochs=3)
-    again.load_state_dict(state["training"])
-    another.load_state_dict(state["sampler"])
-    again.fit(another)
-    assert torch.equal(again.ranker.asked, straight.ranker.asked)  # type: ignore[arg-type]

@@ -8,7 +8,6 @@ import pytest
 
 from ranking.errors import BadInput
 from ranking.sources import Sources
-from sampling.guard import Guard, negatives_lists
 from sampling.retrieval import embedding
 from sampling.retrieval.embedding import Embedding
 
@@ -55,21 +54,6 @@ def test_documents_that_are_alike_stand_in_the_collection_s_order(small_bert: st
     lists = Embedding(small_bert, depth=12).rank(tiny_sources)
     places = np.argsort(lists.documents, axis=1)
     assert (places[:, 11] == places[:, 10] + 1).all()  # the last two documents of `tiny`
-
-
-def test_the_guard_reads_its_scores(small_bert: str, tiny_sources: Sources) -> None:
-    function = Embedding(small_bert, depth=12)
-    whole, none, _ = negatives_lists(function, tiny_sources, Guard())
-    guarded, dropped, _ = negatives_lists(function, tiny_sources, Guard(absolute=0.1))
-    assert whole is not None
-    assert guarded is not None
-    assert none.total == 0
-    assert dropped.total == whole.counts.sum() - guarded.counts.sum() > 0
-    relevant = tiny_sources.encoded.judgements.relevant()
-    for query in range(8):
-        best = function.own_scores(tiny_sources, np.array([query]), relevant.of(query)[0][None]).min()
-        left = set(guarded.documents[query][guarded.documents[query] >= 0].tolist())
-        assert left == set(whole.documents[query][whole.scores[query] <= best - np.float32(0.1)].tolist()) - {-1}
 
 
 def test_options_reach_the_encoder(small_bert: str, tiny_sources: Sources) -> None:
