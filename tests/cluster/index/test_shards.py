@@ -75,15 +75,6 @@ def local(shards: int, lag: int = 15) -> LocalIndex:
     return LocalIndex(WordSums(), encoded, IndexOptions(), lag, shards=shards)
 
 
-def test_lists_are_the_same_to_the_bit_in_one_and_five_shards(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ranking.shards.BLOCK", 7)
-    runs = []
-    for index in (local(1), local(5)):
-        index.publish(weights_of(0), 0)
-        runs.append(drive(index))
-    assert same(*runs)
-
-
 @pytest.mark.nightly
 def test_lists_are_the_same_to_the_bit_in_one_two_and_five_shards(
     of_two: RemoteIndex, monkeypatch: pytest.MonkeyPatch

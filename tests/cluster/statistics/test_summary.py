@@ -20,6 +20,12 @@ from tests.examples import few
 BASE = "policy=fixed function=bm25 selector=uniform"
 
 
+@pytest.fixture(scope="module")
+def usual(made_up_study: Any) -> pl.DataFrame:
+    """The summary of the usual study."""
+    return summarise(made_up_study()[0])
+
+
 def row(summary: pl.DataFrame, method: str, candidates: str = "bm25", measure: str = "AP@100") -> dict[str, Any]:
     return summary.filter(method=method, candidates=candidates, measure=measure).row(0, named=True)
 
@@ -54,9 +60,8 @@ def test_figures_are_those_of_the_runs(made_up_study: Any) -> None:
     assert found["min"] <= found["ci_low"] < found["mean"] < found["ci_high"] <= found["max"]
 
 
-def test_the_opponent_is_the_best_that_is_not_learned(made_up_study: Any) -> None:
-    summary = summarise(made_up_study()[0])
-    against = {name: row(summary, name)["against"] for name in summary["method"].unique() if name != BM25}
+def test_the_opponent_is_the_best_that_is_not_learned(usual: pl.DataFrame) -> None:
+    against = {name: row(usual, name)["against"] for name in usual["method"].unique() if name != BM25}
     assert against == {
         "learned(random+bm25) · uniform": "bm25 · uniform",
         "bm25 · uniform": "bm25 · dynamic",  # the runner-up: the learned policy, though better, is no baseline
@@ -64,12 +69,11 @@ def test_the_opponent_is_the_best_that_is_not_learned(made_up_study: Any) -> Non
         "random(random+bm25) · uniform": "bm25 · uniform",
         "random · uniform": "bm25 · uniform",
     }
-    assert row(summary, "random · uniform", "random")["against"] == "random(random+bm25) · uniform"
+    assert row(usual, "random · uniform", "random")["against"] == "random(random+bm25) · uniform"
 
 
-def test_holm_counts_the_two_best_as_one_comparison(made_up_study: Any) -> None:
-    summary = summarise(made_up_study()[0])
-    rows = summary.filter(pl.col("ranker") != "bm25", candidates="bm25", measure="AP@100")
+def test_holm_counts_the_two_best_as_one_comparison(made_up_study: Any, usual: pl.DataFrame) -> None:
+    rows = usual.filter(pl.col("ranker") != "bm25", candidates="bm25", measure="AP@100")
     least = rows.sort("t_p").row(0, named=True)
     assert least["t_p_holm"] == pytest.approx(4 * least["t_p"])  # five methods, four comparisons
     two = made_up_study(methods=[("fixed", "bm25", s, m) for s, m in (("uniform", 0.3), ("top", 0.29))])[0]
@@ -118,9 +122,8 @@ def test_diverged_runs_are_counted_and_left_out_beside(made_up_study: Any) -> No
     assert (none["diverged"], none["trained_mean"], none["trained_std"]) == (3, None, None)
 
 
-def test_bm25s_own_order_is_one_value(made_up_study: Any) -> None:
-    summary = summarise(made_up_study()[0])
-    own = row(summary, BM25, "random")
+def test_bm25s_own_order_is_one_value(made_up_study: Any, usual: pl.DataFrame) -> None:
+    own = row(usual, BM25, "random")
     assert (own["ranker"], own["policy"], own["runs"], own["mean"], own["std"]) == ("bm25", "-", 1, 0.7, None)
     varied = made_up_study()[0].with_columns(pl.int_range(pl.len()).cast(pl.Float64).alias("bm25:AP@100:bm25"))
     several = row(summarise(varied), BM25)
@@ -214,10 +217,10 @@ def test_objectives_are_told_apart_when_no_sweep_says_so(made_up_study: Any) -> 
     assert with_methods(pl.concat([trials, own]))["method"].n_unique() == 5
 
 
-def test_collections_are_families_of_their_own(made_up_study: Any) -> None:
+def test_collections_are_families_of_their_own(made_up_study: Any, usual: pl.DataFrame) -> None:
     one, two = made_up_study()[0], made_up_study(collection="medquad")[0]
     summary = summarise(pl.concat([one, two]))
-    assert summary.filter(collection="pydocs").equals(summarise(one))
+    assert summary.filter(collection="pydocs").equals(usual)
     same_name = two.with_columns(collection=pl.lit("pydocs"), fingerprint=pl.lit("fedcba9876543210"))
     names = summarise(pl.concat([one, same_name]))["collection"].unique().sort().to_list()
     assert names == ["pydocs (01234567)", "pydocs (fedcba98)"]

@@ -42,6 +42,7 @@ def test_ppo_learns_from_whole_episodes(start: Any) -> None:
     assert {row["length"] for row in rows} == {20}
 
 
+@pytest.mark.nightly
 def test_ppo_leaves_the_global_generators_alone(start: Any) -> None:
     weights: list[dict[str, torch.Tensor]] = []
     for _ in range(2):  # whatever state they are in, what is learned is the same
