@@ -42,9 +42,6 @@ from cluster.statistics.summary import summarise
 from cluster.statistics.verdict import Conclusion, conclude
 from ranking.errors import BadInput
 
-OPTIONAL = ("embeddings", "zero_shot", "examples")
-"""Tables that a study may lack."""
-
 
 @dataclass(frozen=True)
 class StudyResults:
@@ -82,7 +79,7 @@ class StudyResults:
     def read(cls, storage: Storage) -> StudyResults:
         """Read the results of a finished study."""
         by_run = {"queries": required_scan(storage, "queries"), "steps": scan_table(storage, "steps")}
-        others = {name: read_table(storage, name) for name in OPTIONAL}
+        others = {name: read_table(storage, name) for name in ("embeddings", "zero_shot", "examples")}
         return cls._of(storage, {"trials": required_table(storage, "trials"), **by_run, **others})
 
     @classmethod
@@ -105,7 +102,9 @@ class StudyResults:
             with_converged(tables["trials"], storage),
             tables["queries"],
             pl.DataFrame(schema=SCHEMA) if steps is None else steps,
-            *map(tables.get, OPTIONAL),
+            tables.get("embeddings"),
+            tables.get("zero_shot"),
+            tables.get("examples"),
             read_config(storage),
             (storage.read(CONFIG) or b"").decode(),
             failure_summary(EventLog.read(storage)),
