@@ -16,7 +16,7 @@ from cluster.index.calls import MAX_RESTARTS
 from cluster.index.corpus import Corpus, CorpusSize
 from cluster.index.encoder import IndexEncoder
 from cluster.index.encoder_options import EncoderOptions
-from cluster.telemetry.actor_names import own_name, unique
+from cluster.telemetry.metrics import own_name, unique
 from ranking.index_versions import finish_version, write_block
 
 

@@ -12,7 +12,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from cluster.index.calls import retries, unwrapped
 from cluster.index.shard import IndexShard
-from cluster.telemetry.actor_names import own_name, unique
+from cluster.telemetry.metrics import own_name, unique
 
 MAX_SEARCHES = 16
 """Searches that a shard runs at once; others wait."""

@@ -267,15 +267,14 @@ def _runs(trials: pl.DataFrame, results: StudyResults) -> list[Section]:
              for run, _, _, epochs in lost],
         ))  # fmt: skip
     stopped, behind = map(len, stopped_runs(trials))
-    if stopped or behind:
-        lines = [
-            TerminalLine(
-                f"[yellow]stopped[/] before {stopped} runs began; to run them: --resume with another time_budget="
-            )
-        ] * bool(stopped) + [
-            TerminalLine(f"[yellow]stopped[/] {behind} runs that were behind in the search; no figure includes them")
-        ] * bool(behind)
-        sections.append(Section("", [], lines))
+    lines = []
+    if stopped:
+        more = "to run them: --resume with another time_budget="
+        lines.append(TerminalLine(f"[yellow]stopped[/] before {stopped} runs began; {more}"))
+    if behind:
+        text = f"{behind} runs that were behind in the search; no figure includes them"
+        lines.append(TerminalLine(f"[yellow]stopped[/] {text}"))
+    sections += [Section("", [], lines)] if lines else []
     if results.lost:
         lines = [TerminalLine(f"[dim]{escape(line)}[/]") for line in results.lost[:3]]
         sections.append(Section("What was lost and repeated", [Items(results.lost)], lines))

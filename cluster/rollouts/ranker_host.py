@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from cluster.output.throttle import Throttle
 from cluster.rollouts.environments import Environments
-from cluster.telemetry.actor_names import own_name
-from cluster.telemetry.metrics import EVERY, ThrottledCounter, record
+from cluster.telemetry.metrics import EVERY, ThrottledCounter, own_name, record
 from rl.vector_environment import Infos, Observations, Transition, VectorEnvironment
 
 

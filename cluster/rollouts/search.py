@@ -15,8 +15,7 @@ from cluster.output.tables import as_parquet
 from cluster.rollouts.candidates import CandidateTraining, Evaluate, key_of
 from cluster.rollouts.train_agent import EPISODES, LearningProgress, OnProgress
 from cluster.runs.agent_file import FILE
-from cluster.telemetry.learning_metrics import LearningMetrics
-from cluster.telemetry.training_metrics import study_of
+from cluster.telemetry.training_metrics import LearningMetrics, study_of
 from ranking.errors import BadInput
 from rl.agents.search import PolicySearch
 from rl.mixture import RULES, MixtureAgent

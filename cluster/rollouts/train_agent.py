@@ -21,8 +21,7 @@ from cluster.rollouts.environments import Environments, gamma_of, spaces_of
 from cluster.runs.agent_file import FILE
 from cluster.runs.execute import Leave, stay
 from cluster.runs.progress import PROGRESS_EVERY_S
-from cluster.telemetry.learning_metrics import LearningMetrics
-from cluster.telemetry.training_metrics import study_of
+from cluster.telemetry.training_metrics import LearningMetrics, study_of
 from rl.agents.agent import Agent, AgentTrainer
 from rl.agents.random import RandomAgent
 from rl.environment import SamplingEnvironment

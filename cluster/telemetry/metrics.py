@@ -1,9 +1,10 @@
-"""Records the metrics of the catalogue with Ray; does nothing without a running Ray."""
+"""Records the metrics of the catalogue with Ray, and names actors as its dashboard shows them."""
 
 from __future__ import annotations
 
 import functools
 import threading
+import uuid
 from collections.abc import Callable, Mapping
 
 from cluster.executors.session import connected
@@ -58,3 +59,20 @@ class ThrottledCounter:
         with self._lock:
             amount, self._waiting = self._waiting, 0.0
         record(self.name, amount, self.tags)
+
+
+def own_name(otherwise: str) -> str:
+    """Return the name of this process's actor, or `otherwise` if it is no actor or has no name."""
+    if not connected():
+        return otherwise
+    import ray
+
+    context = ray.get_runtime_context()
+    if context.worker.mode != ray.WORKER_MODE:  # in a driver Ray would log a warning
+        return otherwise
+    return context.get_actor_name() or otherwise
+
+
+def unique(name: str) -> str:
+    """Return a unique name, since Ray refuses the name of an actor that is still ending."""
+    return f"{name}#{uuid.uuid4().hex[:6]}"

@@ -19,7 +19,7 @@ from cluster.runs.execute import run
 from cluster.runs.outcome import Outcome
 from cluster.runs.progress import Progress
 from cluster.runs.states import ShardStore, StateStore
-from cluster.telemetry.actor_names import unique
+from cluster.telemetry.metrics import unique
 from cluster.training.coordinator import WorkerCoordinator
 from ranking.checkpoint import from_bytes, to_bytes
 

@@ -23,11 +23,9 @@ from cluster.runs.artifacts import Artifacts
 from cluster.runs.results import execute_run
 from cluster.telemetry import metrics as instruments
 from cluster.telemetry import training_metrics
-from cluster.telemetry.actor_names import own_name, unique
 from cluster.telemetry.catalogue import CATALOGUE
-from cluster.telemetry.learning_metrics import LearningMetrics
-from cluster.telemetry.metrics import ThrottledCounter, record
-from cluster.telemetry.training_metrics import TrainingMetrics, pairs, run_tags
+from cluster.telemetry.metrics import ThrottledCounter, own_name, record, unique
+from cluster.telemetry.training_metrics import LearningMetrics, TrainingMetrics, pairs, run_tags
 
 ROOT = Path(__file__).resolve().parents[3]
 Told = list[tuple[str, float, dict[str, str]]]
