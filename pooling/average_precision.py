@@ -126,7 +126,7 @@ class PoolEvaluation:
         return SpentValues(Values(ap / known, inferred / known), found)
 
     def growing(self, order: JudgingOrder) -> GrowingPrecision:
-        """Return AP alone of every topic and run, to be brought up to date while more and more is judged."""
+        """Return MAP alone of every run, to be brought up to date while more and more is judged."""
         return GrowingPrecision(order, self.pool.relevant, len(self.pool.runs), *self._relevant_cells)
 
     @cached_property
@@ -161,17 +161,14 @@ class PoolEvaluation:
 
 
 class GrowingPrecision:
-    """AP of every topic and run while more and more of an order is judged, as `PoolEvaluation.spent` has it for one
-    point. It visits only relevant documents, and adds up again only the runs in which more of them are known.
+    """MAP of every run while more and more of an order is judged, as `PoolEvaluation.spent` has AP. It visits only
+    relevant documents, and adds up again only the runs in which more of them are known.
 
     Args:
         order: an order of the pool.
         relevant: bool [documents of all topics].
         runs: the number of runs.
         offsets, documents, places: the relevant documents of each run (`PoolEvaluation._relevant_cells`).
-
-    Attributes:
-        ap: float64 [topics, runs]; 0 before anything relevant is known.
     """
 
     def __init__(
@@ -189,18 +186,19 @@ class GrowingPrecision:
         turns[order.flat] = order.places
         self._cells = offsets, turns[documents], places
         self._known = np.zeros(topics, np.int64)
-        self._counts, self._sums = np.zeros((topics, runs), np.int64), np.zeros((topics, runs))
-        self.ap = np.zeros((topics, runs))
+        self._counts = np.zeros((topics, runs), np.int64)
+        self._sums, self._ap = np.zeros((topics, runs)), np.zeros((topics, runs))
 
-    def advance(self, spent: NDArray[np.int64]) -> None:
-        """Bring `ap` up to date.
+    def advance(self, spent: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Compute MAP at the next points: float64 [points, runs]; a topic has 0 before anything relevant is known.
 
         Args:
-            spent: int64 [topics], judgements of each topic, no fewer than before.
+            spent: int64 [points, topics], judgements of each topic, no fewer than at the point before.
         """
         known = self._order.found_after(self._relevant, spent)
-        _advance(*self._cells, spent, known, self._known, self._counts, self._sums, self.ap)
-        self._known = known
+        means = np.zeros((len(spent), self._ap.shape[1]))
+        _advance(*self._cells, spent, known, self._known, self._counts, self._sums, self._ap, means)
+        return means
 
 
 @njit(nogil=True, cache=True)
@@ -271,23 +269,28 @@ def _find_first_points(in_order, offsets, ascending, is_relevant, first, found):
 
 
 @njit(nogil=True, cache=True)
-def _advance(offsets, turns, places, spent, known, before, counts, sums, ap):  # type: ignore[no-untyped-def]  # pragma: no cover
-    runs = ap.shape[1]
-    for topic in range(len(spent)):
-        if known[topic] == before[topic]:
-            continue
+def _advance(offsets, turns, places, spent, known, before, counts, sums, ap, means):  # type: ignore[no-untyped-def]  # pragma: no cover
+    topics, runs = ap.shape
+    for point in range(len(spent)):
+        for topic in range(topics):
+            if known[point, topic] != before[topic]:
+                before[topic] = known[point, topic]
+                for run in range(runs):
+                    row = topic * runs + run
+                    first, last = offsets[row], offsets[row + 1]
+                    above = 0
+                    for cell in range(first, last):
+                        above += turns[cell] < spent[point, topic]
+                    if above != counts[topic, run]:
+                        counts[topic, run] = above
+                        above, total = 0, 0.0
+                        for cell in range(first, last):
+                            if turns[cell] < spent[point, topic]:
+                                above += 1
+                                total += above / (places[cell] + 1)
+                        sums[topic, run] = total
+                    ap[topic, run] = sums[topic, run] / known[point, topic]
+            for run in range(runs):
+                means[point, run] += ap[topic, run]
         for run in range(runs):
-            row = topic * runs + run
-            first, last = offsets[row], offsets[row + 1]
-            above = 0
-            for cell in range(first, last):
-                above += turns[cell] < spent[topic]
-            if above != counts[topic, run]:
-                counts[topic, run] = above
-                above, total = 0, 0.0
-                for cell in range(first, last):
-                    if turns[cell] < spent[topic]:
-                        above += 1
-                        total += above / (places[cell] + 1)
-                sums[topic, run] = total
-            ap[topic, run] = sums[topic, run] / known[topic]
+            means[point, run] /= topics

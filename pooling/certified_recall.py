@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Annotated
 
 import numpy as np
+import scipy  # its `stats` is imported when it is first used
 from numpy.typing import NDArray
-from scipy.stats import hypergeom
 
 from pooling.adjudicators.adjudicator import topic_rng
 from pooling.judging_order import JudgingOrder
@@ -95,4 +95,4 @@ def p_value(before: int, found: int, sampled: int, rest: int, recall: float) -> 
     fewest = int(np.floor((before + found) / recall - before + 1e-9)) + 1
     if fewest > rest:
         return 0.0
-    return float(hypergeom.cdf(found, rest, fewest, sampled))
+    return float(scipy.stats.hypergeom.cdf(found, rest, fewest, sampled))

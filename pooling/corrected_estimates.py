@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics import cohen_kappa_score
 
 from pooling.adjudicators.sampled import Sample
 from pooling.estimates import design_of, sampling_covariance
@@ -119,6 +118,8 @@ def sampled_kappa(
         weights.append(sample.weights[both])
     if not weights:
         return None
+    from sklearn.metrics import cohen_kappa_score  # takes a second to import
+
     verdict, read, weigh = map(np.concatenate, (people, machine, weights))
     if len(np.unique(np.concatenate([verdict, read]))) < 2:
         return None

@@ -30,10 +30,13 @@ def kendall_tau(full: NDArray[np.float64], partial: NDArray[np.float64]) -> floa
 
 
 def kendall_taus(full: NDArray[np.float64], partials: NDArray[np.float64]) -> list[float]:
-    """Compute `kendall_tau` for each of several evaluations: [evaluations, runs]."""
+    """Compute `kendall_tau` for each of several evaluations, [evaluations, runs], with one full evaluation or with as
+    many.
+    """
     # The same as scipy.stats.kendalltau, which tests compare it with: that takes eight times as long for some dozens of
     # runs, and simulations of judging call this thousands of times.
-    counts = _agreements(np.round(full, DIGITS), np.round(partials, DIGITS))
+    fulls = np.repeat(full[None, :], len(partials), 0) if full.ndim == 1 else full
+    counts = _agreements(np.round(fulls, DIGITS), np.round(partials, DIGITS))
     pairs = [float(a) * float(b) for _, a, b in counts.tolist()]
     return [
         agreeing / both**0.5 if both else float("nan")
@@ -114,11 +117,11 @@ def ranks(scores: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 @njit(nogil=True, cache=True)
-def _agreements(full, partials):  # type: ignore[no-untyped-def]  # pragma: no cover
+def _agreements(fulls, partials):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Count ordered pairs: those in the same order minus those in opposite order, and those that each tells apart."""
     counts = np.zeros((len(partials), 3), np.int64)
     for number in range(len(partials)):
-        partial = partials[number]
+        full, partial = fulls[number], partials[number]
         for one in range(len(full)):
             for other in range(len(full)):
                 a = (full[one] > full[other]) - (full[one] < full[other])

@@ -30,7 +30,7 @@ def fairness(pool: Pool, order: JudgingOrder, budgets: Sequence[int]) -> pl.Data
             (mean over topics, for the run with the least); crowded (share of the topics with more than a third of their
             judged documents relevant).
     """
-    spent = np.array([order.spent(budget) for budget in budgets], np.int64).reshape(len(budgets), -1)
+    spent = order.spent_at(budgets)
     own = order.found_after(pool.relevant, spent)
     found = own.sum(1)
     unique = order.found_after(pool.relevant & pool.of_one_team, spent).sum(1)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+import scipy  # its `stats` is imported when it is first used
 from numpy.typing import NDArray
-from scipy.stats import beta
 
 from pooling.estimates import CONFIDENCE
 
@@ -91,6 +91,6 @@ def rate(exposures: NDArray[np.float64], inclusion: NDArray[np.float64], relevan
     kish = weights.sum() ** 2 / (weights**2).sum()
     draws = min(share * (1 - share) / variance, kish) if variance > 0 and 0 < share < 1 else kish
     tail, hits = (1 - CONFIDENCE) / 2, share * draws
-    low = float(beta.ppf(tail, hits, draws - hits + 1)) if hits > 0 else 0.0
-    high = float(beta.ppf(1 - tail, hits + 1, draws - hits)) if hits < draws else 1.0
+    low = float(scipy.stats.beta.ppf(tail, hits, draws - hits + 1)) if hits > 0 else 0.0
+    high = float(scipy.stats.beta.ppf(1 - tail, hits + 1, draws - hits)) if hits < draws else 1.0
     return Rate(share, low, high, len(weights))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -77,6 +78,10 @@ class JudgingOrder:
             return np.minimum(self.sizes, budget)
         topics = len(self.documents)
         return np.bincount(self.turns[: budget * topics], minlength=topics).astype(np.int64)
+
+    def spent_at(self, budgets: Iterable[int]) -> NDArray[np.int64]:
+        """Return `spent` for each budget: int64 [budgets, topics]."""
+        return np.array([self.spent(budget) for budget in budgets], np.int64).reshape(-1, len(self.documents))
 
     def judged(self, topic: int, budget: int) -> NDArray[np.int32]:
         """Return the documents of a topic (given by its number) that are judged when the budget is spent."""

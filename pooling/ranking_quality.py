@@ -84,10 +84,8 @@ class RankingQuality:
         """
         if min(budgets, default=1) < 1:
             raise BadInput(f"a budget of {min(budgets)} judgements", remedy="give 1 or more")
-        points = np.array([order.spent(budget) for budget in budgets], np.int64).reshape(len(budgets), -1)
-        rows: list[Row] = [
-            {"budget": budget} | row for budget, row in zip(budgets, self.at_points(order, points), strict=True)
-        ]
+        rows = self.at_points(order, order.spent_at(budgets))
+        rows = [{"budget": budget} | row for budget, row in zip(budgets, rows, strict=True)]
         return pl.DataFrame(rows, schema_overrides=RUNS)
 
     def _recalls(self, found: NDArray[np.int64]) -> NDArray[np.float64]:

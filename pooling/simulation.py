@@ -91,5 +91,4 @@ def found_at(pool: Pool, order: JudgingOrder, budgets: Sequence[int]) -> NDArray
         pool, order: the simulated pool and order.
         budgets: judgements per topic (on average, if they are shared).
     """
-    spent = np.array([order.spent(budget) for budget in budgets], np.int64).reshape(len(budgets), -1)
-    return order.found_after(pool.relevant, spent)
+    return order.found_after(pool.relevant, order.spent_at(budgets))

@@ -14,13 +14,15 @@ from numpy.typing import NDArray
 from scipy.special import gammainccinv, pdtr
 
 from pooling.average_precision import PoolEvaluation
-from pooling.correlation import kendall_tau
+from pooling.correlation import kendall_taus
 from pooling.judging_order import JudgingOrder
 from pooling.pool import Pool
 from pooling.ranking_quality import RUNS, RankingQuality, Row
 from pooling.yield_curves import ExponentialWalk, YieldCurve, exponential, exponential_rest, power
 from ranking.bounds import Between, Positive, checked
 
+AT_ONCE = 8
+"""Rankings that `StableRanking` computes at once."""
 CURVES: dict[str, YieldCurve] = {"exponential": exponential, "power": power}
 
 
@@ -210,19 +212,19 @@ class StableRanking(StoppingRule):
     def stops(self, pool: Pool, order: JudgingOrder) -> NDArray[np.int64]:
         if self._evaluation is None or self._evaluation.pool is not pool:
             self._evaluation = PoolEvaluation(pool)  # kept, since it does not depend on the order
-        growing, sizes = self._evaluation.growing(order), order.sizes
-        before, stable, budget = None, 0, 0
-        while stable < self.over:
-            budget += self.every
-            spent = order.spent(budget)
-            if (spent == sizes).all():
-                return sizes
-            growing.advance(spent)
-            scores = growing.ap.mean(0)
+        growing, before = self._evaluation.growing(order), np.zeros((1, len(pool.runs)))
+        stable, step = 0, 1
+        while True:
+            points = order.spent_at(range(self.every * step, self.every * (step + AT_ONCE), self.every))
+            scores = np.concatenate([before, growing.advance(points)])
             # NaN, while nothing relevant is known and all runs are tied, does not count as stable.
-            stable = stable + 1 if before is not None and kendall_tau(before, scores) >= self.tau else 0
-            before = scores
-        return spent
+            for spent, tau in zip(points, kendall_taus(scores[:-1], scores[1:]), strict=True):
+                if (spent == order.sizes).all():
+                    return order.sizes
+                stable = stable + 1 if tau >= self.tau else 0
+                if stable == self.over:
+                    return np.asarray(spent)
+            before, step = scores[-1:], step + AT_ONCE
 
 
 @njit(nogil=True, cache=True)

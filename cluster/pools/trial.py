@@ -155,7 +155,7 @@ def measure(
 
 def _figures(pool: Pool, order: JudgingOrder, budgets: Sequence[int]) -> dict[str, float]:
     """Return the figures of a seed over all topics."""
-    relevant = max(sum(int(pool.is_relevant(topic).sum()) for topic in pool.topics), 1)
+    relevant = max(int(pool.relevant.sum()), 1)
     found = found_at(pool, order, budgets).sum(1) / relevant
     shares = {f"found/{budget}": float(share) for budget, share in zip(budgets, found, strict=True)}
     return effort(pool, order) | shares
@@ -208,7 +208,7 @@ def _budget_rows(
 ) -> pl.DataFrame:
     every = [*budgets, max(len(documents) for documents in order.documents)]
     found = found_at(pool, order, every)
-    spent = np.array([order.spent(budget) for budget in every])
+    spent = order.spent_at(every)
     return pl.DataFrame(
         {
             "seed": np.full(found.size, seed, np.int32),

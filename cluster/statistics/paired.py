@@ -15,8 +15,8 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy  # its `stats` is imported when it is first used
 from numpy.typing import NDArray
-from scipy import stats
 
 Floats = NDArray[np.float64]
 Unit = tuple[tuple[str, str], ...]
@@ -77,8 +77,8 @@ def mean_difference(differences: Sequence[float] | Floats) -> Difference:
     error = float(values.std(ddof=1) / np.sqrt(count))
     if error == 0:
         return Difference(mean, mean, mean, float(mean == 0), count)
-    reach = float(stats.t.isf((1 - CONFIDENCE) / 2, count - 1)) * error
-    return Difference(mean, mean - reach, mean + reach, float(2 * stats.t.sf(abs(mean) / error, count - 1)), count)
+    reach = float(scipy.stats.t.isf((1 - CONFIDENCE) / 2, count - 1)) * error
+    return Difference(mean, mean - reach, mean + reach, float(2 * scipy.stats.t.sf(abs(mean) / error, count - 1)), count)
 
 
 class CrossedDifference(NamedTuple):
@@ -107,7 +107,7 @@ class CrossedDifference(NamedTuple):
         """The probability of so small a difference if the true one is `within` or more, in either direction (TOST)."""
         if self.error == 0:
             return float(abs(self.mean) >= within)
-        return float(stats.t.sf((within - abs(self.mean)) / self.error, self.freedom))
+        return float(scipy.stats.t.sf((within - abs(self.mean)) / self.error, self.freedom))
 
 
 def crossed_difference(differences: Floats) -> CrossedDifference | None:
@@ -138,8 +138,8 @@ def crossed_difference(differences: Floats) -> CrossedDifference | None:
     weights = np.array([1.0, float(of_query > 0), 1.0 - (of_seed > 0) - (of_query > 0)])
     degrees = float(total**2 / ((weights * squares) ** 2 / freedom).sum())
     error = float(np.sqrt(total / (seeds * queries)))
-    reach = float(stats.t.isf((1 - CONFIDENCE) / 2, degrees)) * error
-    p = float(2 * stats.t.sf(abs(mean) / error, degrees))
+    reach = float(scipy.stats.t.isf((1 - CONFIDENCE) / 2, degrees)) * error
+    p = float(2 * scipy.stats.t.sf(abs(mean) / error, degrees))
     parts = np.sqrt([of_seed / queries, of_query / seeds, squares[2]]).tolist()
     return CrossedDifference(mean, mean - reach, mean + reach, p, error, degrees, *parts)
 

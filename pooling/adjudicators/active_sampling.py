@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
+import scipy  # its `optimize` is imported when it is first used
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 
 from pooling.adjudicators.adjudicator import mark
 from pooling.adjudicators.compiled import kernel
@@ -186,7 +186,7 @@ def _as_many(rates: NDArray[np.float64], count: int) -> float:
     def too_many(logarithm: float) -> float:
         return float(-np.expm1(-np.exp(logarithm) * rates).sum()) - count
 
-    return float(np.exp(brentq(too_many, -40.0, 40.0, xtol=1e-10)))
+    return float(np.exp(scipy.optimize.brentq(too_many, -40.0, 40.0, xtol=1e-10)))
 
 
 @kernel

@@ -87,6 +87,5 @@ class Rank(StaticOrder):
     """All first documents, then all second ones, …; within a rank in the order of the runs (section 3.1)."""
 
     def order(self, pool: TopicPool) -> NDArray[Any]:
-        by_rank = pool.ranking.T.ravel()
-        ranked, first = np.unique(by_rank[by_rank >= 0], return_index=True)
-        return ranked[np.argsort(first)]
+        first = np.minimum.reduceat(pool.ranks * len(pool.lengths) + pool.holders, pool.offsets[:-1])
+        return np.argsort(first)

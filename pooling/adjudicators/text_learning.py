@@ -8,7 +8,6 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.linear_model import LogisticRegression
 
 from pooling.adjudicators.adjudicator import Adjudicator
 from pooling.pool import TopicPool
@@ -130,6 +129,8 @@ class TextLearning(Adjudicator):
             relevant: bool, for each of these.
             presumed: documents presumed not relevant.
         """
+        from sklearn.linear_model import LogisticRegression  # takes a second, and few methods need it
+
         vectors = matrix_of(pool.terms)
         if relevant.all() and not len(presumed):
             return np.round((vectors[:-1] @ vectors[[-1]].T).toarray().ravel(), 6)

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from sklearn.metrics import cohen_kappa_score
 
 
 def cohen_kappa(counts: Mapping[tuple[int, int], int]) -> float | None:
@@ -25,6 +24,8 @@ def cohen_kappa(counts: Mapping[tuple[int, int], int]) -> float | None:
     """
     if len({grade for pair in counts for grade in pair}) < 2:
         return None
+    from sklearn.metrics import cohen_kappa_score  # takes a second to import
+
     first, second = zip(*counts, strict=True)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # warnings about undefined values, which the caller reports

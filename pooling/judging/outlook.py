@@ -8,8 +8,8 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
+import scipy  # its `stats` is imported when it is first used
 from scipy.special import pdtr, pdtrik
-from scipy.stats import betabinom
 
 from pooling.judging.progress import TopicProgress
 from pooling.stopping import TargetRecall
@@ -57,7 +57,7 @@ def expected_yield(recent: Sequence[bool], left: int) -> Expectation | None:
 
 @lru_cache(maxsize=(RECENT + 1) ** 2 * AHEAD)
 def _expectation(found: int, judged: int, ahead: int) -> Expectation:
-    number = betabinom(ahead, 0.5 + found, 0.5 + judged - found)
+    number = scipy.stats.betabinom(ahead, 0.5 + found, 0.5 + judged - found)
     return Expectation(ahead, float(number.mean()), int(number.ppf(0.05)), int(number.ppf(0.95)), judged)
 
 
