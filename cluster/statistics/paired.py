@@ -78,7 +78,8 @@ def mean_difference(differences: Sequence[float] | Floats) -> Difference:
     if error == 0:
         return Difference(mean, mean, mean, float(mean == 0), count)
     reach = float(scipy.stats.t.isf((1 - CONFIDENCE) / 2, count - 1)) * error
-    return Difference(mean, mean - reach, mean + reach, float(2 * scipy.stats.t.sf(abs(mean) / error, count - 1)), count)
+    p = float(2 * scipy.stats.t.sf(abs(mean) / error, count - 1))
+    return Difference(mean, mean - reach, mean + reach, p, count)
 
 
 class CrossedDifference(NamedTuple):

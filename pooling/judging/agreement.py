@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from typing import Any
 
 
-
 def cohen_kappa(counts: Mapping[tuple[int, int], int]) -> float | None:
     """Compute Cohen's κ of the grades that two assessors gave the same documents (Cohen 1960).
 
