@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 
 OVERRIDES = "overrides.json"
 OUT = "outputs/judging"
+LISTED = 5
+"""Topics without a run that a line names."""
 OF_A_START = {"out", "host", "hosts", "url", "port", "open_browser"}
 """Options that the folder does not remember, so that access to the page is granted only explicitly."""
 
@@ -230,6 +232,10 @@ def _open(config: dict[str, Any], console: Console, grow: bool = False) -> Judgi
         encrypted=str(config["url"]).startswith("https:"), grow=grow,
     )  # fmt: skip
     console.print(f"{len(pool.topics)} topics, {pool.size:,} documents of {len(pool.runs)} runs in the pool")
+    lacking = sorted(set(topics) - set(runs.topics)) if config["topics"] is not None else []
+    if lacking:
+        named = ", ".join(lacking[:LISTED]) + (", …" if len(lacking) > LISTED else "")
+        console.print(f"topics that no run has: {len(lacking):,} ({named})", markup=False)
     for what, count in (judging.notes | runs.notes | faults.skipped | faults.notes).items():
         if count:
             console.print(f"{what}: {count:,}", markup=False)
