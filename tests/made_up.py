@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -34,6 +35,23 @@ def write_beir(folder: Path, split: bool = True, seed: int = 0, labels: bool = T
     for name, lines in rows.items():
         if lines:
             (folder / "qrels" / f"{name}.tsv").write_text("query-id\tcorpus-id\tscore\n" + "\n".join(lines) + "\n")
+    return folder
+
+
+def write_texts(
+    folder: Path,
+    corpus: Iterable[Mapping[str, object] | str],
+    queries: Iterable[Mapping[str, object] | str],
+    qrels: Mapping[str, Iterable[tuple[str, str, int]]],
+) -> Path:
+    """A BEIR folder of these entries, or of lines as they are, and the judgements of each split."""
+    (folder / "qrels").mkdir(parents=True, exist_ok=True)
+    for name, entries in (("corpus", corpus), ("queries", queries)):
+        text = "".join(f"{each if isinstance(each, str) else json.dumps(each)}\n" for each in entries)
+        (folder / f"{name}.jsonl").write_text(text, "utf-8")
+    for split, rows in qrels.items():
+        table = "".join(f"{query}\t{document}\t{grade}\n" for query, document, grade in rows)
+        (folder / "qrels" / f"{split}.tsv").write_text(f"query-id\tcorpus-id\tscore\n{table}", "utf-8")
     return folder
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import unicodedata
 from pathlib import Path
 
@@ -20,18 +19,18 @@ from ranking.evaluation.origins import Bm25Candidates
 from ranking.reading import Reading
 from ranking.sources import Sources
 from ranking.vectors import WordVectors
+from tests.made_up import write_texts
 
 CHINESE = ["水獭住在河里", "苍鹭住在沼泽", "獾住在山地", "猫头鹰住在树上", "狐狸住在洞里", "蝙蝠住在岩洞"]
 ASKED = ["请问水獭呢", "苍鹭在哪", "獾呢", "什么猫头鹰", "狐狸", "看见蝙蝠"]
 
 
 def collection_of(folder: Path, documents: list[str], queries: list[str], **options: object) -> Collection:
-    (folder / "qrels").mkdir(exist_ok=True, parents=True)
-    for name, texts in (("corpus", documents), ("queries", queries)):
-        rows = [{"_id": f"{name[0]}{n}", "text": text} for n, text in enumerate(texts)]
-        (folder / f"{name}.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    qrels = "".join(f"q{n}\tc{n}\t1\n" for n in range(len(queries)))
-    (folder / "qrels" / "test.tsv").write_text(f"query-id\tcorpus-id\tscore\n{qrels}")
+    corpus, asked = (
+        [{"_id": f"{name}{n}", "text": text} for n, text in enumerate(texts)]
+        for name, texts in (("c", documents), ("q", queries))
+    )
+    write_texts(folder, corpus, asked, {"test": [(f"q{n}", f"c{n}", 1) for n in range(len(queries))]})
     return open_collection(Beir(folder, **options), folder / "cache")  # type: ignore[arg-type]
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,6 +21,7 @@ from ranking.vectors import WordVectors
 from sampling.guard import Guard, negatives_lists
 from sampling.relevant_pairs import RelevantPairs
 from sampling.retrieval.bm25 import Bm25Function
+from tests.made_up import write_texts
 
 DOCUMENTS = [
     ("d0", "The otter eats fish in the river"),
@@ -43,18 +42,8 @@ RELEVANT = [("q0", "d0"), ("q1", "d2"), ("d5", "d5")]
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    folder = tmp_path / "same"
-    (folder / "qrels").mkdir(parents=True)
-
-    def lines(name: str, rows: Sequence[tuple[str, str]]) -> None:
-        (folder / name).write_text("".join(json.dumps({"_id": id_, "text": text}) + "\n" for id_, text in rows))
-
-    lines("corpus.jsonl", DOCUMENTS)
-    lines("queries.jsonl", QUERIES)
-    header = "query-id\tcorpus-id\tscore\n"
-    rows = "".join(f"{query}\t{document}\t1\n" for query, document in RELEVANT)
-    (folder / "qrels" / "test.tsv").write_text(header + rows)
-    return folder
+    corpus, queries = ([{"_id": name, "text": text} for name, text in rows] for rows in (DOCUMENTS, QUERIES))
+    return write_texts(tmp_path / "same", corpus, queries, {"test": [(*pair, 1) for pair in RELEVANT]})
 
 
 def sources_of(folder: Path, tmp_path: Path, **options: str) -> Sources:

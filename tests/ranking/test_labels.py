@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +15,7 @@ from ranking.encoding import EncodedCollection, Encoder
 from ranking.errors import BadInput
 from ranking.labels import LabelCounts, encode_labels, label_counts, labels_of
 from ranking.texts import Texts
+from tests.made_up import write_texts
 
 Pairs = Sequence[tuple[str | None, str | None]]
 WriteBeir = Callable[..., Path]
@@ -106,12 +106,8 @@ def write_beir(tmp_path: Path) -> WriteBeir:
     """Writes a BEIR folder of the documents' metadata and one query's; returns its path."""
 
     def write(metadata: Sequence[object], of_query: object) -> Path:
-        (tmp_path / "qrels").mkdir()
         documents = [entry(f"d{place}", each) for place, each in enumerate(metadata)]
-        for name, entries in (("corpus", documents), ("queries", [entry("q0", of_query)])):
-            (tmp_path / f"{name}.jsonl").write_text("".join(f"{json.dumps(each)}\n" for each in entries))
-        (tmp_path / "qrels" / "test.tsv").write_text("query\tdocument\tgrade\nq0\td0\t1\n")
-        return tmp_path
+        return write_texts(tmp_path, documents, [entry("q0", of_query)], {"test": [("q0", "d0", 1)]})
 
     return write
 

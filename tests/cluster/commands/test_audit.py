@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +7,7 @@ import polars as pl
 import pytest
 
 from tests.cluster.command_line import command
+from tests.made_up import write_texts
 
 WORDS = ["wing", "flow", "heat", "shock", "layer", "plate", "jet", "cone", "tail", "gust", "rotor", "panel"]
 
@@ -17,9 +17,8 @@ def collection(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A BEIR folder: 12 topics of 20 documents that share a word, four of which are known to be relevant, and
     truth.txt, by which all twenty are."""
     folder, rng = tmp_path_factory.mktemp("hidden"), np.random.default_rng(3)
-    (folder / "qrels").mkdir()
     documents, queries, truth = [], [], []
-    known: dict[str, list[str]] = {"train": [], "dev": [], "test": []}
+    known: dict[str, list[tuple[str, str, int]]] = {"train": [], "dev": [], "test": []}
     for topic, word in enumerate(WORDS):
         split = ("train", "train", "dev", "test")[topic % 4]
         queries.append({"_id": f"q{topic}", "text": word})
@@ -27,11 +26,8 @@ def collection(tmp_path_factory: pytest.TempPathFactory) -> Path:
             text = " ".join([word, *rng.choice(WORDS, 6)])
             documents.append({"_id": f"d{topic}-{number}", "title": "", "text": text})
             truth.append(f"q{topic} 0 d{topic}-{number} 1")
-            known[split] += [f"q{topic}\td{topic}-{number}\t1"] if number < 4 else []
-    for name, rows in (("corpus", documents), ("queries", queries)):
-        (folder / f"{name}.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    for split, lines in known.items():
-        (folder / "qrels" / f"{split}.tsv").write_text("\n".join(["query-id\tcorpus-id\tscore", *lines]) + "\n")
+            known[split] += [(f"q{topic}", f"d{topic}-{number}", 1)] if number < 4 else []
+    write_texts(folder, documents, queries, known)
     (folder / "truth.txt").write_text("\n".join(truth) + "\n")
     return folder
 

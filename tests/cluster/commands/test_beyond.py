@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +9,7 @@ import polars as pl
 import pytest
 
 from tests.cluster.command_line import command
+from tests.made_up import write_texts
 
 WORDS = ["wing", "flow", "heat", "shock"]
 
@@ -19,8 +19,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Four topics of 12 relevant documents among 120. Two runs have six of the relevant, and 14 others; no run has the
     rest."""
     folder, rng = tmp_path_factory.mktemp("beyond"), np.random.default_rng(2)
-    for name in ("collection/qrels", "runs"):
-        (folder / name).mkdir(parents=True)
+    (folder / "runs").mkdir()
     documents: list[dict[str, str]] = []
     qrels: list[tuple[str, str, int]] = []
     runs: tuple[list[str], list[str]] = ([], [])
@@ -35,11 +34,8 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for run in range(2):
             ranked = rng.permutation([*own[:6], *own[12:26]])
             runs[run].extend(f"q{topic} Q0 {name} {rank} {-rank} r{run}\n" for rank, name in enumerate(ranked, 1))
-    (folder / "collection/corpus.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in documents))
     queries = [{"_id": f"q{topic}", "text": word} for topic, word in enumerate(WORDS)]
-    (folder / "collection/queries.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in queries))
-    lines = ["query-id\tcorpus-id\tscore", *("\t".join(map(str, row)) for row in qrels)]
-    (folder / "collection/qrels/test.tsv").write_text("\n".join(lines) + "\n")
+    write_texts(folder / "collection", documents, queries, {"test": qrels})
     (folder / "qrels.txt").write_text("".join(f"{query} 0 {name} {grade}\n" for query, name, grade in qrels))
     for number, lists in enumerate(runs):
         (folder / f"runs/r{number}").write_text("".join(lists))

@@ -20,6 +20,7 @@ from ranking.collections.cache import open_collection
 from ranking.collections.pairs import Pairs
 from ranking.errors import BadInput
 from tests.cluster.command_line import command
+from tests.made_up import write_texts
 
 
 @pytest.fixture
@@ -81,19 +82,15 @@ def test_no_row_has_the_text_of_its_positive_and_pairs_are_guarded_by_theirs(
     tmp_path: Path, own_cache: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = tmp_path / "twice"
-    (folder / "qrels").mkdir(parents=True)
     animals = ["otter", "heron", "badger", "stoat"]
     texts = {f"d{n}": f"the {animal} eats fish near lake {n}" for n, animal in enumerate(animals)}
     texts |= {f"{name}-again": text.upper() for name, text in texts.items()}
     texts |= {f"e{n}": f"where otter heron and badger eat, story {n} of the lake" for n in range(6)}
     texts["e5"] += ", with many more words about the long cold winter, snow, ice and wind"
-    corpus = [json.dumps({"_id": name, "text": text}) for name, text in texts.items()]
-    (folder / "corpus.jsonl").write_text("\n".join(corpus))
-    queries = [json.dumps({"_id": f"q{n}", "text": f"what does the {name} eat"}) for n, name in enumerate(animals)]
-    (folder / "queries.jsonl").write_text("\n".join(queries))
-    (folder / "qrels" / "train.tsv").write_text("q\td\ts\nq0\td0\t1\nq0\te5\t1\nq1\td1\t1\n")
-    (folder / "qrels" / "dev.tsv").write_text("q\td\ts\nq2\td2\t1\n")
-    (folder / "qrels" / "test.tsv").write_text("q\td\ts\nq3\td3\t1\n")
+    corpus = [{"_id": name, "text": text} for name, text in texts.items()]
+    queries = [{"_id": f"q{n}", "text": f"what does the {name} eat"} for n, name in enumerate(animals)]
+    train = [("q0", "d0", 1), ("q0", "e5", 1), ("q1", "d1", 1)]
+    write_texts(folder, corpus, queries, {"train": train, "dev": [("q2", "d2", 1)], "test": [("q3", "d3", 1)]})
     options = ["mine", "collection=beir", f"collection.path={folder}", "function=bm25", "count=2"]
     options.append("rows=labelled_pairs")
     assert command(*options, f"out={tmp_path / 'plain'}") == 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from itertools import islice, permutations
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from cluster.runs.execute import run
 from cluster.runs.outcome import Outcome
 from ranking.errors import BadInput
 from tests.cluster.command_line import command
-from tests.made_up import write_beir
+from tests.made_up import write_beir, write_texts
 
 OWN = [
     "optimizer.lr=0.001", "sampling.negatives=10", "origin=[category,full]", "origin.full.depth=null",
@@ -55,16 +54,17 @@ def test_refined_negatives_with_categories_as_input(ranker: str, base: list[str]
 
 def alike_but_for_categories(folder: Path) -> Path:
     """A BEIR folder whose texts have the same words in other orders; half of them are of each category."""
-    (folder / "qrels").mkdir(parents=True)
     labels = [{"metadata": {"category": f"half{half}", "subcategory": f"part{half}"}} for half in range(2)]
     texts = [" ".join(words) for words in islice(permutations(["moles", "dig", "tunnels", "under", "lawns"]), 40)]
-    for name in ("corpus", "queries"):
-        rows = [{"_id": f"{name}{n}", "title": "", "text": text} | labels[n % 2] for n, text in enumerate(texts)]
-        (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    for split, numbers in (("train", range(24)), ("dev", range(24, 32)), ("test", range(32, 40))):
-        lines = ["query-id\tcorpus-id\tscore", *(f"queries{n}\tcorpus{n}\t1" for n in numbers)]
-        (folder / "qrels" / f"{split}.tsv").write_text("\n".join(lines) + "\n")
-    return folder
+    corpus, queries = (
+        [{"_id": f"{name}{n}", "title": "", "text": text} | labels[n % 2] for n, text in enumerate(texts)]
+        for name in ("corpus", "queries")
+    )
+    qrels = {
+        split: [(f"queries{n}", f"corpus{n}", 1) for n in numbers]
+        for split, numbers in (("train", range(24)), ("dev", range(24, 32)), ("test", range(32, 40)))
+    }
+    return write_texts(folder, corpus, queries, qrels)
 
 
 def test_categories_are_read_where_asked(base: list[str], tmp_path: Path) -> None:

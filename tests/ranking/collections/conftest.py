@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import gzip
-import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
+
+from tests.made_up import write_texts
 
 CORPUS = [
     {"_id": "d1", "title": "Moles", "text": "dig tunnels", "metadata": {"category": "animals", "subcategory": "small"}},
@@ -33,17 +34,10 @@ def write_beir(tmp_path: Path) -> Callable[..., Path]:
         packed: bool = False,
         where: Path = tmp_path / "tiny",
     ) -> Path:
-        where.mkdir(exist_ok=True)
-        (where / "qrels").mkdir(exist_ok=True)
-        for name, entries in (("corpus", corpus), ("queries", queries)):
-            text = "".join(f"{entry if isinstance(entry, str) else json.dumps(entry)}\n" for entry in entries)
-            if packed:
-                (where / f"{name}.jsonl.gz").write_bytes(gzip.compress(text.encode()))
-            else:
-                (where / f"{name}.jsonl").write_text(text, encoding="utf-8")
-        for split, rows in qrels.items():
-            table = "query-id\tcorpus-id\tscore\n" + "".join(f"{q}\t{d}\t{grade}\n" for q, d, grade in rows)
-            (where / "qrels" / f"{split}.tsv").write_text(table, encoding="utf-8")
+        write_texts(where, corpus, queries, qrels)
+        for file in sorted(where.glob("*.jsonl")) if packed else ():
+            file.with_name(f"{file.name}.gz").write_bytes(gzip.compress(file.read_bytes()))
+            file.unlink()
         return where
 
     return write
