@@ -3,7 +3,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,10 +16,7 @@ from torch.nn import functional as F
 from ranking import block_scores
 from ranking.encoding import EncodedCollection
 from ranking.errors import BadInput
-from ranking.evaluation.evaluation import Evaluation
-from ranking.evaluation.origins import RandomCandidates
 from ranking.labels import LabelCounts
-from ranking.objectives.softmax import SoftmaxLikelihood
 from ranking.rankers.bag import weighted_mean
 from ranking.rankers.bi_encoder import BiEncoder
 from ranking.rankers.category_input import CategoryInput
@@ -30,9 +26,8 @@ from ranking.rankers.ranker import Ranker
 from ranking.scoring import score_candidates
 from ranking.sources import Sources
 from ranking.texts import Texts
-from ranking.training import RankerTraining
 from ranking.trigrams import Trigrams
-from tests.ranking.trained import LISTS, QUERIES, Reader, generator
+from tests.ranking.trained import LISTS, QUERIES, Reader, generator, in_training
 
 TEXTS = st.lists(st.lists(st.integers(0, 11), max_size=7), max_size=5)
 COUNTS = LabelCounts(3, 2)
@@ -53,15 +48,6 @@ def labelled(read_as: Reader, source: EncodedCollection) -> EncodedCollection:
         tokens,
         documents=replace(tokens.documents, labels=source.documents.labels),
         queries=replace(tokens.queries, labels=source.queries.labels),
-    )
-
-
-def in_training(made: Ranker, encoded: EncodedCollection, sources: Sources) -> RankerTraining:
-    candidates = RandomCandidates(8).candidates(sources, np.array([4, 5]))
-    validation = Evaluation(encoded, candidates, ["AP@8"])
-    adam = partial(torch.optim.Adam, lr=0.01)
-    return RankerTraining(
-        made, SoftmaxLikelihood(), encoded, QUERIES, validation, adam, np.random.default_rng(5), batch_size=4
     )
 
 
