@@ -58,6 +58,7 @@ class FromForks(SamplingPolicy):
             raise BadInput(what, str(path), "run `pyrite fork RUN --regress` first") from None
         self.by, self.each = by, each
         self.action: Action | None = None
+        self.taken: list[dict[str, Any]] = []
 
     def set_functions(self, functions: list[str]) -> None:
         super().set_functions(functions)
@@ -72,12 +73,16 @@ class FromForks(SamplingPolicy):
 
     def assign(self, batch: Batch, count: int, training: RankerTraining, rng: np.random.Generator) -> NDArray[np.int64]:
         if self.action is None or training.step % self.every == 0:
-            self.action = self.actions[int(np.argmax(self.weights @ self.progress.observe(training, None)))]
+            values = self.weights @ self.progress.observe(training, None)
+            self.action = self.actions[int(np.argmax(values))]
+            by_action = dict(zip(map(str, self.actions), values.tolist(), strict=True))
+            self.taken.append({"step": training.step, "action": str(self.action), "values": by_action})
         self.window, self.selectors = self.action.window, self.action.selectors()
         return self.action.assign(self.functions, self.functions, len(batch), count, self.each, rng)
 
     def state_dict(self) -> dict[str, Any]:
-        return {"action": None if self.action is None else str(self.action)}
+        return {"action": None if self.action is None else str(self.action), "taken": self.taken}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.action = None if state["action"] is None else Action.parse(state["action"])
+        self.taken = list(state["taken"])

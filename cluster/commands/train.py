@@ -173,6 +173,8 @@ class TrainExperiment(Experiment):
             write_cards(self.storage, [self.planned], {self.planned.name: self.collection})
         console.print(_figures(self.planned, self.outcome))
         console.print(_sampling(self.outcome))
+        if actions := action_rows(self.outcome):
+            console.print(actions_table(pl.DataFrame(actions)))
         for rows in zero_shot_rows(self.planned.name, self.outcome):
             console.print(_zero_shot(rows))
         if self.storage is not None:

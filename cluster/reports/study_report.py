@@ -27,6 +27,7 @@ from cluster.output.methods import (
 from cluster.output.storage import Storage
 from cluster.output.tables import RunRows, read_table, required_scan, required_table, scan_table
 from cluster.reports import analysis_sections, result_sections
+from cluster.reports.actions_taken import actions_section
 from cluster.reports.examples import examples_section
 from cluster.reports.labels import value
 from cluster.reports.papers.paper_table import baseline_of, paper_section, read_published
@@ -60,6 +61,7 @@ class StudyResults:
     embeddings: pl.DataFrame | None = None
     zero_shot: pl.DataFrame | None = None
     examples: pl.DataFrame | None = None
+    actions: pl.DataFrame | None = None
     config: Mapping[str, Any] = field(default_factory=dict)
     written: str = ""
     lost: Sequence[str] = ()
@@ -79,7 +81,7 @@ class StudyResults:
     def read(cls, storage: Storage) -> StudyResults:
         """Read the results of a finished study."""
         by_run = {"queries": required_scan(storage, "queries"), "steps": scan_table(storage, "steps")}
-        others = {name: read_table(storage, name) for name in ("embeddings", "zero_shot", "examples")}
+        others = {name: read_table(storage, name) for name in ("embeddings", "zero_shot", "examples", "actions")}
         return cls._of(storage, {"trials": required_table(storage, "trials"), **by_run, **others})
 
     @classmethod
@@ -105,6 +107,7 @@ class StudyResults:
             tables.get("embeddings"),
             tables.get("zero_shot"),
             tables.get("examples"),
+            tables.get("actions"),
             read_config(storage),
             (storage.read(CONFIG) or b"").decode(),
             failure_summary(EventLog.read(storage)),
@@ -156,6 +159,7 @@ def study_report(
         sections.insert(0, verdict_section(conclude(trials, summary, queries, within), summary, trials))
         sections += result_sections.results(summary)
         sections += examples_section(results.trials, results.examples)
+        sections += actions_section(results.trials, results.actions)
         sections += _contrasts(results, trials, contrasts, within)
         sections += analysis_sections.analyses(trials, options, baseline_of(summary), rule, queries)
         sections += analysis_sections.zero_shot(trials, results.zero_shot)

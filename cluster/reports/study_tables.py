@@ -70,14 +70,14 @@ def tables_of(
     out_of_time: bool = False,
     stopped: Mapping[str, Stop] | None = None,
 ) -> Tables:
-    """Make the tables trials, queries, samplers, steps and, if there are any, examples and embeddings.
+    """Make the tables trials, queries, samplers, steps and, if there are any, actions, examples and embeddings.
 
     Queries and steps are read again from the runs' results whenever their rows are asked for.
     """
     from cluster.runs.embeddings import embeddings_table
     from cluster.runs.zero_shot import zero_shot_rows
 
-    rows, samplers, others, done, embedded = [], [], [], [], []
+    rows, samplers, others, done, embedded, actions = [], [], [], [], [], []
     measures: dict[str, pl.DataType] = {}
     for planned in runs:
         outcome, collection = read_outcome(storage, planned.name), collections[planned.name]
@@ -94,6 +94,7 @@ def tables_of(
             done.append(planned)
             measures |= {name: pl.Float64() for values in outcome.values.values() for name in values}
             samplers += [{"run": planned.name, **row} for row in outcome.sampler]
+            actions += [{"run": planned.name, **row} for row in action_rows(outcome)]
             others += zero_shot_rows(planned.name, outcome)
             if outcome.embeddings:
                 embedded.append(planned.name)
@@ -117,6 +118,8 @@ def tables_of(
         "samplers": pl.DataFrame(samplers, infer_schema_length=None),
         "steps": RunRows(negative_tables.SCHEMA, steps),
     }
+    if actions:
+        tables["actions"] = pl.DataFrame(actions)
     if others:
         tables["zero_shot"] = pl.concat(others)
     first = set(first_runs(trials, [planned.name for planned in done])["run"])
@@ -182,6 +185,20 @@ def trial_row(planned: Planned, collection: Collection, outcome: Outcome | None,
                 row[f"{origin}:{measure}:interpolated"] = float(outcome_.interpolated[origin][measure].mean())
     row |= {f"{EMBEDDINGS}:{figure}": float(np.mean(values)) for figure, values in outcome_.clusters.items()}
     return row
+
+
+def action_rows(outcome: Outcome) -> list[dict[str, Any]]:
+    """Return a row for each decision of a policy that compares actions, and each action that it compared."""
+    return [
+        {
+            **{key: decision[key] for key in ("fold", "epoch", "step")},
+            "action": action,
+            "value": value,
+            "taken": action == decision["action"],
+        }
+        for decision in outcome.decisions
+        for action, value in decision["values"].items()
+    ]
 
 
 def trials_table(rows: Sequence[dict[str, Any]]) -> pl.DataFrame:

@@ -43,6 +43,9 @@ def measure(
     outcome.best_epoch = max(outcome.best_epoch, training.best_epoch)
     outcome.steps += staged.steps + training.step
     outcome.documents_read += staged.documents_read + training.documents_read
+    for decision in staged.sampler.policy.taken:
+        epoch = decision["step"] // training.steps_per_epoch + 1
+        outcome.decisions.append({"fold": fold, "epoch": epoch, **decision})
     outcome.sampler += [{"fold": fold, **row} for row in staged.report()]
     outcome.traces.append(staged.sampler.traced())
     outcome.shown.append(staged.sampler.shown.arrays())

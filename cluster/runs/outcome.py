@@ -29,6 +29,7 @@ class Outcome:
         bm25: values of BM25's order of the same candidates.
         interpolated: values of the ranker's scores interpolated with the first stage's, if candidates are lists.
         interpolation: weight of the ranker in these scores, chosen on dev queries, one per fold.
+        decisions: those of policies that compare actions (`SamplingPolicy.taken`), with the fold and the epoch.
         sampler: one row per fold, stage and function (`StagedTraining.report`).
         traces: `Sampler.traced` of each fold's last ranker.
         guarded: documents that functions which rank while rankers train dropped as probable false negatives, one entry
@@ -56,6 +57,7 @@ class Outcome:
     bm25: dict[str, dict[str, NDArray[np.float64]]] = field(default_factory=dict)
     interpolated: dict[str, dict[str, NDArray[np.float64]]] = field(default_factory=dict)
     interpolation: list[float] = field(default_factory=list)
+    decisions: list[dict[str, Any]] = field(default_factory=list)
     sampler: list[dict[str, Any]] = field(default_factory=list)
     traces: list[dict[str, NDArray[Any]]] = field(default_factory=list)
     guarded: list[dict[str, Any]] = field(default_factory=list)

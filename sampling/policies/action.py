@@ -45,7 +45,7 @@ class Action:
         selector: name of the selector, a key of `SELECTORS`; None for the run's. `dynamic` picks the highest score.
         candidates: documents per query that the selector draws and scores; None for 16.
         share: the share of the queries, or of their negatives, that the function supplies; the first function supplies
-            the rest.
+            the rest. With `each`, a whole number above 1 gives every query so many times `each` negatives.
     """
 
     function: str
@@ -68,18 +68,18 @@ class Action:
             BadInput: if the text is something else.
         """
         match = re.fullmatch(r"(\w+)(?::(\d+)-(\d+))?(?:@(\w+)(?::(\d+))?)?(?:\*(\d*\.?\d+))?", str(text))
-        remedy = "write bm25, bm25:1-10 for its ranks, bm25@dynamic:64 for a selector, or bm25*.5 for a share"
+        remedy = "write bm25, bm25:1-10 for its ranks, bm25@dynamic:64 for a selector, bm25*.5 for a share"
         if match is None:
             raise BadInput(f"can't read the action {text!r}", "actions", remedy)
         name, first, last, selector, candidates, share = match.groups()
         if selector is not None and selector not in SELECTORS:
             raise BadInput(f"no selector {selector!r} in {text!r}", "actions", f"choose of {', '.join(SELECTORS)}")
-        if not 0 <= float(share or 1) <= 1 or not int(candidates or 1):
-            raise BadInput(f"can't read the action {text!r}", "actions", "a share is 0 to 1, and candidates 1 or more")
+        size = float(share or 1)
+        if (size > 1 and not size.is_integer()) or not int(candidates or 1):
+            remedy = "a share is 0 to 1 or a whole number, and candidates 1 or more"
+            raise BadInput(f"can't read the action {text!r}", "actions", remedy)
         window = check_window([int(first), int(last)]) if first else None
-        return cls(
-            name, window, selector, int(candidates) if candidates else None, 1.0 if share is None else float(share)
-        )
+        return cls(name, window, selector, int(candidates) if candidates else None, size if share else 1.0)
 
     def selectors(self) -> dict[str, Selector]:
         """Return the selector of its function by name; empty if that is the run's."""
@@ -98,6 +98,7 @@ class Action:
         count: int,
         each: int | None,
         rng: np.random.Generator,
+        times: int = 1,
     ) -> NDArray[np.int64]:
         """Return the index of the function of each negative, int64 [queries, count], −1 for none.
 
@@ -109,15 +110,23 @@ class Action:
             each: if it is a number, the first function supplies all queries, and the action's function supplies `each`
                 negatives to its share of them. None gives the action its share of each query's negatives.
             rng: every random draw comes from it.
+            times: of each query's negatives, so many times `each` are not the first function's, whatever the action.
+
+        Raises:
+            BadInput: if nothing is left for the first function, or a share above 1 is of negatives.
         """
         base, index = functions.index(own[0]), functions.index(self.function)
         if each is None and self.share == 1:
             return np.full((queries, count), index, np.int64)
         if each is None:
+            if self.share > 1:
+                raise BadInput(f"{self} is a multiple of policy.each, which is not given", "actions", "give policy.each=1")
             chosen = share_negatives(np.array([1 - self.share]), queries, count, rng)
             return reindexed(chosen, np.array([base, index]))
-        others = len(own) - 1
-        chosen = share_queries(np.array([0.0, self.share]), queries, count - each * (others - 1), each, rng)
+        own_times = max(int(self.share), 1)
+        # The first function's part is the same for all actions of a policy.
+        width = count - each * (max(times, own_times) * (len(own) - 1) - own_times)
+        chosen = share_queries(np.array([0.0, min(self.share, 1.0)]), queries, width, each * own_times, rng)
         # An action of the first function adds nothing to what it supplies anyway.
         chosen = np.where(chosen == 1, index if index != base else -1, np.where(chosen == 0, base, -1))
         padded = np.full((queries, count), -1, np.int64)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
@@ -23,8 +22,8 @@ from sampling.selection.uniform import Uniform
 if TYPE_CHECKING:
     from ranking.training import Batch, RankerTraining
 
-CHUNK = 50
-"""Queries of the sample that are read together."""
+PARTS = 6
+"""Parts of the sample, each with a gradient of its own, by which leads are told from noise."""
 
 
 class Aligned(SamplingPolicy):
@@ -68,13 +67,14 @@ class Aligned(SamplingPolicy):
         queries: Annotated[int, AtLeast(1)] = 300,
         depth: Annotated[int, AtLeast(2)] = 20,
         batches: Annotated[int, AtLeast(1)] = 1,
+        evidence: Annotated[float, NonNegative] = 2.0,
     ) -> None:
         self.actions = None if actions is None else [Action.parse(text) for text in dict.fromkeys(actions)]
         self.first = None if first is None else Action.parse(first)
         self.each, self.every, self.after = each, every, after
-        self.queries, self.depth, self.batches = queries, depth, batches
+        self.queries, self.depth, self.batches, self.evidence = queries, depth, batches, evidence
         self.action: Action | None = None
-        self.decisions: list[dict[str, Any]] = []
+        self.taken: list[dict[str, Any]] = []
 
     def set_functions(self, functions: list[str]) -> None:
         super().set_functions(functions)
@@ -83,7 +83,8 @@ class Aligned(SamplingPolicy):
             texts = [functions[0], *(form.format(name) for name in functions[1:] for form in forms)]
             self.actions = [Action.parse(text) for text in texts]
         self.first = self.first or Action.parse(f"{functions[-1]}@simans")
-        for action in (*self.actions, self.first):
+        self.actions = list(dict.fromkeys([*self.actions, self.first]))
+        for action in self.actions:
             action.check(functions)
 
     def start_run(self, functions: dict[str, RetrievalFunction], training: RankerTraining) -> None:
@@ -117,84 +118,97 @@ class Aligned(SamplingPolicy):
             self.action = self.first
         elif (training.step - begin) % every == 0 or self.action is None:
             values = self.alignments(self.actions, count, training, rng)
-            best = max(values, key=values.__getitem__)
-            self.action = next(action for action in self.actions if str(action) == best)
-            self.decisions.append({"step": training.step, "action": best, **values})
+            self.action = self.best(values)
+            means = {name: float(parts.mean()) for name, parts in values.items()}
+            self.taken.append({"step": training.step, "action": str(self.action), "values": means})
         assert self.action is not None
-        taken = Always(self.action, self.each, self.functions)
+        taken = self._always(self.action)
         self.window, self.selectors = taken.window, taken.selectors
         return taken.assign(batch, count, training, rng)
 
+    def best(self, values: dict[str, NDArray[np.float64]]) -> Action:
+        """Return the action with the largest mean, if its lead over `first` is larger than its error; else `first`.
+
+        Args:
+            values: what `alignments` returns.
+        """
+        assert self.actions is not None
+        assert self.first is not None
+        best = max(self.actions, key=lambda action: values[str(action)].mean())
+        lead = values[str(best)] - values[str(self.first)]
+        error = lead.std(ddof=1) / len(lead) ** 0.5 if len(lead) > 1 else 0.0
+        return best if lead.mean() > self.evidence * error else self.first
+
     def alignments(
         self, actions: Sequence[Action], count: int, training: RankerTraining, rng: np.random.Generator
-    ) -> dict[str, float]:
-        """Return the dot product of each action's training gradient with that of the sample, by the action's name.
+    ) -> dict[str, NDArray[np.float64]]:
+        """Return the dot products of each action's training gradient with those of the sample's parts.
 
         Args:
             actions: the actions.
             count: negatives per query.
             training: the training of the ranker, which does not change.
             rng: draws the training batches, which are the same for all actions, and their negatives.
+
+        Returns:
+            float64 [parts] by the action's name.
         """
-        wanted = self._sample_gradient(training)
+        wanted = self._sample_gradients(training)
         size = min(training.batch_size, len(training.examples))
         rows = [rng.choice(len(training.examples), size, replace=False) for _ in range(self.batches)]
         seed = int(rng.integers(2**63))
         values = {}
         for action in actions:
-            draws, value = np.random.default_rng(seed), 0.0
+            draws, total = np.random.default_rng(seed), np.zeros(len(wanted))
             for batch in map(training.examples.take, rows):
-                policy = Always(action, self.each, self.functions)
+                policy = self._always(action)
                 drawn = draw(batch, training, policy, self.by_name, {}, count, self.relevant, draws)
-                loss = training.loss_of(batch, drawn.negatives, drawn.source_scores)
-                value += dot(wanted, training.gradient(loss))
-            values[str(action)] = value / self.batches
+                gradient = training.gradient(training.loss_of(batch, drawn.negatives, drawn.source_scores))
+                total += [dot(part, gradient) for part in wanted]
+            values[str(action)] = total / self.batches
         return values
 
-    def _sample_gradient(self, training: RankerTraining) -> list[Tensor | None]:
-        """Return the gradient of −log of the share of the relevant documents in a softmax over each query's list."""
-        total: list[Tensor | None] = [None] * len(training.trained_weights)
+    def _always(self, action: Action) -> Always:
+        times = max([int(other.share) for other in (self.actions or [])] + [1])
+        return Always(action, self.each, self.functions, times)
+
+    def _sample_gradients(self, training: RankerTraining) -> list[list[Tensor | None]]:
+        """Return each part's gradient of −log of the relevant documents' share in a softmax over a query's list."""
         queries, documents, relevant = self.sample
         training.documents_read += len(np.unique(documents[documents >= 0]))
-        for rows in _chunks(len(queries)):
+        gradients = []
+        for rows in np.array_split(np.arange(len(queries)), min(PARTS, len(queries))):
             generator = torch.Generator().manual_seed(0)
             scores = training.scores(queries[rows], documents[rows], generator).float()
             hidden = scores.new_tensor(documents[rows] < 0, dtype=torch.bool)
             other = scores.new_tensor(~relevant[rows], dtype=torch.bool)
             scores = scores.masked_fill(hidden, -torch.inf)
             losses = torch.logsumexp(scores, 1) - torch.logsumexp(scores.masked_fill(other, -torch.inf), 1)
-            total = [_add(one, two) for one, two in zip(total, training.gradient(losses.sum()), strict=True)]
-        return [None if one is None else one / len(queries) for one in total]
+            gradient = training.gradient(losses.mean())
+            gradients.append([one.to_dense() if one is not None and one.is_sparse else one for one in gradient])
+        return gradients
 
     def state_dict(self) -> dict[str, Any]:
-        return {"action": None if self.action is None else str(self.action), "decisions": self.decisions}
+        return {"action": None if self.action is None else str(self.action), "taken": self.taken}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.action = None if state["action"] is None else Action.parse(state["action"])
-        self.decisions = list(state["decisions"])
+        self.taken = list(state["taken"])
 
 
 class Always(SamplingPolicy):
     """One action for all batches."""
 
-    def __init__(self, action: Action, each: int | None, functions: list[str]) -> None:
+    def __init__(self, action: Action, each: int | None, functions: list[str], times: int) -> None:
         self.action, self.each, self.functions, self.window = action, each, functions, action.window
+        self.times = times
         self.selectors = {**dict.fromkeys(functions, Uniform()), **action.selectors()}
 
     def choose(self, batch: Batch, training: RankerTraining, rng: np.random.Generator) -> NDArray[np.int64]:
         return self.assign(batch, 1, training, rng)[:, 0]
 
     def assign(self, batch: Batch, count: int, training: RankerTraining, rng: np.random.Generator) -> NDArray[np.int64]:
-        return self.action.assign(self.functions, self.functions, len(batch), count, self.each, rng)
-
-
-def _chunks(count: int) -> Iterator[slice]:
-    return (slice(*ends) for ends in pairwise([*range(0, count, CHUNK), count]))
-
-
-def _add(one: Tensor | None, other: Tensor | None) -> Tensor | None:
-    dense = None if other is None else other.to_dense() if other.is_sparse else other
-    return dense if one is None else one if dense is None else one + dense
+        return self.action.assign(self.functions, self.functions, len(batch), count, self.each, rng, self.times)
 
 
 def dot(dense: Sequence[Tensor | None], gradient: Sequence[Tensor | None]) -> float:

@@ -33,6 +33,7 @@ class SamplingPolicy(ABC):
         window: first and last rank, from 1, of the lists that selectors see; None for all ranks. It may change from
             batch to batch: it is read after `assign`.
         selectors: selectors that replace the run's, by the function's name. They may change in the same way.
+        taken: the decisions of a policy that compares actions: step, action, and `values` by action.
         independent: whether its choices depend only on its arguments, not on the ranker or on what it has observed, so
             that it can be asked ahead of time in another thread. Every class declares this itself; it is not inherited.
     """
@@ -41,6 +42,7 @@ class SamplingPolicy(ABC):
     independent: ClassVar[bool] = False
     window: tuple[int, int] | None = None
     selectors: Mapping[str, Selector] = MappingProxyType({})
+    taken: Sequence[Mapping[str, Any]] = ()
 
     def set_functions(self, functions: list[str]) -> None:
         """Receive the names of the functions, in the order in which `choose` indexes them."""
