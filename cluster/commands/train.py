@@ -28,7 +28,8 @@ from cluster.output.storage import Storage
 from cluster.output.throttle import Throttle
 from cluster.plan.point import root_of
 from cluster.plan.sweep import Planned, plan, points
-from cluster.reports.study_tables import tables_of, write_tables
+from cluster.reports.actions_taken import actions_table
+from cluster.reports.study_tables import action_rows, tables_of, write_tables
 from cluster.runs.agent_file import agent_of
 from cluster.runs.model_card import check_push, push, write_cards
 from cluster.runs.negative_tables import write_guarded

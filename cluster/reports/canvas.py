@@ -27,6 +27,7 @@ from matplotlib.lines import Line2D
 from matplotlib.transforms import Bbox
 
 from cluster.output.methods import evaluations, measurements
+from cluster.reports.labels import broken
 
 # Okabe and Ito's colours, which people with any colour vision tell apart; without their yellow and black,
 # one of which vanishes on a white page and the other on a dark one.
@@ -140,11 +141,13 @@ def legend(figure: Figure, looks: Mapping[str, Look], present: Iterable[str], li
         else Line2D([], [], color=look.colour, ls="", marker=look.marker, ms=5)
         for look in map(looks.__getitem__, names)
     ]
+    labels = [broken(name, 120) for name in names]
     columns = max(1, min(len(names), 125 // (max(map(len, names)) + 6)))
+    lines_of_text = sum(1 + label.count("\n") for label in labels)
     width, height = figure.get_size_inches()
-    figure.set_size_inches(width, height + 0.2 * -(-len(names) // columns) + 0.15)
+    figure.set_size_inches(width, height + 0.2 * -(-lines_of_text // columns) + 0.15)
     with matplotlib.rc_context(STYLE):
-        figure.legend(handles, names, loc="outside lower center", ncols=columns, frameon=False)
+        figure.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False)
 
 
 def png(figure: Figure) -> bytes:

@@ -31,9 +31,11 @@ class Aligned(SamplingPolicy):
 
     For a small step the loss on the sample falls by the step's length times that dot product, so the action with the
     largest one teaches most of what the sample wants. No training is spent on a search. The sample is of dev queries
-    that choose; results are measured on test queries. At the first batches the dot product says little about what an
-    action is worth in the end (`python -m benchmarks.alignment` measures how much), so before `after` epochs `first`,
-    which goes by scores, is taken.
+    that choose; results are measured on test queries. On many collections the dot products of all actions are equal but
+    for noise, and what is worth most in the end (how many negatives a query gets, for example) does not show in one
+    gradient. So `first` is taken unless the lead of the best action over it is larger than its error, which the
+    differences between parts of the sample give. At the first batches the dot product says less than later
+    (`python -m benchmarks.alignment` measures how much), so before `after` epochs `first` is taken in any case.
 
     The idea is that of Dynamic Gradient Alignment (arXiv 2410.02498) for domain weights; R&B (2505.00358), Aioli
     (2411.05735) and, for retrievers, Inf-DDS (2601.21759) are related. It differs in that actions are ways of choosing
@@ -41,16 +43,20 @@ class Aligned(SamplingPolicy):
 
     Args:
         actions: the actions to choose from, as `pyrite fork` writes them: in_batch, bm25:1-4, bm25@simans,
-            bm25@dynamic:64, bm25*.5; without a selector, uniform draws. None takes the whole list of each function, and
-            of each but the first also ranks 1 to 4 and 1 to 20, `simans` and `dynamic:64`.
+            bm25@dynamic:64, bm25*.5, bm25*4; without a selector, uniform draws. None takes the whole list of each
+            function, and of each but the first also ranks 1 to 4 and 1 to 20, `simans` and `dynamic:64`, and with
+            `each` four times as many negatives.
         each: if it is a number, the first function supplies all queries, and the action's function supplies `each`
-            negatives to each query.
+            negatives to each query, or a multiple of it. Of `sampling.negatives`, the largest multiple is kept for it
+            whatever the action.
         every: batches between two decisions; None for an epoch.
         after: epochs before the first decision.
-        first: the action before it; None for `simans` over the last function.
+        first: the action before it, and whenever no other has a clear lead; None for the last function, with `each`
+            four times as many negatives and else by `simans`.
         queries: number of queries in the sample.
         depth: documents per query of the sample: its relevant ones, and the first others of the candidate list.
         batches: training batches whose gradients are averaged, per action.
+        evidence: the least lead over `first`, in standard errors, with which another action is taken.
 
     Raises:
         BadInput: if an action names no function of the run, or the dev queries have no candidate lists.
@@ -67,7 +73,7 @@ class Aligned(SamplingPolicy):
         queries: Annotated[int, AtLeast(1)] = 300,
         depth: Annotated[int, AtLeast(2)] = 20,
         batches: Annotated[int, AtLeast(1)] = 1,
-        evidence: Annotated[float, NonNegative] = 2.0,
+        evidence: Annotated[float, NonNegative] = 3.0,
     ) -> None:
         self.actions = None if actions is None else [Action.parse(text) for text in dict.fromkeys(actions)]
         self.first = None if first is None else Action.parse(first)
@@ -78,11 +84,11 @@ class Aligned(SamplingPolicy):
 
     def set_functions(self, functions: list[str]) -> None:
         super().set_functions(functions)
-        forms = ("{}", "{}:1-4", "{}:1-20", "{}@simans", "{}@dynamic:64")
+        forms = ("{}", "{}:1-4", "{}:1-20", "{}@simans", "{}@dynamic:64", *(("{}*4",) if self.each else ()))
         if self.actions is None:
             texts = [functions[0], *(form.format(name) for name in functions[1:] for form in forms)]
             self.actions = [Action.parse(text) for text in texts]
-        self.first = self.first or Action.parse(f"{functions[-1]}@simans")
+        self.first = self.first or Action.parse(f"{functions[-1]}*4" if self.each else f"{functions[-1]}@simans")
         self.actions = list(dict.fromkeys([*self.actions, self.first]))
         for action in self.actions:
             action.check(functions)

@@ -11,3 +11,6 @@ def test_names_are_broken_between_their_parts() -> None:
         "schedule(in_batch+bm25) · uniform ·\npolicy.per=negative"
     )
     assert broken("x" * 50) == "x" * 50
+    assert broken("policy.actions=[in_batch,bm25:1-4,bm25@simans] · s0") == (
+        "policy.actions=[in_batch,bm25:1-4,\nbm25@simans] · s0"
+    )

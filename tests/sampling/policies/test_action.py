@@ -11,7 +11,7 @@ OWN = ["in_batch", "bm25"]
 
 
 @pytest.mark.parametrize(
-    "text", ["in_batch", "bm25:1-4", "bm25@simans", "bm25@dynamic:16", "bm25:5-20@top*0.5", "bm25*0"]
+    "text", ["in_batch", "bm25:1-4", "bm25@simans", "bm25@dynamic:16", "bm25:5-20@top*0.5", "bm25*0", "bm25*4"]
 )
 def test_an_action_is_read_as_it_is_written(text: str) -> None:
     assert str(Action.parse(text)) == text
@@ -40,5 +40,11 @@ def test_shares_of_queries_and_of_negatives() -> None:
     assert ((of_queries == 0).sum(1) == 3).all()
     assert (half.assign(OWN, OWN, 8, 4, None, rng) == [0, 0, 1, 1]).all()
     assert (Action.parse("bm25").assign(OWN, OWN, 8, 4, None, rng) == 1).all()
+    # So many times `each`, and the same part of the first function for all actions of a policy.
+    twice = Action.parse("bm25*2")
+    assert (twice.assign(OWN, OWN, 3, 5, 1, rng) == [0, 0, 0, 1, 1]).all()
+    assert (Action.parse("bm25").assign(OWN, OWN, 3, 5, 1, rng, times=2) == [0, 0, 0, 1, -1]).all()
+    with pytest.raises(BadInput, match="multiple of policy.each"):
+        twice.assign(OWN, OWN, 3, 5, None, rng)
     # The first function's action: nothing but what it supplies anyway.
     assert (Action.parse("in_batch").assign(OWN, OWN, 8, 4, 1, rng) == [0, 0, 0, -1]).all()

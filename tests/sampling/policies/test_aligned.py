@@ -36,29 +36,42 @@ def test_a_step_along_the_best_action_lowers_the_loss_on_the_sample_most(tiny_so
     before = [weight.detach().clone() for weight in training.trained_weights]
     values = policy.alignments(actions, 3, training, np.random.default_rng(5))
     assert all(old.equal(new) for old, new in zip(before, training.trained_weights, strict=True))
-    assert policy.alignments(actions, 3, training, np.random.default_rng(5)) == values
-    assert set(values) == {"random", "bm25:1-2"}
-    wanted = policy._sample_gradient(training)
+    again = policy.alignments(actions, 3, training, np.random.default_rng(5))
+    assert all(np.array_equal(again[name], values[name]) for name in values)
+    assert set(values) == {"random", "bm25:1-2", "bm25@simans"}
+    wanted = policy._sample_gradients(training)[0]
     with torch.no_grad():  # against the sample's own gradient the dot product with it shrinks: a bowl
         for weight, slope in zip(training.trained_weights, wanted, strict=True):
             weight -= 0.5 * slope
-    assert dot(wanted, policy._sample_gradient(training)) < dot(wanted, wanted)
+    assert dot(wanted, policy._sample_gradients(training)[0]) < dot(wanted, wanted)
 
 
 def test_it_begins_with_scores_and_then_takes_the_largest(tiny_sources: Sources) -> None:
     policy, training = policy_of(tiny_sources, actions=["random", "bm25:1-2"], after=0.0, every=1)
-    policy.alignments = lambda *_: {"random": 1.0, "bm25:1-2": 2.0}  # type: ignore[method-assign]
+    certain = {"random": np.array([1.0, 1.0]), "bm25:1-2": np.array([2.0, 2.5]), "bm25@simans": np.zeros(2)}
+    policy.alignments = lambda *_: certain  # type: ignore[method-assign]
     assigned = policy.assign(training.next_batch(), 2, training, np.random.default_rng(0))
     assert (assigned == 1).all()
     assert policy.window == (1, 2)
-    assert policy.decisions == [{"step": 0, "action": "bm25:1-2", "random": 1.0, "bm25:1-2": 2.0}]
+    means = {"random": 1.0, "bm25:1-2": 2.25, "bm25@simans": 0.0}
+    assert policy.taken == [{"step": 0, "action": "bm25:1-2", "values": means}]
     later, other = policy_of(tiny_sources)
     later.assign(other.next_batch(), 2, other, np.random.default_rng(0))
     assert later.action == Action("bm25", selector="simans")
-    assert later.decisions == []
+    assert later.taken == []
     assert [str(action) for action in later.actions or ()] == [
         "random", "bm25", "bm25:1-4", "bm25:1-20", "bm25@simans", "bm25@dynamic:64",
     ]  # fmt: skip
+
+
+def test_a_lead_within_its_error_changes_nothing(tiny_sources: Sources) -> None:
+    policy, _ = policy_of(tiny_sources, actions=["random", "bm25"], first="bm25")
+    values = {"bm25": np.zeros(4), "random": np.array([3.0, -1.0, 3.0, -1.0])}  # 1 on average, with an error of 1.15
+    assert policy.best(values) == Action("bm25")
+    policy.evidence = 0.5
+    assert policy.best(values) == Action("random")
+    policy.evidence = 2.0
+    assert policy.best({"bm25": np.zeros(4), "random": np.array([1.0, 0.9, 1.0, 1.1])}) == Action("random")
 
 
 def test_an_action_of_no_function_is_bad_input(tiny_sources: Sources) -> None:

@@ -1,0 +1,55 @@
+"""Shows which actions policies took, epoch by epoch, for policies that compare actions."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from cluster.output.methods import with_methods
+from cluster.reports.labels import distinct_names
+from cluster.reports.report import Section, Table
+
+
+def actions_section(trials: pl.DataFrame, actions: pl.DataFrame | None) -> list[Section]:
+    """A table per ranker: for each method, how often its policy took each action, by epoch.
+
+    Args:
+        trials: the frame of `trials.parquet`.
+        actions: the frame of `actions.parquet`; None if no policy of the study compares actions.
+    """
+    if actions is None or actions.is_empty():
+        return []
+    named = actions.join(with_methods(trials).select("run", "method", "ranker", "collection"), on="run")
+    names = distinct_names(named["method"].unique(maintain_order=True))
+    tables: list[Table] = []
+    for (ranker, collection), part in named.group_by("ranker", "collection", maintain_order=True):
+        rows: list[list[object] | str] = []
+        epochs = sorted(part["epoch"].unique())
+        for (method,), own in part.group_by("method", maintain_order=True):
+            rows += [names[str(method)], *_rows(own, epochs)]
+        tables.append(Table(["action", *(f"epoch {epoch}" for epoch in epochs)], rows, caption=f"{ranker}, {collection}"))
+    text = (
+        "The percentage of decisions, over all runs, in which the policy took an action, by the epoch that the decision "
+        "was made in. What each action was worth to the policy is in actions.parquet."
+    )
+    return [Section("What the policies chose", [*tables, text])]
+
+
+def actions_table(actions: pl.DataFrame) -> Table:
+    """Return the table of one run's decisions: each action that was ever taken, by epoch."""
+    epochs = sorted(actions["epoch"].unique())
+    return Table(["action taken", *(f"epoch {epoch}" for epoch in epochs)], _rows(actions, epochs))
+
+
+def _rows(actions: pl.DataFrame, epochs: list[int]) -> list[list[object] | str]:
+    """Return a row per action that was taken, most often first: the percentage of the decisions of each epoch."""
+    shares = actions.group_by("action", "epoch").agg(pl.col("taken").mean() * 100)
+    totals = actions.group_by("action").agg(pl.col("taken").sum()).filter(pl.col("taken") > 0)
+    return [
+        [action, *(f"{share:.0f}%" if share else "" for share in _by_epoch(shares.filter(action=action), epochs))]
+        for action in totals.sort("taken", "action", descending=[True, False])["action"]
+    ]
+
+
+def _by_epoch(shares: pl.DataFrame, epochs: list[int]) -> list[float]:
+    by_epoch = dict(shares.select("epoch", "taken").iter_rows())
+    return [by_epoch.get(epoch, 0.0) for epoch in epochs]
