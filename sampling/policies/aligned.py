@@ -205,7 +205,7 @@ class Aligned(SamplingPolicy):
 class Always(SamplingPolicy):
     """One action for all batches."""
 
-    def __init__(self, action: Action, each: int | None, functions: list[str], times: int) -> None:
+    def __init__(self, action: Action, each: int | None, functions: list[str], times: int = 1) -> None:
         self.action, self.each, self.functions, self.window = action, each, functions, action.window
         self.times = times
         self.selectors = {**dict.fromkeys(functions, Uniform()), **action.selectors()}
