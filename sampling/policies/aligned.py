@@ -33,9 +33,9 @@ class Aligned(SamplingPolicy):
     largest one teaches most of what the sample wants. No training is spent on a search. The sample is of dev queries
     that choose; results are measured on test queries. On many collections the dot products of all actions are equal but
     for noise, and what is worth most in the end (how many negatives a query gets, for example) does not show in one
-    gradient. So `first` is taken unless the lead of the best action over it is larger than its error, which the
-    differences between parts of the sample give. At the first batches the dot product says less than later
-    (`python -m benchmarks.alignment` measures how much), so before `after` epochs `first` is taken in any case.
+    gradient. So the best action is taken only if its lead over `otherwise` is clear, by the differences between parts
+    of the sample. At the first batches the dot product says less than later (`python -m benchmarks.alignment` measures
+    how much), so before `after` epochs `first`, which goes by scores, is taken.
 
     The idea is that of Dynamic Gradient Alignment (arXiv 2410.02498) for domain weights; R&B (2505.00358), Aioli
     (2411.05735) and, for retrievers, Inf-DDS (2601.21759) are related. It differs in that actions are ways of choosing
@@ -51,12 +51,13 @@ class Aligned(SamplingPolicy):
             whatever the action.
         every: batches between two decisions; None for an epoch.
         after: epochs before the first decision.
-        first: the action before it, and whenever no other has a clear lead; None for the last function, with `each`
-            four times as many negatives and else by `simans`.
+        first: the action before it; None for `simans` over the last function.
+        otherwise: the action when no other has a clear lead over it; None for four times `each` negatives of the last
+            function, and without `each` for `first`.
         queries: number of queries in the sample.
         depth: documents per query of the sample: its relevant ones, and the first others of the candidate list.
         batches: training batches whose gradients are averaged, per action.
-        evidence: the least lead over `first`, in standard errors, with which another action is taken.
+        evidence: a clear lead over `otherwise`, in standard errors.
 
     Raises:
         BadInput: if an action names no function of the run, or the dev queries have no candidate lists.
@@ -70,6 +71,7 @@ class Aligned(SamplingPolicy):
         every: Annotated[int, AtLeast(1)] | None = None,
         after: Annotated[float, NonNegative] = 1.0,
         first: str | None = None,
+        otherwise: str | None = None,
         queries: Annotated[int, AtLeast(1)] = 300,
         depth: Annotated[int, AtLeast(2)] = 20,
         batches: Annotated[int, AtLeast(1)] = 1,
@@ -77,6 +79,7 @@ class Aligned(SamplingPolicy):
     ) -> None:
         self.actions = None if actions is None else [Action.parse(text) for text in dict.fromkeys(actions)]
         self.first = None if first is None else Action.parse(first)
+        self.otherwise = None if otherwise is None else Action.parse(otherwise)
         self.each, self.every, self.after = each, every, after
         self.queries, self.depth, self.batches, self.evidence = queries, depth, batches, evidence
         self.action: Action | None = None
@@ -88,8 +91,9 @@ class Aligned(SamplingPolicy):
         if self.actions is None:
             texts = [functions[0], *(form.format(name) for name in functions[1:] for form in forms)]
             self.actions = [Action.parse(text) for text in texts]
-        self.first = self.first or Action.parse(f"{functions[-1]}*4" if self.each else f"{functions[-1]}@simans")
-        self.actions = list(dict.fromkeys([*self.actions, self.first]))
+        self.first = self.first or Action.parse(f"{functions[-1]}@simans")
+        self.otherwise = self.otherwise or (Action.parse(f"{functions[-1]}*4") if self.each else self.first)
+        self.actions = list(dict.fromkeys([*self.actions, self.first, self.otherwise]))
         for action in self.actions:
             action.check(functions)
 
@@ -133,17 +137,17 @@ class Aligned(SamplingPolicy):
         return taken.assign(batch, count, training, rng)
 
     def best(self, values: dict[str, NDArray[np.float64]]) -> Action:
-        """Return the action with the largest mean, if its lead over `first` is larger than its error; else `first`.
+        """Return the action with the largest mean if its lead over `otherwise` is clear, and else `otherwise`.
 
         Args:
             values: what `alignments` returns.
         """
         assert self.actions is not None
-        assert self.first is not None
+        assert self.otherwise is not None
         best = max(self.actions, key=lambda action: values[str(action)].mean())
-        lead = values[str(best)] - values[str(self.first)]
+        lead = values[str(best)] - values[str(self.otherwise)]
         error = lead.std(ddof=1) / len(lead) ** 0.5 if len(lead) > 1 else 0.0
-        return best if lead.mean() > self.evidence * error else self.first
+        return best if lead.mean() > self.evidence * error else self.otherwise
 
     def alignments(
         self, actions: Sequence[Action], count: int, training: RankerTraining, rng: np.random.Generator

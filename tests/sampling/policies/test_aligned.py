@@ -65,7 +65,7 @@ def test_it_begins_with_scores_and_then_takes_the_largest(tiny_sources: Sources)
 
 
 def test_a_lead_within_its_error_changes_nothing(tiny_sources: Sources) -> None:
-    policy, _ = policy_of(tiny_sources, actions=["random", "bm25"], first="bm25")
+    policy, _ = policy_of(tiny_sources, actions=["random", "bm25"], first="bm25", otherwise="bm25")
     values = {"bm25": np.zeros(4), "random": np.array([3.0, -1.0, 3.0, -1.0])}  # 1 on average, with an error of 1.15
     assert policy.best(values) == Action("bm25")
     policy.evidence = 0.5
