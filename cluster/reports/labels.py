@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-<<<<<<< HEAD
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
-=======
-import re
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import takewhile
->>>>>>> 73f52b9c (Take another action only where its lead is clear)
 from string import ascii_uppercase
 
 import polars as pl
@@ -104,30 +98,14 @@ def signed(number: float) -> str:
     return f"{number:+.4f}".replace("0.", ".", 1) if abs(number) < 1 else f"{number:+.4f}"
 
 
-<<<<<<< HEAD
-def broken(name: str) -> str:
-    """Break a name over several lines between words; no line begins with the sign between two parts."""
-    whole = name.replace(" ·", "\xa0·")
-    return textwrap.fill(whole, WIDTH, break_long_words=False, break_on_hyphens=False).replace("\xa0", " ")
-=======
 def broken(name: str, width: int = WIDTH) -> str:
-    """Break a name over several lines: between its parts, else between words, else after commas."""
-    words: list[str] = []
-    for word in name.split(" "):
-        words += re.split("(?<=,)", f"{word} ") if len(word) > width else [f"{word} "]
-    lines: list[str] = []
-    while words:
-        line = _fitting(words, width)
-        lines.append("".join(line).rstrip())
-        words = words[len(line) :]
-    return "\n".join(lines)
+    """Break a name over several lines between words, none of which begins with the sign between two parts.
 
-
-def _fitting(words: Sequence[str], width: int) -> list[str]:
-    """The words of the next line: at least one, and no " · " at its start."""
-    lengths = [len("".join(words[: count + 1]).rstrip()) for count in range(len(words))]
-    count = max(sum(1 for _ in takewhile(lambda length: length <= width, lengths)), 1)
-    if count < len(words) and words[count].strip() == PART.strip():
-        count += 1
-    return list(words[:count])
->>>>>>> 73f52b9c (Take another action only where its lead is clear)
+    A word that is longer than a line is broken after commas.
+    """
+    words = name.replace(" ·", "\xa0·").split(" ")
+    breakable = " ".join(word.replace(",", ",\v") if len(word) > width else word for word in words)
+    filled = textwrap.fill(
+        breakable, width, break_long_words=False, break_on_hyphens=False, expand_tabs=False, replace_whitespace=False
+    )
+    return filled.replace("\v", "").replace("\xa0", " ")
