@@ -26,7 +26,9 @@ def actions_section(trials: pl.DataFrame, actions: pl.DataFrame | None) -> list[
         epochs = sorted(part["epoch"].unique())
         for (method,), own in part.group_by("method", maintain_order=True):
             rows += [names[str(method)], *_rows(own, epochs)]
-        tables.append(Table(["action", *(f"epoch {epoch}" for epoch in epochs)], rows, caption=f"{ranker}, {collection}"))
+        tables.append(
+            Table(["action", *(f"epoch {epoch}" for epoch in epochs)], rows, caption=f"{ranker}, {collection}")
+        )
     text = (
         "The percentage of decisions, over all runs, in which the policy took an action, by the epoch that the decision "
         "was made in. What each action was worth to the policy is in actions.parquet."

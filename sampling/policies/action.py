@@ -120,7 +120,9 @@ class Action:
             return np.full((queries, count), index, np.int64)
         if each is None:
             if self.share > 1:
-                raise BadInput(f"{self} is a multiple of policy.each, which is not given", "actions", "give policy.each=1")
+                raise BadInput(
+                    f"{self} is a multiple of policy.each, which is not given", "actions", "give policy.each=1"
+                )
             chosen = share_negatives(np.array([1 - self.share]), queries, count, rng)
             return reindexed(chosen, np.array([base, index]))
         own_times = max(int(self.share), 1)

@@ -44,7 +44,7 @@ def test_shares_of_queries_and_of_negatives() -> None:
     twice = Action.parse("bm25*2")
     assert (twice.assign(OWN, OWN, 3, 5, 1, rng) == [0, 0, 0, 1, 1]).all()
     assert (Action.parse("bm25").assign(OWN, OWN, 3, 5, 1, rng, times=2) == [0, 0, 0, 1, -1]).all()
-    with pytest.raises(BadInput, match="multiple of policy.each"):
+    with pytest.raises(BadInput, match="which is not given"):
         twice.assign(OWN, OWN, 3, 5, None, rng)
     # The first function's action: nothing but what it supplies anyway.
     assert (Action.parse("in_batch").assign(OWN, OWN, 8, 4, 1, rng) == [0, 0, 0, -1]).all()
