@@ -30,8 +30,8 @@ def actions_section(trials: pl.DataFrame, actions: pl.DataFrame | None) -> list[
             Table(["action", *(f"epoch {epoch}" for epoch in epochs)], rows, caption=f"{ranker}, {collection}")
         )
     text = (
-        "The percentage of decisions, over all runs, in which the policy took an action, by the epoch that the decision "
-        "was made in. What each action was worth to the policy is in actions.parquet."
+        "The percentage of decisions, over all runs, in which the policy took an action, by the epoch of the decision. "
+        "What each action was worth to the policy is in actions.parquet."
     )
     return [Section("What the policies chose", [*tables, text])]
 
