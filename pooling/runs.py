@@ -65,6 +65,7 @@ class _Run(NamedTuple):
         tied_in_single: number of them that double precision tells apart.
         by_rank: whether its ranks order it because it has no scores.
         empty: whether it has no lines.
+        contradicting: whether most of its scores rise where its ranks fall, as distances do.
     """
 
     table: pl.DataFrame
@@ -74,6 +75,7 @@ class _Run(NamedTuple):
     tied_in_single: int = 0
     by_rank: bool = False
     empty: bool = False
+    contradicting: bool = False
 
 
 def read_runs(
@@ -140,10 +142,12 @@ def read_runs(
         "files left out that are no runs": no_runs,
         "lines that name a document again": sum(run.repeated for run in runs),
         f"lines tied with the one before by {order} (ordered by {_TIES[order]})": sum(run.tied for run in runs),
-        "of these ties, in single precision alone, as in trec_eval 9 (order.precision=double orders them by their "
+        "of these ties, in single precision alone, as in trec_eval 9 (order_precision=double orders them by their "
         "scores, as trec_eval 10 does)": sum(run.tied_in_single for run in runs),
         "runs without scores (ordered by their ranks)": sum(run.by_rank for run in runs),
         "empty runs": sum(run.empty for run in runs),
+        "runs whose scores rise from one rank to the next, as distances do (ordered by score, as in trec_eval; "
+        "order=rank orders them by rank)": sum(run.contradicting for run in runs),
         "runs named by their file, for want of a tag of their own": sum(
             name != tag for name, tag in zip(names, tags, strict=True)
         ),
@@ -215,7 +219,15 @@ def _read(
     kept = ranked if deepest is None else ranked.filter(pl.col("place") < deepest)
     tied = len(kept) - kept.select("topic", by[0]).n_unique()
     in_single = tied - len(kept) + kept.select("topic", "exact").n_unique() if by[0] == "score" else 0
-    return _Run(kept, tag, repeated, tied, in_single, by_rank)
+    return _Run(kept, tag, repeated, tied, in_single, by_rank, contradicting=order == "score" and _rises(lines))
+
+
+def _rises(lines: pl.DataFrame) -> bool:
+    """Return whether most scores are higher than the score of the rank before, in lines that follow each other."""
+    follows = (pl.col("query") == pl.col("query").shift()) & (pl.col("rank") == pl.col("rank").shift() + 1)
+    rise = pl.col("score").diff().filter(follows)
+    risen, fallen = lines.select(risen=(rise > 0).sum(), fallen=(rise < 0).sum()).row(0)
+    return bool(risen > fallen)
 
 
 def _with_ranks(lines: pl.DataFrame, file: Path, faults: Faults) -> pl.DataFrame:

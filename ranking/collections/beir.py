@@ -5,22 +5,19 @@ Thakur et al. 2021, *BEIR: A Heterogeneous Benchmark for Zero-shot Evaluation of
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
 from ranking.collections.candidate_files import read_candidates
 from ranking.collections.faults import Faults
-from ranking.collections.judgement_files import qrels_rows
-from ranking.collections.lines import lines
-from ranking.collections.opened import ENDINGS
+from ranking.collections.json_documents import read_json, read_parquet
+from ranking.collections.judgement_files import judgements_of
+from ranking.collections.opened import ENDINGS, plain_name
 from ranking.collections.reader import (
     DOCUMENTS,
-    JUDGEMENTS,
     QUERIES,
     Portion,
     Reader,
@@ -30,9 +27,13 @@ from ranking.collections.reader import (
     stamps,
     together,
 )
+from ranking.collections.row_files import NO_DATA
 from ranking.collections.spans import spans_of
-from ranking.collections.splits import SPLIT_FILES
+from ranking.collections.splits import SPLIT_FILES, split_named
 from ranking.errors import BadInput
+
+TABLES = (".tsv", ".txt", ".csv", ".json", ".jsonl")
+"""Endings of files of judgements."""
 
 
 @dataclass
@@ -41,9 +42,10 @@ class Beir(Reader):
 
     It holds `corpus.jsonl` (`_id`, `title`, `text`), `queries.jsonl` (`_id`, `text`) and `qrels/train.tsv`,
     `qrels/dev.tsv`, `qrels/test.tsv` (at least one; query, document and grade under a header, or TREC's four columns).
+    Ids may also be called `id`, `docid` or `qid`, and texts `contents` or `query`, as Pyserini and Tevatron write them.
     Any of them may be compressed. As on the hub, they may be folders of parquet files: `corpus/*.parquet`,
-    `queries/*.parquet`, `qrels/test*.parquet`. A query belongs to the split whose file judges it.
-    `metadata.category` and `metadata.subcategory` of documents and queries are kept.
+    `queries/*.parquet`, `qrels/test*.parquet` (or `default/`, as MTEB has them). A query belongs to the split whose
+    file judges it. `metadata.category` and `metadata.subcategory` of documents and queries are kept.
 
     Args:
         path: the folder.
@@ -51,7 +53,7 @@ class Beir(Reader):
             of ids, or a run.
     """
 
-    version = 2
+    version = 3
 
     path: str | Path
     given: str | None = field(default=None, kw_only=True)
@@ -61,7 +63,7 @@ class Beir(Reader):
         return folder(self.path).resolve().name
 
     def sources(self) -> dict[str, str]:
-        files = [*self._files("corpus"), *self._files("queries"), *self._qrels().values()]
+        files = [*self._files("corpus"), *self._files("queries"), *(file for _, file in self._qrels())]
         return stamps([*files, *([self._given()] if self.given else [])])
 
     def read_documents(self, faults: Faults) -> Iterator[pl.DataFrame]:
@@ -73,18 +75,23 @@ class Beir(Reader):
 
     def read_portion(self, portion: Portion, faults: Faults) -> Iterator[pl.DataFrame]:
         assert isinstance(portion, Span)
-        return frames(_texts(self._files("corpus")[0], faults, (portion.start, portion.stop)), DOCUMENTS)
+        return frames(read_json(self._files("corpus")[0], faults, (portion.start, portion.stop)), DOCUMENTS)
 
     def read_queries(self, faults: Faults) -> pl.DataFrame:
         return together(frames(self._texts("queries", faults), QUERIES), QUERIES)
 
     def read_judgements(self, faults: Faults) -> pl.DataFrame:
-        parts = [
-            rows.with_columns(pl.lit(split).alias("split"), pl.lit(str(file)).alias("file"))
-            for split, file in self._qrels().items()
-            for rows in qrels_rows(file, faults)
-        ]
-        return together(parts, JUDGEMENTS)
+        return judgements_of(self._qrels(), faults)
+
+    def facts(self) -> dict[str, str]:
+        read = {file.name for _, file in self._qrels()}
+        others = [file.name for file in sorted(self._qrels_folder().iterdir()) if file.name not in read]
+        others = [name for name in others if not NO_DATA.fullmatch(name)]
+        for name in ("corpus", "queries"):
+            read_name = self._files(name)[0].name
+            twins = (f"{name}.jsonl{ending}" for ending in ("", *ENDINGS))
+            others += [twin for twin in twins if twin != read_name and (folder(self.path) / twin).exists()]
+        return {"files that are not read": f"{len(others):,} ({', '.join(others[:3])})"} if others else {}
 
     def read_given(self, faults: Faults) -> pl.DataFrame:
         return read_candidates(self._given(), faults) if self.given else super().read_given(faults)
@@ -94,108 +101,44 @@ class Beir(Reader):
 
     def _texts(self, name: str, faults: Faults) -> Iterator[tuple[object, ...]]:
         for file in self._files(name):
-            yield from (_parquet(file, faults) if file.suffix == ".parquet" else _texts(file, faults))
+            yield from (read_parquet(file, faults) if file.suffix == ".parquet" else read_json(file, faults))
 
     def _files(self, name: str) -> list[Path]:
         here = folder(self.path)
         plain = here / f"{name}.jsonl"
-        for file in (plain, *(plain.with_name(plain.name + ending) for ending in ENDINGS), here / f"{name}.parquet"):
-            if file.exists():
-                return [file]
+        names = [f"{name}.jsonl{packed}" for packed in ("", *ENDINGS)] + [f"{name}.parquet", f"{name}.json"]
+        if file := next((here / file for file in names if (here / file).exists()), None):
+            return [file]
         parts = sorted((here / name).glob("*.parquet"))
         if not parts:
-            raise BadInput(f"no such file, and no {name}/*.parquet", plain, "a BEIR folder has one of them")
+            inner = sorted(inner for inner in here.iterdir() if inner.is_dir() and (inner / plain.name).exists())
+            there = ", ".join(sorted(file.name for file in here.iterdir())[:6]) or "nothing"
+            remedy = f"name the folder in it: collection.path={inner[0]}" if inner else "a BEIR folder has one of them"
+            raise BadInput(f"no such file, and no {name}/*.parquet; the folder holds {there}", plain, remedy)
         return parts
 
-    def _qrels(self) -> dict[str, Path]:
-        qrels = folder(self.path) / "qrels"
-        tables = [
-            f"{kind}{packed}" for kind in (".tsv", ".txt", ".csv", ".json", ".jsonl") for packed in ("", *ENDINGS)
-        ]
-        files: dict[str, Path] = {}
+    def _qrels_folder(self) -> Path:
+        here = folder(self.path)
+        return here / "default" if not (here / "qrels").exists() and (here / "default").is_dir() else here / "qrels"
+
+    def _qrels(self) -> list[tuple[str, Path]]:
+        """Return the split and path of each file of judgements; several if a split is in parts of parquet."""
+        qrels = self._qrels_folder()
+        present = sorted(qrels.iterdir()) if qrels.is_dir() else []
+        files: list[tuple[str, Path]] = []
         for split, names in SPLIT_FILES.items():
-            paths = [qrels / f"{name}{ending}" for name in names for ending in tables]
-            paths += [file for name in names for file in sorted(qrels.glob(f"{name}*.parquet"))]
-            if existing := [file for file in paths if file.exists()]:
-                files[split] = existing[0]
+            plain = [
+                file for file in present if plain_name(file) in {f"{n}{ending}" for n in names for ending in TABLES}
+            ]
+            parts = [file for file in present if file.suffix == ".parquet" and split_named(file.name) == split]
+            # The same name packed and unpacked is one file.
+            kinds = {plain_name(file): file for file in reversed(plain)} | ({"parquet": parts[0]} if parts else {})
+            if len(kinds) > 1:
+                both = " and ".join(file.name for file in kinds.values())
+                raise BadInput(f"two files of the split {split} ({both})", qrels, "move one of them elsewhere")
+            files += [(split, file) for file in parts or list(kinds.values())]
         if not files:
-            raise BadInput("no train.tsv, dev.tsv or test.tsv in it", qrels, "a BEIR folder has at least one")
+            there = f" (it holds {', '.join(file.name for file in present[:6])})" if present else ""
+            remedy = "a BEIR folder has at least one: name the file by its split, for example qrels/test.tsv"
+            raise BadInput(f"no train.tsv, dev.tsv or test.tsv in it{there}", qrels, remedy)
         return files
-
-
-def _parquet(file: Path, faults: Faults) -> Iterator[tuple[object, ...]]:
-    """Yield id, text, category, subcategory, file and row of each row."""
-    from pyarrow import ArrowException, parquet
-
-    number = 0
-    try:
-        with parquet.ParquetFile(file) as table:
-            for batch in table.iter_batches(10_000):
-                for entry in batch.to_pylist():
-                    number += 1
-                    yield from _entry(entry, file, number, faults)
-    except (ArrowException, OSError) as error:
-        raise BadInput(f"can't be read ({str(error).splitlines()[0][:200]})", file, "is it whole?") from None
-
-
-def _texts(file: Path, faults: Faults, within: tuple[int, int] | None = None) -> Iterator[tuple[object, ...]]:
-    """Yield id, text, category, subcategory, file and line of each line."""
-    for number, line in lines(file, faults, within=within):
-        try:
-            entry = json.loads(line)
-        except json.JSONDecodeError as error:
-            faults.report(
-                "broken line", f"not JSON ({error.msg.removesuffix(' at')} at character {error.pos + 1})", file, number
-            )
-        else:
-            yield from _entry(entry, file, number, faults, "\\ud" in line)
-
-
-def _entry(
-    entry: object, file: Path, number: int, faults: Faults, escaped: bool = False
-) -> Iterator[tuple[object, ...]]:
-    """Yield the row of an entry, or nothing if it is broken; `escaped` if an escape may encode half a character."""
-    try:
-        identifier, text = _identifier(entry), _text(entry)
-        category, subcategory = (_label(entry, key) for key in ("category", "subcategory"))
-        if escaped:
-            f"{identifier}{text}{category}{subcategory}".encode()
-    except UnicodeEncodeError:
-        faults.report("broken line", "half of a surrogate pair, which is no character", file, number)
-    except _NotBeir as error:
-        faults.report("broken line", str(error), file, number)
-    else:
-        yield identifier, text, category, subcategory, str(file), number
-
-
-class _NotBeir(ValueError):
-    """An entry that is not in the form of BEIR."""
-
-
-def _identifier(entry: object) -> str:
-    if not isinstance(entry, dict):
-        raise _NotBeir("not a JSON object")
-    name = next((name for name in ("_id", "id") if name in entry), None)
-    if name is None:
-        raise _NotBeir("no `_id`")
-    if not isinstance(entry[name], str | int) or isinstance(entry[name], bool):
-        raise _NotBeir(f"`{name}` is not a string")
-    return str(entry[name])
-
-
-def _text(entry: Any) -> str:
-    if "text" not in entry:
-        raise _NotBeir("no `text`")
-    # Some exports write null for what is empty.
-    title, body = entry.get("title") or "", entry["text"] or ""
-    if not isinstance(title, str) or not isinstance(body, str):
-        raise _NotBeir(f"`{'text' if isinstance(title, str) else 'title'}` is not a string")
-    return f"{title} {body}" if title else body
-
-
-def _label(entry: Any, key: str) -> str | None:
-    metadata = entry.get("metadata") or {}
-    if not isinstance(metadata, dict):
-        raise _NotBeir("`metadata` is not an object")
-    label = metadata.get(key)
-    return None if label is None or label == "" else str(label)

@@ -61,7 +61,7 @@ def build(reader: Reader, folder: Path, faults: Faults, run: Run = in_turn) -> N
     if unjudged := len(queries) - len(judged):
         facts["queries without judgements"] = f"{unjudged:,} left out"
     queries = queries.join(judged, left_on="id", right_on="query", how="inner", maintain_order="left")
-    queries, judgements, joined = checks.join_repeats(queries, judgements)
+    queries, judgements, given, joined = checks.join_repeats(queries, judgements, reader.read_given(faults))
     if joined:
         facts["queries with the text of another"] = f"{joined:,} joined to it, with their judgements"
     if set(queries["split"]) == {splits.TEST}:
@@ -70,7 +70,6 @@ def build(reader: Reader, folder: Path, faults: Faults, run: Run = in_turn) -> N
         facts[splits.NO_TRAINING] = f"{(queries['split'] == splits.DEV).sum():,}"
     write(folder / "queries.arrow", STORED["queries"], [splits.usable(queries)])
     write(folder / "judgements.arrow", STORED["judgements"], [judgements])
-    given = reader.read_given(faults)
     asked = len(given)
     given = given.join(queries.select(query="id"), on="query", how="semi", maintain_order="left")
     known = checks.known_ids(documents, given["document"])

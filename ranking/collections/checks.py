@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import polars as pl
 
 from ranking.collections.faults import Faults
@@ -37,7 +39,9 @@ def distinct(queries: pl.DataFrame, faults: Faults) -> pl.DataFrame:
     return queries.filter(~again)
 
 
-def join_repeats(queries: pl.DataFrame, judgements: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, int]:
+def join_repeats(
+    queries: pl.DataFrame, judgements: pl.DataFrame, given: pl.DataFrame
+) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame, int]:
     """Join queries whose texts differ only in case and space.
 
     As separate queries they would leak: a query of the test may have been trained on, and the answer to one would be a
@@ -46,15 +50,16 @@ def join_repeats(queries: pl.DataFrame, judgements: pl.DataFrame) -> tuple[pl.Da
     Args:
         queries: columns id, text and split.
         judgements: a frame of `ranking.collections.reader.JUDGEMENTS`, checked.
+        given: a frame of `ranking.collections.reader.GIVEN`.
 
     Returns:
         The queries, the first of each text with its id, in the most valuable split among them (test, then dev); the
-        judgements of all of them, the highest grade if several judge one document; and the number of queries that were
-        joined to an earlier one.
+        judgements of all of them, the highest grade if several judge one document; what is given with them; and the
+        number of queries that were joined to an earlier one.
     """
     text = pl.col("text").str.to_lowercase().str.replace_all(r"\s+", " ").str.strip_chars()
     if (joined := len(queries) - queries.select(text.n_unique()).item()) == 0:
-        return queries, judgements, 0
+        return queries, judgements, given, 0
     precedence = pl.col("split").replace_strict(_PRECEDENCE, default=3, return_dtype=pl.Int32)
     named = queries.with_columns(
         pl.col("id").first().over(text).alias("first"), pl.col("split").sort_by(precedence).first().over(text)
@@ -66,7 +71,11 @@ def join_repeats(queries: pl.DataFrame, judgements: pl.DataFrame) -> tuple[pl.Da
         .with_columns(pl.col("grade").max().over("query", "document"))
         .filter(pl.struct("query", "document").is_first_distinct())
     )
-    return named.filter(pl.col("id") == pl.col("first")).drop("first"), judgements, joined
+    names = named.select(query="id", first="first")
+    given = given.join(names, on="query", how="left", maintain_order="left")
+    given = given.with_columns(query=pl.coalesce("first", "query")).drop("first")
+    given = given.unique(["query", "document"], keep="first", maintain_order=True)
+    return named.filter(pl.col("id") == pl.col("first")).drop("first"), judgements, given, joined
 
 
 def sound(
@@ -102,6 +111,7 @@ def sound(
         "unknown query",
         "no query is called {query!r}",
         faults,
+        queries,
     )
     judgements = _only(
         judgements,
@@ -109,6 +119,7 @@ def sound(
         "unknown document",
         "no document is called {document!r}",
         faults,
+        documents,
     )
     precedence = pl.col("split").replace_strict(_PRECEDENCE, default=3, return_dtype=pl.Int32)
     judgements = _only(
@@ -147,9 +158,36 @@ def _among(column: str, known: pl.Series) -> pl.Expr:
     return pl.col(column).is_in(known.implode())
 
 
-def _only(judgements: pl.DataFrame, condition: pl.Expr, kind: str, complaint: str, faults: Faults) -> pl.DataFrame:
+def _only(
+    judgements: pl.DataFrame,
+    condition: pl.Expr,
+    kind: str,
+    complaint: str,
+    faults: Faults,
+    named: pl.DataFrame | None = None,
+) -> pl.DataFrame:
+    """Return the judgements that meet a condition; `named` has the ids among which those of the others are missing."""
     good = judgements.select(condition).to_series()
     if not good.all():
         first = judgements.row(int(good.arg_min() or 0), named=True)
-        faults.report(kind, complaint.format_map(first), first["file"], first["line"], times=int((~good).sum()))
+        what = complaint.format_map(first)
+        if named is not None and faults.strict:
+            what += _alike(first[kind.removeprefix("unknown ")], named)
+        faults.report(kind, what, first["file"], first["line"], times=int((~good).sum()))
     return judgements.filter(good)
+
+
+def _alike(missing: str, named: pl.DataFrame) -> str:
+    """Return a hint at an id that differs from a missing one only in its form; an empty text if there is none."""
+    forms: dict[str, Callable[[pl.Expr], pl.Expr]] = {
+        "blanks around it": lambda name: name.str.strip_chars(),
+        "leading zeros": lambda name: name.str.strip_chars_start("0"),
+        "a point and zeros at its end": lambda name: name.str.replace(r"\.0+$", ""),
+        "case": lambda name: name.str.to_lowercase(),
+        "its Unicode form": lambda name: name.str.normalize("NFC"),
+    }
+    for reason, form in forms.items():
+        same = named.lazy().select("id").filter(form(pl.col("id")) == form(pl.lit(missing))).head(1).collect()
+        if len(same):
+            return f" (but {same['id'][0]!r}, which differs in {reason})"
+    return ""

@@ -11,6 +11,7 @@ from typing import Any
 from ranking.collections.faults import Faults
 from ranking.collections.lines import blocks
 from ranking.collections.opened import encoding_of, open_bytes
+from ranking.collections.splits import split_named
 from ranking.errors import BadInput
 
 _GAP = re.compile(r"[\s,]*")
@@ -74,13 +75,15 @@ def _is_row(line: str) -> bool:
     """Return whether a line is a list of texts, and not the beginning or the whole of an array of rows."""
     try:
         return not any(isinstance(item, (dict, list)) for item in json.loads(line))
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
 
 
 def _is_object(line: str) -> bool:
     try:
         return isinstance(json.loads(line), dict)
+    except RecursionError:
+        return True
     except ValueError:
         return line.rstrip() not in ("{", "")  # a broken line of JSON lines is reported as such
 
@@ -95,12 +98,10 @@ def _objects(file: Path, faults: Faults, encoding: str) -> Iterator[tuple[int, A
                 if "\\ud" in line:  # an escape that may encode half a character
                     json.dumps(entry, ensure_ascii=False).encode()
             except json.JSONDecodeError as error:
-                faults.report(
-                    "broken line",
-                    f"not JSON ({error.msg.removesuffix(' at')} at character {error.pos + 1})",
-                    file,
-                    number,
-                )
+                what = f"not JSON ({error.msg.removesuffix(' at')} at character {error.pos + 1})"
+                if line.lstrip().startswith("<"):
+                    what = "not JSON but HTML: was a page downloaded instead of the file?"
+                faults.report("broken line", what, file, number)
             except UnicodeEncodeError:
                 faults.report("broken line", "half of a surrogate pair, which is no character", file, number)
             except RecursionError:
@@ -127,6 +128,8 @@ def _array(file: Path, faults: Faults, encoding: str) -> Iterator[tuple[int, Any
                 break
             try:
                 entry, end = DECODER.raw_decode(rest, position)
+            except RecursionError:
+                raise BadInput("nested too deeply", f"{file}:{number}") from None
             except json.JSONDecodeError:
                 break  # the rest of the item is in the next block
             yield number, entry
@@ -143,6 +146,34 @@ def _whole(file: Path, faults: Faults, encoding: str) -> Iterator[tuple[int, Any
         yield 1, DECODER.decode(text)
     except json.JSONDecodeError as error:
         raise BadInput(f"not JSON ({error.msg})", f"{file}:{error.lineno}", "is the file whole?") from None
+    except RecursionError:
+        raise BadInput("nested too deeply", file) from None
+
+
+def rows_of_columns(entry: Mapping[str, Any]) -> list[Mapping[str, Any]] | None:
+    """Return the rows of a whole table in one object; None if the object is a row.
+
+    A table has a list per column, or an object by row per column (`to_json` of pandas), or an object per row by its
+    number (`orient="index"`), or `columns` and `data` (`orient="split"`), or rows by split, which get a column `split`.
+    """
+    first = next(iter(entry.values()), None)
+    if not isinstance(first, (list, dict)) or len(entry) < 2:
+        return None
+    keys, values = list(entry), list(entry.values())
+    if {"columns", "data"} <= set(keys):
+        return [dict(zip(entry["columns"], row, strict=False)) for row in entry["data"]]
+    if all(split_named(key) and isinstance(value, list) for key, value in entry.items()):
+        return [{**row, "split": split} for split, rows in entry.items() for row in rows if isinstance(row, dict)]
+    if all(isinstance(value, dict) for value in values):
+        if all(key.isdecimal() for key in keys):
+            return values
+        if first and all(value.keys() == first.keys() for value in values) and all(key.isdecimal() for key in first):
+            return [dict(zip(keys, (value[row] for value in values), strict=True)) for row in first]
+        return None
+    are_columns = all(isinstance(value, list) and len(value) == len(first) for value in values)
+    if not first or not are_columns or not all(isinstance(item, str) for item in first):
+        return None
+    return [dict(zip(keys, row, strict=True)) for row in zip(*values, strict=True)]
 
 
 def _expanded(number: int, entry: Mapping[str, Any]) -> Iterator[tuple[int, Mapping[str, Any]]]:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import json
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from ranking.collections.faults import Faults
-from ranking.collections.lines import BLANK, lines, tables, typed_column
+from ranking.collections.lines import BLANK, lines, tables, truth_as_number, typed_column
 from ranking.collections.opened import encoding_of, open_bytes, plain_name
+from ranking.collections.reader import JUDGEMENTS
 from ranking.errors import BadInput
 
 RUN: Mapping[str, pl.DataType] = {
@@ -54,6 +56,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     "_q0": ("q0",),
 }
 """Names of columns in headers of other tools."""
+HEADER = frozenset(name for names in NAMES.values() for name in names)
 QUOTED = (",", ";")
 """Separators of tables whose fields may be in quotes."""
 READ_RUN = {"query": pl.String, "document": pl.String, "rank": pl.Int32, "score": pl.Float64, "tag": pl.String}
@@ -66,8 +69,9 @@ def qrels_rows(path: str | Path, faults: Faults, encoding: str = "utf-8") -> Ite
 
     Args:
         path: a file of TREC's four columns, BEIR's three (under a header), the five of the Million Query track's
-            prels, CSV or TSV with a header, parquet, or JSON: {query: {document: grade}}, or objects with these
-            names. Plain or compressed; lines that begin with # are skipped.
+            prels, CSV or TSV, parquet, or JSON: {query: {document: grade}}, {query: [relevant document, …]}, or
+            objects with these names. Plain or compressed; lines that begin with # are skipped. A grade may be true or
+            false.
         faults: receives each broken line.
         encoding: the encoding of the file.
 
@@ -81,27 +85,45 @@ def qrels_rows(path: str | Path, faults: Faults, encoding: str = "utf-8") -> Ite
     if first.startswith(("{", "[")):
         yield from _json_rows(path, first, "grade", faults, encoding)
         return
-    columns, separator = _columns(first, {3: "query document grade", 4: "query _iteration document grade",
-                                          5: "query document grade _algorithm _probability"})  # fmt: skip
+    prels = _is_number(next(iter(first.split()[2:]), ""))
+    columns, separator, named = _columns(first, {
+        3: "query document grade", 4: "query _iteration document grade",
+        5: f"query {'document grade _algorithm' if prels else '_iteration document grade'} _more",
+    })  # fmt: skip
     typed = {name: TYPES.get(name, pl.String()) for name in columns}
     frames = (
-        _quoted_rows(path, typed, separator, faults, encoding)
+        _quoted_rows(path, typed, separator, named, faults, encoding)
         if separator in QUOTED
-        else tables(path, typed, faults, separator=separator, encoding=encoding, header=True, comments=True)
+        else tables(path, typed, faults, separator=separator, encoding=encoding, header=HEADER, comments=True)
     )
     for frame in frames:
         yield _with_ids(frame, path, faults).select([*READ_QRELS, "line"])
+
+
+def judgements_of(files: Sequence[tuple[str | None, Path]], faults: Faults) -> pl.DataFrame:
+    """Return the judgements of files, each of which may belong to a split, as a frame of `JUDGEMENTS`."""
+    parts = [pl.DataFrame(schema=JUDGEMENTS)]
+    for split, file in files:
+        before = dict(faults.skipped)
+        of_file = list(qrels_rows(file, faults))
+        if not any(len(rows) for rows in of_file) and faults.skipped == before:
+            faults.report("empty file", "has no judgements", file)
+        named = (pl.lit(split, pl.String).alias("split"), pl.lit(str(file)).alias("file"))
+        parts += [rows.with_columns(named).select(list(JUDGEMENTS)) for rows in of_file]
+    return pl.concat(parts, rechunk=True)
 
 
 def run_rows(path: str | Path, faults: Faults, encoding: str = "utf-8") -> Iterator[pl.DataFrame]:
     """Yield a run's lines: query, document, rank (Int32), score (Float64), tag and line, in the order of the file.
 
     A rank that is not a whole number is null: the order of a run is that of its scores. The three columns of MS MARCO
-    (query, passage, rank) get the score −rank. A form without a tag gets the file's name.
+    (query, passage, rank) get the score −rank, if the first rank is 0 or 1 and all are whole; otherwise the third is
+    the score, as Tevatron writes it. A form without a tag gets the file's name.
 
     Args:
-        path: a file of TREC's six columns (text after them is ignored), MS MARCO's three, CSV or TSV with a header, or
-            JSON: {query: {document: score}}. Plain or compressed; lines that begin with # are skipped.
+        path: a file of TREC's six columns (text after them is ignored), MS MARCO's or Tevatron's three, ColBERT's four
+            (query, passage, rank, score), CSV or TSV with a header, or JSON: {query: {document: score}} or {query:
+            [document, …]}. Plain or compressed; lines that begin with # are skipped.
         faults: receives each broken line.
         encoding: the encoding of the file.
 
@@ -113,15 +135,17 @@ def run_rows(path: str | Path, faults: Faults, encoding: str = "utf-8") -> Itera
     if first.startswith(("{", "[")):
         rows: Iterator[pl.DataFrame] = _json_rows(path, first, "score", faults, encoding)
     else:
-        columns, separator = _columns(first, {3: "query document rank", 6: " ".join(RUN)})
+        third = "rank" if len(first.split()) != 3 or _are_ranks(path, encoding) else "score"
+        forms = {3: f"query document {third}", 4: "query document rank score", 6: " ".join(RUN)}
+        columns, separator, named = _columns(first, forms)
         typed = {column: TYPES.get(column, pl.String()) for column in columns}
         if "score" not in typed:
             typed["rank"] = pl.Int32()
         rows = (
-            _quoted_rows(path, typed, separator, faults, encoding)
+            _quoted_rows(path, typed, separator, named, faults, encoding)
             if separator in QUOTED
             else tables(
-                path, typed, faults, separator=separator, encoding=encoding, header=True, comments=True, more=True
+                path, typed, faults, separator=separator, encoding=encoding, header=HEADER, comments=True, more=True
             )
         )
     for every in rows:
@@ -139,8 +163,24 @@ def _first_line(path: str | Path, encoding: str) -> str:
     return next((line.strip("\r\n") for _, line in every if not line.lstrip().startswith("#")), "").strip(" ")
 
 
-def _columns(first: str, forms: Mapping[int, str]) -> tuple[list[str], str | None]:
-    """Return a file's columns, and the separator (None for blanks), from its first line: by its names, or its count."""
+def _are_ranks(path: str | Path, encoding: str) -> bool:
+    """Return whether the third of three columns holds ranks: whole numbers in the first lines, from 0 or 1."""
+    every = (line.split() for _, line in lines(path, Faults(strict=False), encoding) if not line.startswith("#"))
+    thirds = [cells[2] for cells in itertools.islice(every, 100) if len(cells) == 3]
+    thirds = thirds if not thirds or _is_number(thirds[0]) else thirds[1:]  # without a header
+    return all(cell.isdecimal() for cell in thirds) and (not thirds or int(thirds[0]) <= 1)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _columns(first: str, forms: Mapping[int, str]) -> tuple[list[str], str | None, bool]:
+    """Return a file's columns, the separator (None for blanks), and whether its first line names them."""
     for separator in ("\t", *QUOTED):
         fields = first.split(separator)
         named = [next((ours for ours, theirs in NAMES.items() if field.strip(' "').lower() in theirs), "_other")
@@ -150,20 +190,29 @@ def _columns(first: str, forms: Mapping[int, str]) -> tuple[list[str], str | Non
             named = ["grade" if name == "score" and "grade" not in named else name for name in named]
         named = _once(named, fields)
         if len(fields) > 2 and {"query", "document"} <= set(named) and value in named:
-            return [f"_{number}" if name == "_other" else name for number, name in enumerate(named)], separator
+            return [f"_{number}" if name == "_other" else name for number, name in enumerate(named)], separator, True
     tabs = len(first.split("\t"))
     count = len(re.split(rf"{BLANK}+", first.strip()))
     if tabs in forms and (tabs == 3 or tabs != count):  # between tabs, ids may have blanks
-        return forms[tabs].split(), "\t"
+        return forms[tabs].split(), "\t", False
+    if count == 1:
+        for separator in QUOTED:
+            if (cells := len(first.split(separator))) in forms:
+                return forms[cells].split(), separator, False
     most = max(forms)
-    default = 4 if 4 in forms else 6
-    return forms.get(min(count, most) if count > most and most == 6 else count, forms[default]).split(), None
+    default = 6 if 6 in forms else 4
+    return forms.get(min(count, most) if most == 6 else count, forms[default]).split(), None, False
 
 
 def _quoted_rows(
-    path: str | Path, columns: Mapping[str, pl.DataType], separator: str | None, faults: Faults, encoding: str
+    path: str | Path,
+    columns: Mapping[str, pl.DataType],
+    separator: str | None,
+    named: bool,
+    faults: Faults,
+    encoding: str,
 ) -> Iterator[pl.DataFrame]:
-    """Yield the rows of a table with a header, whose fields may be in quotes; see `tables`."""
+    """Yield the rows of a table, with a header if it is `named`, whose fields may be in quotes; see `tables`."""
     rows: list[list[str | int]] = []
     for number, line in lines(path, faults, encoding):
         if line.startswith("#"):
@@ -174,7 +223,8 @@ def _quoted_rows(
         else:
             faults.report("broken line", f"{len(fields)} columns instead of {len(columns)}", path, number)
     schema = {**dict.fromkeys(columns, pl.String), "line": pl.Int64}
-    table = pl.DataFrame(rows[1:], schema, orient="row")
+    table = pl.DataFrame(rows[named:], schema, orient="row")
+    table = table.with_columns(truth_as_number(name, dtype) for name, dtype in columns.items())
     typed = table.select(*(typed_column(name, dtype) for name, dtype in columns.items()), "line")
     numbers = [name for name, dtype in columns.items() if dtype.is_numeric()]
     good = typed.select(pl.all_horizontal(pl.col(numbers).is_not_null())).to_series()
@@ -228,7 +278,7 @@ def _parquet(path: str | Path, value: str, faults: Faults) -> Iterator[pl.DataFr
 
 def _json_rows(path: str | Path, first: str, value: str, faults: Faults, encoding: str) -> Iterator[pl.DataFrame]:
     def entries() -> Iterator[tuple[Any, Any, Any, int]]:
-        if first.startswith("{") and first.endswith("}") and _is_flat(first):  # JSON lines
+        if first.startswith("{") and first.endswith("}") and first != "{}" and _is_flat(first):  # JSON lines
             for number, line in lines(path, faults, encoding):
                 yield from named(number, line, _parse)
             return
@@ -242,6 +292,11 @@ def _json_rows(path: str | Path, first: str, value: str, faults: Faults, encodin
                 yield from named(number, entry, list)
             return
         for query, documents in content:
+            if isinstance(documents, list) and all(isinstance(document, str) for document in documents):
+                # Relevant documents, or a ranking.
+                numbers = range(len(documents)) if value == "score" else [-1] * len(documents)
+                yield from ((query, document, -number, 1) for document, number in zip(documents, numbers, strict=True))
+                continue
             if not isinstance(documents, _Object):
                 raise BadInput(f"the query {query!r} has no documents", path, f"write {{query: {{document: {value}}}}}")
             yield from ((query, document, number, 1) for document, number in documents)
@@ -263,8 +318,15 @@ class _Object(list[tuple[str, Any]]):
 
 
 def _parse(text: str) -> Any:
-    """Parse JSON; numbers stay as they are written."""
-    return json.loads(text, parse_int=str, parse_float=str, object_pairs_hook=_Object)
+    """Parse JSON. Numbers stay as they are written.
+
+    Raises:
+        ValueError: if it is not JSON.
+    """
+    try:
+        return json.loads(text, parse_int=str, parse_float=str, object_pairs_hook=_Object)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
 
 
 def _is_flat(line: str) -> bool:
@@ -272,7 +334,7 @@ def _is_flat(line: str) -> bool:
         entry = _parse(line)
     except ValueError:
         return False
-    return not any(isinstance(value, _Object) for _, value in entry)
+    return not any(isinstance(value, list) for _, value in entry)
 
 
 def _fields(entry: Mapping[str, Any], value: str) -> tuple[Any, Any, Any]:

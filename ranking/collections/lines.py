@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -48,8 +48,11 @@ def blocks(
             text = raw.decode(encoding)
         except UnicodeDecodeError:
             text = _decode_singly(raw, encoding, faults, path, number)
-        # An editor on Windows may put a byte order mark before the first line, which does not belong to it.
-        yield number, text.removeprefix("\ufeff") if number == 1 and not (within and within[0]) else text
+        if number == 1 and not (within and within[0]):
+            text = text.removeprefix("\ufeff")  # of an editor on Windows: it does not belong to the first line
+            if "\n" not in text and "\r" in text:  # line breaks of an old Mac, in the whole file
+                text = text.replace("\r", "\n")
+        yield number, text
         number += raw.count(b"\n")
 
 
@@ -70,7 +73,7 @@ def tables(
     *,
     separator: str | None = None,
     encoding: str = "utf-8",
-    header: bool = False,
+    header: Collection[str] = (),
     within: tuple[int, int] | None = None,
     comments: bool = False,
     more: bool = False,
@@ -84,7 +87,7 @@ def tables(
         faults: receives each line with another number of columns, or with a field that is not of its column's type.
         separator: the one character between fields. None for any run of blanks and tabs.
         encoding: see `blocks`.
-        header: whether the first line may hold names: it is skipped if its fields are not of their types.
+        header: names that a header may have, in lower case: a first line of names is skipped if one is among them.
         within: see `blocks`.
         comments: whether lines that begin with # are skipped.
         more: whether fields after the last column are ignored.
@@ -100,11 +103,15 @@ def tables(
         fields = rows["text"].str.strip_suffix("\r").str.extract_groups(pattern).struct.unnest()
         typed = fields.select(typed_column(name, dtype) for name, dtype in columns.items())
         good = typed.select(pl.all_horizontal(pl.all().is_not_null())).to_series()
+        if not good.all():
+            fields = fields.with_columns(truth_as_number(name, dtype) for name, dtype in columns.items())
+            typed = fields.select(typed_column(name, dtype) for name, dtype in columns.items())
+            good = typed.select(pl.all_horizontal(pl.all().is_not_null())).to_series()
         if more:  # `1 Q0 an id 1 0.5 mine`: the tag would be a number, and the rest what it is not
             good &= fields["_more"].is_null() | fields[list(columns)[-1]].cast(pl.Float64, strict=False).is_null()
         if header and unread and len(good):
             unread = False
-            if not good[0] and _is_header(fields.row(0, named=True), typed.row(0, named=True), columns):
+            if not good[0] and _is_header([fields[name][0] for name in columns], header):
                 rows, fields, typed, good = rows[1:], fields[1:], typed[1:], good[1:]
         if not good.all():
             worst = int(good.arg_min() or 0)
@@ -185,15 +192,11 @@ def _check_encoding(encoding: str, path: str | Path) -> None:
         raise BadInput(f"{encoding} cannot be read line by line", path, "convert it to UTF-8 with iconv")
 
 
-def _is_header(
-    fields: Mapping[str, str | None], typed: Mapping[str, object], columns: Mapping[str, pl.DataType]
-) -> bool:
-    """Return whether a line names columns: it has as many, and a word of letters for each that should be a number."""
-    if any(fields[name] is None for name in columns):
-        return False
-    wrong = [fields[name] or "" for name in columns if typed[name] is None]
-    name = re.compile(r"(?![+-]?(?:nan|inf|infinity)$)[^\d.]*[A-Za-z][^\d.]*", re.IGNORECASE)
-    return bool(wrong) and all(name.fullmatch(word) for word in wrong)
+def _is_header(fields: Sequence[str | None], names: Collection[str]) -> bool:
+    """Return whether a line names columns: words without digits, one of them in `names`."""
+    words = [(field or "").strip(' "').lower() for field in fields]
+    is_word = (not word or word in names or re.fullmatch(r"[^\W\d][^\d.<>]*", word) for word in words)
+    return bool(set(words) & set(names)) and all(is_word)
 
 
 def _pattern(names: list[str], separator: str | None, more: bool) -> str:
@@ -204,6 +207,14 @@ def _pattern(names: list[str], separator: str | None, more: bool) -> str:
     between = re.escape(separator)
     end = rf"(?s:{between}(?P<_more>.*))?$" if more else "$"
     return "^" + between.join(rf"(?s:(?P<{name}>[^{between}]*))" for name in names) + end
+
+
+def truth_as_number(name: str, dtype: pl.DataType) -> pl.Expr:
+    """Return a column of text in which true and false are 1 and 0 if it should hold whole numbers."""
+    text = pl.col(name)
+    if not dtype.is_integer():
+        return text
+    return text.str.replace(r"^(?i:true)$", "1").str.replace(r"^(?i:false)$", "0")
 
 
 def typed_column(name: str, dtype: pl.DataType) -> pl.Expr:

@@ -13,10 +13,10 @@ import polars as pl
 
 from ranking.collections.candidate_files import read_candidates
 from ranking.collections.faults import Faults
-from ranking.collections.judgement_files import qrels_rows
+from ranking.collections.judgement_files import judgements_of
 from ranking.collections.lines import lines, tables
 from ranking.collections.opened import ENDINGS
-from ranking.collections.reader import DOCUMENTS, JUDGEMENTS, QUERIES, Portion, Reader, Span, folder, stamps, together
+from ranking.collections.reader import DOCUMENTS, QUERIES, Portion, Reader, Span, folder, stamps, together
 from ranking.collections.spans import spans_of
 from ranking.collections.splits import DEV, TEST, TRAIN
 from ranking.errors import BadInput
@@ -41,12 +41,15 @@ _USUAL_NAMES: Mapping[str, tuple[str, ...]] = {
         "2020qrels-docs.txt",
     ),
 }
-HEADER = {
-    "id", "_id", "pid", "qid", "docid", "doc_id", "docno", "query_id", "passage_id", "text", "passage", "query",
-    "title",
-    "body", "contents", "document", "url", "query_text",
-}  # fmt: skip
-"""Names of columns in a header: a line of only these is no document and no query."""
+COLUMNS: Mapping[str, set[str]] = {
+    "id": {"id", "_id", "pid", "qid", "docid", "doc_id", "docno", "query_id", "passage_id"},
+    "text": {"text", "passage", "query", "contents", "document", "query_text"},
+    "title": {"title"},
+    "body": {"body"},
+}
+"""Names of columns in a header."""
+HEADER = {"url", *(name for names in COLUMNS.values() for name in names)}
+"""A line of only these is no document and no query."""
 
 
 @dataclass
@@ -68,7 +71,7 @@ class MsMarco(Reader):
             of ids, or a run.
     """
 
-    version = 2
+    version = 3
 
     path: str | Path
     documents: str | None = None
@@ -99,9 +102,9 @@ class MsMarco(Reader):
 
     def _read(self, faults: Faults, within: tuple[int, int] | None = None) -> Iterator[pl.DataFrame]:
         file = self._documents()
-        _, first = next(lines(file, Faults(strict=False)), (0, ""))
-        columns = _DOCUMENT if first.count("\t") == 3 else _PASSAGE
-        text = pl.concat_str("title", "body", separator=" ") if columns is _DOCUMENT else pl.col("text")
+        columns = _columns(file, _PASSAGE)
+        texts = [name for name in ("title", "body", "text") if name in columns]
+        text = pl.concat_str(texts, separator=" ")
         none = pl.lit(None, pl.String)
         for rows in tables(file, columns, faults, separator="\t", within=within):
             yield (
@@ -117,17 +120,12 @@ class MsMarco(Reader):
         parts = (
             _without_header(rows).with_columns(none.alias("category"), none.alias("subcategory"), _file(file))
             for file in dict.fromkeys(queries for queries, _ in self._splits().values())
-            for rows in tables(file, _QUERY, faults, separator="\t")
+            for rows in tables(file, _columns(file, _QUERY), faults, separator="\t")
         )
         return together(parts, QUERIES)
 
     def read_judgements(self, faults: Faults) -> pl.DataFrame:
-        parts = (
-            rows.with_columns(pl.lit(split).alias("split"), _file(file))
-            for split, (_, file) in self._splits().items()
-            for rows in qrels_rows(file, faults)
-        )
-        return together(parts, JUDGEMENTS)
+        return judgements_of([(split, file) for split, (_, file) in self._splits().items()], faults)
 
     def _documents(self) -> Path:
         file = self._named(self.documents) if self.documents else self._usual("documents")
@@ -166,6 +164,21 @@ class MsMarco(Reader):
         here = folder(self.path)
         names = (f"{name}{packed}" for name in _USUAL_NAMES[kind] for packed in ("", *ENDINGS))
         return next((here / name for name in names if (here / name).exists()), None)
+
+
+def _columns(file: Path, usual: Mapping[str, pl.DataType]) -> dict[str, pl.DataType]:
+    """Return the columns of a file from its first line: by the names of its header, or by their number."""
+    _, first = next(lines(file, Faults(strict=False)), (0, ""))
+    cells = [cell.strip().lower() for cell in first.rstrip("\r").split("\t")]
+    named = [next((ours for ours, names in COLUMNS.items() if cell in names), f"_{n}") for n, cell in enumerate(cells)]
+    if (
+        set(cells) & COLUMNS["id"]
+        and len(named) > 1
+        and len(set(named)) == len(named)
+        and {"text", "body"} & set(named)
+    ):
+        return dict.fromkeys(named, pl.String())
+    return dict(_DOCUMENT if len(cells) == 4 and usual is _PASSAGE else usual)
 
 
 def _without_header(rows: pl.DataFrame) -> pl.DataFrame:

@@ -25,10 +25,24 @@ MARKS = {codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF32_BE: "utf-32", codecs.BO
 """Byte order marks, and the encoding that each shows. UTF-32 comes first: its mark begins like that of UTF-16."""
 
 
+OTHERS = {
+    b"PK\x03\x04": ("is a zip archive", "unpack it, or save the spreadsheet as CSV in UTF-8"),
+    b"\xd0\xcf\x11\xe0": ("is a document of Office", "save it as CSV in UTF-8"),
+    b"version https://git-lfs": ("is a pointer of Git LFS, not the file", "fetch it with git lfs pull"),
+}
+"""The first bytes of files that no reader can read: what they are, and what to do."""
+
+
 def compression_of(path: str | Path) -> str | None:
-    """Return the ending for a file's compression, from its first bytes; None if it is not compressed."""
+    """Return the ending for a file's compression, from its first bytes; None if it is not compressed.
+
+    Raises:
+        BadInput: if it is an archive, or only a pointer to the file.
+    """
     with open(path, "rb") as file:
-        head = file.read(6)
+        head = file.read(32)
+    if (other := next((other for magic, other in OTHERS.items() if head.startswith(magic)), None)) is not None:
+        raise BadInput(other[0], path, other[1])
     return next((ending for magic, ending in FORMS.items() if head.startswith(magic)), None)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import shutil
 import tempfile
+import unicodedata
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,9 +20,9 @@ from ranking.collections.arrow_files import mapped, write
 from ranking.collections.faults import Faults
 from ranking.collections.hub_files import HUB, local_path
 from ranking.collections.reader import DOCUMENTS, GIVEN, JUDGEMENTS, QUERIES, Reader, stamps
-from ranking.collections.row_files import Row, TextOptions, header_of, kind_of, read_rows, row_files
-from ranking.collections.row_forms import BESIDE, RowFault, RowForm
-from ranking.collections.splits import TEST, TRAIN, shuffled
+from ranking.collections.row_files import Row, TextOptions, header_of, kind_of, read_rows, row_files, unread_files
+from ranking.collections.row_forms import BESIDE, Parts, RowFault, RowForm
+from ranking.collections.splits import TEST, TRAIN, shuffled, split_named
 from ranking.errors import BadInput
 
 CHUNK = 50_000
@@ -79,7 +80,7 @@ class Pairs(Reader):
     encoding: str = "utf-8"
     quote: str | None = None
 
-    version = 3
+    version = 4
 
     @property
     def name(self) -> str:
@@ -98,7 +99,7 @@ class Pairs(Reader):
     def read_judgements(self, faults: Faults) -> pl.DataFrame:
         judged = _agreed(self._content(faults).rows.drop_nulls("grade"), faults).select(list(JUDGEMENTS))
         if not set(judged["split"].drop_nulls()) <= {TRAIN}:
-            return judged
+            return judged.with_columns(pl.col("split").fill_null(TRAIN))
         queries = shuffled(judged["query"].unique())
         tested = pl.Series(queries[: round(self.test * len(queries))], dtype=pl.String)
         if tested.is_empty():
@@ -150,6 +151,8 @@ class Pairs(Reader):
         unnamed = [file.name for split, file in files if split is None]
         if named and unnamed:
             content.facts["files without a split in their name"] = f"{', '.join(unnamed[:3])} read as train"
+        if unread := unread_files(local_path(self.path), [file for _, file in files]):
+            content.facts["files that are not read"] = f"{len(unread):,} ({', '.join(unread[:3])})"
         beside = itertools.chain.from_iterable(read_rows(file, faults, options) for _, file in self._beside())
         extra = beside if self._beside() else None
         content.write_documents(self._read_files(files, named, form, options, extra, content, faults))
@@ -172,11 +175,11 @@ class Pairs(Reader):
             if columns:
                 _check(form, columns, file)
             split = TRAIN if split is None and named else split
-            count, names, labelled = 0, dict[str, None](), None
+            count, names, labelled, skipped = 0, dict[str, None](), None, dict(faults.skipped)
             for line, row in read_rows(file, faults, options, form.names()):
                 count += 1
                 if count == 1 and kind_of(file) == "csv":
-                    _check(form, list(row), file)
+                    _check(form, list(row), file, without_header=True)
                 if not row.keys() <= names.keys():
                     names |= dict.fromkeys(row)
                 if beside is not None:
@@ -191,10 +194,12 @@ class Pairs(Reader):
                     continue
                 labelled = parts.labelled
                 content.source["rows"] += 1
-                yield from content.add(parts.query, parts.query_id, parts.documents, split, str(file), line)
-            if not count:
+                of_row = split_named(row["split"]) if isinstance(row.get("split"), str) else None
+                content.splits += of_row is not None
+                yield from content.add(parts, of_row or split, str(file), line, faults)
+            if not count and skipped == faults.skipped:
                 faults.report("empty file", "has no rows", file)
-            elif not columns:
+            elif count and not columns:
                 _check(form, list(names), file)  # rows of JSON may differ: a column has to be in one of them
 
 
@@ -209,30 +214,49 @@ class _Content:
         self.source: dict[str, Any] = {"rows": 0}
         self.queries = pl.DataFrame(schema=QUERIES)
         self.rows = pl.DataFrame(schema=ROWS)
+        self.splits = 0  # rows with a column that names their split
         self._ids: dict[bytes, str] = {}  # of each document, by the digest of its text
         self._queries: dict[bytes, tuple[str, str, str, int]] = {}
+        self._taken: tuple[set[str], set[str]] = set(), set()  # ids that the files give: of queries, of documents
+        self._other_ids = [0, 0]  # rows that give another id to a text
         self._columns: list[list[Any]] = [[] for _ in ROWS]
         self._frames: list[pl.DataFrame] = []
 
     def add(
-        self, query: str, query_id: str | None, documents: Sequence[Any], split: str | None, file: str, line: int
+        self, parts: Parts, split: str | None, file: str, line: int, faults: Faults
     ) -> Iterator[tuple[str, str, str, int]]:
         """Add a row, and yield its documents that are new."""
-        key = _digest(" ".join(query.lower().split()))
+        key = _digest(" ".join(parts.query.lower().split()))
         if key not in self._queries:
-            self._queries[key] = (query_id or key.hex(), query, file, line)
+            identifier = self._free(parts.query_id, 0, file, line, faults) or key.hex()
+            self._queries[key] = (identifier, parts.query, file, line)
+        else:
+            self._other_ids[0] += parts.query_id not in (None, self._queries[key][0])
         asked = self._queries[key][0]
-        for document in documents:
+        for document in parts.documents:
             text = document.text.strip()
             key = _digest(text)
             if key not in self._ids:
-                self._ids[key] = document.id or key.hex()
+                self._ids[key] = self._free(document.id, 1, file, line, faults) or key.hex()
                 yield self._ids[key], text, file, line
+            else:
+                self._other_ids[1] += document.id not in (None, self._ids[key])
             values = (asked, self._ids[key], document.grade, document.score, split, file, line)
             for column, value in zip(self._columns, values, strict=True):
                 column.append(value)
         if len(self._columns[0]) >= CHUNK:
             self._flush()
+
+    def _free(self, identifier: str | None, kind: int, file: str, line: int, faults: Faults) -> str | None:
+        """Return the id that a row gives a new text (of a query or a document); None if another text has it."""
+        if identifier is not None and identifier in self._taken[kind]:
+            what = f"another {('query', 'document')[kind]} is called {identifier!r}"
+            remedy = "fix it, or set strict=false to give it an id by its text, and count such texts"
+            faults.report("duplicate id", what, file, line, remedy=remedy)
+            return None
+        if identifier is not None:
+            self._taken[kind].add(identifier)
+        return identifier
 
     def _flush(self) -> None:
         self._frames.append(pl.DataFrame(dict(zip(ROWS, self._columns, strict=True)), schema=ROWS, strict=False))
@@ -257,10 +281,21 @@ class _Content:
             ids, texts, files, lines = zip(*self._queries.values(), strict=True)
             self.queries = _filled(pl.DataFrame({"id": ids, "text": texts, "file": files, "line": lines}), QUERIES)
         self._queries, self._ids = {}, {}
+        for count, kind in zip(self._other_ids, ("queries", "documents"), strict=True):
+            if count:
+                self.facts[f"{kind} with several ids for one text"] = f"{count:,} rows, read under the first id"
+        if self.splits:
+            self.facts["files with a column of splits"] = f"{self.splits:,} rows name theirs"
+        pair = ["query", "document"]
+        negatives = self.rows.lazy().filter(pl.col("grade").is_null()).select(pair)
+        relevant = self.rows.lazy().filter(pl.col("grade") > 0).select(pair)
+        wrong = negatives.join(relevant, on=pair, how="semi").select(pl.len()).collect().item()
+        if wrong:
+            self.facts["candidates given as negatives that are relevant"] = f"{wrong:,} (relevant counts)"
 
 
 def _digest(text: str) -> bytes:
-    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return blake2b(unicodedata.normalize("NFC", text).encode("utf-8", "surrogatepass"), digest_size=8).digest()
 
 
 def _agreed(judged: pl.DataFrame, faults: Faults) -> pl.DataFrame:
@@ -279,12 +314,15 @@ def _agreed(judged: pl.DataFrame, faults: Faults) -> pl.DataFrame:
     return grades
 
 
-def _check(form: RowForm, columns: Sequence[str], file: Path) -> None:
-    """Refuse a table without the columns that are needed, before it is read."""
+def _check(form: RowForm, columns: Sequence[str], file: Path, without_header: bool = False) -> None:
+    """Refuse a table without the columns that are needed, before it is read; it may lack a header."""
     try:
         form.check(columns)
     except RowFault as fault:
-        raise BadInput(fault.what, file, fault.remedy) from None
+        remedy = fault.remedy
+        if without_header and any(" " in name for name in columns):
+            remedy = "if its first row is no header, write one above: query,positive,negative"
+        raise BadInput(fault.what, file, remedy) from None
 
 
 def _report(fault: RowFault, file: Path, line: int, faults: Faults) -> None:

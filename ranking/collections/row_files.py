@@ -19,8 +19,8 @@ import polars as pl
 import pyarrow as pa
 
 from ranking.collections.faults import Faults
-from ranking.collections.json_rows import Point, json_rows, unnamed
-from ranking.collections.opened import ENDINGS, encoding_of, open_bytes, plain_name
+from ranking.collections.json_rows import Point, json_rows, rows_of_columns, unnamed
+from ranking.collections.opened import ENDINGS, compression_of, encoding_of, open_bytes, plain_name
 from ranking.collections.splits import split_named
 from ranking.errors import BadInput
 
@@ -30,9 +30,20 @@ KINDS: Mapping[str, tuple[str, ...]] = {
     "parquet": (".parquet",),
     "csv": (".csv", ".tsv"),
     "json": (".jsonl", ".ndjson", ".json"),
-    "arrow": (".arrow",),
+    "arrow": (".arrow", ".feather", ".ipc"),
 }
 """The endings of file names by format. Those of CSV and JSON may be compressed."""
+ENDINGS_OF_TABLES = ", ".join(ending for endings in KINDS.values() for ending in endings)
+REMEDIES = {
+    (".xlsx", ".xls", ".ods"): "save it as CSV in UTF-8",
+    (".zip", ".tar", ".tar.gz", ".tgz", ".7z", ".rar"): "unpack it",
+}
+"""What to do with files that are no tables, by the endings of their names."""
+NO_DATA = re.compile(
+    r"\..*|(readme|license|licence|copying|changelog|citation)\b.*|.*\.(md|lock|py)|dataset_infos?\.json|state\.json",
+    re.I,
+)
+"""Names of files that come with a data set and hold none of its rows."""
 
 Row = tuple[int, Mapping[str, Any]]
 """The number of a row's first line (of parquet and Arrow: of the row), from 1, and its values by column."""
@@ -75,14 +86,35 @@ def row_files(path: Path) -> list[tuple[str | None, Path]]:
     if (path / "state.json").is_file():
         return [(None, file) for file in _saved(path)]
     folder = path / "data" if (path / "data").is_dir() else path
-    files = [(split_named(file.name), file) for file in sorted(folder.iterdir()) if file.is_file() and _kind(file)]
+    files = [(split_named(file.name), file) for file in _tables_in(folder)]
     for inner in sorted(folder.iterdir()):
         if inner.is_dir() and split_named(inner.name):
-            files += [(split_named(inner.name), file) for file in sorted(inner.iterdir()) if _kind(file)]
+            files += [(split_named(inner.name), file) for file in _tables_in(inner)]
     if not files:
-        known = ", ".join(ending for endings in KINDS.values() for ending in endings)
-        raise BadInput("holds no table", folder, f"a table is a file that ends in {known}")
+        inner_folders = [inner.name for inner in sorted(folder.iterdir()) if inner.is_dir() and _tables_in(inner)]
+        if inner_folders:
+            remedy = f"name one of them: collection.path={folder / inner_folders[0]}"
+            raise BadInput(f"holds no table, but its folders do ({', '.join(inner_folders)})", folder, remedy)
+        raise BadInput("holds no table", folder, f"a table is a file that ends in {ENDINGS_OF_TABLES}")
     return files
+
+
+def unread_files(path: Path, read: Sequence[Path]) -> list[str]:
+    """Return the names of files and folders next to those that are read, which may hold data too."""
+    if not path.is_dir():
+        return []
+    folders = {path, *(file.parent for file in read)}
+    held = {*read, *folders, path / "ids", path / "dataset_dict.json", *(folder.parent for folder in folders)}
+    others = (
+        other for folder in sorted(folders) for other in sorted(folder.iterdir())
+        if other not in held and not NO_DATA.fullmatch(other.name) and (other.is_file() or _tables_in(other))
+    )  # fmt: skip
+    return [str(other.relative_to(path)) for other in others]
+
+
+def _tables_in(folder: Path) -> list[Path]:
+    files = sorted(folder.iterdir()) if folder.is_dir() else []
+    return [file for file in files if file.is_file() and _kind(file) and not NO_DATA.fullmatch(file.name)]
 
 
 def kind_of(file: Path) -> str:
@@ -93,8 +125,9 @@ def kind_of(file: Path) -> str:
     """
     kind = _kind(file)
     if kind is None:
-        known = ", ".join(ending for endings in KINDS.values() for ending in endings)
-        raise BadInput("is no table by its name", file, f"give it an ending by its format: {known}")
+        remedy = f"give it an ending by its format: {ENDINGS_OF_TABLES}"
+        remedy = next((it for endings, it in REMEDIES.items() if file.name.lower().endswith(endings)), remedy)
+        raise BadInput("is no table by its name", file, remedy)
     return kind
 
 
@@ -105,13 +138,14 @@ def read_rows(file: Path, faults: Faults, options: TextOptions, names: Sequence[
         file: a file in one of the formats of `KINDS`.
         faults: receives broken rows.
         options: the options of CSV and TSV.
-        names: names of columns. A TSV file whose first row has none of them has no header; its columns are then query,
-            positive, negative, negative_2 and so on.
+        names: names of columns, in lower case. A TSV file has a header if its first row has one of them and only words
+            without blanks; otherwise its columns are query, positive, negative, negative_2 and so on.
 
     Raises:
         BadInput: if the file is not in the format that its name shows.
     """
     try:
+        compression_of(file)  # refuses what is something else
         yield from _READ[kind_of(file)](file, faults, options, names)
     except (pa.ArrowException, OSError, pl.exceptions.PolarsError) as error:
         message = str(error).splitlines()[0][:200]
@@ -123,6 +157,7 @@ def header_of(file: Path) -> list[str] | None:
     from pyarrow import parquet
 
     try:
+        compression_of(file)
         match kind_of(file):
             case "parquet":
                 return list(parquet.read_schema(file).names)
@@ -169,6 +204,8 @@ def _of_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[Row]:
 
 def _values(column: pa.Array) -> list[Any]:
     """Return a column's values; numbers with a point are marked, so that they are not taken for ids."""
+    if column.type in (pa.binary(), pa.large_binary(), pa.binary_view()):
+        column = column.cast(pa.large_string())  # bytes of UTF-8
     values: list[Any] = column.to_pylist()
     return (
         [None if value is None else Point(repr(value)) for value in values]
@@ -177,7 +214,8 @@ def _values(column: pa.Array) -> list[Any]:
     )
 
 
-def _csv(file: Path, faults: Faults, options: TextOptions, names: Sequence[str]) -> Iterator[Row]:
+def csv_rows(file: Path, faults: Faults, options: TextOptions, names: Sequence[str] = ()) -> Iterator[Row]:
+    """Yield the rows of a CSV or TSV file; see `read_rows`."""
     csv.field_size_limit(sys.maxsize)  # a cell may hold a whole document
     tabs = plain_name(file).endswith(".tsv")
     with open_bytes(file) as stream:
@@ -197,15 +235,29 @@ def _csv(file: Path, faults: Faults, options: TextOptions, names: Sequence[str])
             remedy = "if it is UTF-16 without its mark, set collection.encoding=utf-16-le"
             raise BadInput(f"a NUL character, which is no {encoding} text", f"{file}:{start}", remedy)
         cells = next(csv.reader([first], delimiter=separator), [])
-        named = not tabs or bool({cell.strip().lower() for cell in cells} & {name.lower() for name in names})
-        if not named and len(cells) > 1 and all(cell.strip().isdigit() for cell in cells):
+        named = not tabs or _is_header(cells, names)
+        numbers = [number for number, cell in enumerate(cells, 1) if cell.strip().isdigit()]
+        if not named and len(cells) > 1 and numbers:
             what = "every cell of the first row is a number: are they ids, not texts?"
             remedy = "name it beside the texts: collection=msmarco (or beir) collection.path=… collection.given=FILE"
+            if len(numbers) < len(cells):
+                what = (
+                    f"cell {numbers[0]} of the first row is a number, and no header says whether it is an id or a label"
+                )
+                remedy = "write a header above, such as qid, query, positive, negative, label, between tabs"
             raise BadInput(what, f"{file}:{start}", remedy)
         quote = options.quote if options.quote is not None else '"' if named else ""
         quoting = {"quotechar": quote} if quote else {"quoting": csv.QUOTE_NONE}
         table = csv.reader(_Lines(first, text), delimiter=separator, strict=True, **quoting)
         yield from _of_table(table, file, faults, encoding, named, start)
+
+
+def _is_header(cells: Sequence[str], names: Sequence[str]) -> bool:
+    """Return whether a first row names columns: words without blanks, one of them known, or all with underscores."""
+    words = [cell.strip(' "\r\n').lower() for cell in cells]
+    if not all(re.fullmatch(r"[\w.-]*", word) for word in words):
+        return False
+    return bool(set(words) & set(names)) or all(re.fullmatch(r"[a-z]+(_[a-z0-9]+)+", word) for word in words)
 
 
 class _Lines:
@@ -276,11 +328,16 @@ def _of_table(table: Any, file: Path, faults: Faults, encoding: str, named: bool
 
 
 def _lines(file: Path, faults: Faults, options: TextOptions, names: Sequence[str]) -> Iterator[Row]:
-    return json_rows(file, faults, options.encoding)
+    for number, entry in json_rows(file, faults, options.encoding):
+        rows = rows_of_columns(entry)
+        if rows is None:
+            yield number, entry
+        else:
+            yield from ((number, row) for row in rows)
 
 
 _READ: Mapping[str, Callable[..., Iterator[Row]]] = {
-    "parquet": _parquet, "csv": _csv, "json": _lines, "arrow": _arrow,
+    "parquet": _parquet, "csv": csv_rows, "json": _lines, "arrow": _arrow,
 }  # fmt: skip
 
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import ast
+import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from ranking.collections.json_rows import Point
+from ranking.collections.json_rows import Point, unnamed
 
 QUERY = ("query", "anchor", "question", "sentence1", "messages")
 POSITIVE = (
     "positive", "pos", "positives", "positive_passages", "positive_ctxs", "positive_messages", "answer", "document",
-    "documents", "docs", "passage", "response", "sentence2", "context",
+    "documents", "docs", "passage", "passages", "response", "sentence2", "context",
 )  # fmt: skip
 LABEL = ("label", "labels", "relevance", "relevant", "is_relevant", "rel", "grade", "is_duplicate")
 NEGATIVES = re.compile(r"^(hard_)?(negative|negatives|neg)(_passages|_ctxs|_messages)?(_?\d+)?$", re.I)
@@ -26,6 +28,24 @@ BESIDE = "scores beside"
 """The column of the scores in the tables `ids` that `pyrite mine` writes."""
 TEXT = ("text", "contents", "content", "passage", "document", "body", "context")
 IDS = ("docid", "doc_id", "passage_id", "psg_id", "pid", "_id", "id")
+PAIRED_IDS = re.compile(r"^(pos|positive|neg|negative)s?(_document)?_p?ids$")
+"""Columns of ids in place of texts, as Tevatron and the hard negatives of MS MARCO have them."""
+LISTED = ("texts", "pair", "triplet", "set")
+"""Columns of a query, a positive and negatives in one list; of a `set`, all after the first are positive."""
+OTHERS = (
+    "text",
+    "query_text",
+    "passage_text",
+    "qid",
+    "query_id",
+    "pid",
+    "docid",
+    "doc_id",
+    "document_ids",
+    "id",
+    "split",
+)
+"""Further names by which a header is recognised."""
 ROLES = ("teacher", "margin")
 """Values of `scores` that say what scores are, instead of naming their column."""
 
@@ -72,6 +92,7 @@ class Parts(NamedTuple):
 
 @dataclass(frozen=True)
 class _Columns:
+    listed: str | None
     query: str
     positive: str
     negatives: tuple[str, ...]
@@ -106,9 +127,9 @@ class RowForm:
         return list(dict.fromkeys(name for names in each for name in names if name and name != BESIDE))
 
     def names(self) -> tuple[str, ...]:
-        """Return the names that a column of queries or positives may have."""
-        given = tuple(name for name in (self.query, self.positive) if name)
-        return given + QUERY + POSITIVE
+        """Return the names by which a header is recognised, in lower case."""
+        given = tuple(name.lower() for name in (self.query, self.positive) if name)
+        return given + QUERY + POSITIVE + LABEL + OTHERS
 
     def parts(self, row: Mapping[str, Any]) -> Parts:
         """Take a row apart.
@@ -120,13 +141,19 @@ class RowForm:
         if key not in self._known:
             self._known[key] = self._columns(key)
         columns = self._known[key]
+        passages = row.get(columns.positive)
+        if columns.label is None and isinstance(passages, Mapping) and isinstance(passages.get("is_selected"), list):
+            row, columns = {**row, "is_selected": passages["is_selected"]}, replace(columns, label="is_selected")
+        if columns.listed is not None:
+            row = _unlisted(row, columns.listed)
         query = _joined_text(row.get(columns.query))
         if not query.strip():
             raise RowFault("empty text", "the query is empty")
         positives = list(_documents(row.get(columns.positive), f"column {columns.positive}"))
         if not positives:
             raise RowFault("empty text", f"the document (column {columns.positive}) is empty")
-        negatives = [document for name in columns.negatives for document in _documents(row.get(name), f"column {name}")]
+        names = columns.negatives if columns.listed is None else [name for name in row if NEGATIVES.match(name)]
+        negatives = [document for name in names for document in _documents(row.get(name), f"column {name}")]
         if any(not document.text.strip() for document in (*positives, *negatives)):
             raise RowFault("empty text", "a document is empty")
         documents = self._graded(positives, negatives, row, columns)
@@ -136,13 +163,21 @@ class RowForm:
         """Return the columns of a row by their names, the given ones or the usual ones."""
         there = f"it has {', '.join(names)}" if names else "it is empty"
         written = {name.lower(): name for name in reversed(names)}  # Query and QUERY are the usual query
+        listed = next((written[name] for name in LISTED if name in written), None)
+        if self.query is None and self.positive is None and listed and not written.keys() & {*QUERY, *POSITIVE}:
+            names, written = (*names, "query", "positive"), written | {"query": "query", "positive": "positive"}
+        else:
+            listed = None
 
         def column(kind: str, given: str | None, usual: Sequence[str]) -> str:
             name = given if given is not None else next((written[name] for name in usual if name in written), None)
             if name in names:
                 return str(name)
-            if kind != "label" and {"qid", "pos", "neg"} <= set(names):
-                what = "holds ids, not texts (qid, pos, neg)"
+            ids = [name for name in names if PAIRED_IDS.match(name)] or (
+                ["qid", "pos", "neg"] if kind == "query" else []
+            )
+            if given is None and ids and set(ids) <= set(names):
+                what = f"holds ids, not texts ({', '.join(ids)})"
                 remedy = (
                     "name it beside the texts: collection=msmarco (or beir) collection.path=… collection.given=FILE"
                 )
@@ -169,7 +204,7 @@ class RowForm:
             scores = (BESIDE,)
         scores = [written.get(name, name) if name not in names else name for name in scores]
         label = self.label if self.label is not None else next((written[n] for n in LABEL if n in written), None)
-        return _Columns(query, positive, negatives, tuple(scores), label)
+        return _Columns(listed, query, positive, negatives, tuple(scores), label)
 
     def check(self, names: Sequence[str]) -> None:
         """Refuse a table without a column that is needed, or that an option names.
@@ -268,6 +303,8 @@ def _documents(value: Any, what: str) -> Iterator[Document]:
     """Yield the documents of a value: a text, a passage (an object), messages of a chat, or a list of these."""
     if value is None:
         return
+    if isinstance(value, str) and value.startswith("["):
+        value = _unpacked(value, str, what)
     if isinstance(value, str | int | float):
         if isinstance(value, Point) and value.lower() == "nan":  # pandas writes a missing text like this
             return
@@ -276,7 +313,14 @@ def _documents(value: Any, what: str) -> Iterator[Document]:
             yield Document(text)
         return
     if isinstance(value, Mapping):
-        if all(isinstance(item, list) for item in value.values()) and value and not set(value) & set(TEXT):
+        if "passage_text" in value and isinstance(value["passage_text"], list):  # as MS MARCO at the hub
+            yield from _documents(value["passage_text"], what)
+            return
+        if all(isinstance(item, list) for item in value.values()) and set(value) & set(TEXT):
+            for items in zip(*value.values(), strict=True):  # a list of objects, as the library datasets turns it
+                yield _passage(dict(zip(value, items, strict=True)), what)
+            return
+        if all(isinstance(item, list) for item in value.values()) and value:
             for item in value.values():  # negatives by the system that found them
                 yield from _documents(item, what)
             return
@@ -328,7 +372,7 @@ def _id(value: Any) -> str | None:
     if value is None or value == "":
         return None
     if isinstance(value, Point) or not isinstance(value, str | int):
-        raise RowFault("broken line", f"the id {str(value)[:40]} is no text: write it in quotes")
+        raise RowFault("broken line", f"the id {str(value)[:40]} is no text: write ids as texts")
     return _text(value)
 
 
@@ -344,8 +388,49 @@ def _named(documents: list[Document], row: Mapping[str, Any]) -> list[Document]:
     return [document._replace(id=_id(name)) for document, name in zip(documents, ids, strict=True)]
 
 
+def _unlisted(row: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Return a row whose texts are in one list as a query, a positive and negatives."""
+    texts = row[name] if isinstance(row[name], list) else []
+    if len(texts) < 2:
+        raise RowFault("broken line", f"column {name} is no list of a query and a positive")
+    if name.lower() == "set":
+        return {**row, "query": texts[0], "positive": list(texts[1:])}
+    return {**row, **dict(zip(unnamed(len(texts)), texts, strict=True))}
+
+
+def _unpacked(text: str, kind: type, what: str) -> Any:
+    """Return the list that a text is, written by Python or as JSON, as pandas leaves it in a CSV; or the text itself.
+
+    Raises:
+        RowFault: if it is a list as NumPy prints it, which can't be taken apart.
+    """
+    if not text.endswith("]"):
+        return text
+    if re.match(r"""\[(['"]).*\1\s+(['"]).*\2\]$""", text, re.S) and kind is str and _python(text) is None:
+        remedy = "write lists as JSON, or one column per document (negative_1, negative_2)"
+        raise RowFault("broken line", f"{what} is a list as NumPy prints it, without commas", remedy)
+    items = _python(text)
+    return items if items is not None and all(isinstance(item, kind) for item in items) else text
+
+
+def _python(text: str) -> list[Any] | None:
+    """Return a list that is written as JSON, or as Python writes it; None if it is none, or empty."""
+    try:
+        items = json.loads(text)
+    except (ValueError, RecursionError):
+        try:
+            items = ast.literal_eval(text)
+        except (ValueError, SyntaxError, RecursionError, MemoryError):
+            return None
+        if repr(items) != text:  # 'a' 'b' would be one text
+            return None
+    return items if isinstance(items, list) and items else None
+
+
 def _numbers(value: Any, what: str) -> list[float | None]:
     """Return the numbers of a value or a list; None for a null in a list."""
+    if isinstance(value, str) and value.startswith("["):
+        value = _unpacked(value, object, what)
     if value is None or value == "":
         return []
     if isinstance(value, list | tuple):
@@ -357,7 +442,9 @@ def _number(value: Any, what: str) -> float:
     try:
         number = float({"true": 1, "false": 0}.get(value.lower(), value) if isinstance(value, str) else value)
     except (TypeError, ValueError):
-        raise RowFault("broken line", f"the {what} {str(value)[:40]!r} is not a number") from None
+        remedy = "write 1 for relevant and 0 for not" if what == "label" else None
+        remedy = "write a point, not a comma" if re.fullmatch(r"[+-]?\d+,\d+", str(value)) else remedy
+        raise RowFault("broken line", f"the {what} {str(value)[:40]!r} is not a number", remedy) from None
     if math.isnan(number):
         raise RowFault("broken line", f"the {what} is not a number (nan)")
     return number

@@ -13,19 +13,15 @@ import polars as pl
 from ranking.collections import checks
 from ranking.collections.arrow_files import write
 from ranking.collections.faults import Faults
+from ranking.collections.opened import compression_of
 from ranking.collections.pieces import piece_file
 from ranking.collections.reader import Portion, Reader, Span
-
-_GZIP = b"\x1f\x8b"
 
 
 def spans_of(file: Path, size: int) -> list[Span]:
     """Return spans of about `size` bytes that contain each line once; none for a packed or missing file."""
-    if not file.is_file():
+    if not file.is_file() or compression_of(file):
         return []
-    with file.open("rb") as opened:
-        if opened.read(2) == _GZIP:
-            return []
     total = file.stat().st_size
     count = max(1, -(-total // size))
     bounds = [total * number // count for number in range(count + 1)]

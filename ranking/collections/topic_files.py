@@ -14,7 +14,7 @@ from ranking.collections.faults import Faults
 from ranking.collections.json_rows import json_rows
 from ranking.collections.lines import blocks, lines
 from ranking.collections.opened import plain_name
-from ranking.collections.row_files import TextOptions, read_rows, separator_of
+from ranking.collections.row_files import TextOptions, csv_rows, separator_of
 from ranking.collections.trec_markup import FIELDS, topics
 from ranking.errors import BadInput
 
@@ -24,46 +24,91 @@ NUMBERS = (
 TEXTS: Mapping[str, tuple[str, ...]] = {
     "title": ("title", "query", "text", "question", "query_text"),
     "description": (*FIELDS["description"], "question", "summary"),
-    "narrative": (*FIELDS["narrative"], "note"),
+    "narrative": (*FIELDS["narrative"], "background", "note"),
 }
 """Names of a topic's fields in XML, JSON and headers."""
-Topic = tuple[object, ...]
+Row = tuple[int, Mapping[str, Any]]
+"""The line of a topic, and its fields by name."""
 
 
-def read_topics(file: Path, fields: Sequence[str], faults: Faults, encoding: str) -> Iterator[Topic]:
-    """Yield topics: id, the fields' texts, no category, no subcategory, file, line.
+def read_topics(
+    file: Path, fields: Sequence[str], faults: Faults, encoding: str
+) -> Iterator[tuple[str, str, None, None, str, int]]:
+    """Yield topics as queries: id, the fields' texts, no category, no subcategory, file, line.
 
     Args:
-        file: a file with `<top>` elements; XML, as of TREC-COVID, the web tracks and the clinical ones; JSON; or two
-            columns of numbers and texts, with or without a header.
+        file: see `topic_rows`.
         fields: the fields (of `FIELDS`) to join into the query.
         faults: receives each topic that has no number, or lacks one of the fields.
         encoding: the encoding of the file.
 
     Raises:
+        BadInput: if the file can't be read, or has no topics.
+    """
+    count = 0
+    for line, number, texts in topic_rows(file, faults, encoding):
+        count += 1
+        chosen = [next((texts[name] for name in TEXTS[field] if texts.get(name)), None) for field in fields]
+        if None in chosen:
+            there = ", ".join(name for name, value in texts.items() if value) or "nothing else"
+            remedy = f"it has {there}; choose by collection.fields, or set strict=false to leave such topics out"
+            missing = fields[chosen.index(None)]
+            faults.report("broken line", f"the topic {number} has no {missing}", file, line, remedy=remedy)
+            continue
+        yield number, " ".join(filter(None, chosen)), None, None, str(file), line
+    if not count:
+        faults.report("empty file", "has no topics", file)
+
+
+def topic_rows(file: Path, faults: Faults, encoding: str) -> Iterator[tuple[int, str, dict[str, str]]]:
+    """Yield the line, id and texts by name (in lower case) of each topic.
+
+    Args:
+        file: a file with `<top>` elements; XML, as of TREC-COVID, the web tracks and the clinical ones; JSON lines, a
+            list or an object of topics; or columns of numbers and texts (title, description, narrative), with or
+            without a header.
+        faults: receives each topic without a number, and each broken line.
+        encoding: the encoding of the file.
+
+    Raises:
         BadInput: if the file can't be read.
     """
+    for line, row in _rows(file, faults, encoding):
+        values = {str(name).lower(): value for name, value in row.items() if value is not None}
+        number = next((values[name] for name in NUMBERS if str(values.get(name, "")).strip()), None)
+        if number is None or isinstance(number, (list, dict)):
+            faults.report("broken line", "a topic without a number", file, line)
+            continue
+        texts = {name: value for name, value in values.items() if any(name in names for names in TEXTS.values())}
+        if wrong := next((name for name, value in texts.items() if isinstance(value, (list, dict))), None):
+            faults.report("broken line", f"the {wrong} of topic {number} is no text", file, line)
+            continue
+        number = str(number).lower() if isinstance(number, bool) else str(number).strip()
+        yield line, number, {name: str(value).strip() for name, value in texts.items()}
+
+
+def _rows(file: Path, faults: Faults, encoding: str) -> Iterator[Row]:
     head = next((text for _, text in blocks(file, Faults(strict=False), encoding)), "").lstrip("\ufeff \t\r\n")
     if re.search(r"<top\b[^<>]*>", head, re.I):
-        return topics(file, fields, faults, encoding)
+        return topics(file, faults, encoding)
     if head.startswith("<"):
-        return _xml(file, fields, faults, encoding)
+        return _xml(file, faults, encoding)
     if head.startswith(("{", "[")):
-        rows = (row for number, entry in json_rows(file, faults, encoding) for row in _topics_of(number, entry))
-        return _topics(rows, file, fields, faults)
-    first = head.split("\n", 1)[0]
+        return (row for number, entry in json_rows(file, faults, encoding) for row in _topics_of(number, entry))
+    first = head.split("\n", 1)[0].rstrip("\r")
     if "\t" in first:
-        return _columns(file, fields, faults, encoding, "\t")
+        return _columns(file, faults, encoding, "\t")
+    separator = separator_of(first)
+    if _is_header(next(csv.reader([first], delimiter=separator), [])):
+        return csv_rows(file, faults, TextOptions(separator, encoding))
     if plain_name(file).endswith(".csv"):
-        if _is_header(next(csv.reader([first.rstrip("\r")], delimiter=separator_of(first)), [])):
-            return _topics(read_rows(file, faults, TextOptions(encoding=encoding)), file, fields, faults)
-        return _columns(file, fields, faults, encoding, separator_of(first))
+        return _columns(file, faults, encoding, separator)
     if re.match(r"\d+:", first):  # as of the Million Query tracks
-        return _columns(file, fields, faults, encoding, ":")
-    return topics(file, fields, faults, encoding)  # which names the fault
+        return _columns(file, faults, encoding, ":")
+    return topics(file, faults, encoding)  # which names the fault
 
 
-def _xml(file: Path, fields: Sequence[str], faults: Faults, encoding: str) -> Iterator[Topic]:
+def _xml(file: Path, faults: Faults, encoding: str) -> Iterator[Row]:
     text = "".join(text for _, text in blocks(file, faults, encoding))
     # Entities of HTML, a bare & and several roots are no XML, and topics have them.
     text = re.sub(r"^\s*<\?xml[^>]*\?>|<!DOCTYPE[^>\[]*(\[[^\]]*\])?[^>]*>", _lines_of, text)
@@ -78,10 +123,9 @@ def _xml(file: Path, fields: Sequence[str], faults: Faults, encoding: str) -> It
     elements = [
         element for element in root.iter() if element.tag.lower() in ("topic", "top", "query") and _number(element)
     ]
-    numbered = [(number, _parts(element)) for number, element in enumerate(elements, 1)]
-    if not numbered:
-        raise BadInput("has no topics", file, 'write <topic number="1"><title>…</title></topic>')
-    yield from _topics(iter(numbered), file, fields, faults)
+    if not elements:
+        raise BadInput("has no topics with a number", file, 'write <topic number="1"><title>…</title></topic>')
+    yield from ((number, _parts(element)) for number, element in enumerate(elements, 1))
 
 
 def _number(element: ET.Element) -> str | None:
@@ -118,7 +162,7 @@ def _is_header(cells: Sequence[str]) -> bool:
     return bool(set(lower) & set(NUMBERS) and set(lower) & {name for names in TEXTS.values() for name in names})
 
 
-def _topics_of(line: int, entry: Mapping[str, Any]) -> Iterator[tuple[int, Mapping[str, Any]]]:
+def _topics_of(line: int, entry: Mapping[str, Any]) -> Iterator[Row]:
     """Yield the topics of an object: itself, those in a list of it, or one per key, which is the number."""
     if any(str(name).lower() in NUMBERS for name in entry):
         yield line, entry
@@ -133,46 +177,23 @@ def _topics_of(line: int, entry: Mapping[str, Any]) -> Iterator[tuple[int, Mappi
             yield line, {"number": number} | (value if isinstance(value, dict) else {"title": value})
 
 
-def _columns(file: Path, fields: Sequence[str], faults: Faults, encoding: str, separator: str) -> Iterator[Topic]:
+def _columns(file: Path, faults: Faults, encoding: str, separator: str) -> Iterator[Row]:
     """Yield the topics of a file of numbers and texts."""
-    header: list[str] | None = None
-
-    def rows() -> Iterator[tuple[int, Mapping[str, Any]]]:
-        nonlocal header
-        for number, line in lines(file, faults, encoding):
-            line = line.rstrip("\r")
-            if separator == ":":
-                cells = re.split(r":(?:\d+:)?", line, maxsplit=1)  # some have a priority in between
-            else:
-                cells = next(csv.reader([line], delimiter=separator)) if separator != "\t" else line.split("\t")
-            if header is None:
-                lower = [cell.strip().lower() for cell in cells]
-                named = _is_header(cells)
-                header = lower if named else ["number", "title", *(f"column {n}" for n in range(3, len(cells) + 1))]
-                if named:
-                    continue
-            if len(cells) < 2:
-                faults.report("broken line", f"not a number and a text between {separator!r}", file, number)
+    header = ["number", "title", "description", "narrative"]
+    first = True
+    for number, line in lines(file, faults, encoding):
+        line = line.rstrip("\r")
+        if separator == ":":
+            cells = re.split(r":(?:\d+:)?", line, maxsplit=1)  # some have a priority in between
+        else:
+            cells = next(csv.reader([line], delimiter=separator)) if separator != "\t" else line.split("\t")
+        if first:
+            first = False
+            if _is_header(cells):
+                header = [cell.strip().lower() for cell in cells]
                 continue
-            yield number, dict(zip(header, cells, strict=False))
-
-    return _topics(rows(), file, fields, faults)
-
-
-def _topics(
-    rows: Iterator[tuple[int, Mapping[str, Any]]], file: Path, fields: Sequence[str], faults: Faults
-) -> Iterator[Topic]:
-    for line, row in rows:
-        values = {str(name).lower(): value for name, value in row.items()}
-        number = next((values[name] for name in NUMBERS if values.get(name) not in (None, "")), None)
-        if number is None:
-            faults.report("broken line", "a topic without a number", file, line)
+        if not 2 <= len(cells) <= len(header):
+            what = f"not a number and a text between {separator!r}" if len(cells) < 2 else f"{len(cells)} columns"
+            faults.report("broken line", what, file, number)
             continue
-        chosen = [next((values[name] for name in TEXTS[field] if values.get(name)), None) for field in fields]
-        if None in chosen:
-            there = ", ".join(name for name, value in values.items() if value and name not in NUMBERS) or "nothing else"
-            remedy = f"it has {there}; choose by collection.fields"
-            missing = fields[chosen.index(None)]
-            faults.report("broken line", f"the topic {number} has no {missing}", file, line, remedy=remedy)
-            continue
-        yield str(number), " ".join(str(text) for text in chosen), None, None, str(file), line
+        yield number, dict(zip(header, cells, strict=False))

@@ -12,8 +12,10 @@ import polars as pl
 
 from ranking.collections import trec_markup
 from ranking.collections.faults import Faults
-from ranking.collections.judgement_files import qrels_rows
-from ranking.collections.reader import DOCUMENTS, JUDGEMENTS, QUERIES, Portion, Reader, folder, frames, stamps, together
+from ranking.collections.json_documents import read_json
+from ranking.collections.judgement_files import judgements_of
+from ranking.collections.opened import plain_name
+from ranking.collections.reader import DOCUMENTS, QUERIES, Portion, Reader, folder, frames, stamps, together
 from ranking.collections.spans import groups_of
 from ranking.collections.topic_files import read_topics
 from ranking.errors import BadInput
@@ -30,8 +32,9 @@ _NOT_TEXT = re.compile(r"^(\.|read)|\.(md|dtd)$|^dtds?$", re.I)  # files of the 
 class Trec(Reader):
     """A TREC collection, such as Robust04 or Vaswani. It has no split, so it is cross-validated.
 
-    If documents have a `<TEXT>`, it and the headline are their text; otherwise everything except their number. Topics
-    may be `<top>` elements, XML, JSON, CSV or TSV, and judgements TREC's, BEIR's or JSON.
+    If documents have a `<TEXT>`, it and the headline are their text; otherwise everything except their number. They may
+    be JSON lines with an id and contents, as Pyserini has them. Topics may be `<top>` elements, XML, JSON, CSV or TSV,
+    and judgements TREC's, BEIR's or JSON.
 
     Args:
         path: the folder.
@@ -43,7 +46,7 @@ class Trec(Reader):
         encoding: the encoding of documents and topics. The TREC disks are in latin-1.
     """
 
-    version = 2
+    version = 3
 
     path: str | Path
     documents: str | Sequence[str] | None = None
@@ -77,7 +80,16 @@ class Trec(Reader):
         return self._read(portion, faults)
 
     def _read(self, files: Sequence[Path], faults: Faults) -> Iterator[pl.DataFrame]:
-        return frames((row for file in files for row in trec_markup.documents(file, faults, self.encoding)), DOCUMENTS)
+        rows = (
+            row
+            for file in files
+            for row in (
+                read_json(file, faults)
+                if plain_name(file).endswith((".jsonl", ".json"))
+                else trec_markup.documents(file, faults, self.encoding)
+            )
+        )
+        return frames(rows, DOCUMENTS)
 
     def read_queries(self, faults: Faults) -> pl.DataFrame:
         files = self._files("topics")
@@ -85,12 +97,7 @@ class Trec(Reader):
         return together(frames(rows, QUERIES), QUERIES)
 
     def read_judgements(self, faults: Faults) -> pl.DataFrame:
-        parts = (
-            rows.with_columns(pl.lit(None, pl.String).alias("split"), pl.lit(str(file)).alias("file"))
-            for file in self._files("qrels")
-            for rows in qrels_rows(file, faults)
-        )
-        return together(parts, JUDGEMENTS)
+        return judgements_of([(None, file) for file in self._files("qrels")], faults)
 
     def _files(self, option: str) -> list[Path]:
         """Return the files that an option names, or those with the usual names."""

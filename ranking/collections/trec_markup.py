@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 from ranking.collections.faults import Faults
@@ -12,14 +12,14 @@ from ranking.collections.lines import blocks
 
 _TAG = re.compile(r"</?[a-zA-Z!?][^<>]*>")
 _DOCNO = re.compile(r"<docno>\s*(.*?)\s*</docno>", re.S | re.I)
-_DOCID = re.compile(r"<docid>\s*(.*?)\s*</docid>", re.S | re.I)
+_DOCID = re.compile(r"<(docid|id)>\s*(.*?)\s*</\1>", re.S | re.I)
 _QUOTED = re.compile(r"\b(?:id|docid|docno|num|number)\s*=\s*[\"']([^\"']*)[\"']", re.I)
 _UNQUOTED = re.compile(r"\b(?:id|docid|docno|num|number)\s*=\s*([^\s\"'>]+)", re.I)
 # News has its text and headline in separate elements, next to dates, bylines and subject codes. Other documents
 # have all their text outside of elements, next to what only serves machines.
 _BODY = re.compile(r"<text\b", re.I)
 _PARTS = re.compile(r"<(title|headline|head|hl|ttl|ti|leadpara|lp|text)\b[^<>]*>(.*?)</\1\s*>", re.S | re.I)
-_MACHINE = re.compile(r"<(docno|docid|dochdr|script|style)\b[^<>]*>.*?</\1\s*>|<!--.*?-->", re.S | re.I)
+_MACHINE = re.compile(r"<(docno|docid|id|dochdr|script|style)\b[^<>]*>.*?</\1\s*>|<!--.*?-->", re.S | re.I)
 _UNKNOWN_ENTITY = re.compile(r"&[a-zA-Z]+;")
 
 FIELDS = {"title": ("title",), "description": ("desc", "description"), "narrative": ("narr", "narrative")}
@@ -38,19 +38,13 @@ def documents(file: Path, faults: Faults, encoding: str) -> Iterator[tuple[objec
             faults.report("broken line", "a document without <DOCNO>, and without an id in its <DOC>", file, line)
             continue
         parts = [part[1] for part in _PARTS.findall(marked)] if _BODY.search(marked) else [_MACHINE.sub(" ", marked)]
-        yield number[1], _plain(" ".join(parts)), None, None, str(file), line
+        yield number[number.re.groups], _plain(" ".join(parts)), None, None, str(file), line
 
 
-def topics(file: Path, fields: Sequence[str], faults: Faults, encoding: str) -> Iterator[tuple[object, ...]]:
-    """Yield the topics after each `<top>`: id (`<num>`), the fields' texts, no category, no subcategory, file, line.
+def topics(file: Path, faults: Faults, encoding: str) -> Iterator[tuple[int, dict[str, str]]]:
+    """Yield the line and the texts by tag of the topics after each `<top>`; `num` is the number.
 
     The elements inside need no closing tags, and may begin with a label such as `Number:` or `Description:`.
-
-    Args:
-        file: the file of topics.
-        fields: the fields (of `FIELDS`) to join into the query.
-        faults: receives each topic that has no number, or lacks one of the fields.
-        encoding: the encoding of the file.
     """
     for line, attributes, marked in _elements("top", file, faults, encoding):
         # Text, then (slash, tag, text) again and again; what follows a closing tag belongs to nothing.
@@ -59,16 +53,9 @@ def topics(file: Path, fields: Sequence[str], faults: Faults, encoding: str) -> 
         for slash, tag, text in zip(*[iter(pieces)] * 3, strict=True):
             if not slash:
                 texts.setdefault(tag.lower(), " ".join(_plain(_LABEL.sub("", text)).split()))
-        number = texts.get("num") or (found[1] if (found := _attribute(attributes)) else None)
-        if not number:
-            faults.report("broken line", "a topic without <num>", file, line)
-            continue
-        chosen = [next((texts[tag] for tag in FIELDS[field] if tag in texts), None) for field in fields]
-        if None in chosen:
-            missing = fields[chosen.index(None)]
-            faults.report("broken line", f"the topic {number} has no {missing}", file, line)
-            continue
-        yield number, " ".join(filter(None, chosen)), None, None, str(file), line
+        if not texts.get("num"):
+            texts["num"] = attribute[1] if (attribute := _attribute(attributes)) else ""
+        yield line, texts
 
 
 def _attribute(attributes: str) -> re.Match[str] | None:

@@ -168,7 +168,7 @@ def test_files_that_are_no_runs_are_refused_or_left_out_and_counted(written: Wri
 
 def test_ties_of_single_precision_alone_are_counted_with_the_remedy(written: Written) -> None:
     folder = written("7 Q0 d1 1 12345678.1 sys\n7 Q0 d2 2 12345678.0 sys\n7 Q0 d3 3 1 sys\n7 Q0 d4 4 1 sys\n")
-    [(note, count)] = [(note, count) for note, count in read_runs(folder).notes.items() if "order.precision" in note]
+    [(note, count)] = [(note, count) for note, count in read_runs(folder).notes.items() if "order_precision" in note]
     assert count == 1
     exact = read_runs(folder, precision="double")
     assert exact.notes[note] == 0

@@ -41,12 +41,12 @@ def test_every_form_is_read_as_the_same_topics(tmp_path: Path, form: str) -> Non
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        ("<topics><topic><query>x</query></topic></topics>", "topic 1: no id"),
-        ("<topics><topic number='1'>", "neither TREC's <top> nor XML"),
-        ("<topics></topics>", "no topics in it"),
-        ('[{"id": "1", "text": 5}]', "topic 1: a text that is not a string"),
-        ("qid,query\n1,a,b\n", "topics:2: broken line: 3 columns instead of 2"),
-        ("301 wind water\n", "topics:1: broken line: not an id, a tab and a text"),
+        ("<topics><topic><query>x</query></topic></topics>", "has no topics with a number"),
+        ("<topics><topic number='1'>", "is not XML"),
+        ("<topics></topics>", "has no topics with a number"),
+        ('[{"id": "1", "text": [5]}]', "the text of topic 1 is no text"),
+        ("qid,query\n1,a,b\n", "topics:2: broken line: 3 cells, and 2 in the first row"),
+        ("301 wind water\n", "topics:1: broken line: text outside of <top>"),
         ("1\ta\n1\tb\n", "topics:2: another topic is called '1'"),
     ],
 )

@@ -51,11 +51,11 @@ def test_other_forms_of_topics(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        ("", "no topics"), ("no tab in it", ":1: broken line: not an id"), ("\tx", "broken line"),
-        ("1\tmoles\n1\tbats", ":2: another topic is called '1'"), ("1\ta\tb\tc\td", "broken line"),
-        ('{"_id": "1", "text": "x"}\n{', ":2: broken line"), ('{"text": "x"}', "no id"),
-        ('{"_id": true, "text": "x"}', "no id"), ('{"_id": "1", "text": 5}', "not a string"),
-        ("<top>\n<title> x\n</top>", "without <num>"),
+        ("", "no topics"), ("no tab in it", ":1: broken line: text outside of <top>"), ("\tx", "broken line"),
+        ("1\tmoles\n1\tbats", ":2: another topic is called '1'"), ("1\ta\tb\tc\td", ":1: broken line: 5 columns"),
+        ('{"_id": "1", "text": "x"}\n{', ":2: broken line"), ('{"text": ["x"]}', "without a number"),
+        ('{"_id": {}, "text": "x"}', "without a number"), ('{"_id": "1", "text": [5]}', "text of topic 1 is no text"),
+        ("<top>\n<title> x\n</top>", "without a number"),
     ],
 )  # fmt: skip
 def test_topics_that_are_none(tmp_path: Path, content: str, says: str) -> None:

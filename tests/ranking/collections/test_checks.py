@@ -11,6 +11,7 @@ import pytest
 from ranking.collections.beir import Beir
 from ranking.collections.cache import open_collection
 from ranking.collections.checks import join_repeats, known_ids
+from ranking.collections.reader import GIVEN
 
 QUERIES = {"id": pl.String, "text": pl.String, "split": pl.String}
 JUDGEMENTS = {"query": pl.String, "document": pl.String, "grade": pl.Int32, "split": pl.String}
@@ -34,8 +35,10 @@ def test_queries_of_one_text_are_one_query_in_the_dearest_split() -> None:
         JUDGEMENTS,
         orient="row",
     )  # fmt: skip
-    found, judged, joined = join_repeats(queries, judgements)
+    given = pl.DataFrame([("c", "y", 2.0), ("b", "x", None), ("a", "y", 1.0)], GIVEN, orient="row")
+    found, judged, given, joined = join_repeats(queries, judgements, given)
     assert joined == 2
+    assert given.rows() == [("a", "y", 2.0), ("b", "x", None)]
     assert found.rows() == [
         ("a", "What is  gold?", "test"),
         ("b", "what is silver?", "train"),
@@ -49,7 +52,7 @@ def test_queries_of_one_text_are_one_query_in_the_dearest_split() -> None:
 def test_queries_without_splits_stay_without() -> None:
     queries = pl.DataFrame([("a", "x", None), ("b", "X", None)], QUERIES, orient="row")
     judgements = pl.DataFrame([("b", "d", 1, None)], JUDGEMENTS, orient="row")
-    found, judged, joined = join_repeats(queries, judgements)
+    found, judged, _, joined = join_repeats(queries, judgements, pl.DataFrame(schema=GIVEN))
     assert (found.rows(), judged.rows(), joined) == ([("a", "x", None)], [("a", "d", 1, None)], 1)
 
 

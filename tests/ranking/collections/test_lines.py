@@ -50,13 +50,13 @@ def test_a_header_is_passed_over_only_where_there_is_one(tmp_path: Path) -> None
     path = tmp_path / "table.tsv"
     for text, expected in (("query\tgrade\na\t1\n", [("a", 1, 2)]), ("a\t1\nb\t2\n", [("a", 1, 1), ("b", 2, 2)])):
         path.write_text(text)
-        assert next(tables(path, columns, Faults(), separator="\t", header=True)).rows() == expected
+        assert next(tables(path, columns, Faults(), separator="\t", header=("query",))).rows() == expected
     path.write_text("query grade\na\t1\n")
     with pytest.raises(BadInput, match="not 2 columns"):
-        list(tables(path, columns, Faults(), separator="\t", header=True))
+        list(tables(path, columns, Faults(), separator="\t", header=("query",)))
     path.write_text("query\tgrade\na\tb\n")
     with pytest.raises(BadInput, match=r"table\.tsv:2: broken line: grade 'b'"):
-        list(tables(path, columns, Faults(), separator="\t", header=True))
+        list(tables(path, columns, Faults(), separator="\t", header=("query",)))
 
 
 def test_other_encodings_windows_lines_and_byte_order_marks(tmp_path: Path) -> None:

@@ -172,9 +172,9 @@ def test_broken_documents(write_trec: WriteTrec, cache: Path, docs: str, line: i
 @pytest.mark.parametrize(
     ("topic", "kind", "complaint"),
     [
-        ("<top>\n<title> no number\n</top>", "broken line", "a topic without <num>"),
+        ("<top>\n<title> no number\n</top>", "broken line", "a topic without a number"),
         ("<top>\n<num> Number: 9\n<desc> no title\n</top>", "broken line", "the topic 9 has no title"),
-        ("<top>\n<num> Number: 9\n<title>\n</top>", "empty text", "the query '9' has no text"),
+        ("<top>\n<num> Number: 9\n<title>\n</top>", "broken line", "the topic 9 has no title"),
         ("<top>\n<num> Number: 301\n<title> again\n</top>", "duplicate id", "another query is called '301'"),
     ],
 )

@@ -1,0 +1,293 @@
+"""Files as other tools export them: read as they are meant, or refused in one line. All texts are made up."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from ranking.collections.beir import Beir
+from ranking.collections.cache import open_collection
+from ranking.collections.collection import Collection
+from ranking.collections.msmarco import MsMarco
+from ranking.collections.pairs import Pairs
+from ranking.collections.reader import Reader
+from ranking.collections.trec import Trec
+from ranking.errors import BadInput
+
+ANIMALS = ("mole", "bat", "owl", "newt", "toad", "wasp", "carp", "pike")
+ROWS = [{"query": f"where does the {name} sleep", "answer": f"The {name} sleeps in trees"} for name in ANIMALS]
+QUERIES, ANSWERS = [row["query"] for row in ROWS], [row["answer"] for row in ROWS]
+Read = Callable[..., Collection]
+
+
+@pytest.fixture
+def read(cache: Path) -> Read:
+    def of(reader: Reader, strict: bool = True) -> Collection:
+        return open_collection(reader, cache, strict)
+
+    return of
+
+
+def jsonl(path: Path, rows: list[Any]) -> Path:
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    return path
+
+
+def relevant(collection: Collection) -> dict[str, set[str]]:
+    rows = collection.judgements.filter(pl.col("grade") > 0)
+    rows = rows.join(collection.documents.select(document="id", answer="text"), on="document")
+    rows = rows.join(collection.queries.select(query="id", asked="text"), on="query")
+    return {asked: set(rows.filter(pl.col("asked") == asked)["answer"]) for asked in rows["asked"]}
+
+
+EXPECTED = {row["query"]: {row["answer"]} for row in ROWS}
+
+
+WHOLE = {
+    "columns of pandas": {name: {str(n): row[name] for n, row in enumerate(ROWS)} for name in ("query", "answer")},
+    "index of pandas": {str(n): row for n, row in enumerate(ROWS)},
+    "split of pandas": {"columns": ["query", "answer"], "index": [0], "data": [list(row.values()) for row in ROWS]},
+    "lists": {"query": QUERIES, "positive": ANSWERS},
+    "splits": {"train": ROWS[:6], "test": ROWS[6:]},
+}
+
+
+@pytest.mark.parametrize("form", WHOLE)
+def test_a_table_in_one_object(tmp_path: Path, read: Read, form: str) -> None:
+    (tmp_path / "rows.json").write_text(json.dumps(WHOLE[form]))
+    collection = read(Pairs(tmp_path / "rows.json"))
+    assert relevant(collection) == EXPECTED
+    if form == "splits":
+        assert (collection.queries["split"] == "test").sum() == 2
+
+
+LISTS = {
+    "texts and a label": [{"texts": [row["query"], row["answer"]], "label": 1} for row in ROWS],
+    "set": [{"set": list(row.values())} for row in ROWS],
+    "triplet": [{"triplet": [*row.values(), "Nobody"]} for row in ROWS],
+    "MS MARCO at the hub": [
+        {"query": row["query"], "passages": {"is_selected": [1, 0], "passage_text": [row["answer"], "Nobody"]}}
+        for row in ROWS
+    ],
+    "objects turned by datasets": [
+        {"query": row["query"], "positive_passages": {"docid": [str(n)], "title": [""], "text": [row["answer"]]}}
+        for n, row in enumerate(ROWS)
+    ],
+    "a list of Python": [row | {"negatives": "['Nobody', \"An owl's\"]"} for row in ROWS],
+    "a list of JSON": [row | {"answer": json.dumps([row["answer"]]), "negatives": '["Nobody"]'} for row in ROWS],
+    "labels in a text": [{**row, "answer": [row["answer"], "Nobody"], "labels": "[1, 0]"} for row in ROWS],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", LISTS)
+def test_lists_of_texts_are_taken_apart(tmp_path: Path, read: Read, form: str) -> None:
+    collection = read(Pairs(jsonl(tmp_path / "rows.jsonl", LISTS[form])))
+    assert relevant(collection) == EXPECTED
+    assert set(collection.documents["text"]) <= {*ANSWERS, "Nobody", "An owl's"}
+
+
+PAIR = "query,answer,negatives,score\n"
+REFUSED = {
+    "numpy.csv": (f"{PAIR}who,owls,\"['a b' 'c d']\",1\n", r":2: .*a list as NumPy prints it, .*write lists as JSON"),
+    "comma.csv": ("query;answer;label\nwho;owls;0,5\n", r":2: .*'0,5' is not a number; write a point"),
+    "words.csv": ("query,answer,label\nwho,owls,relevant\n", r":2: .*write 1 for relevant and 0 for not"),
+    "bare.csv": ("who is it,an owl\nwho,owls\n", r"no column of the query .*write one above: query,positive,negative"),
+    "top1000.tsv": ("7\t12\twho is it\tan owl\n", r":1: cell 1 of the first row is a number, .*write a header above"),
+    "labels.tsv": ("who is it\tan owl\t1\n", r":1: cell 3 of the first row is a number"),
+    "names.tsv": ("query_txt\tpassage_txt\nwho is it\tan owl\n", "it has query_txt, passage_txt; name one by"),
+    "ids.jsonl": ('{"query_id": "1", "positive_document_ids": ["2"]}\n', r"ids, not texts .*collection\.given=FILE"),
+    "page.jsonl": ("<!DOCTYPE html><html></html>", ":1: .*HTML: was a page downloaded"),
+    "pointer.parquet": ("version https://git-lfs.github.com/spec/v1\n", "a pointer of Git LFS, .*git lfs pull"),
+    "archive.jsonl": ("PK\x03\x04", "is a zip archive; unpack it"),
+    "sheet.xlsx": ("PK\x03\x04", "is no table by its name; save it as CSV"),
+    "nested.jsonl": ('{"query": ' + "[" * 3000 + "]" * 3000 + "}\n", ":1: broken line: nested too deeply"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_can_not_be_meant_is_refused_with_a_remedy(tmp_path: Path, read: Read, name: str) -> None:
+    (tmp_path / name).write_text(REFUSED[name][0])
+    with pytest.raises(BadInput, match=rf"{name}.*{REFUSED[name][1]}"):
+        read(Pairs(tmp_path / name))
+
+
+def test_headers_of_tsv_are_seen_by_any_of_their_names(tmp_path: Path, read: Read) -> None:
+    rows = "".join(f"{n:03}\t{row['query']}\t{row['answer']}\n" for n, row in enumerate(ROWS))
+    (tmp_path / "rows.tsv").write_text(f"qid\tquery\tpassage\n{rows}")
+    assert read(Pairs(tmp_path / "rows.tsv")).queries["id"][0] == "000"
+
+
+def test_a_column_of_splits_is_followed(tmp_path: Path, read: Read) -> None:
+    rows = [row | {"split": "validation" if n == 6 else "test" if n == 7 else "train"} for n, row in enumerate(ROWS)]
+    collection = read(Pairs(jsonl(tmp_path / "train.jsonl", rows)))
+    assert collection.queries["split"].to_list() == ["train"] * 6 + ["dev", "test"]
+    assert collection.facts["files with a column of splits"] == "8 rows name theirs"
+
+
+def test_files_that_are_not_read_are_counted(tmp_path: Path, read: Read) -> None:
+    jsonl(tmp_path / "train.jsonl", ROWS)
+    for name in ("README.md", "dataset_infos.json", ".gitattributes", "LICENSE"):
+        (tmp_path / name).write_text("{}")
+    (tmp_path / "more.xlsx").write_text("x")
+    assert read(Pairs(tmp_path)).facts["files that are not read"] == "1 (more.xlsx)"
+    (tmp_path / "folder" / "pair").mkdir(parents=True)
+    pl.DataFrame(ROWS).write_parquet(tmp_path / "folder" / "pair" / "train.parquet")
+    with pytest.raises(BadInput, match=r"holds no table, but its folders do \(pair\); .*collection\.path=.*/pair"):
+        read(Pairs(tmp_path / "folder"))
+
+
+@pytest.mark.parametrize("kind", ["query", "document"])
+def test_one_id_for_two_texts_is_named_or_replaced(tmp_path: Path, read: Read, kind: str) -> None:
+    name = "query_id" if kind == "query" else "document_ids"
+    rows = [row | {name: "7" if kind == "query" else ["7"]} for row in ROWS]
+    path = jsonl(tmp_path / "rows.jsonl", rows)
+    with pytest.raises(BadInput, match=rf"rows\.jsonl:2: duplicate id: another {kind} is called '7'; .*by its text"):
+        read(Pairs(path))
+    collection = read(Pairs(path), strict=False)
+    assert relevant(collection) == EXPECTED
+    assert collection.skipped == {"duplicate id": len(ROWS) - 1}
+
+
+def test_several_ids_for_one_text_are_counted(tmp_path: Path, read: Read) -> None:
+    rows = [{"query_id": n, "query": "Who", "positive": row["answer"]} for n, row in enumerate(ROWS)]
+    collection = read(Pairs(jsonl(tmp_path / "rows.jsonl", rows)))
+    assert collection.facts["queries with several ids for one text"].startswith("7 rows")
+
+
+def test_relevant_documents_among_the_negatives_are_counted(tmp_path: Path, read: Read) -> None:
+    rows = [row | {"negatives": [row["answer"], "Nobody"]} for row in ROWS]
+    collection = read(Pairs(jsonl(tmp_path / "rows.jsonl", rows)))
+    assert relevant(collection) == EXPECTED
+    assert collection.facts["candidates given as negatives that are relevant"].startswith("8 ")
+
+
+def test_composed_and_decomposed_texts_are_one(tmp_path: Path, read: Read) -> None:
+    rows = [{"query": f"caf\u00e9 {n}", "answer": f"{text} noir"} for n, text in enumerate(("caf\u00e9", "cafe\u0301"))]
+    assert read(Pairs(jsonl(tmp_path / "rows.jsonl", rows))).size == 1
+
+
+@pytest.mark.parametrize("kind", [".feather", ".parquet"])
+def test_tables_of_arrow_and_bytes(tmp_path: Path, read: Read, kind: str) -> None:
+    rows = pl.DataFrame(ROWS).with_columns(pl.col("query").cast(pl.Binary))
+    (rows.write_ipc if kind == ".feather" else rows.write_parquet)(tmp_path / f"rows{kind}")
+    assert relevant(read(Pairs(tmp_path / f"rows{kind}"))) == EXPECTED
+
+
+# BEIR, MS MARCO and TREC
+
+DOCUMENTS = [{"_id": f"d{n}", "title": "", "text": text} for n, text in enumerate(ANSWERS)]
+ASKED = [{"_id": f"q{n}", "text": text} for n, text in enumerate(QUERIES)]
+QRELS = "".join(f"q{n}\td{n}\t1\n" for n in range(len(ROWS)))
+
+
+def beir(folder: Path, documents: Any = DOCUMENTS, queries: Any = ASKED, **qrels: str) -> Path:
+    (folder / "qrels").mkdir(parents=True)
+    jsonl(folder / "corpus.jsonl", documents)
+    jsonl(folder / "queries.jsonl", queries)
+    for name, text in (qrels or {"test": QRELS}).items():
+        (folder / "qrels" / f"{name}.tsv").write_text(text)
+    return folder
+
+
+@pytest.mark.parametrize("form", ["Pyserini", "Tevatron", "paragraphs", "array"])
+def test_documents_under_other_names(tmp_path: Path, read: Read, form: str) -> None:
+    documents: list[Any] = DOCUMENTS
+    queries: list[Any] = ASKED
+    if form == "Pyserini":
+        documents = [{"id": row["_id"], "contents": row["text"]} for row in DOCUMENTS]
+    elif form == "Tevatron":
+        documents = [{"docid": row["_id"], "title": "", "text": row["text"]} for row in DOCUMENTS]
+        queries = [{"query_id": row["_id"], "query": row["text"]} for row in ASKED]
+    elif form == "paragraphs":
+        documents = [row | {"text": row["text"].split()} for row in DOCUMENTS]
+    folder = beir(tmp_path / "beir", documents, queries)
+    if form == "array":
+        (folder / "corpus.jsonl").unlink()
+        (folder / "corpus.json").write_text(json.dumps(documents, indent=1))
+    assert relevant(read(Beir(folder))) == EXPECTED
+
+
+def test_judgements_in_parts_and_twice(tmp_path: Path, read: Read) -> None:
+    folder = beir(tmp_path / "beir")
+    (folder / "qrels" / "test.tsv.gz").write_bytes(gzip.compress(QRELS.encode()))
+    (folder / "corpus.jsonl.gz").write_bytes(gzip.compress(b"{}"))
+    assert read(Beir(folder)).facts["files that are not read"] == "2 (test.tsv.gz, corpus.jsonl.gz)"
+    (folder / "qrels" / "testing.tsv").write_text(QRELS)
+    with pytest.raises(BadInput, match=r"two files of the split test \(test\w*\.tsv and test\w*\.tsv\); move one"):
+        read(Beir(folder))
+    for file in (folder / "qrels").iterdir():
+        file.unlink()
+    with pytest.raises(BadInput, match=r"no train\.tsv, .* in it; .*name the file by its split"):
+        read(Beir(folder))
+    for part in range(2):
+        numbers = range(4 * part, 4 * part + 4)
+        rows = {"query-id": [f"q{n}" for n in numbers], "corpus-id": [f"d{n}" for n in numbers], "score": [1] * 4}
+        pl.DataFrame(rows).write_parquet(folder / "qrels" / f"test-0000{part}-of-00002.parquet")
+    assert relevant(read(Beir(folder))) == EXPECTED
+    (folder / "qrels").rename(folder / "default")
+    assert relevant(read(Beir(folder))) == EXPECTED
+
+
+def test_the_folder_around_a_beir_folder_names_it(tmp_path: Path, read: Read) -> None:
+    beir(tmp_path / "animals")
+    with pytest.raises(BadInput, match=r"the folder holds animals; name the folder in it: collection\.path=.*/animals"):
+        read(Beir(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("documents", "form", "reason"),
+    [("00{n}", "{n}", "leading zeros"), ("{n}.0", "{n}", "a point and zeros"), ("d{n} ", "d{n}", "blanks around"),
+     ("D{n}", "d{n}", "case"), ("e\u0301{n}", "\u00e9{n}", "its Unicode form")],
+)  # fmt: skip
+def test_ids_that_differ_in_their_form_are_named(
+    tmp_path: Path, read: Read, documents: str, form: str, reason: str
+) -> None:
+    rows = [row | {"_id": documents.format(n=n)} for n, row in enumerate(DOCUMENTS)]
+    qrels = "".join(f"q{n}\t{form.format(n=n)}\t1\n" for n in range(1, len(ROWS)))
+    with pytest.raises(BadInput, match=rf"test\.tsv:1: unknown document: .*\(but '.*', which differs in {reason}"):
+        read(Beir(beir(tmp_path / "beir", rows, test=qrels)))
+
+
+def test_an_empty_file_of_judgements_is_named(tmp_path: Path, read: Read) -> None:
+    folder = beir(tmp_path / "beir", test=QRELS, train="query-id\tcorpus-id\tscore\n")
+    with pytest.raises(BadInput, match=r"train\.tsv: empty file: has no judgements"):
+        read(Beir(folder))
+    assert read(Beir(folder), strict=False).skipped == {"empty file": 1}
+
+
+def test_columns_of_ms_marco_by_their_header(tmp_path: Path, read: Read) -> None:
+    """As DPR's psgs_w100.tsv."""
+    documents = "".join(f"{n}\t{text}\tAnimals\n" for n, text in enumerate(ANSWERS))
+    (tmp_path / "collection.tsv").write_text(f"id\ttext\ttitle\n{documents}")
+    (tmp_path / "queries.dev.tsv").write_text(
+        "qid\ttype\tquery\n" + "".join(f"{n}\tx\t{text}\n" for n, text in enumerate(QUERIES))
+    )
+    (tmp_path / "qrels.dev.tsv").write_text("".join(f"{n}\t0\t{n}\t1\n" for n in range(len(ROWS))))
+    assert relevant(read(MsMarco(tmp_path))) == {
+        asked: {f"Animals {text}"} for asked, text in zip(QUERIES, ANSWERS, strict=True)
+    }
+
+
+@pytest.mark.parametrize("form", ["json lines", "id elements"])
+def test_documents_of_trec_in_other_forms(tmp_path: Path, read: Read, form: str) -> None:
+    if form == "json lines":
+        jsonl(tmp_path / "docs.jsonl", [{"id": f"d{n}", "contents": text} for n, text in enumerate(ANSWERS)])
+    else:
+        rows = "".join(f"<doc><id>d{n}</id><text>{text}</text></doc>\n" for n, text in enumerate(ANSWERS))
+        (tmp_path / "docs.xml").write_text(f"<docs>{rows}</docs>")
+    (tmp_path / "topics.tsv").write_text("".join(f"{n}\t{text}\r\n" for n, text in enumerate(QUERIES)))
+    (tmp_path / "qrels.txt").write_text("".join(f"{n} 0 d{n} True\n" for n in range(len(ROWS))))
+    assert relevant(read(Trec(tmp_path))) == EXPECTED
+
+
+def test_line_breaks_of_an_old_mac(tmp_path: Path, read: Read) -> None:
+    folder = beir(tmp_path / "beir")
+    for file in ("corpus.jsonl", "qrels/test.tsv"):
+        (folder / file).write_bytes((folder / file).read_bytes().replace(b"\n", b"\r"))
+    assert relevant(read(Beir(folder))) == EXPECTED
