@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from ranking.collections.opened import compression_of
 from ranking.errors import BadInput
 from ranking.hub import prepare_hub
 
@@ -47,6 +48,14 @@ def _lower(tokenizer: Any, root: str) -> None:
     inner.normalizer = normalizers.Sequence([normalizers.Lowercase(), *filter(None, [inner.normalizer])])
 
 
+def _remedy(folder: Path) -> str:
+    if (folder / "adapter_config.json").is_file() and not (folder / "config.json").is_file():
+        return "merge the adapter into its base model (merge_and_unload of peft), and save that"
+    if any(folder.glob("*.bin")) and not any(folder.glob("*.safetensors")):
+        return "pickles are not read: save it again with save_pretrained, which writes model.safetensors"
+    return "a folder needs config.json, model.safetensors and the tokenizer's files"
+
+
 class refused:
     """A context that turns the errors of transformers for an unreadable checkpoint into one line."""
 
@@ -72,11 +81,10 @@ class refused:
             if within and not any((folder / head).is_file() for head in heads):
                 what = f"is a folder of {len(within)} checkpoint{'s' if len(within) > 1 else ''}, not one itself"
                 raise BadInput(what, self.checkpoint, f"name {folder.name}/{min(within)}") from None
-            raise BadInput(
-                f"holds no checkpoint that can be read ({lines[0] if lines else type(error).__name__})",
-                self.checkpoint,
-                "a folder needs config.json, model.safetensors and the tokenizer's files",
-            ) from None
+            for weights in folder.rglob("*.safetensors"):
+                compression_of(weights)  # refuses what is only a pointer to the file
+            what = f"holds no checkpoint that can be read ({lines[0] if lines else type(error).__name__})"
+            raise BadInput(what, self.checkpoint, _remedy(folder)) from None
         raise BadInput(
             "is no folder here, and the hub has no checkpoint of that name, or can't be reached",
             self.checkpoint,

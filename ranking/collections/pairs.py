@@ -28,9 +28,10 @@ from ranking.errors import BadInput
 CHUNK = 50_000
 """Documents of a frame."""
 ROWS = {
-    "query": pl.String, "document": pl.String, "grade": pl.Int32, "score": pl.Float32, "split": pl.String,
-    "file": pl.String, "line": pl.Int64,
+    "query": pl.String, "document": pl.String, "grade": pl.Int32, "score": pl.Float32, "split": pl.Categorical,
+    "file": pl.Categorical, "line": pl.UInt32,
 }  # fmt: skip
+ASKED = {"id": pl.String, "text": pl.String, "file": pl.Categorical, "line": pl.UInt32}
 
 
 @checked
@@ -97,8 +98,9 @@ class Pairs(Reader):
         return self._content(faults).queries
 
     def read_judgements(self, faults: Faults) -> pl.DataFrame:
-        judged = _agreed(self._content(faults).rows.drop_nulls("grade"), faults).select(list(JUDGEMENTS))
-        if not set(judged["split"].drop_nulls()) <= {TRAIN}:
+        judged = _agreed(self._content(faults).rows.drop_nulls("grade"), faults)
+        judged = judged.select(pl.col(name).cast(kind) for name, kind in JUDGEMENTS.items())
+        if not set(judged["split"].drop_nulls().unique()) <= {TRAIN}:
             return judged.with_columns(pl.col("split").fill_null(TRAIN))
         queries = shuffled(judged["query"].unique())
         tested = pl.Series(queries[: round(self.test * len(queries))], dtype=pl.String)
@@ -215,12 +217,12 @@ class _Content:
         self.queries = pl.DataFrame(schema=QUERIES)
         self.rows = pl.DataFrame(schema=ROWS)
         self.splits = 0  # rows with a column that names their split
-        self._ids: dict[bytes, str] = {}  # of each document, by the digest of its text
-        self._queries: dict[bytes, tuple[str, str, str, int]] = {}
+        # The ids of documents and queries by the digests of their texts; None for an id that is the digest.
+        self._ids: dict[int, str | None] = {}
+        self._queries: dict[int, str | None] = {}
         self._taken: tuple[set[str], set[str]] = set(), set()  # ids that the files give: of queries, of documents
         self._other_ids = [0, 0]  # rows that give another id to a text
-        self._columns: list[list[Any]] = [[] for _ in ROWS]
-        self._frames: list[pl.DataFrame] = []
+        self._rows, self._asked = _Columns(ROWS), _Columns(ASKED)
 
     def add(
         self, parts: Parts, split: str | None, file: str, line: int, faults: Faults
@@ -228,24 +230,21 @@ class _Content:
         """Add a row, and yield its documents that are new."""
         key = _digest(" ".join(parts.query.lower().split()))
         if key not in self._queries:
-            identifier = self._free(parts.query_id, 0, file, line, faults) or key.hex()
-            self._queries[key] = (identifier, parts.query, file, line)
-        else:
-            self._other_ids[0] += parts.query_id not in (None, self._queries[key][0])
-        asked = self._queries[key][0]
+            self._queries[key] = self._free(parts.query_id, 0, file, line, faults)
+            self._asked.append((self._queries[key] or _name(key), parts.query, file, line))
+        elif parts.query_id is not None:
+            self._other_ids[0] += parts.query_id != (self._queries[key] or _name(key))
+        query = self._queries[key] or _name(key)
         for document in parts.documents:
             text = document.text.strip()
             key = _digest(text)
             if key not in self._ids:
-                self._ids[key] = self._free(document.id, 1, file, line, faults) or key.hex()
-                yield self._ids[key], text, file, line
-            else:
-                self._other_ids[1] += document.id not in (None, self._ids[key])
-            values = (asked, self._ids[key], document.grade, document.score, split, file, line)
-            for column, value in zip(self._columns, values, strict=True):
-                column.append(value)
-        if len(self._columns[0]) >= CHUNK:
-            self._flush()
+                self._ids[key] = self._free(document.id, 1, file, line, faults)
+                yield self._ids[key] or _name(key), text, file, line
+            elif document.id is not None:
+                self._other_ids[1] += document.id != (self._ids[key] or _name(key))
+            identifier = self._ids[key] or _name(key)
+            self._rows.append((query, identifier, document.grade, document.score, split, file, line))
 
     def _free(self, identifier: str | None, kind: int, file: str, line: int, faults: Faults) -> str | None:
         """Return the id that a row gives a new text (of a query or a document); None if another text has it."""
@@ -257,10 +256,6 @@ class _Content:
         if identifier is not None:
             self._taken[kind].add(identifier)
         return identifier
-
-    def _flush(self) -> None:
-        self._frames.append(pl.DataFrame(dict(zip(ROWS, self._columns, strict=True)), schema=ROWS, strict=False))
-        self._columns = [[] for _ in ROWS]
 
     def write_documents(self, documents: Iterator[tuple[str, str, str, int]]) -> None:
         """Write documents as they come."""
@@ -274,13 +269,9 @@ class _Content:
 
     def finish(self) -> None:
         """Make the frames of what was added."""
-        self._flush()
-        self.rows = pl.concat(self._frames)
-        self._frames.clear()
-        if self._queries:
-            ids, texts, files, lines = zip(*self._queries.values(), strict=True)
-            self.queries = _filled(pl.DataFrame({"id": ids, "text": texts, "file": files, "line": lines}), QUERIES)
         self._queries, self._ids = {}, {}
+        self.rows = self._rows.frame()
+        self.queries = _filled(self._asked.frame(), QUERIES)
         for count, kind in zip(self._other_ids, ("queries", "documents"), strict=True):
             if count:
                 self.facts[f"{kind} with several ids for one text"] = f"{count:,} rows, read under the first id"
@@ -294,8 +285,39 @@ class _Content:
             self.facts["candidates given as negatives that are relevant"] = f"{wrong:,} (relevant counts)"
 
 
-def _digest(text: str) -> bytes:
-    return blake2b(unicodedata.normalize("NFC", text).encode("utf-8", "surrogatepass"), digest_size=8).digest()
+class _Columns:
+    """Rows that become a frame in chunks, which hold less memory than Python's objects."""
+
+    def __init__(self, schema: Mapping[str, Any]) -> None:
+        self._schema = schema
+        self._frames: list[pl.DataFrame] = [pl.DataFrame(schema=schema)]
+        self._rows: list[tuple[Any, ...]] = []
+
+    def append(self, row: tuple[Any, ...]) -> None:
+        self._rows.append(row)
+        if len(self._rows) >= CHUNK // 5:
+            self._flush()
+
+    def frame(self) -> pl.DataFrame:
+        """Return all rows, once."""
+        self._flush()
+        frames, self._frames = self._frames, []
+        return pl.concat(frames)
+
+    def _flush(self) -> None:
+        if self._rows:
+            columns = dict(zip(self._schema, zip(*self._rows, strict=True), strict=True))
+            self._frames.append(pl.DataFrame(columns, schema=self._schema, strict=False))
+        self._rows = []
+
+
+def _digest(text: str) -> int:
+    text = unicodedata.normalize("NFC", text)
+    return int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big")
+
+
+def _name(digest: int) -> str:
+    return f"{digest:016x}"
 
 
 def _agreed(judged: pl.DataFrame, faults: Faults) -> pl.DataFrame:

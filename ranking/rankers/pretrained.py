@@ -124,10 +124,15 @@ def _draw(model: Any, report: dict[str, Any], checkpoint: str, generator: torch.
     """Draw the weights that a checkpoint lacks, and return their names."""
     parameters = dict(model.named_parameters())
     other = [name for name, *_ in report["mismatched_keys"]]
-    # A head for other labels counts as missing. Everything else has to fit.
-    body = {id(parameter) for parameter in model.base_model.parameters()}
-    if any(id(parameters[name]) in body for name in other):
-        raise BadInput(f"{other[0]} is not as its config.json says", checkpoint, "choose a checkpoint that is whole")
+    # A head for other labels counts as missing, and so does the layer that pools. Everything else has to be there.
+    body = {id(weight) for name, weight in model.base_model.named_parameters() if "pooler" not in name}
+    wrong = [name for name in (*other, *sorted(report["missing_keys"])) if id(parameters.get(name)) in body]
+    if wrong:
+        what = f"{wrong[0]} is not as its config.json says" if wrong[0] in other else f"has no weights {wrong[0]}"
+        more = f" and {len(wrong) - 1} others" if len(wrong) > 1 else ""
+        raise BadInput(f"{what}{more}", checkpoint, "choose a checkpoint that is whole")
+    if any(not torch.isfinite(weight.detach().sum()) for weight in parameters.values()):
+        raise BadInput("has weights that are no numbers (nan)", checkpoint, "choose a checkpoint that is whole")
     drawn = sorted({*report["missing_keys"], *other})
     with torch.no_grad():
         for name in drawn:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from ranking.collections.collection import Collection
@@ -175,6 +176,15 @@ def broken(tmp_path: Path, made_up: Callable[..., str], what: str) -> str:
         weights_file.unlink()
     elif what == "weights":
         weights_file.write_bytes(b"nothing like that")
+    elif what in ("a layer", "nan"):
+        weights = load_file(weights_file)
+        layer = {name: weight for name, weight in weights.items() if "layer.0." in name or "layers.0." in name}
+        changed = {name: weight * torch.nan for name, weight in layer.items()} if what == "nan" else {}
+        save_file({name: weights[name] for name in weights.keys() - layer.keys()} | changed, weights_file)
+    elif what == "pointer":
+        weights_file.write_text("version https://git-lfs.github.com/spec/v1\n")
+    elif what == "adapter":
+        (folder / "config.json").rename(folder / "adapter_config.json")
     elif what == "config":
         (folder / "config.json").write_text("{")
     elif what == "sizes":
@@ -186,10 +196,23 @@ def broken(tmp_path: Path, made_up: Callable[..., str], what: str) -> str:
     return str(folder)
 
 
-@pytest.mark.parametrize("what", ["pickled", "weights", "config", "sizes", "empty"])
-def test_what_cannot_be_read_is_one_line(what: str, made_up: Callable[..., str], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("what", "says"),
+    [
+        ("pickled", "pickles are not read: save it again"),
+        ("weights", "can be read"),
+        ("config", "can be read"),
+        ("sizes", "is not as its config.json says"),
+        ("empty", "a folder needs config.json"),
+        ("a layer", r"has no weights \S+layer\S*\.0\.\S+ and \d+ others; choose a checkpoint that is whole"),
+        ("nan", "weights that are no numbers"),
+        ("pointer", "a pointer of Git LFS, .*git lfs pull"),
+        ("adapter", "merge the adapter into its base model"),
+    ],
+)
+def test_what_cannot_be_read_is_one_line(what: str, says: str, made_up: Callable[..., str], tmp_path: Path) -> None:
     folder = broken(tmp_path, made_up, what)
-    with pytest.raises(BadInput) as caught:
+    with pytest.raises(BadInput, match=says) as caught:
         ranker(folder)
     assert str(caught.value).startswith(folder)
     assert "\n" not in str(caught.value)

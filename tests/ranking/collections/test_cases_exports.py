@@ -254,11 +254,9 @@ def test_ids_that_differ_in_their_form_are_named(
         read(Beir(beir(tmp_path / "beir", rows, test=qrels)))
 
 
-def test_an_empty_file_of_judgements_is_named(tmp_path: Path, read: Read) -> None:
+def test_an_empty_file_of_judgements_is_counted(tmp_path: Path, read: Read) -> None:
     folder = beir(tmp_path / "beir", test=QRELS, train="query-id\tcorpus-id\tscore\n")
-    with pytest.raises(BadInput, match=r"train\.tsv: empty file: has no judgements"):
-        read(Beir(folder))
-    assert read(Beir(folder), strict=False).skipped == {"empty file": 1}
+    assert read(Beir(folder)).facts["files without judgements"] == "1"
 
 
 def test_columns_of_ms_marco_by_their_header(tmp_path: Path, read: Read) -> None:
