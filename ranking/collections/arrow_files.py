@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import polars as pl
@@ -27,6 +27,18 @@ def write_whole(path: Path, schema: Mapping[str, pl.DataType], chunks: Iterable[
     with replace_file(path) as temporary:
         write(temporary, schema, chunks)
     publish(path)
+
+
+def batches(path: Path, rows: int) -> Iterator[pl.DataFrame]:
+    """Yield the rows of a file in frames of about `rows` rows, without mapping it."""
+    with pa.OSFile(str(path)) as file:
+        reader = pa.ipc.open_file(file)
+        held: list[pa.RecordBatch] = []
+        for number in range(reader.num_record_batches):
+            held.append(reader.get_batch(number))
+            if sum(map(len, held)) >= rows or number == reader.num_record_batches - 1:
+                yield pl.DataFrame(pl.from_arrow(pa.Table.from_batches(held)))
+                held = []
 
 
 def mapped(path: Path) -> pl.DataFrame:

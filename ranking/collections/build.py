@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from ranking.collections import checks, pieces, splits
-from ranking.collections.arrow_files import mapped, write
+from ranking.collections.arrow_files import batches, mapped, write
 from ranking.collections.faults import Faults
 from ranking.collections.ids import id_files, write_ids
 from ranking.collections.pieces import Run, in_turn, mapped_pieces, piece_files, write_pieces
@@ -79,10 +79,14 @@ def build(reader: Reader, folder: Path, faults: Faults, run: Run = in_turn) -> N
         raise BadInput("no candidate is of a known query and document", reader.name, "are its ids those of the files?")
     if len(given) < asked:
         facts["candidates of queries or documents that are not there"] = f"{asked - len(given):,} left out"
-    tables = [documents, *(mapped(folder / f"{part}.arrow") for part in ("queries", "judgements"))]
+    tables: list[tuple[list[str], Iterator[pl.DataFrame]]] = [
+        (documents.columns, (part for file in piece_files(folder) for part in batches(file, _CHUNK // 5))),
+        *((part.columns, part.iter_slices(_CHUNK // 5)) for part in (
+            mapped(folder / f"{name}.arrow") for name in ("queries", "judgements"))),
+    ]  # fmt: skip
     if len(given):
         write(folder / GIVEN_FILE, GIVEN, [given])
-        tables.append(given)
+        tables.append((given.columns, given.iter_slices(_CHUNK // 5)))
     about = {
         "name": reader.name,
         "fingerprint": _fingerprint(tables, facts),
@@ -185,10 +189,11 @@ def _file_and_line(reader: Reader, row: int) -> tuple[str, int | None]:
     raise RuntimeError("the documents changed while they were read")
 
 
-def _fingerprint(tables: Sequence[pl.DataFrame], facts: Mapping[str, str]) -> str:
+def _fingerprint(tables: Sequence[tuple[list[str], Iterator[pl.DataFrame]]], facts: Mapping[str, str]) -> str:
+    """Return a digest of the columns and parts of tables; documents are read, not mapped, so that memory is bounded."""
     digest = blake2b(json.dumps(facts, sort_keys=True).encode(), digest_size=8)
-    for table in tables:
-        digest.update(f"\n{table.columns}\n".encode())
-        for part in table.iter_slices(_CHUNK):
+    for columns, parts in tables:
+        digest.update(f"\n{columns}\n".encode())
+        for part in parts:
             digest.update(part.write_csv(include_header=False).encode())
     return digest.hexdigest()

@@ -16,7 +16,7 @@ from typing import Annotated, Any
 import polars as pl
 
 from ranking.bounds import Between, checked
-from ranking.collections.arrow_files import mapped, write
+from ranking.collections.arrow_files import batches, write
 from ranking.collections.faults import Faults
 from ranking.collections.hub_files import HUB, local_path
 from ranking.collections.reader import DOCUMENTS, GIVEN, JUDGEMENTS, QUERIES, Reader, stamps
@@ -92,7 +92,7 @@ class Pairs(Reader):
         return stamps([file for _, file in [*self._files(), *self._beside()]])
 
     def read_documents(self, faults: Faults) -> Iterator[pl.DataFrame]:
-        yield from mapped(self._content(faults).documents).iter_slices(CHUNK)
+        yield from batches(self._content(faults).documents, CHUNK // 3)
 
     def read_queries(self, faults: Faults) -> pl.DataFrame:
         return self._content(faults).queries

@@ -95,3 +95,28 @@ def test_a_mined_folder_is_audited(collection: Path, tmp_path: Path, capsys: pyt
     judged.write_text("".join(f"{query} 0 {document} 1\n" for query, document in asked))
     assert command("audit", str(mined), f"judgements={judged}", "budget=10", f"out={audited}") == 0
     assert pl.read_csv(audited / "rates.csv").select("method", "rate").rows() == [("mined", 1.0)]
+
+
+@pytest.mark.nightly
+def test_ids_with_blanks_are_refused_before_anything_is_judged(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A run can't hold them. `test_a_mined_folder_is_audited` is the quick test of the command."""
+    (tmp_path / "own" / "qrels").mkdir(parents=True)
+    texts = [f"{word} {WORDS[n - 1]} {WORDS[n - 2]}" for n, word in enumerate(WORDS)]
+    for name, prefix in (("corpus", "doc "), ("queries", "q")):
+        rows = [{"_id": f"{prefix}{n}", "title": "", "text": text} for n, text in enumerate(texts)]
+        if name == "queries":
+            rows = [row | {"text": row["text"].split()[0]} for row in rows]
+        (tmp_path / "own" / f"{name}.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    for split, numbers in (("train", range(8)), ("dev", range(8, 10)), ("test", range(10, 12))):
+        lines = "".join(f"q{n}\tdoc {n}\t1\n" for n in numbers)
+        (tmp_path / "own" / "qrels" / f"{split}.tsv").write_text(f"query-id\tcorpus-id\tscore\n{lines}")
+    given = ["collection=beir", f"collection.path={tmp_path / 'own'}", f"cache={tmp_path / 'cache'}"]
+    mined, audited = tmp_path / "mined", tmp_path / "audit"
+    assert command("mine", *given, "function=bm25", "count=1", f"out={mined}") == 0
+    assert command("audit", str(mined), "budget=4", f"out={audited}") == 2
+    message = capsys.readouterr().err
+    assert "has a blank in it" in message
+    assert "a TREC file can't hold it: rename it" in message
+    assert not audited.exists()
