@@ -167,7 +167,12 @@ def rows_of_columns(entry: Mapping[str, Any]) -> list[Mapping[str, Any]] | None:
     if all(isinstance(value, dict) for value in values):
         if all(key.isdecimal() for key in keys):
             return values
-        if first and all(value.keys() == first.keys() for value in values) and all(key.isdecimal() for key in first):
+        if (
+            isinstance(first, dict)
+            and first
+            and all(value.keys() == first.keys() for value in values)
+            and all(key.isdecimal() for key in first)
+        ):
             return [dict(zip(keys, (value[row] for value in values), strict=True)) for row in first]
         return None
     are_columns = all(isinstance(value, list) and len(value) == len(first) for value in values)
