@@ -101,10 +101,10 @@ def row_files(path: Path) -> list[tuple[str | None, Path]]:
 
 def unread_files(path: Path, read: Sequence[Path]) -> list[str]:
     """Return the names of files and folders next to those that are read, which may hold data too."""
-    if not path.is_dir():
+    if not path.is_dir() or (path / "ids").is_dir():  # `pyrite mine` wrote it
         return []
     folders = {path, *(file.parent for file in read)}
-    held = {*read, *folders, path / "ids", path / "dataset_dict.json", *(folder.parent for folder in folders)}
+    held = {*read, *folders, path / "dataset_dict.json", *(folder.parent for folder in folders)}
     others = (
         other for folder in sorted(folders) for other in sorted(folder.iterdir())
         if other not in held and not NO_DATA.fullmatch(other.name) and (other.is_file() or _tables_in(other))
