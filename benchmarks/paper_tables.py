@@ -332,8 +332,10 @@ def _result(item: Mapping[str, Any]) -> tuple[str, str, str, str]:
     """The figure here, the seeds, the least difference that could be seen, and the status of an item."""
     if "found" in item:
         of = item["found"]
-        here = PoolArchive(of["archive"]).found(of["method"], of["budget"])
-        return f"{here:.2f}", str(item["seeds"]), "", item["status"]
+        here = f"{PoolArchive(of['archive']).found(of['method'], of['budget']):.2f}"
+        if "drawn" in of:
+            here += f"; {PoolArchive(of['drawn']).found(of['method'], of['budget']):.2f} as R draws"
+        return here, str(item["seeds"]), "", item["status"]
     if "test" not in item:
         return item.get("here", ""), str(item.get("seeds", "")), str(item.get("least", "")), item["status"]
     of = item["test"]

@@ -28,6 +28,7 @@ class StateOptions:
             validation (the last epoch's measure, 0 before the first).
         beta: β, the scale of the gradient's norm.
         weighting: weights of words in φ: `tf` counts each occurrence as 1, `idf` as the word's idf.
+        batch: whether the agent sees the matrix B of the incoming batch.
 
     Raises:
         BadInput: if a feature or weighting is unknown, or β is not above 0.
@@ -36,6 +37,7 @@ class StateOptions:
     features: Sequence[str] = FEATURES[:4]
     beta: float = 1.0
     weighting: str = "tf"
+    batch: bool = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "features", tuple(self.features))
@@ -71,10 +73,9 @@ class StateTables:
     def space(self) -> spaces.Dict:
         """The observation space: every feature is bounded."""
         low, high = np.float32(-1), np.float32(1)
-        shapes = {
-            "batch": (2 * self.pairs, self.compressed.dimension),
-            "similarity": (self.pairs, len(self.similarity), len(STATISTICS)),
-        }
+        shapes = {"similarity": (self.pairs, len(self.similarity), len(STATISTICS))}
+        if self.options.batch:
+            shapes["batch"] = (2 * self.pairs, self.compressed.dimension)
         if self.candidates is not None:
             shapes["candidates"] = (self.pairs, *self.candidates.shape[1:])
         return spaces.Dict(
@@ -127,9 +128,10 @@ class State:
         observation = {
             "model": self._model(training),
             "present": present,
-            "batch": np.nan_to_num(np.clip(self.tables.compressed.matrix(batch, pairs), -1, 1)),
             "similarity": np.nan_to_num(np.clip(similarity, -1, 1)),
         }
+        if self.tables.options.batch:
+            observation["batch"] = np.nan_to_num(np.clip(self.tables.compressed.matrix(batch, pairs), -1, 1))
         if self.tables.candidates is not None:
             candidates = np.zeros((pairs, *self.tables.candidates.shape[1:]), np.float32)
             candidates[: len(batch)] = self.tables.candidates[queries]

@@ -6,12 +6,14 @@ import math
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ranking.errors import BadInput
 from ranking.sources import Sources
 from ranking.training import UpdateResult
+from rl.networks import PolicyNetwork
 from rl.state import State, StateOptions, StateTables
 from tests.rl.trainings import starts, state_tables_of
 
@@ -77,6 +79,16 @@ def test_a_short_batch_is_padded(tiny_sources: Sources) -> None:
     assert observation["batch"][:4].any(axis=1).all()
     with pytest.raises(BadInput, match="reads 1"):
         State(state_tables_of(tiny_sources, pairs=1)).observe(training.next_batch(), training)
+
+
+def test_the_matrix_of_the_batch_can_be_left_out(tiny_sources: Sources) -> None:
+    training, _ = starts(tiny_sources)(np.random.SeedSequence(0))
+    tables = state_tables_of(tiny_sources, batch=False)
+    observation = State(tables).observe(training.next_batch(), training)
+    assert set(observation) == {"model", "present", "similarity"}
+    assert tables.space.contains(observation)
+    network = PolicyNetwork(tables.space, 2, torch.Generator())
+    assert network({name: torch.tensor(part)[None] for name, part in observation.items()}).shape == (1, 2)
 
 
 def test_numbers_that_are_none_are_replaced(tiny_sources: Sources) -> None:
