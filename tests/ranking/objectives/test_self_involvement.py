@@ -168,6 +168,18 @@ class Passes:
         return shifted if columns is None else shifted.gather(1, columns)
 
 
+@pytest.mark.parametrize(("size", "perfect", "ignorant"), [(16, 2.746, 3.741), (48, 3.861, 4.861), (88, 4.472, 5.472)])
+def test_equation_7_is_nearly_flat(size: int, perfect: float, ignorant: float) -> None:
+    """The softmax of a probability is at most e / (e + n − 1), however sure the ranker is of the right document."""
+    present, columns = torch.ones(1, size, dtype=torch.bool), torch.arange(size)[None]
+    scores = torch.zeros(1, size)
+    levels = ConditionalSIR([2])
+    assert levels.of_levels([(scores, present, columns)]).item() == pytest.approx(ignorant, abs=1e-3)
+    scores[0, 0] = 100
+    assert levels.of_levels([(scores, present, columns)]).item() == pytest.approx(perfect, abs=1e-3)
+    assert JointSIR([2]).of_levels([(scores, present, columns)]).item() == pytest.approx(0, abs=1e-3)
+
+
 @pytest.mark.parametrize("kind", [JointSIR, ConditionalSIR])
 def test_one_pass_is_the_loop_where_nothing_is_dropped(kind: type[JointSIR]) -> None:
     scores = torch.randn(3, 12, generator=torch.Generator().manual_seed(4), requires_grad=True)
