@@ -23,7 +23,7 @@ from scipy.stats import spearmanr
 from cluster.config.compose import compose
 from cluster.runs.artifacts import Artifacts
 from cluster.runs.assemble import assemble
-from cluster.runs.fork import base_states, continue_fork
+from cluster.runs.fork import Fork, base_states, continue_fork
 from ranking.checkpoint import from_bytes
 from ranking.splits import Split
 from sampling.policies.action import Action
@@ -93,7 +93,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
             worth = []
             for text in ACTIONS:
                 results = [
-                    continue_fork(config, measured, own, state, later.get(at), Action.parse(text), at, length, number)
+                    continue_fork(
+                        config, measured, own, state, later.get(at), Fork(0, at, number, Action.parse(text)), length
+                    )
                     for number in range(chosen.replicates)
                 ]
                 worth.append(np.mean([result["final"] for result, _ in results]))

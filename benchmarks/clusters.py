@@ -102,7 +102,7 @@ def ask_index(folder: Path, nodes: int) -> None:
     with session(os.environ["RAY_ADDRESS"], dashboard=False):
         training, sampler = assemble(config, parts, 0)
         with attach_indexes(sampler.functions, training, config, "clusters") as attached:
-            (found,) = attached.indexes.values()
+            (found,) = attached.values()
             assert isinstance(found, RemoteIndex)
             tell("ready")
             weights = training.ranker.state_dict()

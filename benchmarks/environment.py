@@ -19,10 +19,11 @@ import numpy as np
 import torch
 
 import cluster  # noqa: F401  before ray, which it tells how to authenticate
+from cluster.config.agents import actions_of
 from cluster.config.compose import compose
 from cluster.executors.session import session
 from cluster.rollouts.backends import FEASIBLE_S, RUNNER_CPUS, RemoteEnvironments, in_workers, ranker_hosts
-from cluster.rollouts.environments import Environments, spaces_of
+from cluster.rollouts.environments import Environments, state_tables_of
 from cluster.rollouts.train_agent import RolloutBackend
 from cluster.runs.artifacts import Artifacts
 from rl.agents.random import RandomAgent
@@ -96,7 +97,7 @@ def one_copy(chosen: argparse.Namespace, parts: dict[str, Any]) -> None:
 
 def steps_a_second(backend: RolloutBackend, config: dict[str, Any], parts: dict[str, Any], updates: int) -> float:
     """Environment steps a second of the random agent."""
-    observations, actions = spaces_of(config, parts)
+    observations, actions = state_tables_of(config, parts).space, actions_of(config).space
     trainer = RandomAgent().build(
         backend.environments(0),
         observations,

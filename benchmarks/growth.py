@@ -126,7 +126,7 @@ def index(folder: Path, shards: int) -> None:
     with session(dashboard=False):
         training, sampler = assemble(config, parts, 0)
         with attach_indexes(sampler.functions, training, config, "growth") as attached:
-            (found,) = attached.indexes.values()
+            (found,) = attached.values()
             assert isinstance(found, RemoteIndex)
             started = time.perf_counter()
             found.publish(training.ranker.state_dict(), 0)
@@ -151,7 +151,7 @@ def served(folder: Path, shards: int) -> None:
     with session(dashboard=False):
         training, sampler = assemble(config, parts, 0)
         with attach_indexes(sampler.functions, training, config, "growth") as attached:
-            (found,) = attached.indexes.values()
+            (found,) = attached.values()
             assert isinstance(found, ServedBm25)
             found.search(np.arange(1), 1)
             print(json.dumps({"built in s": counted, "queries a second": asked_in_batches(found.search, training)}))
@@ -170,7 +170,7 @@ def train(folder: Path, shards: int) -> None:
     """Train for 60 steps with an index that is rebuilt three times."""
     from cluster.executors.session import session
     from cluster.runs.artifacts import Artifacts
-    from cluster.training.launch import launcher
+    from cluster.training.study_runs import launcher
 
     config = config_of(
         folder, *dense(shards, "lagged", 20), "training.max_epochs=1", "limits.examples=1920", "training.batch_size=32"

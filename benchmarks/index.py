@@ -140,7 +140,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     with session(dashboard=False):
         training, sampler = assemble(config, parts, 0)
         with attach_indexes(sampler.functions, training, config, "benchmark") as attached:
-            (index,) = attached.indexes.values()
+            (index,) = attached.values()
             beside = Beside(index, training)
             training_cost(training, sampler, beside, chosen.turns)
             reader_delay(training, beside, chosen.depth, chosen.reads)

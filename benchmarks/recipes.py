@@ -20,7 +20,7 @@ import numpy as np
 
 from benchmarks.two_sides import peak
 from cluster.config.compose import compose
-from cluster.mining.freed_memory import give_back
+from cluster.mining.miner import give_back
 from cluster.runs.artifacts import Artifacts
 from cluster.runs.assemble import assemble
 

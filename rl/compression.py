@@ -47,7 +47,6 @@ def compress(encoded: EncodedCollection, vectors: WordVectors, weighting: str) -
     ones.
 
     Args:
-        encoded: the collection.
         vectors: f_e, the word vectors that rankers start from; a word without one adds nothing.
         weighting: `tf` counts every occurrence as 1, `idf` as the word's idf.
     """

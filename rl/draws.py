@@ -41,7 +41,6 @@ def draw_action(logits: NDArray[np.floating], seed: int, copy: int, decision: in
 
     Args:
         logits: [picks, choices]; a plain action is one pick.
-        seed: the seed of the learning.
         copy: index of the copy among all copies.
         decision: number of decisions that the copy has taken before, since learning began.
 

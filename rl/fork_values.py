@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from ranking.bounds import AtLeast, checked
 from ranking.errors import BadInput
 from ranking.training import Batch, RankerTraining
-from rl.progress import ProgressOptions, TrainingProgress
+from rl.progress import CLOCK, STATE, ProgressOptions, TrainingProgress
 from sampling.policies.action import Action
 from sampling.policies.policy import SamplingPolicy
 from sampling.retrieval.function import RetrievalFunction
 
-FEATURES = {"clock": ("one", "spent"), "state": ("one", "spent", "hard", "easy", "gain")}
+FEATURES = {"clock": CLOCK, "state": STATE}
 
 
 class FromForks(SamplingPolicy):

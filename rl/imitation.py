@@ -34,9 +34,6 @@ class Imitation:
         top: n; a candidate is labelled if BM25 ranks it among its first n.
         lr: learning rate of Adam.
         states: training batches that are learned from and tested on.
-
-    Raises:
-        BadInput: if an option is out of its range.
     """
 
     epochs: Annotated[int, NonNegative] = 0
@@ -71,20 +68,12 @@ class Imitated:
 
     Args:
         weights: the weights of the actor.
-        before: mean share of the policy's mass on labelled candidates of held-out queries, before the training.
-        after: the same after the training.
-        learned: the same of the queries that it was trained on, after the training.
+        figures: the mean share of the policy's mass on labelled candidates: of held-out queries `before` and `after`
+            the training, and of the queries that it has `learned` from, after the training.
     """
 
     weights: dict[str, Tensor]
-    before: float
-    after: float
-    learned: float
-
-    @property
-    def figures(self) -> dict[str, float]:
-        """The figures for reports."""
-        return {"before": self.before, "after": self.after, "learned": self.learned}
+    figures: dict[str, float]
 
 
 def states_of(environment: SamplingEnvironment, count: int, rng: np.random.Generator) -> States:
@@ -92,8 +81,6 @@ def states_of(environment: SamplingEnvironment, count: int, rng: np.random.Gener
 
     Args:
         environment: a copy that nothing else steps.
-        count: number of batches.
-        rng: draws the picks.
     """
     observations: list[Mapping[str, NDArray[np.float32]]] = []
     queries = np.full((count, environment.tables.pairs), -1, np.int64)
@@ -120,9 +107,6 @@ def imitate(network: PolicyNetwork, states: States, options: Imitation, rng: np.
 
     Args:
         network: an actor over candidates. It is trained in place.
-        states: states of training batches.
-        options: how long and how fast it is trained.
-        rng: shuffles the states.
 
     Raises:
         BadInput: if no candidate is in BM25's top n.
@@ -152,7 +136,8 @@ def imitate(network: PolicyNetwork, states: States, options: Imitation, rng: np.
             optimizer.step()
     network.eval().requires_grad_(False)
     weights = {name: tensor.detach().clone() for name, tensor in network.state_dict().items()}
-    return Imitated(weights, before, _mass(network, states, labels, tested), _mass(network, states, labels, taught))
+    after, learned = (_mass(network, states, labels, queries) for queries in (tested, taught))
+    return Imitated(weights, {"before": before, "after": after, "learned": learned})
 
 
 def _labels(candidates: Tensor, top: int) -> Tensor:

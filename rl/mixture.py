@@ -39,9 +39,6 @@ class MixtureActions:
             and b. It contains uniform draws, the highest score of m, and the neighbourhood of the positive.
         costs: by function, the loss of return if all shared-out negatives come from it, in units of the measure, e.g.
             {dense: 0.01}: what refreshing an index costs the user. None for no costs.
-
-    Raises:
-        BadInput: if an option is out of its range.
     """
 
     each: Annotated[int, AtLeast(1)] | None = None
@@ -71,7 +68,6 @@ class MixtureActions:
         """Return the cost of a training's shares of the functions, which its return is reduced by.
 
         Args:
-            functions: the names of the functions.
             shares: the shares of each decision [decisions, functions].
         """
         costs = self.costs or {}

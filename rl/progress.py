@@ -115,7 +115,6 @@ class TrainingProgress:
         """Return the features before the next batch.
 
         Args:
-            training: the training of the ranker.
             share: the share of the functions but the first in the last decision; None before the first.
         """
         hard, easy = self.misranked(training) if self.probed else (0.0, 0.0)

@@ -26,9 +26,7 @@ def similarity_table(function: RetrievalFunction, lists: RankedLists | None, sou
     of the collection. Unknown values (no list, no score of a positive) are 0.
 
     Args:
-        function: an action of the agent.
         lists: its lists as runs use them; None if it ranks during the training.
-        sources: the collection and indexes that it ranks with.
 
     Returns:
         float32 [queries, 4].

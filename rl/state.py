@@ -107,7 +107,6 @@ class State:
         """Record the result of an update.
 
         Args:
-            step: the result.
             first: whether it was the first of the episode, whose loss sets the scale.
         """
         loss = _bounded(abs(step.loss), 1e6)

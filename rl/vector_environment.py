@@ -44,7 +44,6 @@ class VectorEnvironment(gymnasium.vector.VectorEnv):
 
         Args:
             seed: unused; environments are seeded when they are made.
-            options: unused.
         """
         self._latest = [environment.reset() for environment in self.environments]
         return self._observations(), [info for _, info in self._latest]

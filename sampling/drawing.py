@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sampling.filtered import FilteredFunction, check_selected
+from sampling.filtered import FilteredFunction, WindowedFunction, check_selected
 from sampling.policies.policy import SamplingPolicy
 from sampling.relevant_pairs import RelevantPairs
 from sampling.retrieval.function import CandidateBatch, RetrievalFunction
 from sampling.selection.selector import Selector
 from sampling.shown import FunctionStats
-from sampling.windowed import WindowedFunction
 
 if TYPE_CHECKING:
     from ranking.training import Batch, RankerTraining
@@ -85,14 +84,8 @@ def draw(
     selectors replace the run's.
 
     Args:
-        batch: queries and their positives.
-        training: the training of the ranker.
-        policy: assigns a function to each negative.
-        functions: retrieval functions by name.
         selectors: the selector of each function, by the function's name.
-        count: negatives per query.
         relevant: the documents that are never a query's negatives.
-        rng: every random draw comes from it.
 
     Raises:
         BadInput: if a selector picked a document that it must not pick.

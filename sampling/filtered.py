@@ -1,8 +1,9 @@
-"""Keeps judged relevant documents and repetitions out of a batch's negatives, whatever functions and selectors do."""
+"""Narrows what selectors see of a function: a window of ranks, and no relevant or repeated documents."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +18,9 @@ from sampling.retrieval.function import CandidateBatch, RetrievalFunction
 if TYPE_CHECKING:
     from ranking.training import Batch
 
-
 MOST_COPIES = 4
 """Largest factor by which more documents are requested because several have the same text."""
+OFFERED = "pick from what the function offers"
 
 
 class FilteredFunction(RetrievalFunction):
@@ -48,24 +49,30 @@ class FilteredFunction(RetrievalFunction):
         self.function.prepare(encoded, lists)
 
     def sample(self, batch: Batch, count: int, rng: np.random.Generator) -> CandidateBatch:
-        candidates = self.function.sample(batch, count, rng)
-        out = self.excluded(batch, candidates.documents)
-        if not out.any():
-            return self._noted(candidates)
-        rows = np.flatnonzero(out.any(axis=1))
-        more = self.function.sample(batch.part(rows), self._wanted(batch, rows, count), rng)
-        order = rng.random(more.documents.shape)
-        return self._noted(self._replaced(batch, candidates, rows, more, order, count))
+        return self._offered(self.function.sample, batch, count, rng, rng.random)
 
     def top(self, batch: Batch, count: int, rng: np.random.Generator) -> CandidateBatch:
-        candidates = self.function.top(batch, count, rng)
+        def as_ranked(shape: tuple[int, ...]) -> NDArray[np.float64]:
+            return np.broadcast_to(np.arange(shape[1], dtype=float), shape)
+
+        return self._offered(self.function.top, batch, count, rng, as_ranked)
+
+    def _offered(
+        self,
+        offer: Callable[[Batch, int, np.random.Generator], CandidateBatch],
+        batch: Batch,
+        count: int,
+        rng: np.random.Generator,
+        ordered: Callable[[tuple[int, ...]], NDArray[np.float64]],
+    ) -> CandidateBatch:
+        """Return what `offer` returns, with others, in the order of `ordered`, for documents that are left out."""
+        candidates = offer(batch, count, rng)
         out = self.excluded(batch, candidates.documents)
         if not out.any():
             return self._noted(candidates)
         rows = np.flatnonzero(out.any(axis=1))
-        more = self.function.top(batch.part(rows), self._wanted(batch, rows, count), rng)
-        order = np.broadcast_to(np.arange(more.documents.shape[1], dtype=float), more.documents.shape)
-        return self._noted(self._replaced(batch, candidates, rows, more, order, count))
+        more = offer(batch.part(rows), self._wanted(batch, rows, count), rng)
+        return self._noted(self._replaced(batch, candidates, rows, more, ordered(more.documents.shape), count))
 
     def excluded(self, batch: Batch, documents: NDArray[np.integer]) -> NDArray[np.bool_]:
         """Return which documents [b, m] must not be shown: judged relevant for their query, or already supplied."""
@@ -94,13 +101,11 @@ class FilteredFunction(RetrievalFunction):
         again: NDArray[np.bool_] = (contents[:, :, None] == taken_contents[:, None, :]).any(axis=2) & (documents >= 0)
         return again
 
-    def _most_excluded(self, batch: Batch, rows: NDArray[np.intp]) -> int:
-        taken = (self.taken[rows] >= 0).sum(axis=1) if self.taken.shape[1] else 0
-        return int((self.relevant.counts[batch.queries[rows]] + taken).max())
-
     def _wanted(self, batch: Batch, rows: NDArray[np.intp], count: int) -> int:
         """Return how many documents to ask for so that `count` are left: more if several have the same text."""
-        return (count + self._most_excluded(batch, rows)) * min(self.relevant.most_copies, MOST_COPIES)
+        taken = (self.taken[rows] >= 0).sum(axis=1) if self.taken.shape[1] else 0
+        excluded = int((self.relevant.counts[batch.queries[rows]] + taken).max())
+        return (count + excluded) * min(self.relevant.most_copies, MOST_COPIES)
 
     def _replaced(
         self,
@@ -127,20 +132,19 @@ class FilteredFunction(RetrievalFunction):
         best = ranked[:, :count]
         present = ~np.take_along_axis(out, best, 1)
         width = max(candidates.documents.shape[1], best.shape[1])
-        documents = np.full((len(batch), width), -1, np.int32)
-        scores = np.full((len(batch), width), -np.inf, np.float32)
-        documents[:, : candidates.documents.shape[1]] = candidates.documents
-        scores[:, : candidates.documents.shape[1]] = candidates.scores
-        documents[rows], scores[rows] = -1, -np.inf
-        documents[rows, : best.shape[1]] = np.where(present, np.take_along_axis(more.documents, best, 1), -1)
-        scores[rows, : best.shape[1]] = np.where(present, np.take_along_axis(more.scores, best, 1), -np.inf)
+
+        def joined(kept: NDArray[Any], new: NDArray[Any], nothing: float, dtype: type[np.generic]) -> NDArray[Any]:
+            whole = np.full((len(batch), width), nothing, dtype)
+            whole[:, : kept.shape[1]] = kept
+            whole[rows] = nothing
+            whole[rows, : best.shape[1]] = np.where(present, np.take_along_axis(new, best, 1), nothing)
+            return whole
+
+        documents = joined(candidates.documents, more.documents, -1, np.int32)
+        scores = joined(candidates.scores, more.scores, -np.inf, np.float32)
         if candidates.tier is None or more.tier is None:
             return CandidateBatch(documents, scores)
-        tier = np.zeros(documents.shape, np.int8)
-        tier[:, : candidates.tier.shape[1]] = candidates.tier
-        tier[rows] = 0
-        tier[rows, : best.shape[1]] = np.where(present, np.take_along_axis(more.tier, best, 1), 0)
-        return CandidateBatch(documents, scores, tier=tier)
+        return CandidateBatch(documents, scores, tier=joined(candidates.tier, more.tier, 0, np.int8))
 
     def _noted(self, candidates: CandidateBatch) -> CandidateBatch:
         """Remember the documents of further tiers, and return the candidates."""
@@ -162,9 +166,6 @@ def check_selected(
 
     Args:
         selected: the picks, int32 [b, up to `count`], −1 for none.
-        batch: the batch that it picked for.
-        function: the function that it picked from.
-        count: the number of negatives that was requested.
         selector, name: the selector and the function, for messages.
 
     Raises:
@@ -174,29 +175,62 @@ def check_selected(
     documents, source = selected.documents, f"{selector} over {name}"
     if documents.ndim != 2 or len(documents) != len(batch):
         raise BadInput(f"{source} picked documents of shape {documents.shape} for {len(batch)} queries", "selector")
+    outside = documents.size and (documents.min() < -1 or documents.max() >= function.relevant.size)
+    what = remedy = None
     if documents.shape[1] > count:
-        raise BadInput(
-            f"{source} picked {documents.shape[1]} documents per query instead of {count}",
-            "selector",
-            "return at most `count` columns",
-        )
-    if documents.size and (documents.min() < -1 or documents.max() >= function.relevant.size):
-        raise BadInput(f"{source} picked a document that is not in the collection", "selector", "use −1 for none")
-    if function.relevant.among(batch.queries, documents).any():
-        raise BadInput(
-            f"{source} picked a document that is judged relevant for its query, or has the text of one",
-            "selector",
-            "pick from what the function offers",
-        )
-    if repeated_in_row(function.relevant.encoded.contents(documents)).any():
-        raise BadInput(
-            f"{source} picked a document twice for one query, or another one with its text",
-            "selector",
-            "use −1 if there are too few",
-        )
-    if function.repeated(batch, documents).any():
-        raise BadInput(
-            f"{source} picked a document that another function has supplied",
-            "selector",
-            "pick from what the function offers",
-        )
+        what, remedy = f"{documents.shape[1]} documents per query instead of {count}", "return at most `count` columns"
+    elif outside:
+        what, remedy = "a document that is not in the collection", "use −1 for none"
+    elif function.relevant.among(batch.queries, documents).any():
+        what, remedy = "a document that is judged relevant for its query, or has the text of one", OFFERED
+    elif repeated_in_row(function.relevant.encoded.contents(documents)).any():
+        what, remedy = "a document twice for one query, or another one with its text", "use −1 if there are too few"
+    elif function.repeated(batch, documents).any():
+        what, remedy = "a document that another function has supplied", OFFERED
+    if what:
+        raise BadInput(f"{source} picked {what}", "selector", remedy)
+
+
+class WindowedFunction(RetrievalFunction):
+    """A retrieval function of which only the ranks `first` to `last` are visible: a policy's hardness window.
+
+    Args:
+        function: the function.
+        first: the first rank of the window, from 1.
+        last: the last rank of the window.
+    """
+
+    def __init__(self, function: RetrievalFunction, first: int, last: int) -> None:
+        check_window((first, last))
+        self.function, self.first, self.last = function, first, last
+        self.depth = function.depth
+
+    def prepare(self, encoded: EncodedCollection, lists: RankedLists | None) -> None:
+        self.function.prepare(encoded, lists)
+
+    def top(self, batch: Batch, count: int, rng: np.random.Generator) -> CandidateBatch:
+        return self._cut(self.function.top(batch, min(self.first - 1 + count, self.last), rng))
+
+    def sample(self, batch: Batch, count: int, rng: np.random.Generator) -> CandidateBatch:
+        window = self._cut(self.function.top(batch, self.last, rng))
+        keys = np.where(window.documents < 0, np.inf, rng.random(window.documents.shape))
+        drawn = np.argsort(keys, axis=1, kind="stable")[:, :count]
+        tier = None if window.tier is None else np.take_along_axis(window.tier, drawn, 1)
+        documents, scores = np.take_along_axis(window.documents, drawn, 1), np.take_along_axis(window.scores, drawn, 1)
+        return CandidateBatch(documents, scores, tier=tier)
+
+    def _cut(self, head: CandidateBatch) -> CandidateBatch:
+        tier = None if head.tier is None else head.tier[:, self.first - 1 :]
+        return CandidateBatch(head.documents[:, self.first - 1 :], head.scores[:, self.first - 1 :], tier=tier)
+
+
+def check_window(window: object) -> tuple[int, int]:
+    """Return the first and the last rank of a window.
+
+    Raises:
+        BadInput: if they are not two whole numbers from 1 up, in order.
+    """
+    ranks = list(window) if isinstance(window, list | tuple) else []
+    if len(ranks) != 2 or any(type(rank) is not int for rank in ranks) or not 1 <= ranks[0] <= ranks[1]:
+        raise BadInput(f"the window is {window!r}", "policy.window", "give the first rank and the last, as [1,20]")
+    return ranks[0], ranks[1]

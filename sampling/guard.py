@@ -52,9 +52,6 @@ class Guard:
         positive: the relevant document that candidates are compared with, if a query has several: `lowest`, the one
             with the lowest score (as in sentence-transformers), `best`, the one with the highest, or `own`, the
             positive of the row, when rows are mined. None takes `own` when rows are mined, and `lowest` otherwise.
-
-    Raises:
-        BadInput: if an option is out of its range.
     """
 
     absolute: Annotated[float, NonNegative] | None = None
@@ -134,8 +131,6 @@ class Guard:
         """Record the documents that were dropped from the lists of some queries, and why.
 
         Args:
-            queries: int [q].
-            ranked: the lists of the queries.
             dropped: bool [q, k], the documents that were dropped.
             positives: float32 [q], the scores of the relevant documents that they were compared with.
             depth: the number of dropped documents per query that are recorded.
@@ -165,8 +160,6 @@ def positive_scores(
     None if the function has no scores of pairs.
 
     Args:
-        function: the function.
-        sources: the collection and indexes that it ranks with.
         guard: chooses among several relevant documents.
         queries: int [q]; None for all.
         positives: int [q], a relevant document of each query; None for all its relevant documents.
@@ -218,7 +211,6 @@ def negatives_lists(
 
     Args:
         function: the function, not yet prepared.
-        sources: the collection and indexes that it ranks with.
         guard: decides which documents must not be shown.
         asked: int [q], the queries whose lists are made; None for all.
         positives: int [q], a relevant document of each query that its candidates are compared with; None to choose by

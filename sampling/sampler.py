@@ -45,6 +45,7 @@ class Sampler:
         recorded: share of the queries whose negatives are recorded (`sampling.shown.ShownNegatives`).
 
     Attributes:
+        assigned: int64 [b, count], the index of the function that each of the last negatives comes from.
         source_scores: float32 [b, count], the functions' scores of the last negatives; nan if they have none.
     """
 
@@ -67,7 +68,7 @@ class Sampler:
         self.trace = Trace()
         self.shown = ShownNegatives(self.recorded)
         self.source_scores = np.zeros((0, 0), np.float32)
-        self._assigned: NDArray[np.int64] = np.zeros((0, 0), np.int64)
+        self.assigned: NDArray[np.int64] = np.zeros((0, 0), np.int64)
         self._last: tuple[Batch, RankerTraining] | None = None
         self._selections: list[Selection] = []
         self._ahead: Future[BatchDraw] | None = None
@@ -87,7 +88,7 @@ class Sampler:
         if not self._started:
             self._start_run(training)
         drawn = self._prepared(batch) or self._draw(batch, training)
-        self._assigned, self._selections, self.source_scores = drawn.assigned, drawn.selections, drawn.source_scores
+        self.assigned, self._selections, self.source_scores = drawn.assigned, drawn.selections, drawn.source_scores
         self._last = (batch, training)
         for index, (name, function) in enumerate(self.functions.items()):
             self.stats[name].count(drawn.stats[name])
@@ -123,11 +124,6 @@ class Sampler:
         selectors = {name: self.selectors.get(name, self.selector) for name in self.functions}
         return draw(batch, training, self.policy, self.functions, selectors, self.count, self._relevant, self.rng)
 
-    @property
-    def assigned(self) -> NDArray[np.int64]:
-        """The function that each of the last negatives comes from, as its index: int64 [b, count]."""
-        return self._assigned
-
     def _learners(self) -> list[tuple[str, SamplingPolicy | Selector]]:
         """Return the parts that may learn, by the name of their state."""
         per_function = [(f"selector:{name}", selector) for name, selector in self.selectors.items()]
@@ -151,15 +147,15 @@ class Sampler:
         Raises:
             BadInput: at the end of an epoch in which no query had a negative.
         """
-        self.trace.add(list(self.functions.values()), self._assigned, negatives, step.scores)
+        self.trace.add(list(self.functions.values()), self.assigned, negatives, step.scores)
         for index, stats in enumerate(self.stats.values()):
-            supplied = self._assigned == index
+            supplied = self.assigned == index
             if supplied.any():
                 stats.positive.add(step.scores[supplied.any(1), 0])
                 stats.negative.add(step.scores[:, 1:][supplied & (negatives >= 0)])
         if self._last is not None:
             (batch, training), self._last = self._last, None
-            self.shown.add(batch.queries, negatives, self._assigned, step.scores, self.source_scores)
+            self.shown.add(batch.queries, negatives, self.assigned, step.scores, self.source_scores)
             self.policy.observe(batch, negatives, step, training, self.rng)
             for selector, rows, columns, part, selected in self._selections:
                 scores = np.concatenate([step.scores[rows, :1], step.scores[rows[:, None], 1 + columns]], 1)
@@ -179,10 +175,6 @@ class Sampler:
                 "function",
                 "is `depth` large enough, the guard not too strict, and does the run have the training queries?",
             )
-
-    def traced(self) -> dict[str, NDArray[Any]]:
-        """Return what each update was shown, by step (see `sampling.shown.Trace`)."""
-        return self.trace.arrays()
 
     def report(self) -> list[dict[str, Any]]:
         """Return one row per function: what it supplied, what it took from other regions, how many negatives are

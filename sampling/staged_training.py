@@ -149,7 +149,6 @@ def compress_lists(
         shown: the number of documents at the head of each list that compete.
         keep: the number of documents that are kept, those that the ranker scores highest first; None keeps all in
             their order.
-        rng: the generator of functions that draw at random.
         chunk: queries per scoring call.
     """
     width = shown if keep is None else min(keep, shown)

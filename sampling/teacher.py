@@ -32,9 +32,6 @@ def teacher_scores(
     """Return a teacher's scores of the queries' relevant documents and of the documents in some lists.
 
     Args:
-        teacher: the teacher.
-        sources: the collection and indexes that it scores with.
-        queries: int [q].
         lists: the functions' lists, each of all queries.
 
     Raises:

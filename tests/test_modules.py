@@ -20,7 +20,6 @@ MODULES = sorted(
 REACHED = {
     "cluster/mining/data_card.py": "cluster/mining/test_mine.py",
     "cluster/mining/miner.py": "cluster/mining/test_mine.py",
-    "cluster/mining/rows.py": "cluster/mining/test_mine.py",
     "cluster/mining/shards.py": "cluster/mining/test_mine.py",
     "cluster/mining/writing.py": "cluster/mining/test_mine.py",
     "cluster/reports/pool_figures.py": "cluster/commands/test_pool.py",

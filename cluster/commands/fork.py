@@ -17,9 +17,8 @@ from cluster.config.compose import compose
 from cluster.config.groups import CHOICES
 from cluster.config.validate import check_run
 from cluster.executors.local import LocalExecutor
-from cluster.executors.loss_lines import LossLines
 from cluster.executors.resources import Resources
-from cluster.executors.task import Done, Executor, Task, Wait
+from cluster.executors.task import Done, Executor, LossLines, Task, Wait
 from cluster.output.manifest import read_config_of
 from cluster.output.result_store import ResultStore, SavedState, outdated_lines
 from cluster.output.storage import Storage, new_place
@@ -28,8 +27,7 @@ from cluster.plan.sweep import key_of
 from cluster.runs.agent_file import agent_of
 from cluster.runs.artifacts import Artifacts
 from cluster.runs.fork import Fork, with_functions
-from cluster.statistics.fork_regression import ForkRegression, regress
-from cluster.statistics.fork_values import gates, values
+from cluster.statistics.fork_values import ForkRegression, gates, regress, values
 from cluster.telemetry.tracking.tracking import Tracking
 from ranking.errors import BadInput
 from rl.progress import STATE

@@ -99,7 +99,7 @@ class LearnExperiment(Experiment):
         self.request.check_unchanged(before, self.facts)
 
     def execute(self, console: Console, tracking: Tracking) -> None:
-        from cluster.executors.loss_lines import LossLines
+        from cluster.executors.task import LossLines
         from cluster.rollouts.backends import learn
         from cluster.rollouts.candidates import in_ray_tasks, in_this_process
         from cluster.rollouts.learning_log import LiveLine, TrackedEpisodes

@@ -14,9 +14,8 @@ from cluster.commands.experiment import Experiment, Work
 from cluster.config.compose import compose, texts_config
 from cluster.config.groups import CHOICES
 from cluster.executors.local import LocalExecutor
-from cluster.executors.loss_lines import LossLines
 from cluster.executors.resources import Resources, check_bundle
-from cluster.executors.task import Executor, Once, Task, TaskLost
+from cluster.executors.task import Executor, LossLines, Once, Task, TaskLost
 from cluster.mining.data_card import finish, remarks
 from cluster.mining.miner import Miner
 from cluster.mining.shards import shards_of

@@ -122,7 +122,7 @@ class StudyExperiment(Experiment):
 
     def prepare(self, console: Console) -> Work:
         from cluster.executors.object_store import largest_and_all
-        from cluster.rollouts.wanted_agents import with_agents
+        from cluster.rollouts.wanted_agents import missing, with_agents
 
         plan = self.plan
         self.artifacts = artifacts = self.artifacts_of(console, rerank)
@@ -167,7 +167,7 @@ class StudyExperiment(Experiment):
         left, facts = self.ready < total, {"runs": total, "done": self.ready}
         if not left:
             return Work(left, facts=facts)
-        self.missing = agents.missing(self.waiting)
+        self.missing = missing(agents, self.waiting)
         learned = {request.storage.place for request in self.missing.values()}
         distinct = _distinct([*self.waiting, *examples])
         configs = [each.config for each in distinct if checkpoint_of(each.config) not in learned]
@@ -326,14 +326,14 @@ class StudyExperiment(Experiment):
 
     def _executor(self, stored: dict[str, Any]) -> Executor:
         """Return what runs the study."""
-        from cluster.runs.opened_parts import OpenedParts
+        from cluster.runs.artifacts import OpenedParts
 
         options = self.plan.options
         if self.local:
             workers = None if self.scheduler else self.workers  # early stopping depends on the order
             if workers is not None and options["concurrent"] is not None:
                 workers.keep(options["concurrent"] - 1)
-            shared = {"opened": Once("cluster.runs.opened_parts:OpenedParts")}
+            shared = {"opened": Once("cluster.runs.artifacts:OpenedParts")}
             return LocalExecutor(1, workers, shared, self.scheduler, {"opened": OpenedParts(artifacts=self.artifacts)})
         from cluster.executors.tune import TuneExecutor
 

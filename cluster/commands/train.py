@@ -43,7 +43,7 @@ from cluster.telemetry.live_table import duration
 from cluster.telemetry.tracking.tracker import TrackedRun
 from cluster.telemetry.tracking.tracking import Tracking, trackers
 from cluster.telemetry.training_metrics import run_tags
-from cluster.training.launch import launcher
+from cluster.training.study_runs import launcher
 from ranking.errors import BadInput
 
 
@@ -161,7 +161,7 @@ class TrainExperiment(Experiment):
         log.started(planned.name)
         tracking.begin(TrackedRun(planned.name, planned.parameters, shlex.join(planned.overrides)))
         self.outcome = outcome = execute_run(
-            planned.name, planned.config, self.made_of, self.parts, self.storage, on_epoch, start=start
+            planned.name, planned.config, self.made_of, self.parts, self.storage, on_epoch, start
         )
         log.ended(planned.name, mean_best(outcome))
         tracking.end(planned.name, "done", outcome.means() | {"best": mean_best(outcome)})

@@ -26,7 +26,7 @@ def learner_of(config: dict[str, Any]) -> str | None:
 
 def actions_of(config: dict[str, Any]) -> Actions:
     """Return the actions that the agent of a learning chooses from."""
-    from rl.document_actions import DocumentActions
+    from rl.document_selector import DocumentActions
     from rl.environment import FunctionActions
 
     documents = config["actions"]["documents"]

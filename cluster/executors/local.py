@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from functools import partial
 from typing import Any
 
 from cluster.executors.processes import Processes, ProcessLost, WarmProcess
-from cluster.executors.reports import STEP, VALUE, step_of
 from cluster.executors.task import (
+    STEP,
+    VALUE,
     Context,
     Done,
+    Executor,
     Losses,
     Retry,
     Scheduler,
     Task,
-    TaskLost,
     Tasks,
     Wait,
     Watch,
-    as_tasks,
     bound,
     built,
     may_retry,
+    step_of,
 )
 
 
@@ -36,7 +37,7 @@ class _Stopped(BaseException):
     """Ends a body that the scheduler has stopped."""
 
 
-class LocalExecutor:
+class LocalExecutor(Executor):
     """Runs tasks in this process, in the order in which they are handed out.
 
     Args:
@@ -60,16 +61,7 @@ class LocalExecutor:
         self._built: dict[str, Any] | None = None
         self._lock, self._over = threading.RLock(), threading.Event()
 
-    def run(
-        self,
-        tasks: Iterable[Task] | Tasks,
-        *,
-        watch: Watch | None = None,
-        retry: Retry | None = None,
-        stop: Callable[[], bool] = lambda: False,
-    ) -> Iterator[Done]:
-        """Run tasks until all have ended; see `cluster.executors.task.Executor.run`."""
-        source, watch, retry = as_tasks(tasks), watch or Watch(), retry or Retry()
+    def _run(self, source: Tasks, watch: Watch, retry: Retry, stop: Callable[[], bool]) -> Iterator[Done]:
         self._over.clear()
         if self.threads == 1 and self.processes is None:
             while not stop() and isinstance(task := source.next(), Task):
@@ -99,13 +91,33 @@ class LocalExecutor:
         """Return the value itself: tasks run in this process."""
         return value
 
-    def _attempt(self, task: Task, watch: Watch, retry: Retry) -> Done:
-        """Run a task in this process, again after errors of its own."""
+    def _submit(self, pool: ThreadPoolExecutor, task: Task, watch: Watch, retry: Retry) -> Future[Done]:
+        """Run a task in whichever process is free."""
+        processes = self.processes
+        if processes is None:
+            return pool.submit(self._attempt, task, watch, retry)
+        process = processes.take()
+        future = pool.submit(self._attempt, task, watch, retry, process)
+        future.add_done_callback(lambda _: processes.give_back(process))
+        return future
+
+    def _attempt(self, task: Task, watch: Watch, retry: Retry, process: WarmProcess | None = None) -> Done:
+        """Run a task here or in another process, again after errors of its own and after the loss of that process."""
+
+        def report(report: dict[str, Any]) -> None:
+            self._report(task.key, report, watch)
+
+        losses, left = Losses(retry), retry.errors
         with self._lock:
             watch.started(task)
-            self._built = built({**self.shared, **self.here}) if self._built is None else self._built
-        for left in reversed(range(retry.errors + 1)):
-            body = bound(task, self._built, Context(lambda report: self._report(task.key, report, watch)))
+            if process is None and self._built is None:
+                self._built = built({**self.shared, **self.here})
+        while True:
+            body = (
+                bound(task, self._built or {}, Context(report))
+                if process is None
+                else partial(process.run, task, self.shared, report)
+            )
             try:
                 done = Done(task, body())
                 break
@@ -115,49 +127,23 @@ class LocalExecutor:
             except _Ended:
                 return Done(task, stopped=True)
             except Exception as error:  # the caller of `run` decides what an error ends
-                done = Done(task, error=error)
-                if not may_retry(error) or not left:
+                if process is not None and isinstance(error, ProcessLost):
+                    if losses.give_up(task.key):
+                        done = Done(task, error=losses.lost(task.key, str(error)))
+                        break
+                    process.restart()
+                elif may_retry(error) and left:
+                    left -= 1
+                else:
+                    done = Done(task, error=error)
                     break
                 with self._lock:
                     watch.retrying(task.key, error)
-        return self._ended(done, watch)
-
-    def _submit(self, pool: ThreadPoolExecutor, task: Task, watch: Watch, retry: Retry) -> Future[Done]:
-        """Run a task in whichever process is free."""
-        processes = self.processes
-        if processes is None:
-            return pool.submit(self._attempt, task, watch, retry)
-        process = processes.take()
-        attempt = self._attempt if process is None else partial(self._in_process, process)
-        future = pool.submit(attempt, task, watch, retry)
-        future.add_done_callback(lambda _: processes.give_back(process))
-        return future
-
-    def _in_process(self, process: WarmProcess, task: Task, watch: Watch, retry: Retry) -> Done:
-        """Run a task in another process, again after errors of its own and after the loss of the process."""
-        losses, left = Losses(retry), retry.errors
         with self._lock:
-            watch.started(task)
-        while True:
-            try:
-                done = Done(task, process.run(task, self.shared, lambda report: self._report(task.key, report, watch)))
-                break
-            except ProcessLost as error:
-                if losses.give_up(task.key):
-                    done = Done(task, error=TaskLost.of(task.key, losses.count(task.key), str(error)))
-                    break
-                process.restart()
-                again: Exception = error
-            except _Ended:
-                return Done(task, stopped=True)
-            except Exception as error:
-                done = Done(task, error=error)
-                if not may_retry(error) or not left:
-                    break
-                left, again = left - 1, error
-            with self._lock:
-                watch.retrying(task.key, again)
-        return self._ended(done, watch)
+            watch.ended(done)
+        if self.scheduler is not None:
+            self.scheduler.ended(task.key)
+        return done
 
     def _report(self, key: str, report: dict[str, Any], watch: Watch) -> None:
         if self._over.is_set():
@@ -168,13 +154,6 @@ class LocalExecutor:
             continues = self.scheduler.reached(key, step_of(report), report[VALUE])
             if not continues.get(key, True):
                 raise _Stopped
-
-    def _ended(self, done: Done, watch: Watch) -> Done:
-        with self._lock:
-            watch.ended(done)
-        if self.scheduler is not None:
-            self.scheduler.ended(done.task.key)
-        return done
 
     def _threads(self) -> int:
         return self.threads + (len(self.processes) if self.processes else 0)

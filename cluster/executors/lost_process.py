@@ -9,12 +9,19 @@ Work that is lost continues from its last state, so that the results are the sam
 - any other task: `RayExecutor` runs it again;
 - the command itself, or the head of the cluster: `--resume` (`commands.experiment.Experiment.read`).
 
-If a machine is taken away on notice (`drain`), runs and learnings save their state first.
+If a machine is taken away on notice, runs and learnings save their state first.
 """
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable, Collection
+
+import ray
 from ray import exceptions
+from ray.exceptions import RayActorError
+
+from cluster.executors.session import connected
 
 LOW_MEMORY = ("node running low on memory", "OutOfMemoryError")
 """Parts of Ray's messages about processes that were killed for memory."""
@@ -48,3 +55,71 @@ def killed_for_memory(error: BaseException) -> bool:
     if isinstance(error, exceptions.OutOfMemoryError):
         return True
     return isinstance(error, exceptions.RayActorError) and any(sign in str(error) for sign in LOW_MEMORY)
+
+
+NOTICE = "is to be taken away"
+"""Part of the log's messages, by which `output.failure_summary` counts them."""
+_log = logging.getLogger(__name__)
+
+
+class NodeDraining(RayActorError):
+    """The end of an attempt whose state is saved.
+
+    Ray Tune and Ray Train treat it as a preempted actor, and start another without counting a failure.
+    """
+
+    def __init__(self, error_msg: str = f"its machine {NOTICE}; its state is kept, and it goes on elsewhere") -> None:
+        super().__init__(error_msg=error_msg, preempted=True)
+        self.args = (error_msg,)  # it is pickled by them
+
+
+def is_draining(error: BaseException | None) -> bool:
+    """Return whether an attempt ended because its machine will be taken away."""
+    return error is not None and isinstance(cause_of(error), NodeDraining)
+
+
+def draining() -> set[str]:
+    """Return the ids of the nodes that will be taken away; none without Ray, or if it does not answer."""
+    if not connected():
+        return set()
+    from ray._private.state import state
+
+    try:
+        return set(state.get_draining_nodes())
+    except Exception as error:  # a head that is restarting; the caller asks again
+        _log.debug("Ray does not say which machines drain (%s)", error)
+        return set()
+
+
+def own_node() -> set[str]:
+    """Return the node of this process; none in the driver, which Ray does not restart."""
+    context = ray.get_runtime_context()
+    return {context.get_node_id()} if context.worker.mode == ray.WORKER_MODE else set()
+
+
+def nodes_of_job(home: str) -> set[str]:
+    """Return the nodes on which actors of this job run.
+
+    Args:
+        home: the driver's node, which is left out because it must stay.
+    """
+    from ray._private.state import state
+
+    job = ray.JobID.from_hex(ray.get_runtime_context().get_job_id())
+    actors = state.actor_table(None, job, "ALIVE")
+    return {actor["Address"]["NodeID"] for actor in actors.values()} - {home}
+
+
+def leave(keep: Callable[[], object], nodes: Callable[[], Collection[str]] = own_node) -> None:
+    """Save the state and end, if a machine will be taken away. Called every few seconds.
+
+    Args:
+        nodes: returns the nodes that matter; called only if one drains.
+
+    Raises:
+        NodeDraining: if one of them does.
+    """
+    going = draining()
+    if going and not going.isdisjoint(nodes()):
+        keep()
+        raise NodeDraining

@@ -29,7 +29,6 @@ def run_pieces(function: Callable[[int], None], count: int, here: bool = False) 
 
     Args:
         function: writes files that every machine sees or fetches. It is pickled.
-        count: number of pieces.
         here: whether all must run on this machine.
 
     Raises:

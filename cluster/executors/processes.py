@@ -14,8 +14,8 @@ from multiprocessing.connection import Connection
 from types import TracebackType
 from typing import Any, Self
 
-from cluster.executors.origin import origin_of
 from cluster.executors.task import Report, Task
+from cluster.executors.worker import origin_of
 from ranking.cores import cores
 
 BOOT = (
@@ -69,12 +69,7 @@ class WarmProcess:
         """Run a task there.
 
         Args:
-            task: the task.
             shared: see `cluster.executors.local.LocalExecutor`.
-            report: receives what the body reports.
-
-        Returns:
-            What the body returned.
 
         Raises:
             ProcessLost: if the process ended.
@@ -116,7 +111,6 @@ class Processes:
     """A fixed number of warm processes. They start at once, and count as room as soon as they are ready.
 
     Args:
-        count: how many.
         warm_up: see `WarmProcess`.
         caller: whether the calling process runs tasks too.
     """
@@ -134,10 +128,6 @@ class Processes:
 
         They import what trains rankers while this process reads, plans and prepares. A study on a cluster has none, and
         one with `concurrent=N` at most N including this process.
-
-        Args:
-            overrides: the command's overrides.
-            warm_up: see `WarmProcess`.
         """
         elsewhere = "RAY_ADDRESS" in os.environ or any(
             text == "local=false" or text.startswith("address=") for text in overrides
@@ -191,11 +181,6 @@ def in_process(body: str, arguments: Mapping[str, Any] | None = None) -> Any:
 
     Args:
         body: the function, as "package.module:function".
-        arguments: its keyword arguments.
-
-    Raises:
-        ProcessLost: if the process ended.
-        Exception: what the function raised.
     """
     process = WarmProcess()
     try:

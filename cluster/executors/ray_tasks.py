@@ -8,25 +8,23 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from cluster.executors.limits import POLL_S
-from cluster.executors.origin import Origin, origin_of
 from cluster.executors.resources import Resources
 from cluster.executors.task import (
+    POLL_S,
     Context,
     Done,
+    Executor,
     Losses,
     Retry,
     Task,
-    TaskLost,
     Tasks,
     Wait,
     Watch,
-    as_tasks,
     bound,
     built,
     may_retry,
 )
-from cluster.executors.worker import portable
+from cluster.executors.worker import Origin, origin_of, portable
 
 if TYPE_CHECKING:
     import ray
@@ -34,7 +32,7 @@ if TYPE_CHECKING:
 Answer = tuple[Any, Exception | None]
 
 
-class RayExecutor:
+class RayExecutor(Executor):
     """Runs tasks wherever the cluster has room. This process must be connected to it.
 
     A task whose process or machine is lost starts again, up to `Retry.limit` times without progress. Bodies report
@@ -45,7 +43,6 @@ class RayExecutor:
             object references, which are opened where the task runs. Each `Once` is built once per process, and
             needs `actors`.
         actors: processes that run all tasks, each of `resources`; None runs each task as a Ray task.
-        resources: of an actor.
         at_once: returns how many tasks may run now; None leaves it to Ray.
         name: of the actors on the dashboard.
     """
@@ -61,19 +58,12 @@ class RayExecutor:
         self.shared, self.actors, self.resources = shared or {}, actors, resources or Resources()
         self.at_once, self.name = at_once, name
 
-    def run(
-        self,
-        tasks: Iterable[Task] | Tasks,
-        *,
-        watch: Watch | None = None,
-        retry: Retry | None = None,
-        stop: Callable[[], bool] = lambda: False,
-    ) -> Iterator[Done]:
-        """Run tasks until all have ended; see `cluster.executors.task.Executor.run`."""
+    def _run(self, source: Tasks, watch: Watch, retry: Retry, stop: Callable[[], bool]) -> Iterator[Done]:
         import ray
 
-        watch, retry = watch or Watch(), retry or Retry()
-        source, losses, errors = as_tasks(tasks), Losses(retry), Counter[str]()
+        from cluster.executors.lost_process import is_draining, is_loss
+
+        losses, errors = Losses(retry), Counter[str]()
         places = _Places(self) if self.actors is None else _Actors(self, self.actors)
         again: list[Task] = []
         running: dict[ray.ObjectRef, Task] = {}
@@ -95,14 +85,15 @@ class RayExecutor:
                     value, error = ray.get(ref)
                 except ray.exceptions.RayError as raised:
                     error = raised
-                lost = error is not None and _is_loss(error)
+                draining = is_draining(error)
+                lost = error is not None and not draining and is_loss(error)
                 places.ended(ref, lost)
-                if error is not None and _is_draining(error):
+                if draining:
                     watch.moved(task.key, str(error))
                     again.append(task)
                     continue
                 if error is not None and lost and losses.give_up(task.key):
-                    error = TaskLost.of(task.key, losses.count(task.key), _reason(error))
+                    error = losses.lost(task.key, _reason(error))
                 elif error is not None and (lost or (may_retry(error) and errors[task.key] < retry.errors)):
                     errors[task.key] += not lost
                     watch.retrying(task.key, error)
@@ -209,7 +200,7 @@ def _run_task(task: Task, shared: Mapping[str, Any], origin: Origin) -> Answer:
 
 def _answer(task: Task, shared: Mapping[str, Any]) -> Answer:
     """Return what a body returns or raises. Ray would print a raised error with its traceback."""
-    from cluster.executors.drain import leave
+    from cluster.executors.lost_process import leave
 
     try:
         return bound(dereferenced(task), shared, Context(leave=leave))(), None
@@ -254,21 +245,9 @@ def _opened(shared: Mapping[str, Any]) -> dict[str, Any]:
     return {name: opened(value) for name, value in shared.items()}
 
 
-def _is_loss(error: Exception) -> bool:
-    from cluster.executors.lost_process import is_loss
-
-    return is_loss(error) and not _is_draining(error)
-
-
-def _is_draining(error: Exception) -> bool:
-    from cluster.executors.drain import is_draining
-
-    return is_draining(error)
-
-
-def _reason(error: Exception | None) -> str:
+def _reason(error: Exception) -> str:
     from cluster.executors.lost_process import killed_for_memory
 
-    if error is not None and killed_for_memory(error):
+    if killed_for_memory(error):
         return "killed by Ray's memory monitor"
     return " ".join(str(error).split())[:200]

@@ -13,15 +13,23 @@ from __future__ import annotations
 
 import importlib
 import inspect
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
 from typing import Any, Protocol
 
-from cluster.executors.limits import MAX_RESTARTS
+from rich.console import Console
+
 from cluster.executors.resources import Resources
 from ranking.errors import BadInput
+
+MAX_RESTARTS = 5
+"""Lost processes in a row that a task survives without progress. After that the task itself is the likely cause."""
+POLL_S = 0.5
+"""Seconds between two looks at something that another process is doing."""
+
 
 Report = Callable[[dict[str, Any]], None]
 """Receives what a body reports while it runs."""
@@ -34,8 +42,6 @@ class Task:
     Args:
         key: a unique name, also of its result.
         body: the function to call, as "package.module:function", or the function itself.
-        arguments: keyword arguments of the body.
-        resources: what it takes of a machine.
         needs: keys of the tasks that must end first.
         label: its name on Ray's dashboard; the key if it is empty.
         facts: what a `Watch` may show of it.
@@ -56,7 +62,6 @@ class Once:
 
     Args:
         build: the function or class to call, as "package.module:name".
-        arguments: its keyword arguments.
     """
 
     build: str
@@ -68,8 +73,6 @@ class Done:
     """The end of a task.
 
     Args:
-        task: the task.
-        value: what the body returned.
         error: what it raised, or `TaskLost`.
         stopped: whether a scheduler stopped it.
     """
@@ -88,9 +91,6 @@ class Done:
 
 class TaskLost(BadInput):
     """A task whose process ended too often."""
-
-    def __init__(self, what: str, where: str | None = None, remedy: str | None = None) -> None:
-        super().__init__(what, where, remedy)
 
     @classmethod
     def of(cls, key: str, times: int, reason: str) -> TaskLost:
@@ -120,11 +120,7 @@ def may_retry(error: Exception) -> bool:
 
 
 class Losses:
-    """Counts the losses of each task against a limit.
-
-    Args:
-        retry: the limit.
-    """
+    """Counts the losses of each task against a limit."""
 
     def __init__(self, retry: Retry) -> None:
         self.retry = retry
@@ -139,9 +135,9 @@ class Losses:
         self._counts[key] = self._counts.get(key, 0) + 1
         return self._counts[key] >= self.retry.limit
 
-    def count(self, key: str) -> int:
-        """Return the losses in a row without progress."""
-        return self._counts.get(key, 0)
+    def lost(self, key: str, reason: str) -> TaskLost:
+        """Return the error of a task that was given up."""
+        return TaskLost.of(key, self._counts[key], reason)
 
 
 class Watch:
@@ -192,11 +188,8 @@ class Scheduler(Protocol):
         """Receive the end of a task, and return which of the tasks that waited may continue."""
 
 
-class Executor(Protocol):
-    """Runs tasks somewhere.
-
-    `run` yields a `Done` per task as soon as it ends. With a list, tasks start in its order.
-    """
+class Executor(ABC):
+    """Runs tasks somewhere."""
 
     def run(
         self,
@@ -206,15 +199,22 @@ class Executor(Protocol):
         retry: Retry | None = None,
         stop: Callable[[], bool] = lambda: False,
     ) -> Iterator[Done]:
-        """Run tasks until all have ended.
+        """Run tasks until all have ended, and yield a `Done` per task as soon as it ends.
 
         Args:
-            tasks: a list, or `Tasks`.
+            tasks: a list, whose tasks start in its order, or `Tasks`.
             watch: is notified of every task.
             retry: how often a task is run again.
             stop: returns whether no further task may start.
         """
+        source = Listed(tasks) if isinstance(tasks, Iterable) else tasks
+        return self._run(source, watch or Watch(), retry or Retry(), stop)
 
+    @abstractmethod
+    def _run(self, source: Tasks, watch: Watch, retry: Retry, stop: Callable[[], bool]) -> Iterator[Done]:
+        """Run tasks; see `run`."""
+
+    @abstractmethod
     def share(self, value: Any) -> Any:
         """Return what to give several tasks as an argument in place of a large value."""
 
@@ -223,7 +223,6 @@ class Context:
     """The connection of a running body to its executor. A body receives it as its parameter `context`.
 
     Args:
-        report: passes a report on.
         leave: see `Context.leave`; None if nothing would start the task elsewhere.
     """
 
@@ -257,7 +256,6 @@ def bound(task: Task, shared: Mapping[str, Any], context: Context) -> Callable[[
     """Return a task's body with all of its arguments, ready to be called in this process.
 
     Args:
-        task: the task.
         shared: further keyword arguments, with each `Once` built already.
         context: passed to a body that has a parameter `context`.
     """
@@ -282,11 +280,7 @@ def _parameters(body: Callable[..., Any]) -> Mapping[str, Any]:
 
 
 class Listed:
-    """Hands out the tasks of a list in order, each once its `needs` have ended.
-
-    Args:
-        tasks: the list.
-    """
+    """Hands out the tasks of a list in order, each once its `needs` have ended."""
 
     def __init__(self, tasks: Iterable[Task]) -> None:
         self._waiting = list(tasks)
@@ -306,6 +300,36 @@ class Listed:
         self._open.discard(done.task.key)
 
 
-def as_tasks(tasks: Iterable[Task] | Tasks) -> Tasks:
-    """Return `tasks` as `Tasks`."""
-    return Listed(tasks) if isinstance(tasks, Iterable) else tasks
+STEP = "epoch"
+"""How far a task is, in any unit. `fold` and `max_epochs` belong to it."""
+VALUE = "validation"
+"""What it has reached at that step."""
+AGAIN, ERROR, FINAL = "again", "error", "final"
+"""In reports to Ray Tune: the pickled error after which a body is run again, or with which it ended; the last one."""
+
+
+def step_of(report: Mapping[str, Any]) -> int:
+    """Return how far a task is over all of its folds; 0 before its first step."""
+    return int(report.get("fold", 0) * report["max_epochs"] + report[STEP]) if STEP in report else 0
+
+
+class LossLines(Watch):
+    """Prints losses, so that nothing is repeated without a line that says so.
+
+    Args:
+        kind: what a task is, e.g. "shard".
+    """
+
+    def __init__(self, console: Console, kind: str) -> None:
+        self.console, self.kind = console, kind
+
+    def retrying(self, key: str, error: Exception) -> None:
+        """Print that a task runs again."""
+        self._print(f"the process of {self.kind} {key} was lost; the {self.kind} runs again")
+
+    def moved(self, key: str, reason: str) -> None:
+        """Print that a task continues elsewhere."""
+        self._print(f"the machine of {self.kind} {key} will be taken away; the {self.kind} continues elsewhere")
+
+    def _print(self, line: str) -> None:
+        self.console.print(line, soft_wrap=True, markup=False)

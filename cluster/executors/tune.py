@@ -6,7 +6,7 @@ import itertools
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import ray
@@ -15,26 +15,27 @@ from ray.tune import Callback, FailureConfig, PlacementGroupFactory, RunConfig, 
 from ray.tune.search import ConcurrencyLimiter, Searcher
 from ray.tune.trainable.function_trainable import wrap_function
 
-from cluster.executors.drain import leave
-from cluster.executors.origin import origin_of
+from cluster.executors.lost_process import leave
 from cluster.executors.ray_tasks import dereferenced
-from cluster.executors.reports import AGAIN, ERROR, FINAL
 from cluster.executors.task import (
+    AGAIN,
+    ERROR,
+    FINAL,
     Context,
     Done,
+    Executor,
     Retry,
     Task,
     TaskLost,
     Tasks,
     Wait,
     Watch,
-    as_tasks,
     bound,
     built,
     may_retry,
 )
 from cluster.executors.tune_failures import FaultTolerantScheduler, SearchScheduler
-from cluster.executors.worker import portable
+from cluster.executors.worker import origin_of, portable
 from cluster.output.storage import FULL, Storage, Unwritable, unwritable
 from cluster.output.throttle import Throttle
 
@@ -47,7 +48,7 @@ LOOK_S = 5.0
 """Pause between two looks at how much room the cluster has."""
 
 
-class TuneExecutor:
+class TuneExecutor(Executor):
     """Runs each task in a trial of Ray Tune, in processes that trials reuse.
 
     Args:
@@ -55,8 +56,6 @@ class TuneExecutor:
         shared: further keyword arguments of every body; each `Once` is built once per trial.
         concurrent: tasks at once; None is as many as there is room for.
         capacity: returns how many tasks fit into the cluster's resources, if Tune cannot know; None leaves it to Tune.
-        scheduler: stops tasks by what they report.
-        callbacks: the user's.
         name: of the actors on Ray's dashboard.
     """
 
@@ -73,22 +72,11 @@ class TuneExecutor:
         self.storage, self.shared, self.concurrent, self.capacity = storage, dict(shared or {}), concurrent, capacity
         self.scheduler, self.callbacks, self.name = scheduler, callbacks, name
 
-    def run(
-        self,
-        tasks: Iterable[Task] | Tasks,
-        *,
-        watch: Watch | None = None,
-        retry: Retry | None = None,
-        stop: Callable[[], bool] = lambda: False,
-    ) -> Iterator[Done]:
-        """Run tasks until all have ended; see `cluster.executors.task.Executor.run`.
-
-        `watch` and `Tasks.ended` are called as tasks end, and the results are yielded at the end of all.
-        """
-        retry = retry or Retry()
+    def _run(self, source: Tasks, watch: Watch, retry: Retry, stop: Callable[[], bool]) -> Iterator[Done]:
+        """Run tasks. `watch` and `Tasks.ended` are called as tasks end, and results are yielded at the end of all."""
         _set_environment()
         scheduler = FaultTolerantScheduler(self.scheduler, retry.limit)
-        trials = _Trials(as_tasks(tasks), watch or Watch(), stop, scheduler)
+        trials = _Trials(source, watch, stop, scheduler)
         limiter = ConcurrencyLimiter(_Search(trials), self.concurrent or sys.maxsize)
         callbacks: list[Callback] = [_Notify(trials), *self.callbacks]
         if not self.concurrent:
@@ -144,10 +132,7 @@ def attempt(task: Task, shared: Mapping[str, Any], retries: int, report: Callabl
     """Run a task's body, again after errors of its own. It ends with a report, never an exception, unless it is lost.
 
     Args:
-        task: the task.
-        shared: further keyword arguments.
         retries: how often a body that raises is run again.
-        report: Tune's.
     """
     from cluster.executors.lost_process import is_loss
 
@@ -292,9 +277,7 @@ class CapacityLimiter(Callback):
     """Opens and closes a limiter as the cluster grows and shrinks.
 
     Args:
-        limiter: the search's.
         capacity: see `TuneExecutor`.
-        every: seconds between two looks at the cluster.
     """
 
     def __init__(

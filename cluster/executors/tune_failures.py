@@ -18,11 +18,8 @@ from ray.tune.execution import tune_controller
 from ray.tune.experiment import Trial
 from ray.tune.schedulers import FIFOScheduler, TrialScheduler
 
-from cluster.executors.drain import is_draining
-from cluster.executors.limits import MAX_RESTARTS
-from cluster.executors.lost_process import cause_of, is_loss, killed_for_memory
-from cluster.executors.reports import STEP, VALUE, step_of
-from cluster.executors.task import Scheduler, TaskLost
+from cluster.executors.lost_process import cause_of, is_draining, is_loss, killed_for_memory
+from cluster.executors.task import MAX_RESTARTS, STEP, VALUE, Scheduler, TaskLost, step_of
 from cluster.output.event_log import reason
 
 _log = logging.getLogger(__name__)
@@ -83,7 +80,6 @@ class FaultTolerantScheduler(FIFOScheduler):
     """Runs trials in Tune's order, as `RetryableTrial`, and stops those that a search's scheduler stops.
 
     Args:
-        search: the scheduler of a search.
         limit: see `cluster.executors.task.Retry`.
     """
 

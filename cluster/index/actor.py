@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from cluster.index.index_folder import IndexFolder, Publication, digest_of
 from cluster.index.sharded_build import ShardedBuild
-from cluster.index.spec import IndexSpec
-from cluster.index.version_build import IndexBuild
+from cluster.index.version_build import IndexBuild, IndexSpec
 from cluster.output.throttle import Throttle
 from cluster.telemetry.metrics import EVERY, ThrottledCounter, record
 from ranking.index_versions import IndexVersion
@@ -53,8 +52,6 @@ class NegativeIndexActor:
     versions and published weights are read from the folder.
 
     Args:
-        spec: inputs of the index.
-        folder: folder of the versions.
         every: build each publication, in order, instead of only the newest.
     """
 
@@ -76,7 +73,6 @@ class NegativeIndexActor:
         """Store weights to build the next version from. Known weights change nothing.
 
         Args:
-            step: the trainer's step.
             version: the version's number; None takes the one after the last build.
             weights: one reference to a safetensors file as uint8, in a list so that it arrives as a reference.
         """
@@ -134,9 +130,6 @@ class NegativeIndexActor:
 
         Args:
             reader: id of the reader; its last version is kept until it reads another one.
-            queries: ids [q].
-            depth: documents per query.
-            step: the reader's step.
             exactly: answer from the version of this step only.
             least: answer from the version of this step or a later one.
             vectors: vectors of the queries [q, d]; None takes those of the version.
@@ -270,7 +263,6 @@ class IndexMetrics:
 
     Args:
         tags: tags of the metrics, `run` and `function`.
-        every: seconds between two records.
     """
 
     def __init__(self, tags: Mapping[str, str], every: float = EVERY) -> None:

@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 import re
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from cluster.index.encoder_options import EncoderOptions
 from cluster.output.cache import machine_folder
-from cluster.runs.bm25_shards import bm25_in_shards
+from cluster.runs.part_keys import bm25_in_shards
 from ranking.errors import BadInput
 
 if TYPE_CHECKING:
@@ -40,11 +40,7 @@ def served_functions(config: Mapping[str, Any]) -> list[str]:
 
 
 def encoder_options(config: Mapping[str, Any]) -> EncoderOptions:
-    """Return number and resources of the encoders of each index of a run.
-
-    Raises:
-        BadInput: if a value is out of range.
-    """
+    """Return number and resources of the encoders of each index of a run."""
     return EncoderOptions(**config["index"], spread=config["resources"]["placement"] == "spread")
 
 
@@ -69,15 +65,7 @@ def reserved(config: Mapping[str, Any]) -> list[dict[str, float]]:
 
 
 def check_room(config: Mapping[str, Any], available: Mapping[str, float]) -> None:
-    """Raise if a local Ray, which never grows, has too few resources for the encoders of a run.
-
-    Args:
-        config: configuration of the run.
-        available: CPUs and GPUs of the cluster.
-
-    Raises:
-        BadInput: if the run and its encoders together need more.
-    """
+    """Raise if a local Ray, which never grows, has too few resources for the encoders of a run."""
     for name, for_encoders in demand(config).items():
         resources = config["resources"]
         wanted, has = resources[name.lower()] * resources["workers"] + for_encoders, available.get(name, 0)
@@ -89,60 +77,39 @@ def check_room(config: Mapping[str, Any], available: Mapping[str, float]) -> Non
             )
 
 
-class LiveIndexes:
-    """The indexes of one run, to be closed when it ends.
-
-    Args:
-        indexes: the indexes by the name of their function.
-    """
-
-    def __init__(self, indexes: Mapping[str, RemoteIndex | ServedBm25]) -> None:
-        self.indexes = indexes
-
-    def close(self) -> None:
-        """Stop their actors and delete their files."""
-        for index in self.indexes.values():
-            index.close()
-
-    def __enter__(self) -> LiveIndexes:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
-
-
+@contextmanager
 def attach_indexes(
     functions: Mapping[str, RetrievalFunction],
     training: RankerTraining,
     config: dict[str, Any],
     name: str,
     log: Callable[[str], None] = lambda line: None,
-) -> LiveIndexes:
+) -> Iterator[dict[str, RemoteIndex | ServedBm25]]:
     """Attach an index on actors to each function that needs one: dense with a live index, or BM25 in shards.
 
     A dense index starts when the first weights are published, at the start of training.
 
     Args:
-        functions: the run's functions by name, built from `config`.
-        training: training of the run's ranker.
         config: configuration of the run, whose parts are in the cache.
         name: name of the run; actors are called `negative-index:NAME:FUNCTION#TOKEN`.
         log: called with one line about an index's size, and when an index is lost or back.
 
-    Returns:
-        The indexes. The caller must close them when the run ends or fails.
+    Yields:
+        The indexes by the name of their function. At the end their actors stop and their files are deleted.
 
     Raises:
         BadInput: if the ranker has no vectors, a value is out of range, or memory or disk are too small.
     """
     indexes: dict[str, RemoteIndex | ServedBm25] = {}
-    for function in bm25_in_shards(config):
-        indexes[function] = _attach_bm25(functions[function], config, _folder(config, name, function), log)
-    for function in live_functions(config):
-        indexes[function] = _attach_dense(function, functions[function], training, config, name, log)
-    return LiveIndexes(indexes)
+    try:
+        for function in bm25_in_shards(config):
+            indexes[function] = _attach_bm25(functions[function], config, _folder(config, name, function), log)
+        for function in live_functions(config):
+            indexes[function] = _attach_dense(function, functions[function], training, config, name, log)
+        yield indexes
+    finally:
+        for index in indexes.values():
+            index.close()
 
 
 def _folder(config: Mapping[str, Any], name: str, function: str) -> Path:
@@ -160,8 +127,8 @@ def _attach_dense(
 ) -> RemoteIndex:
     """Attach an index that encoder actors build from the ranker's weights."""
     from cluster.index.client import RemoteIndex
-    from cluster.index.corpus import PreparedCorpus
-    from cluster.index.spec import IndexSpec
+    from cluster.index.encoder import PreparedCorpus
+    from cluster.index.version_build import IndexSpec
     from ranking.embedding import BLOCK
     from ranking.ranges import shard_ranges
     from ranking.rankers.dense import DenseRanker

@@ -13,9 +13,8 @@ import numpy as np
 import ray
 from numpy.typing import NDArray
 
-from cluster.index.calls import CLOSE_TIMEOUT_S
-from cluster.index.owner import claim, remove_orphans
-from cluster.index.shard_actors import ShardActors
+from cluster.index.calls import CLOSE_TIMEOUT_S, claim, remove_orphans
+from cluster.index.shard import ShardActors
 from ranking.bm25 import Bm25Index, Searched
 from ranking.bm25_pieces import PiecedBm25, fewer_first
 

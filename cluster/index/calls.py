@@ -1,11 +1,18 @@
-"""Handles failed calls to index actors: errors without Ray's wrapping, and the pauses between retries."""
+"""Handles what processes of an index leave behind when they die: failed calls, and folders without an owner."""
 
 from __future__ import annotations
 
+import contextlib
+import json
+import os
+import shutil
+import socket
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
+import psutil  # Ray brings it
 import ray
 
 from ranking.errors import BadInput
@@ -37,3 +44,22 @@ def retries() -> Iterator[None]:
         time.sleep(pause)
         pause = min(2 * pause, longest)
         yield
+
+
+OWNER = "owner.json"
+
+
+def claim(folder: Path) -> None:
+    """Record this process as the owner of an index folder."""
+    with contextlib.suppress(OSError):  # a full disk is reported by the first write that matters
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / OWNER).write_text(json.dumps({"host": socket.gethostname(), "pid": os.getpid()}))
+
+
+def remove_orphans(parent: Path) -> None:
+    """Remove subfolders whose owner was killed. Folders of processes on other hosts stay."""
+    for file in parent.glob(f"*/{OWNER}"):
+        with contextlib.suppress(OSError, ValueError, KeyError):
+            owner = json.loads(file.read_text())
+            if owner["host"] == socket.gethostname() and not psutil.pid_exists(owner["pid"]):
+                shutil.rmtree(file.parent, ignore_errors=True)

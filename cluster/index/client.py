@@ -19,9 +19,8 @@ from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 from torch import Tensor
 
 from cluster.index.actor import IndexReply, NegativeIndexActor
-from cluster.index.calls import CLOSE_TIMEOUT_S, retries, unwrapped
-from cluster.index.owner import claim, remove_orphans
-from cluster.index.spec import IndexSpec
+from cluster.index.calls import CLOSE_TIMEOUT_S, claim, remove_orphans, retries, unwrapped
+from cluster.index.version_build import IndexSpec
 from ranking.checkpoint import to_bytes
 from sampling.retrieval.dense import Refresh
 from sampling.retrieval.live_index import Answer
@@ -39,7 +38,6 @@ class SentWeights:
     """Weights that were published and may still be needed.
 
     Args:
-        step: the trainer's step.
         version: the version's number; None if the actor counts.
         weights: a safetensors file as uint8, in Ray's object store.
     """
@@ -57,7 +55,6 @@ class RemoteIndex:
     version that may still be read, so an index that was lost together with its folder can be built again.
 
     Args:
-        spec: inputs of the index.
         refresh: when a version is served.
         log: called with one line when the index or a shard is lost, and when it is back.
         guarded: returns how many documents the reader's guard has dropped so far, for the metrics.
@@ -111,9 +108,6 @@ class RemoteIndex:
         """Return the best documents of each query, from the version that `step` must be answered from.
 
         Args:
-            queries: ids [q].
-            depth: documents per query.
-            step: the trainer's step.
             vectors: vectors of the queries [q, d]; None takes those of the version.
         """
         self._drop_passed(step)

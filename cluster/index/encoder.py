@@ -1,22 +1,69 @@
-"""Encodes blocks of texts into vectors: the encoder actor."""
+"""Opens a corpus and encodes blocks of its texts into vectors: the encoder actor."""
 
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
 import ray
 import torch
 from numpy.typing import NDArray
 
-from cluster.index.corpus import Corpus, CorpusSize
+from cluster.runs.artifacts import Artifacts
+from cluster.runs.assemble import make_ranker
+from cluster.runs.parts import Base, read_encoded
 from ranking.checkpoint import from_bytes
 from ranking.embedding import embed
 from ranking.index import IndexOptions
 from ranking.index_versions import finish_version, write_block
 from ranking.rankers.dense import DenseRanker
 from ranking.rankers.pretrained import read_in
+from ranking.texts import Texts
+
+
+class Corpus(Protocol):
+    """Texts, and the ranker that encodes them. It crosses processes, so it holds names and no arrays."""
+
+    def texts(self) -> tuple[Texts, Texts]:
+        """Return documents and queries, tokenized for the ranker."""
+
+    def ranker(self) -> DenseRanker:
+        """Return a ranker without trained weights; the caller loads them."""
+
+
+@dataclass(frozen=True)
+class PreparedCorpus:
+    """The corpus of a run's configuration. Parts come from the cache, or are made if it has none."""
+
+    config: dict[str, Any]
+
+    def texts(self) -> tuple[Texts, Texts]:
+        artifacts = Artifacts()
+        keys = artifacts.keys(self.config)
+        parts: dict[str, Any] = {n: artifacts.part(self.config, n) for n in ("base", "tokens") if n in keys}
+        encoded = read_encoded(parts)
+        return encoded.documents, encoded.queries
+
+    def ranker(self) -> DenseRanker:
+        base = Artifacts().part(self.config, "base")
+        assert isinstance(base, Base)
+        # Any seed will do: published weights replace the drawn ones.
+        ranker = make_ranker(self.config, base, np.random.default_rng(0))
+        if not isinstance(ranker, DenseRanker):
+            raise TypeError(f"{type(ranker).__name__} has no vectors to search")
+        return ranker
+
+
+@dataclass(frozen=True)
+class CorpusSize:
+    """Number of documents and queries to encode, and the dimension of a vector."""
+
+    documents: int
+    queries: int
+    dimension: int
 
 
 class IndexEncoder:
@@ -25,8 +72,6 @@ class IndexEncoder:
     Since every call names its weights, an encoder that Ray restarted needs no other state.
 
     Args:
-        corpus: texts to encode, and the ranker.
-        threads: threads of torch.
         gpu: encode on the GPU that Ray assigned, if there is one.
         precision: precision of the ranker's weights; None keeps that of the ranker.
     """
@@ -57,7 +102,6 @@ class IndexEncoder:
             digest: digest of the weights; weights of the same digest are loaded once.
             start, stop: rows of one block.
             queries: rows of the queries instead of the documents.
-            path: the file of vectors.
             row: first row of the block in the file.
 
         Returns:

@@ -13,8 +13,7 @@ import ray
 from ray.util.placement_group import get_current_placement_group
 
 from cluster.index.calls import MAX_RESTARTS
-from cluster.index.corpus import Corpus, CorpusSize
-from cluster.index.encoder import IndexEncoder
+from cluster.index.encoder import Corpus, CorpusSize, IndexEncoder
 from cluster.index.encoder_options import EncoderOptions
 from cluster.telemetry.metrics import own_name, unique
 from ranking.index_versions import finish_version, write_block
@@ -27,7 +26,6 @@ class TextBlock:
     Args:
         start, stop: rows of the texts.
         queries: whether the rows are queries.
-        path: the file of vectors.
         row: first row of the block in the file.
         shard: shard that keeps the file; None for a file of the serving actor.
     """
@@ -44,7 +42,6 @@ class WaitingBlocks:
     """Blocks that no encoder has yet, grouped by the node of their file.
 
     Args:
-        blocks: blocks in order.
         nodes: node of each shard.
     """
 
@@ -69,8 +66,6 @@ class EncoderPool:
     """Encoder actors. Ray restarts one that dies and repeats its block.
 
     Args:
-        corpus: texts to encode, and the ranker.
-        options: number and resources of the actors.
         size: texts per block.
     """
 
@@ -126,8 +121,6 @@ class EncoderPool:
         of a shard on another node travel from the encoder to the shard, and not through this process.
 
         Args:
-            weights, digest: the weights to encode with.
-            blocks: the blocks to encode.
             shards: shard actors, by `TextBlock.shard`.
             nodes: node of each shard.
 
@@ -175,7 +168,6 @@ class EncoderPool:
 
         Args:
             arguments: arguments of each shard's `finish_version`.
-            shards: the shard actors.
         """
         sent = [
             self.actors[order % len(self.actors)].finish.remote(*each) for order, each in enumerate(arguments.values())

@@ -24,7 +24,6 @@ class Publication:
     """Weights to build a version from.
 
     Args:
-        step: the trainer's step.
         version: the version's number; None takes the one after the last build.
         digest: `weights_digest` of the weights.
     """

@@ -15,11 +15,10 @@ import ray
 from numpy.typing import NDArray
 
 from cluster.index.calls import CLOSE_TIMEOUT_S, MAX_RESTARTS, unwrapped
-from cluster.index.corpus import CorpusSize
+from cluster.index.encoder import CorpusSize
 from cluster.index.index_folder import WEIGHTS, IndexFolder, Publication
-from cluster.index.shard_actors import ShardActors
-from cluster.index.spec import IndexSpec
-from cluster.index.version_build import IndexBuild
+from cluster.index.shard import ShardActors
+from cluster.index.version_build import IndexBuild, IndexSpec
 from ranking.index_versions import DOCUMENTS, QUERIES, IndexVersion, finish_version, start_version
 from ranking.ranges import merge, shard_ranges, within
 from ranking.shards import Searched
@@ -34,9 +33,6 @@ class ShardedBuild(IndexBuild):
 
     The serving actor keeps only the vectors of queries and the weights. A shard that restarts on another node, or whose
     files are broken, is built again from these weights.
-
-    Args:
-        spec: inputs of the index.
     """
 
     def __init__(self, spec: IndexSpec) -> None:
@@ -170,7 +166,6 @@ class ShardedVersion:
     """The vectors of one version on all shards: a `ranking.shards.Searched`.
 
     Args:
-        actors: the shards.
         step, digest: step and weights of the version.
         repair: builds the version on a shard that has lost its disk, and returns when it is built.
         repair_in_background: starts the same, and returns at once.

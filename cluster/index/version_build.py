@@ -2,30 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import ray
 from numpy.typing import NDArray
 
 from cluster.index.calls import unwrapped
-from cluster.index.corpus import CorpusSize
+from cluster.index.encoder import Corpus, CorpusSize
+from cluster.index.encoder_options import EncoderOptions
 from cluster.index.encoder_pool import EncoderPool
 from cluster.index.index_folder import WEIGHTS, IndexFolder, Publication
-from cluster.index.spec import IndexSpec
+from ranking.embedding import BLOCK
+from ranking.index import IndexOptions
 from ranking.index_versions import DOCUMENTS, QUERIES, IndexVersion, open_version, start_version
-from ranking.query_lists import QueryLists
+from ranking.query_lists import Listed, QueryLists
 from ranking.shards import Searched
 
 
-class IndexBuild:
-    """Builds versions, one at a time.
+@dataclass(frozen=True)
+class IndexSpec:
+    """The inputs of a negative index. It holds names and options only, so it can be sent to any process.
 
     Args:
-        spec: inputs of the index.
+        name: name of the serving actor, as Ray's dashboard shows it; unique on the cluster.
+        corpus: texts to index, and the ranker that encodes them.
+        folder: folder of the index; each index makes a subfolder there.
+        options: options of the FAISS index.
+        tags: metric tags, `run` and `function`.
+        block: texts per call to an encoder.
+        apart: take free resources of the cluster, instead of a share of the caller's placement group.
+        shards: actors that share the documents; with 1, the serving actor holds all of them.
+        on_lost: wait for a shard that died, or answer without its documents.
+        listed: queries that are searched once per version; None searches queries as they come.
     """
+
+    name: str
+    corpus: Corpus
+    folder: Path
+    options: IndexOptions
+    encoders: EncoderOptions
+    tags: Mapping[str, str]
+    block: int = BLOCK
+    apart: bool = False
+    shards: int = 1
+    on_lost: Literal["wait", "skip"] = "wait"
+    listed: Listed | None = None
+
+
+class IndexBuild:
+    """Builds versions, one at a time."""
 
     def __init__(self, spec: IndexSpec) -> None:
         self.spec, self.pool = spec, EncoderPool(spec.corpus, spec.encoders, spec.block)
@@ -40,8 +69,6 @@ class IndexBuild:
 
         Args:
             folder: folder with the weights, which also gets the version.
-            publication: the weights.
-            version: the version's number.
 
         Raises:
             BadInput: if the disk is full, or FAISS can't build the index.
@@ -69,9 +96,7 @@ class IndexBuild:
         """Build the version without lists.
 
         Args:
-            folder, publication, version: see `__call__`.
             content, weights: the weights, in this process and in the object store.
-            size: size of the corpus.
         """
         path, pool, digest = folder.version_path(publication.step), self.pool, publication.digest
         building = start_version(path, size.documents, size.queries, size.dimension, self.spec.options)

@@ -19,7 +19,8 @@ from cluster.output.tables import read_table, write_table
 from ranking.errors import BadInput
 
 SUMS = ("negatives", "missing", "guarded", "repeats", "scores", "scored")
-"""Sums per function in the counts of a shard (`cluster.mining.rows.counts_of`)."""
+"""Sums per function in the counts of a shard (`cluster.mining.writing.counts_of`)."""
+COUNTS = ("examples", "rows", "left out", "above", "above negatives")
 DEEP = 100
 """The rank from which negatives are called deep."""
 
@@ -34,15 +35,7 @@ def summary_of(
         row per function with its counts, the median of its ranks and the rank that nine in ten do not exceed, and the
         means of its scores and of the positives' scores.
     """
-    totals = {
-        "examples": 0,
-        "rows": 0,
-        "left out": 0,
-        "above": 0,
-        "above negatives": 0,
-        "positives scored": 0,
-        "positives' scores": 0.0,
-    }
+    totals = dict.fromkeys((*COUNTS, "positives scored", "positives' scores"), 0.0)
     by_function = {name: dict.fromkeys(SUMS, 0.0) for name in names}
     ranks = {name: Counter[str]() for name in names}
     for shard in shards:
@@ -63,22 +56,12 @@ def summary_of(
         }
         for name, sums in by_function.items()
     ]  # fmt: skip
-    kinds = {
-        "median rank": pl.Float64,
-        "rank of 90%": pl.Float64,
-        "score of positives": pl.Float64,
-        "of negatives": pl.Float64,
-    }
+    kinds = dict.fromkeys(("median rank", "rank of 90%", "score of positives", "of negatives"), pl.Float64)
     return {key: int(value) for key, value in totals.items()}, pl.DataFrame(rows, schema_overrides=kinds)
 
 
 def _rank_of(ranks: Mapping[str, int], share: float) -> float | None:
-    """Return the rank that this share of the negatives does not exceed; None without ranks.
-
-    Args:
-        ranks: how often each rank occurs.
-        share: the share, above 0.
-    """
+    """Return the rank that this share of the negatives does not exceed; None without ranks."""
     known = sorted((int(rank), count) for rank, count in ranks.items())
     wanted, seen = share * sum(count for _, count in known), 0
     for rank, count in known:
@@ -98,7 +81,6 @@ def remarks(totals: dict[str, int], functions: pl.DataFrame, guarded: bool) -> l
     Args:
         totals: the totals of all shards, as `summary_of` returns them.
         functions: one row per function, as `summary_of` returns them.
-        guarded: whether there was a guard.
     """
     lines = []
     for row in functions.iter_rows(named=True):
@@ -129,14 +111,8 @@ def finish(
     """Write the table of guarded documents, the summary, the card and, with `format=dataset`, the data set on disk.
 
     Args:
-        store: the results of the shards.
-        shards: all shards, finished.
         config: conf/mine.yaml, composed.
-        command: the command that mined them.
         about: further lines of the card, by their label.
-
-    Returns:
-        See `summary_of`.
     """
     storage = store.storage
     totals, functions = summary_of(store, shards, list(config["function"]))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import platform
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +13,6 @@ from numpy.typing import NDArray
 from cluster.config.build import build
 from cluster.config.compose import texts_config
 from cluster.config.counts import counts_of
-from cluster.mining.freed_memory import give_back
 from cluster.mining.shards import Shard
 from cluster.runs.artifacts import Artifacts
 from cluster.runs.parts import Base
@@ -71,10 +72,6 @@ class Miner:
 
     Args:
         config: conf/mine.yaml, composed.
-        artifacts: reads and caches collection and texts.
-
-    Raises:
-        BadInput: if the parts do not fit together.
     """
 
     def __init__(self, config: dict[str, Any], artifacts: Artifacts | None = None) -> None:
@@ -198,10 +195,7 @@ class NearestDocuments(Ranked):
     """The nearest documents by the vectors of a fixed ranker: `function=dense` without training.
 
     Args:
-        ranker: a ranker with vectors.
         encoded: the collection, encoded for this ranker.
-        depth: length of a list.
-        index: how vectors are stored and searched.
 
     Raises:
         BadInput: if the ranker has no vectors.
@@ -232,3 +226,24 @@ class NearestDocuments(Ranked):
     def _vectors(self, queries: NDArray[np.integer]) -> Any:
         read = embed_sparse if self.ranker.sparse else embed
         return read(self.ranker, self.encoded.queries, np.asarray(queries), queries=True)
+
+
+M_MMAP_THRESHOLD = -3
+"""Number of the option in malloc.h."""
+THRESHOLD = 128 << 10
+"""Size in bytes from which glibc maps blocks separately, until it raises it."""
+
+
+def give_back() -> bool:
+    """Fix the size from which glibc maps blocks separately, for the whole process.
+
+    glibc raises this size, up to 32 MiB, each time a large block is freed. Later blocks below it come from the heap,
+    and stay there if a small block follows them. Mining frees one matrix after another and keeps small results of
+    each, which left a twentieth of its memory unused.
+
+    Returns:
+        Whether the size was fixed; False with other C libraries, which do not need it.
+    """
+    if platform.libc_ver()[0] != "glibc":
+        return False
+    return bool(ctypes.CDLL(None).mallopt(M_MMAP_THRESHOLD, THRESHOLD))

@@ -20,7 +20,6 @@ class Shard:
     Args:
         name: name of its files, as `train-00003`.
         number: number among all shards. With the seed it determines every random draw.
-        split: the split of the queries.
         queries: int64, ascending.
     """
 

@@ -1,14 +1,15 @@
-"""Writes mined shards into the output folder, and reads their counts."""
+"""Writes mined shards as rows of texts (tuples, triplets, labelled pairs) and of ids, ranks and scores."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from cluster.config.compose import texts_config
-from cluster.mining.miner import Miner
-from cluster.mining.rows import counts_of, guarded_rows, rows_of
+from cluster.mining.miner import MinedShard, Miner
 from cluster.mining.shards import Shard
 from cluster.output.provenance import code
 from cluster.output.result_store import ResultStore
@@ -16,7 +17,123 @@ from cluster.output.storage import Storage
 from cluster.output.tables import as_parquet
 from cluster.runs.artifacts import Artifacts
 from cluster.runs.file_contents import checkpoints_of, files_of
+from ranking.collections.collection import Collection
 from ranking.digest import digest
+from sampling.guarded_documents import REASONS, GuardedDocuments
+
+FORMS = ("tuples", "triplets", "labelled_pairs")
+"""Forms of rows. Other libraries call them n-tuple, triplet and labeled-pair."""
+
+
+def rows_of(
+    mined: MinedShard, collection: Collection, names: list[str], form: str, scores: bool
+) -> tuple[pl.DataFrame, pl.DataFrame, int]:
+    """Return the rows of a shard.
+
+    Args:
+        form: one of `FORMS`. Tuples that lack a negative are left out.
+        scores: whether the texts get a column of scores.
+
+    Returns:
+        The texts, as trainers read them, with labels or scores if there are any. For each of these rows the query's id
+        and lists of ids, ranks, scores and functions, positives first (rank 0, no function). The number of examples
+        without a row, because they have too few negatives.
+    """
+    count = mined.negatives.shape[1]
+    examples = np.arange(len(mined.queries))
+    present = mined.negatives >= 0
+    if form == "tuples":
+        kept = np.flatnonzero(present.all(axis=1))
+        columns = np.broadcast_to(np.arange(1 + count), (len(kept), 1 + count))
+    elif form == "triplets":
+        kept, column = np.nonzero(present)
+        columns = np.stack([np.zeros(len(kept), np.int64), 1 + column], axis=1)
+    else:
+        kept, column = np.nonzero(np.concatenate([present.any(axis=1, keepdims=True), present], axis=1))
+        columns = column[:, None]
+    ids = _id_rows(mined, collection, names, kept, columns)
+    documents = np.concatenate([mined.positives[:, None], mined.negatives], axis=1)[kept[:, None], columns]
+    table: dict[str, Any] = {"query": collection.queries["text"].gather(mined.queries[kept].astype(np.uint32))}
+    for index, name in enumerate(_column_names(form, count)):
+        table[name] = collection.gather("text", documents[:, index])
+    if form == "labelled_pairs":
+        table["label"] = (columns[:, 0] == 0).astype(np.int64)
+    texts = pl.DataFrame(table)
+    if scores:
+        of_rows = ids["scores"]
+        texts = texts.with_columns(of_rows.list.first().alias("score") if form == "labelled_pairs" else of_rows)
+    return texts, ids, len(examples) - len(np.unique(kept))
+
+
+def _column_names(form: str, count: int) -> list[str]:
+    if form == "labelled_pairs":
+        return ["document"]
+    if form == "triplets" or count == 1:
+        return ["positive", "negative"]
+    return ["positive", *(f"negative_{number}" for number in range(1, 1 + count))]
+
+
+def _id_rows(
+    mined: MinedShard, collection: Collection, names: list[str], kept: NDArray[np.intp], columns: NDArray[np.integer]
+) -> pl.DataFrame:
+    """Return ids, ranks, scores and functions of the documents of each row."""
+    positive = np.zeros((len(mined.queries), 1), np.int32)
+    documents = np.concatenate([mined.positives[:, None], mined.negatives], axis=1)[kept[:, None], columns]
+    ranks = np.concatenate([positive, mined.ranks], axis=1)[kept[:, None], columns]
+    functions = np.concatenate([positive, mined.functions + 1], axis=1)[kept[:, None], columns]
+    function_names = pl.Series([None, *names], dtype=pl.String)
+    shape = (len(kept), columns.shape[1])
+    return pl.DataFrame({
+        "query_id": collection.queries["id"].gather(mined.queries[kept].astype(np.uint32)),
+        "document_ids": collection.gather("id", documents.ravel()).reshape(shape).arr.to_list(),
+        "ranks": pl.Series(ranks.ravel()).reshape(shape).arr.to_list(),
+        "scores": pl.Series(mined.scores[kept[:, None], columns].ravel()).fill_nan(None).reshape(shape).arr.to_list(),
+        "functions": function_names.gather(functions.ravel().astype(np.uint32)).reshape(shape).arr.to_list(),
+    })  # fmt: skip
+
+
+def guarded_rows(record: GuardedDocuments, collection: Collection, function: str) -> pl.DataFrame:
+    """Return the documents that the guard dropped from a function's lists, one row per query and document."""
+    return pl.DataFrame({
+        "function": pl.Series([function] * len(record.queries), dtype=pl.String),
+        "query_id": collection.queries["id"].gather(record.queries.astype(np.uint32)),
+        "document_id": collection.gather("id", record.documents),
+        "reason": pl.Series(list(REASONS), dtype=pl.String).gather(record.reasons.astype(np.uint32)),
+        "score": record.scores,
+        "positive": record.positives,
+    })  # fmt: skip
+
+
+def counts_of(mined: MinedShard, names: list[str], rows: int, left_out: int) -> dict[str, Any]:
+    """Return the shard's totals. They are sums, so shards can be added."""
+    counts: dict[str, Any] = {"examples": len(mined.queries), "rows": rows, "left out": left_out, "functions": {}}
+    positives = mined.scores[:, 0]
+    known = ~np.isnan(positives)
+    counts["above"], counts["above negatives"] = mined.above, mined.above_negatives
+    counts["positives scored"] = int(known.sum())
+    counts["positives' scores"] = float(positives[known].sum(dtype=np.float64))
+    for index, name in enumerate(names):
+        asked = mined.functions == index
+        supplied = asked & (mined.negatives >= 0)
+        scores = mined.scores[:, 1:][supplied]
+        scores = scores[~np.isnan(scores)]
+        counts["functions"][name] = {
+            "negatives": int(supplied.sum()),
+            "missing": int((asked & ~supplied).sum()),
+            "guarded": mined.guarded[name].total,
+            "repeats": mined.guarded[name].repeats,
+            "ranks": _rank_counts(mined.ranks[supplied]),
+            "scores": float(scores.sum(dtype=np.float64)),
+            "scored": len(scores),
+        }
+    return counts
+
+
+def _rank_counts(ranks: NDArray[np.int32]) -> dict[str, int]:
+    """Return how often each rank occurs; documents without a rank have 0 and are left out."""
+    distinct, counts = np.unique(ranks[ranks > 0], return_counts=True)
+    return dict(zip(map(str, distinct.tolist()), counts.tolist(), strict=True))
+
 
 ENDINGS = {"parquet": ".parquet", "json": ".jsonl", "dataset": ".parquet"}
 """Endings of the files of texts, by `format`. A data set on disk is converted from parquet at the end."""
@@ -31,8 +148,6 @@ def shard_store(config: dict[str, Any], storage: Storage, artifacts: Artifacts) 
 
     Args:
         config: conf/mine.yaml, composed.
-        storage: the output folder.
-        artifacts: opens the collection.
     """
     base = artifacts.keys(texts_config(config))["base"]
     nodes = {"guard": [config["guard"]], "ranker": [{"checkpoint": config["checkpoint"]}]}
@@ -48,11 +163,7 @@ def _contents(node: dict[str, Any]) -> list[str]:
 
 
 def mine_shard(miner: Miner, shard: Shard, store: ResultStore) -> dict[str, Any]:
-    """Mine a shard and write its files. The body of a task: `miner` is opened once per process.
-
-    Returns:
-        The shard's counts.
-    """
+    """Mine a shard and write its files. The body of a task: `miner` is opened once per process."""
     import torch
 
     config, threads = miner.config, torch.get_num_threads()

@@ -15,8 +15,8 @@ from cluster.reports.labels import by_family, distinct_names, lettered, p_value,
 from cluster.reports.report import Cell, Drawing, Fold, Part, Section, Table
 from cluster.reports.result_sections import CURVES, cell, origin_name, tested
 from cluster.reports.run_figures import curves
-from cluster.runs.measured_on import MEAN
-from cluster.statistics.across_places import ALL, across_places
+from cluster.runs.collections import MEAN
+from cluster.statistics.across_places import ALL, across_places, summarise_zero_shot
 from cluster.statistics.convergence import agents, convergence
 from cluster.statistics.few_judgements import few_judgements, profits
 from cluster.statistics.importance import importance
@@ -24,7 +24,6 @@ from cluster.statistics.oscillation import oscillation
 from cluster.statistics.power import DIFFERENCES, LONGEST, MOST, power
 from cluster.statistics.seed_variation import seed_variation
 from cluster.statistics.sequential import StoppingRule, decisions, hopeless
-from cluster.statistics.zero_shot import summarise_zero_shot
 
 Rows = list["list[object] | str"]
 

@@ -15,8 +15,7 @@ from cluster.output.storage import Storage
 from cluster.output.tables import RunRows, write_table
 from cluster.plan.sweep import Planned, function_name
 from cluster.runs import negative_tables
-from cluster.runs.outcome import Outcome, read_outcome
-from cluster.runs.stop import Stop
+from cluster.runs.outcome import Outcome, Stop, read_outcome
 from cluster.statistics.comparison import named_baseline
 from ranking.collections.collection import Collection
 

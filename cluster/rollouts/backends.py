@@ -17,9 +17,8 @@ from ray.util.placement_group import placement_group, remove_placement_group
 from ray.util.queue import Empty, Queue
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy, PlacementGroupSchedulingStrategy
 
-from cluster.executors.drain import NOTICE, draining, is_draining, leave, nodes_of_job
-from cluster.executors.limits import MAX_RESTARTS
-from cluster.executors.lost_process import is_loss
+from cluster.executors.lost_process import NOTICE, draining, is_draining, is_loss, leave, nodes_of_job
+from cluster.executors.task import MAX_RESTARTS
 from cluster.output.result_store import ResultStore
 from cluster.rollouts.checkpoints import STATE
 from cluster.rollouts.environments import Environments
@@ -40,7 +39,6 @@ def in_workers(config: dict[str, Any], shared: Mapping[str, Any] | None) -> Roll
     """Return the backend whose workers hold the rankers. Each node holds the collection once, in Ray's object store.
 
     Args:
-        config: configuration of the learning.
         shared: its parts in the object store, by name; None reads them from the cache.
     """
     return RolloutBackend(
@@ -86,9 +84,6 @@ def learn(
     """Learn an agent on Ray, and resume from the last state whenever a process is lost.
 
     Args:
-        config: configuration of the learning.
-        parts: parts of the configuration.
-        store: the learning's results.
         facts: facts to write into the agent's file.
         on_progress: called after each update; repeated updates are reported again.
         on_loss: called with a line about each lost process and each node that is left.
@@ -167,10 +162,6 @@ def train_on_hosts(
     """Train on ranker hosts in one placement group, from the last state to the end or until a process is lost.
 
     Args:
-        config: configuration of the learning, with `hosts` above 0.
-        store: the learning's results.
-        on_progress: called with the progress.
-        facts: facts to write into the agent's file.
         name: name of the learning, unique on the cluster. Hosts are called `NAME-host-0`, `NAME-host-1`, …
     """
     workers = workers_of(config)
@@ -239,13 +230,7 @@ def ranker_hosts(config: dict[str, Any], workers: int, name: str, timeout: float
     node; several are packed onto as few nodes as can hold them, unless `resources.placement` spreads them.
 
     Args:
-        config: configuration of the learning.
-        workers: number of its workers.
-        name: name of the learning.
         timeout: seconds to wait for room.
-
-    Yields:
-        The placement group, and the names of the hosts.
 
     Raises:
         BadInput: if the cluster has no room.

@@ -13,7 +13,7 @@ import torch
 from cluster.executors.address import is_cluster
 from cluster.executors.local import LocalExecutor
 from cluster.executors.resources import WAITING, Resources, at_once, check_demand, demand
-from cluster.executors.task import Task, Watch
+from cluster.executors.task import Executor, Task, Watch
 from cluster.output.result_store import ResultStore
 from cluster.runs.assemble import assemble
 from ranking.checkpoint import from_bytes, to_bytes
@@ -35,7 +35,6 @@ class CandidateTraining:
         generation: its generation, from 0. A generation shares its seeds.
         candidate: number of the candidate in the generation.
         seed: number of the seed.
-        agent: the candidate.
     """
 
     generation: int
@@ -73,10 +72,6 @@ def train_candidate(
     """Train a ranker under a candidate and write the result.
 
     Args:
-        config: configuration of the learning.
-        parts: parts of the configuration.
-        training: the training.
-        store: the results of trainings.
         attach: joins the training to the other workers that share it.
         writes: whether this process writes the result; one of several workers does.
 
@@ -117,12 +112,7 @@ def train_candidate(
 def in_this_process(config: dict[str, Any], parts: Mapping[str, Any], store: ResultStore) -> Evaluate:
     """Return what trains one candidate after another in this process."""
     executor = LocalExecutor(shared={"config": config, "parts": parts, "store": store})
-
-    def evaluate(trainings: Sequence[CandidateTraining]) -> Iterator[dict[str, Any]]:
-        for done in executor.run([Task(training.key, BODY, {"training": training}) for training in trainings]):
-            yield done.result()
-
-    return evaluate
+    return partial(_train_all, executor, BODY, {}, Resources(), None)
 
 
 def in_ray_tasks(
@@ -146,30 +136,39 @@ def in_ray_tasks(
         check_demand(options, ray.cluster_resources())
     references = {name: ray.put(part) for name, part in parts.items()}
     shared = {"config": config, "store": store} | ({"parts": references} if alone else {})
-    # A mapping of references reaches the workers as it is, so that each worker opens the parts.
-    arguments = {} if alone else {"shared": references}
-    body, resources = (BODY, Resources.of(options)) if alone else (ON_WORKERS, Resources(cpu=0, memory=WAITING))
 
     def room() -> int | None:
         return workers or (None if alone else at_once([demand(options)], ray.cluster_resources()))
 
     executor = RayExecutor(shared, at_once=room)
+    if alone:
+        return partial(_train_all, executor, BODY, {}, Resources.of(options), watch)
+    # A mapping of references reaches the workers as it is, so that each worker opens the parts.
+    waiting = Resources(cpu=0, memory=WAITING)
+    return partial(_train_all, executor, ON_WORKERS, {"shared": references}, waiting, watch)
 
-    def evaluate(trainings: Sequence[CandidateTraining]) -> Iterator[dict[str, Any]]:
-        tasks = [
-            Task(
-                training.key,
-                body,
-                {"training": training, **arguments},
-                resources,
-                label=f"generation {training.generation} candidate {training.candidate}",
-            )
-            for training in trainings
-        ]
-        for done in executor.run(tasks, watch=watch):
-            yield done.result()
 
-    return evaluate
+def _train_all(
+    executor: Executor,
+    body: str,
+    arguments: Mapping[str, Any],
+    resources: Resources,
+    watch: Watch | None,
+    trainings: Sequence[CandidateTraining],
+) -> Iterator[dict[str, Any]]:
+    """Yield the results of a generation as they come."""
+    tasks = [
+        Task(
+            training.key,
+            body,
+            {"training": training, **arguments},
+            resources,
+            label=f"generation {training.generation} candidate {training.candidate}",
+        )
+        for training in trainings
+    ]
+    for done in executor.run(tasks, watch=watch):
+        yield done.result()
 
 
 def train_on_workers(
@@ -178,7 +177,6 @@ def train_on_workers(
     """Train a candidate on `resources.workers` workers, with equal numbers up to rounding.
 
     Args:
-        config, training, store: see `train_candidate`.
         shared: the parts, or references to them in the object store.
     """
     from cluster.training.workers import on_workers

@@ -29,7 +29,6 @@ def load(store: ResultStore, note: Callable[[str], None] = lambda line: None) ->
     Damaged states are set aside.
 
     Args:
-        store: the learning's results.
         note: called with a line about each state that is not used, and where the learning continues instead.
     """
     storage = store.storage

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from gymnasium import spaces
 
 from cluster.config.agents import actions_of
 from cluster.config.build import build
@@ -27,7 +26,6 @@ class Environments:
     """Makes environments in the process that steps them.
 
     Args:
-        config: configuration of the learning.
         shared: its parts in Ray's object store, by name; None reads them from the cache.
         offset: added to the number of each environment, so that others draw other seeds.
     """
@@ -84,8 +82,3 @@ def gamma_of(config: dict[str, Any]) -> float:
     """Return γ: the configured value, or the default of the reward."""
     reward: Reward = build(config["reward"])
     return reward.gamma if config["gamma"] is None else float(config["gamma"])
-
-
-def spaces_of(config: dict[str, Any], parts: Mapping[str, Any]) -> tuple[spaces.Dict, spaces.Space[Any]]:
-    """Return the observation and action space of a learning."""
-    return state_tables_of(config, parts).space, actions_of(config).space

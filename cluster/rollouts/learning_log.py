@@ -22,12 +22,7 @@ LINES = 10
 
 
 class LiveLine:
-    """A line with episodes, return and final measure next to the random agent's, shares of actions, and time left.
-
-    Args:
-        console: the screen.
-        measure: name of the validation measure.
-    """
+    """A line with episodes, return and final measure next to the random agent's, shares of actions, and time left."""
 
     def __init__(self, console: Console, measure: str) -> None:
         self.console, self.measure = console, measure
@@ -81,13 +76,7 @@ def _comparison(random: dict[str, Any], name: str, form: str) -> str:
 
 
 class TrackedEpisodes:
-    """Sends finished episodes to trackers and the event log, each once and in order.
-
-    Args:
-        tracking: the trackers of the learning.
-        run: the learning, as trackers name it.
-        every: seconds between two lines of the log.
-    """
+    """Sends finished episodes to trackers and the event log, each once and in order."""
 
     def __init__(self, tracking: Tracking, run: TrackedRun, every: float = 10.0) -> None:
         self.tracking, self.name = tracking, run.name

@@ -23,9 +23,6 @@ class RankerHost:
 
     It receives a configuration and no arrays: its parts come from the cache. Each runner steps a share of the
     environments, named by the number of its first environment.
-
-    Args:
-        config: configuration of the learning.
     """
 
     def __init__(self, config: dict[str, Any]) -> None:
@@ -35,11 +32,7 @@ class RankerHost:
         self._metrics = HostMetrics(own_name("host"))
 
     def attach(self, first: int, count: int) -> tuple[spaces.Space[Any], spaces.Space[Any]]:
-        """Make environments `first` to `first + count − 1`, unless they exist.
-
-        Returns:
-            Observation and action space of one environment.
-        """
+        """Make environments `first` to `first + count − 1`, unless they exist."""
         if first not in self._shares:
             self._shares[first] = self._environments.make(self._parts, first, count)
             self._metrics.environments += count
@@ -51,23 +44,10 @@ class RankerHost:
         share = self._shares.pop(first, None)
         self._metrics.environments -= share.num_envs if share is not None else 0
 
-    def reset(self, first: int) -> Any:
-        """Reset the environments of a share."""
+    def call(self, first: int, method: str, *arguments: Any) -> Any:
+        """Call a method of the environments of a share."""
         with self._metrics.busy():
-            return self._shares[first].reset()
-
-    def step(self, first: int, actions: NDArray[Any]) -> Transition:
-        """Step the environments of a share."""
-        with self._metrics.busy():
-            return self._shares[first].step(actions)
-
-    def state_dict(self, first: int) -> dict[str, Any]:
-        """Return the state of a share."""
-        return self._shares[first].state_dict()
-
-    def load_state_dict(self, first: int, state: Mapping[str, Any]) -> None:
-        """Restore the state of a share."""
-        self._shares[first].load_state_dict(state)
+            return getattr(self._shares[first], method)(*arguments)
 
 
 class RemoteVectorEnvironment(gymnasium.vector.VectorEnv):
@@ -75,8 +55,6 @@ class RemoteVectorEnvironment(gymnasium.vector.VectorEnv):
 
     Args:
         host: name of the actor.
-        first: number of the first environment.
-        count: number of environments.
     """
 
     metadata = {"autoreset_mode": gymnasium.vector.AutoresetMode.SAME_STEP}
@@ -105,19 +83,15 @@ class RemoteVectorEnvironment(gymnasium.vector.VectorEnv):
     def close(self, **arguments: Any) -> None:
         """Drop the environments on the host, which ends with the learning."""
         with contextlib.suppress(ray.exceptions.RayError):
-            self._call("detach")
+            ray.get(self.actor.detach.remote(self.first))
 
     def _call(self, method: str, *arguments: Any) -> Any:
-        """Call a method of the host for these environments."""
-        return ray.get(getattr(self.actor, method).remote(self.first, *arguments))
+        """Call a method of these environments on the host."""
+        return ray.get(self.actor.call.remote(self.first, method, *arguments))
 
 
 class HostMetrics:
     """Records how busy a host is.
-
-    Args:
-        host: its name.
-        every: seconds between two records.
 
     Attributes:
         environments: number of environments that it holds.

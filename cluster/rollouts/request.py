@@ -34,9 +34,7 @@ class LearnRequest:
     """The learning that a user requested.
 
     Args:
-        config: its configuration, composed.
         overrides: the overrides that gave it.
-        storage: the output folder.
     """
 
     config: dict[str, Any]
@@ -67,11 +65,7 @@ class LearnRequest:
         }
 
     def check_unchanged(self, before: dict[str, Any], facts: dict[str, Any]) -> None:
-        """Compare the collection with that of the manifest.
-
-        Raises:
-            BadInput: if it has changed.
-        """
+        """Compare the collection with that of the manifest."""
         if before.get("facts") != facts:
             what = "the collection has changed since this learning began"
             raise BadInput(what, self.storage.place, "start another")
@@ -100,11 +94,7 @@ def compose_learning(overrides: Sequence[str]) -> dict[str, Any]:
 
 
 def _check_kinds(config: dict[str, Any]) -> None:
-    """Check that actions, state and agent fit together: searches need shares of functions, other agents refuse them.
-
-    Raises:
-        BadInput: if they do not.
-    """
+    """Check that actions, state and agent fit together: searches need shares of functions, other agents refuse them."""
     from rl.agents.search import PolicySearch
     from rl.progress import ProgressOptions
 

@@ -34,14 +34,9 @@ def search_agent(
     told again from the finished trainings, and the seeds of a training are named by (seed, generation, number).
 
     Args:
-        config: configuration of the learning, composed.
         evaluate: trains a generation.
         store: the results of trainings; finished ones are not repeated.
-        on_progress: called after each training.
         facts: facts to write into the agent's file.
-
-    Returns:
-        One row per training (`cluster.output.episodes`).
     """
     storage = store.storage
     agent: PolicySearch = build(config["agent"])

@@ -40,14 +40,6 @@ def learn_agents(
 ) -> None:
     """Learn agents, each in a trial.
 
-    Args:
-        requests: what to learn, by name.
-        storage: the study's folder.
-        options: the study's options.
-        artifacts: makes the parts.
-        console: shows the live table.
-        tracking: trackers and log of the study.
-
     Raises:
         BadInput: if one could not be learned.
     """
@@ -98,15 +90,8 @@ def learn_agent(
     """Learn one agent, whose environments are stepped in this process: the body of an agent's task.
 
     Args:
-        config: the learning's configuration.
-        keys: the keys of its parts, by name.
-        store: where state and result go.
         facts: what its record has of the collection.
-        stored: the parts.
         context: receives episodes as `epoch`, and the mean of the last ones.
-
-    Returns:
-        best: the mean validation of the last episodes.
     """
     import ray
 

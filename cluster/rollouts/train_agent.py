@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from cluster.config.agents import actions_of
 from cluster.config.build import build
 from cluster.output.episodes import LEARNED, RANDOM, row, table
 from cluster.output.result_store import ResultStore
 from cluster.output.tables import as_parquet
 from cluster.output.throttle import Throttle
 from cluster.rollouts import checkpoints
-from cluster.rollouts.environments import Environments, gamma_of, spaces_of
+from cluster.rollouts.environments import Environments, gamma_of, state_tables_of
 from cluster.runs.agent_file import FILE
 from cluster.runs.execute import Leave, stay
 from cluster.runs.progress import PROGRESS_EVERY_S
@@ -82,16 +83,10 @@ def train_agent(
     The result depends on the configuration alone, whatever the interrupts and the number of workers.
 
     Args:
-        config: configuration of the learning, composed.
         backend: the processes that step its environments.
-        parts: parts of the configuration.
         store: the learning's results; training resumes from a state in it.
-        on_progress: called after each update.
         facts: facts to write into the agent's file.
         leave: called every few seconds between two updates (see `cluster.runs.execute.Leave`).
-
-    Returns:
-        The episodes (`cluster.output.episodes`).
     """
     storage, state = store.storage, checkpoints.load(store)
     rows: list[dict[str, Any]] = state["rows"] if state else []
@@ -199,11 +194,10 @@ def _random_baseline(
 def _build(
     config: dict[str, Any], agent: Agent, backend: RolloutBackend, parts: Mapping[str, Any], offset: int
 ) -> AgentTrainer:
-    observations, actions = spaces_of(config, parts)
     return agent.build(
         backend.environments(offset),
-        observations,
-        actions,
+        state_tables_of(config, parts).space,
+        actions_of(config).space,
         seed=config["seed"],
         gamma=gamma_of(config),
         workers=backend.workers,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from cluster.config.agents import checkpoint_of, learner_of
 from cluster.output.storage import Storage
@@ -15,33 +15,24 @@ from ranking.digest import digest
 FOLDER = "agents"
 
 
-@dataclass(frozen=True)
-class Agents:
-    """What is to be learned before a study can run.
-
-    Args:
-        requests: by the agent's name.
-    """
-
-    requests: dict[str, LearnRequest]
-
-    def missing(self, runs: Iterable[Planned]) -> dict[str, LearnRequest]:
-        """Those that these runs need and that are not there yet."""
-        wanted = {checkpoint_of(planned.config) for planned in runs}
-        return {
-            name: request
-            for name, request in self.requests.items()
-            if request.storage.place in wanted and FILE not in request.storage.names()
-        }
+def missing(requests: Mapping[str, LearnRequest], runs: Iterable[Planned]) -> dict[str, LearnRequest]:
+    """Return the learnings, by the agent's name, that these runs need and that have not ended."""
+    wanted = {checkpoint_of(planned.config) for planned in runs}
+    return {
+        name: request
+        for name, request in requests.items()
+        if request.storage.place in wanted and FILE not in request.storage.names()
+    }
 
 
-def with_agents(runs: Sequence[Planned], storage: Storage, scaled: Sequence[str] = ()) -> tuple[list[Planned], Agents]:
+def with_agents(
+    runs: Sequence[Planned], storage: Storage, scaled: Sequence[str] = ()
+) -> tuple[list[Planned], dict[str, LearnRequest]]:
     """Give each run whose learned policy has no agent the folder in which the study will have learned it.
 
     The agent is learned in the run's own configuration with `policy.learn` added, and `policy.agent` for its seed.
 
     Args:
-        runs: of the study.
         storage: its folder; agents stand in `agents/NAME` of it.
         scaled: what the experiment's scale says of learning; `policy.learn` says more.
     """
@@ -59,7 +50,7 @@ def with_agents(runs: Sequence[Planned], storage: Storage, scaled: Sequence[str]
         node = planned.config[part] | {"checkpoint": request.storage.place}
         overrides = (*planned.overrides, f"{part}.checkpoint={request.storage.place}")
         given.append(replace(planned, overrides=overrides, config=planned.config | {part: node}))
-    return given, Agents(requests)
+    return given, requests
 
 
 def _overrides(planned: Planned, part: str, scaled: Sequence[str]) -> tuple[str, ...]:

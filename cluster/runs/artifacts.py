@@ -80,17 +80,11 @@ class Artifacts:
         """Make what the cache lacks, in parallel if possible. Does nothing here: `part` makes a part when it is needed.
 
         Args:
-            configs: the configurations of runs.
             only: names of the parts to make in addition to collections; None makes all.
         """
 
     def share(self, config: dict[str, Any], keys: Mapping[str, str]) -> dict[str, Any]:
-        """Put parts into Ray's object store, and return references by key.
-
-        Args:
-            config: a run's configuration.
-            keys: the keys of the parts, by name.
-        """
+        """Put parts into Ray's object store, and return references by key."""
         import ray
 
         return {key: ray.put(self.part(config, name)) for name, key in keys.items()}
@@ -125,11 +119,7 @@ class Artifacts:
         return {name: self.part(config, name) for name in self.keys(config)}
 
     def check(self, configs: Iterable[dict[str, Any]]) -> None:
-        """Check the options of runs, alone and together (`cluster.config.validate.check_run`).
-
-        Raises:
-            BadInput: if one is wrong.
-        """
+        """Check the options of runs, alone and together (`cluster.config.validate.check_run`)."""
         for config in configs:
             check_run(config, agent_of(config))
 
@@ -186,3 +176,47 @@ def cached_part(name: str, place: Path) -> Part | None:
         return restored(name, from_bytes(place.read_bytes(), str(place), place.parent))
     except BadInput:
         return None
+
+
+class OpenedParts:
+    """The parts that runs of one process share.
+
+    Args:
+        stored: references to parts in the object store, by key; None without Ray.
+        artifacts: opens or makes all other parts; None builds it where they are opened.
+    """
+
+    def __init__(self, stored: Mapping[str, Any] | None = None, artifacts: Artifacts | None = None) -> None:
+        self.stored, self._artifacts = stored, artifacts
+        self._opened: dict[str, Any] = {}
+
+    @property
+    def artifacts(self) -> Artifacts:
+        """Opens or makes the parts that are not stored."""
+        if self._artifacts is None:
+            self._artifacts = Artifacts()
+        return self._artifacts
+
+    def of(self, config: dict[str, Any], keys: Mapping[str, str]) -> dict[str, Any]:
+        """Return the parts of a run by name.
+
+        A part that is not stored, because a search drew one of its options, is opened or made here. A run with
+        several workers gets references, which it hands on to them.
+
+        Args:
+            keys: the key of each part, by name.
+        """
+        if self.stored is None:
+            for name, key in keys.items():
+                if key not in self._opened:
+                    self._opened[key] = self.artifacts.part(config, name)
+            return {name: self._opened[key] for name, key in keys.items()}
+        import ray
+
+        stored, alone = self.stored, config["resources"]["workers"] == 1
+        return {
+            name: (ray.get(stored[key]) if alone else stored[key])
+            if key in stored
+            else self.artifacts.part(config, name)
+            for name, key in keys.items()
+        }

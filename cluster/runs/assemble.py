@@ -48,8 +48,6 @@ def assemble(
     """Return the training of a fold's ranker and the sampler of its negatives.
 
     Args:
-        config: configuration of the run, composed.
-        parts: parts of the configuration.
         fold: number of the fold; 0 without cross-validation.
         sequence: the seeds; None takes the run's.
         policy: replaces the configured policy.
@@ -95,8 +93,6 @@ def make_ranker(config: dict[str, Any], base: Base, rng: np.random.Generator) ->
     """Return the configured ranker with random weights.
 
     Args:
-        config: configuration of the run, composed.
-        base: the part of that name.
         rng: draws the weights, and vectors of words that have none.
     """
     generator = torch.Generator().manual_seed(int(rng.integers(2**63)))
@@ -127,9 +123,7 @@ def make_sampler(
     """Return the sampler of a run's negatives.
 
     Args:
-        config: configuration of the run, composed.
         parts: its parts; `base` and those of the functions and of a learned policy are read.
-        rng: the source of all random draws.
         policy: replaces the configured policy.
     """
     base, functions = parts["base"], {}
@@ -163,8 +157,6 @@ def state_tables(parts: dict[str, Any], options: StateOptions, pairs: int, funct
     """Return the tables that an agent's states are looked up in.
 
     Args:
-        parts: parts of the configuration.
-        options: options of the states.
         pairs: pairs of a full batch.
         functions: names of the actions, in order.
     """

@@ -14,8 +14,8 @@ from cluster.executors.pieces import run_pieces, run_pieces_here
 from cluster.output.cache import cache_of
 from cluster.output.file_lock import file_lock
 from cluster.runs.file_contents import content_of
-from cluster.runs.measured_on import collections_of
 from ranking.backing import BackedPath
+from ranking.collections.beir import Beir
 from ranking.collections.cache import is_cached, open_collection
 from ranking.collections.collection import Collection
 from ranking.collections.reader import NOTED, OF_USE, Reader
@@ -32,7 +32,6 @@ class Collections:
     """The collections that configurations name. Each is opened once.
 
     Args:
-        note: called with lines about the collections that are read.
         rerank: trains the rankers that contribute to a partially judged pool (`judging.feeders`).
         lock: held while a collection is read, so that several processes read it once.
     """
@@ -88,7 +87,6 @@ class Collections:
         """Return whether `open_all` would find all collections in the cache.
 
         Args:
-            config: configuration of a run.
             anew: whether another node may just have written them. A network disk is then listed again.
         """
         place = cache_of(config) / "collections"
@@ -120,3 +118,31 @@ def _partial(config: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return the options of partial judging, if there are any; some verbs have none."""
     judging: dict[str, Any] = config.get("judging") or {}
     return judging if judging.get("order") else None
+
+
+MEAN = "mean"
+"""Name of the row with the means over collections."""
+
+
+def collections_of(places: list[str]) -> dict[str, Beir]:
+    """Return the collections of `evaluate`, by their names.
+
+    Args:
+        places: BEIR folders, or folders of BEIR folders.
+
+    Raises:
+        BadInput: if a folder holds no collection, or two have the same name.
+    """
+    collections: dict[str, Beir] = {}
+    for place in places:
+        root = Path(place).expanduser()
+        folders = [root, *sorted(path for path in root.glob("*") if path.is_dir())]
+        beir = [path for path in folders if any((path / f"corpus.jsonl{end}").is_file() for end in ("", ".gz"))]
+        if not beir:
+            raise BadInput("is no BEIR folder, and holds none", place, "name folders with a corpus.jsonl: evaluate=[…]")
+        for folder in beir[:1] if beir[0] == root else beir:
+            name = folder.resolve().name
+            if name in collections or name == MEAN:
+                raise BadInput(f"two collections are called {name}", "evaluate", "rename a folder")
+            collections[name] = Beir(folder)
+    return collections

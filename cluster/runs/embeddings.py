@@ -52,9 +52,7 @@ def embeddings_table(
     """Return the rows of embeddings.parquet, from the run of each method with the lowest seed.
 
     Args:
-        trials: the frame of `trials.parquet`.
         collections: collections by the names of runs.
-        embedded: names of the runs with embeddings.
         vectors: returns `Outcome.embeddings` of a run.
     """
     first = first_runs(trials, embedded)
@@ -81,11 +79,7 @@ def spread_out(queries: NDArray[np.integer]) -> NDArray[np.integer]:
 
 
 def check_vectors(config: dict[str, Any], ranker: Ranker, encoded: EncodedCollection) -> None:
-    """Check, before a run trains, that its ranker has vectors and its queries have categories.
-
-    Raises:
-        BadInput: if they have not.
-    """
+    """Check, before a run trains, that its ranker has vectors and its queries have categories."""
     if config["embeddings"]:
         labels_of(encoded.queries, "embeddings=true")
         vectors_of(ranker, encoded, np.zeros(1, np.int64))

@@ -11,9 +11,8 @@ from typing import Any, Protocol, runtime_checkable
 import torch
 
 from cluster.runs.assemble import assemble
-from cluster.runs.measure import measure
+from cluster.runs.measure import PeakMemory, measure
 from cluster.runs.outcome import Outcome
-from cluster.runs.peak_memory import PeakMemory
 from cluster.runs.progress import Clock, Progress, between
 from cluster.runs.states import Share, StateStore
 from cluster.telemetry.training_metrics import watched
@@ -36,9 +35,10 @@ Attach = Callable[[RankerTraining, Sampler], AbstractContextManager[object]]
 """Connects a new training and its sampler to other processes, until the context ends."""
 
 
+OnProgress = Callable[[Progress], None]
 Leave = Callable[[Callable[[], None]], None]
 """Called every few seconds between two batches, with a function that saves the state. If the run must continue
-elsewhere, it saves the state and raises (`cluster.executors.drain.leave`)."""
+elsewhere, it saves the state and raises (`cluster.executors.lost_process.leave`)."""
 
 
 def stay(keep: Callable[[], None]) -> None:
@@ -48,12 +48,12 @@ def stay(keep: Callable[[], None]) -> None:
 def run(
     config: dict[str, Any],
     parts: dict[str, Any],
-    on_epoch: Callable[[Progress], None] = lambda progress: None,
+    on_epoch: OnProgress = lambda progress: None,
     store: StateStore | None = None,
     save_every: float = 30.0,
     attach: Attach = lambda training, sampler: nullcontext(),
     watch: Mapping[str, str] | None = None,
-    on_batch: Callable[[Progress], None] = lambda progress: None,
+    on_batch: OnProgress = lambda progress: None,
     leave: Leave = stay,
 ) -> Outcome:
     """Train and evaluate one ranker, in this process.
@@ -61,13 +61,10 @@ def run(
     The result depends on the configuration alone, to the last bit on a CPU and whatever the interrupts.
 
     Args:
-        config: configuration of the run, composed.
-        parts: its parts (`cluster.runs.artifacts`).
         on_epoch: called with the progress after each validation.
-        store: keeps the state between interrupts.
         save_every: seconds between two saved states.
         attach: connects a new training to index actors and other workers, until the returned context ends
-            (`cluster.training.launch`).
+            (`cluster.training.attach`).
         on_batch: called with the progress within an epoch, every few seconds.
         watch: tags of its metrics (`cluster.telemetry.training_metrics.run_tags`); None records no metrics.
         leave: see `Leave`. What it raises ends the run.
@@ -83,9 +80,8 @@ def run(
             if state:
                 staged.load_state_dict(state["staged"])
             clock = Clock(state["seconds"] if state else 0.0)
-            rest = (store, share, outcome, save_every, leave)
-            fold_run = _FoldRun(config, fold, len(splits), staged, clock, *rest)
-            staged = fold_run.fit(on_epoch, on_batch, watch)
+            fold_run = _FoldRun(config, fold, len(splits), staged, clock, store, share, outcome, save_every, leave)
+            fold_run.fit(on_epoch, on_batch, watch)
             state = None
         outcome.seconds += clock.seconds
         outcome.memory = max(filter(None, (outcome.memory, peak.mib())), default=None)
@@ -97,17 +93,7 @@ def run(
 
 @dataclass
 class _FoldRun:
-    """One fold of a run, which saves its state and reports its progress.
-
-    Args:
-        config, store, save_every, leave: see `run`.
-        share: this process's share of the state.
-        fold: number of the fold.
-        folds: number of folds.
-        staged: the training.
-        clock: the fold's clock.
-        outcome: the outcome of the folds before.
-    """
+    """One fold of a run, which saves its state and reports its progress; `outcome` is that of the folds before."""
 
     config: dict[str, Any]
     fold: int
@@ -123,12 +109,7 @@ class _FoldRun:
     def __post_init__(self) -> None:
         self.saved_step = self._step
 
-    def fit(
-        self,
-        on_epoch: Callable[[Progress], None],
-        on_batch: Callable[[Progress], None],
-        watch: Mapping[str, str] | None,
-    ) -> StagedTraining:
+    def fit(self, on_epoch: OnProgress, on_batch: OnProgress, watch: Mapping[str, str] | None) -> None:
         """Train to the end."""
 
         def after_epoch(training: RankerTraining) -> None:
@@ -152,7 +133,6 @@ class _FoldRun:
             self.clock.left(self._step, 0)
             for training in self.staged.trainings():
                 training.fit(self.staged.sampler, after_epoch, after_step)
-        return self.staged
 
     @property
     def _step(self) -> int:
@@ -177,11 +157,7 @@ class _FoldRun:
 
 
 def _attached(
-    config: dict[str, Any],
-    parts: dict[str, Any],
-    fold: int,
-    started: ExitStack,
-    attach: Attach,
+    config: dict[str, Any], parts: dict[str, Any], fold: int, started: ExitStack, attach: Attach
 ) -> tuple[RankerTraining, Sampler]:
     """Call `assemble`, and attach the result to other processes until `started` ends."""
     training, sampler = assemble(config, parts, fold)

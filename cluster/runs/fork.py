@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -32,10 +32,9 @@ class Fork:
     """One continuation of a run.
 
     Args:
-        seed: seed of the run.
         at: number of batches before the fork.
-        replicate: number of the random draws.
-        action: the action; None changes nothing.
+        replicate: 0 draws as the run did. Any other number gives other draws and another order of examples from there
+            on, equal for all actions.
     """
 
     seed: int
@@ -55,11 +54,7 @@ class Fork:
 
 
 def with_functions(config: Mapping[str, Any], actions: Sequence[Action]) -> dict[str, Any]:
-    """Return the configuration of a run with all functions that actions name.
-
-    Raises:
-        BadInput: if there is no such function.
-    """
+    """Return the configuration of a run with all functions that actions name."""
     functions = dict(config["function"])
     for action in actions:
         if action.function not in functions:
@@ -71,18 +66,14 @@ def _forked(
     config: dict[str, Any],
     parts: Mapping[str, Any],
     functions: Sequence[str],
-    action: Action | None = None,
-    begin: int = 0,
-    batches: int = 0,
-    back: Any = None,
-    on_begin: Callable[[dict[str, RetrievalFunction], RankerTraining], None] | None = None,
+    *fork: Any,
 ) -> tuple[RankerTraining, Sampler]:
-    """Return the training and sampler of a run with a forked policy."""
+    """Return the training and sampler of a run with a `ForkedPolicy`, which receives `fork`."""
     torch.set_num_threads(max(1, int(config["resources"]["cpu"])))
     policy = build(config["policy"])
     if "agent" in parts:
         policy = equip(policy, None, dict(parts))
-    forked = ForkedPolicy(policy, list(functions), action, begin, batches, back, on_begin)
+    forked = ForkedPolicy(policy, list(functions), *fork)
     return assemble(config, {name: part for name, part in parts.items() if name != "agent"}, 0, policy=forked)
 
 
@@ -98,8 +89,6 @@ def base_states(
 
     Args:
         config: its configuration with all functions (`with_functions`).
-        parts: parts of the configuration.
-        functions: names of the run's functions.
         at: number of batches before each fork.
         batches: number of batches under the action.
         kept: states of training and sampler that the run has kept (`keep_at`), by batch; training continues from them.
@@ -150,27 +139,23 @@ def continue_fork(
     functions: Sequence[str],
     state: bytes,
     back: Any,
-    action: Action | None,
-    begin: int,
+    fork: Fork,
     batches: int,
-    replicate: int,
 ) -> tuple[dict[str, Any], RankerTraining]:
     """Continue a saved state under an action, then under the run's policy, to the end of the training.
 
     Args:
         config, parts, functions: see `base_states`.
-        state: the state that was saved at `begin`.
+        state: the state that was saved before the fork.
         back: state of the unchanged run's generator after the action.
-        action: the action; None changes nothing.
-        begin: number of batches before the action.
-        batches: number of batches under it.
-        replicate: 0 draws as the run did. Any other number gives other draws and another order of examples from here
-            on, equal for all actions.
+        fork: the action, and where it begins.
+        batches: number of batches under the action.
 
     Returns:
         The training, and `soon`, the validation measure right after the action; `final`, that of the best checkpoint;
-        and `curve`. Of a fork that changes nothing also `state`, the features of `STATE` at `begin`.
+        and `curve`. Of a fork that changes nothing also `state`, the features of `STATE` where it begins.
     """
+    action, begin, replicate = fork.action, fork.at, fork.replicate
     if replicate:
         back = np.random.default_rng([replicate, 2]).bit_generator.state
     state_there: list[float] = []
@@ -218,6 +203,6 @@ def train_fork(
     Returns:
         A line for the screen.
     """
-    result, _ = continue_fork(config, parts, functions, state, back, fork.action, fork.at, batches, fork.replicate)
+    result, _ = continue_fork(config, parts, functions, state, back, fork, batches)
     store.write(fork.key, result)
     return f"at {fork.at}: {fork.name} {result['final']:.4f}"

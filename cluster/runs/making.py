@@ -11,8 +11,14 @@ import numpy as np
 from cluster.config.build import build
 from cluster.executors.pieces import run_pieces
 from cluster.runs.agent_file import documents_of
-from cluster.runs.bm25_shards import bm25_in_shards
-from cluster.runs.part_keys import nearest_part, state_of, tokenization_of, validation_origin, validation_parts
+from cluster.runs.part_keys import (
+    bm25_in_shards,
+    nearest_part,
+    state_of,
+    tokenization_of,
+    validation_origin,
+    validation_parts,
+)
 from cluster.runs.parts import Base, Lists, Part
 from cluster.runs.trained import read_as
 from cluster.runs.zero_shot import ZeroShot, zero_shot
@@ -24,7 +30,7 @@ from ranking.ranked_lists import RankedLists
 from ranking.sources import Sources
 from ranking.splits import split_queries
 from ranking.text_pieces import encode_pieces
-from ranking.tokenization import Tokenization, Tokens
+from ranking.tokenization import Tokens
 from rl.candidates import candidate_table
 from rl.compression import compress
 from rl.similarity import similarity_table
@@ -54,12 +60,7 @@ def make_part(artifacts: Opener, config: dict[str, Any], name: str) -> Part:
     if kind == "base":
         return _base(artifacts, config)
     if kind == "tokens":
-        tokenization = tokenization_of(config)
-        assert tokenization is not None
-        tokens = _tokens(artifacts, config, tokenization)
-        if tokenization.remark:
-            artifacts.note(tokenization.remark)
-        return tokens
+        return _tokens(artifacts, config)
     base = artifacts.part(config, "base")
     assert isinstance(base, Base)
     if kind == "evaluate":
@@ -90,8 +91,7 @@ def make_part(artifacts: Opener, config: dict[str, Any], name: str) -> Part:
         if kind == "validation"
         else ("test", config["origin"][which])
     )
-    queries = np.unique(np.concatenate([getattr(each, split) for each in base.splits]))
-    return build(node).of(sources, queries)
+    return build(node).of(sources, base.queries(split))
 
 
 FEW = 0.05
@@ -116,14 +116,19 @@ def _base(artifacts: Opener, config: dict[str, Any]) -> Base:
     return Base(encoded, vectors, splits, np.frombuffer("\n".join(words).encode(), np.uint8))
 
 
-def _tokens(artifacts: Opener, config: dict[str, Any], tokenization: Tokenization) -> Tokens:
-    collection = artifacts.collection(config)
-    make = tokenization.of_documents()
-    if not collection.pieces or make is None:
-        return tokenization.encode(collection)
-    folder = artifacts.place(config, artifacts.keys(config)["tokens"]).with_suffix("")
-    documents = encode_pieces(collection.pieces, folder, make, run_pieces)
-    return Tokens(documents, tokenization.of_queries(collection))
+def _tokens(artifacts: Opener, config: dict[str, Any]) -> Tokens:
+    collection, tokenization = artifacts.collection(config), tokenization_of(config)
+    assert tokenization is not None
+    make = tokenization.of_documents() if collection.pieces else None
+    if make is None:
+        tokens = tokenization.encode(collection)
+    else:
+        folder = artifacts.place(config, artifacts.keys(config)["tokens"]).with_suffix("")
+        documents = encode_pieces(collection.pieces, folder, make, run_pieces)
+        tokens = Tokens(documents, tokenization.of_queries(collection))
+    if tokenization.remark:
+        artifacts.note(tokenization.remark)
+    return tokens
 
 
 def _lists(artifacts: Opener, config: dict[str, Any], name: str, sources: Sources, base: Base) -> Lists:
@@ -132,41 +137,29 @@ def _lists(artifacts: Opener, config: dict[str, Any], name: str, sources: Source
     if isinstance(function, Bm25Function) and name in bm25_in_shards(config):
         sources.bm25(function.options, function.shards)  # indexed now, and searched while rankers train
         return Lists(None, GuardedDocuments.joined([]))
-    if guard.ranker is None:
-        lists, guarded, _ = negatives_lists(function, sources, guard)
-        if guarded.repeats:
-            artifacts.note(_left_out(name, guarded.repeats))
-        return Lists(lists, guarded)
-    queries = np.unique(np.concatenate([split.train for split in base.splits]))
-    of_queries, guarded, _ = negatives_lists(function, sources, guard, queries)
-    if of_queries is None:
-        return Lists(None, guarded)
-    artifacts.note(
-        f"{name}: the guard's ranker dropped {guarded.total:,} documents of the lists, and would have dropped "
-        f"{guarded.relevant:,} that are judged relevant"
-    )
+    queries = None if guard.ranker is None else base.queries("train")
+    lists, guarded, _ = negatives_lists(function, sources, guard, queries)
+    if lists is not None and queries is not None:
+        artifacts.note(
+            f"{name}: the guard's ranker dropped {guarded.total:,} documents of the lists, and would have dropped "
+            f"{guarded.relevant:,} that are judged relevant"
+        )
+        of_queries, shape = lists, (len(base.encoded.queries), lists.documents.shape[1])
+        lists = RankedLists(np.full(shape, -1, np.int32), np.full(shape, -np.inf, np.float32))
+        lists.documents[queries], lists.scores[queries] = of_queries.documents, of_queries.scores
     if guarded.repeats:
-        artifacts.note(_left_out(name, guarded.repeats))
-    shape = (len(base.encoded.queries), of_queries.documents.shape[1])
-    lists = RankedLists(np.full(shape, -1, np.int32), np.full(shape, -np.inf, np.float32))
-    lists.documents[queries], lists.scores[queries] = of_queries.documents, of_queries.scores
+        artifacts.note(
+            f"{name}: left out {guarded.repeats:,} documents that have the text of a relevant document or of another "
+            "one in the list, or are the query itself"
+        )
     return Lists(lists, guarded)
-
-
-def _left_out(name: str, repeats: int) -> str:
-    """Return a line about documents that were left out because of their texts."""
-    return (
-        f"{name}: left out {repeats:,} documents that have the text of a relevant document or of another one in the "
-        "list, or are the query itself"
-    )
 
 
 def _teacher(artifacts: Opener, config: dict[str, Any], sources: Sources, base: Base) -> PairScores:
     """Return a teacher's scores of the documents that a run may show: relevant ones and the functions' lists."""
     parts = [artifacts.part(config, f"function:{name}") for name in config["function"]]
     lists = [part.lists for part in parts if isinstance(part, Lists) and part.lists is not None]
-    queries = np.unique(np.concatenate([split.train for split in base.splits]))
-    return teacher_scores(build(config["teacher"], "teacher"), sources, queries, lists)
+    return teacher_scores(build(config["teacher"], "teacher"), sources, base.queries("train"), lists)
 
 
 def _zero_shot(artifacts: Opener, config: dict[str, Any], name: str) -> ZeroShot:

@@ -1,13 +1,15 @@
-"""Measures a trained ranker over the test queries of a fold, and collects the requested outputs of the run."""
+"""Measures a trained ranker over the test queries of a fold, and the memory of its run."""
 
 from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from cluster.runs.assemble import make_ranker
@@ -47,7 +49,7 @@ def measure(
         epoch = decision["step"] // training.steps_per_epoch + 1
         outcome.decisions.append({"fold": fold, "epoch": epoch, **decision})
     outcome.sampler += [{"fold": fold, **row} for row in staged.report()]
-    outcome.traces.append(staged.sampler.traced())
+    outcome.traces.append(staged.sampler.trace.arrays())
     outcome.shown.append(staged.sampler.shown.arrays())
     for name, function in staged.sampler.functions.items():
         record = function.guarded_documents()
@@ -111,3 +113,28 @@ def kept_weights(ranker: Ranker) -> dict[str, Any]:
         save(folder)
         files = (file for file in sorted(Path(folder).rglob("*")) if file.is_file())
         return {file.relative_to(folder).as_posix(): file.read_bytes() for file in files}
+
+
+MIB = 1 << 20
+STATUS, RESET = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+
+
+class PeakMemory:
+    """The peak from its construction on: the process's resident memory (libraries and the collection among it) or, with
+    a GPU, what the run has allocated there."""
+
+    def __init__(self) -> None:
+        if torch.cuda.is_available():
+            torch.cuda.reset_peak_memory_stats()
+        with suppress(OSError):  # then it is the peak of the process
+            RESET.write_text("5")  # sets the peak to what is resident now
+
+    def mib(self) -> float | None:
+        """The peak in MiB; None if this system does not record it."""
+        if torch.cuda.is_available() and torch.cuda.max_memory_allocated():
+            return torch.cuda.max_memory_allocated() / MIB
+        try:
+            lines = STATUS.read_text().splitlines()
+        except OSError:
+            return None
+        return next((int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM")), None)

@@ -31,13 +31,11 @@ def card(planned: Planned, outcome: Outcome, collection: Collection, transformer
     """Return a model card with data, policy, seed, measures, and the command that repeats the run.
 
     Args:
-        planned: the run.
-        outcome: its outcome.
-        collection: the collection that it was trained on.
         transformer: whether the weights are the folder of a checkpoint that other libraries load.
     """
     config = planned.config
     chosen = config[CHOICES]
+    selectors = [f"of {name} {node['_target_'].rpartition('.')[2]}" for name, node in config["selectors"].items()]
     tags = ["pyrite", "information-retrieval", "hard-negatives"]
     head: dict[str, Any] = {"tags": tags}
     if transformer:
@@ -47,7 +45,7 @@ def card(planned: Planned, outcome: Outcome, collection: Collection, transformer
         "data": f"{collection.name} (fingerprint {collection.fingerprint}; {collection.size:,} documents)",
         "policy": chosen["policy"],
         "retrieval functions": ", ".join(config["function"]),
-        "selector": ", ".join([chosen["selector"], *_selectors(config)]),
+        "selector": ", ".join([chosen["selector"], *selectors]),
         "negatives a pair": _negatives(config),
         "objective": chosen["objective"],
         **({"teacher": chosen["teacher"]} if config.get("teacher") else {}),
@@ -84,18 +82,11 @@ def _negatives(config: dict[str, Any]) -> str:
     return ", ".join(f"{count} of {name}" for name, count in counts.items())
 
 
-def _selectors(config: dict[str, Any]) -> list[str]:
-    """Return the selectors of single functions."""
-    return [f"of {name} {node['_target_'].rpartition('.')[2]}" for name, node in config["selectors"].items()]
-
-
 def write_cards(storage: Storage, runs: Iterable[Planned], collections: Mapping[str, Collection]) -> None:
     """Write a card next to the weights of each run that has weights.
 
     Args:
-        storage: the output folder.
         runs: the runs; those without a result are left out.
-        collections: collections by the names of runs.
     """
     files = set(storage.names("weights"))
     for planned in runs:
@@ -123,14 +114,6 @@ def check_push(repository: str, storage: Storage | None) -> None:
 
 def push(storage: Storage, run: str, repository: str) -> str:
     """Push a ranker's weights and card to a repository of the user, and create the repository if it does not exist.
-
-    Args:
-        storage: the run's folder, on this machine.
-        run: name of the run.
-        repository: OWNER/NAME.
-
-    Returns:
-        The URL of the repository.
 
     Raises:
         BadInput: if the hub refuses. The trained ranker is kept.

@@ -49,9 +49,7 @@ def write_guarded(storage: Storage, runs: Iterable[Planned], artifacts: Artifact
     run and fold.
 
     Args:
-        storage: the output folder.
         runs: the runs; those without a result are left out.
-        artifacts: the source of the lists.
     """
     from cluster.runs.parts import Lists  # imports torch, which readers of the tables need not
 
@@ -100,9 +98,7 @@ def write_shown(storage: Storage, runs: Iterable[Planned], artifacts: Artifacts)
     positive's; and score, the function's, or null.
 
     Args:
-        storage: the output folder.
         runs: the runs; those without a result are left out.
-        artifacts: the source of the collections.
     """
     tables = []
     for planned in runs:
@@ -134,11 +130,6 @@ def example_rows(planned: Planned, collection: Collection, outcome: Outcome) -> 
     """Return the rows of examples.parquet of one run: negatives that it was shown for some training queries, as texts.
 
     Of each query and function these are the three that were shown most often and, of equals, score highest.
-
-    Args:
-        planned: the run.
-        collection: its collection.
-        outcome: its outcome.
     """
     if not outcome.shown:
         return pl.DataFrame(schema=EXAMPLES)
@@ -174,7 +165,6 @@ def trace_table(run: str, functions: Sequence[str], traces: Sequence[Mapping[str
     """Return the rows of steps.parquet of one run: one per step, or per window of steps if there are more than ROWS.
 
     Args:
-        run: name of the run.
         functions: names of the functions, in the sampler's order.
         traces: `sampling.shown.Trace.arrays` of each fold.
 

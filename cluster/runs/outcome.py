@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cluster.output.provenance import differences
 from cluster.output.result_store import ResultStore
 from cluster.output.storage import Storage
 
@@ -22,7 +24,7 @@ class Outcome:
     Args:
         epochs, best_epoch: maximum over folds, of the last ranker if rankers are trained in turn.
         steps, seconds, documents_read: sums over folds and rankers.
-        memory: the peak in MiB (`cluster.runs.peak_memory`).
+        memory: the peak in MiB (`cluster.runs.measure`).
         losses, validations, dev_losses: one list per fold, one value per epoch of the last ranker.
         queries: indices of the evaluated queries by origin, int64 [q].
         values: values of the ranker by origin and measure, float64 [q].
@@ -31,7 +33,7 @@ class Outcome:
         interpolation: weight of the ranker in these scores, chosen on dev queries, one per fold.
         decisions: those of policies that compare actions (`SamplingPolicy.taken`), with the fold and the epoch.
         sampler: one row per fold, stage and function (`StagedTraining.report`).
-        traces: `Sampler.traced` of each fold's last ranker.
+        traces: `sampling.shown.Trace.arrays` of each fold's last ranker.
         guarded: documents that functions which rank while rankers train dropped as probable false negatives, one entry
             per fold and function (`sampling.guarded_documents.GuardedDocuments`).
         shown: `sampling.shown.ShownNegatives.arrays` of each fold's last ranker.
@@ -99,6 +101,32 @@ def read_outcome(storage: Storage, name: str) -> Outcome | None:
     return None if content is None else Outcome(**content)
 
 
+def fresh_outcome(storage: Storage, name: str, built_from: Mapping[str, str]) -> Outcome | None:
+    """Return the outcome of a run if it is finished and was built from what it would be built from now."""
+    outcome = read_outcome(storage, name)
+    return None if outcome is None or differences(outcome.made_of, built_from) else outcome
+
+
 def write_outcome(storage: Storage, name: str, outcome: Outcome) -> None:
     """Write the outcome of a finished run, whole or not at all."""
     ResultStore(storage, FOLDER, outcome.made_of).write(name, vars(outcome))
+
+
+@dataclass(frozen=True)
+class Stop:
+    """A run that was behind the others of its search: it has no result, and is neither failed nor done.
+
+    Args:
+        at: epochs before the stop.
+        curve: validation by epoch until then.
+        made_of: digest of the data and code of the run; empty for a run of this command.
+    """
+
+    at: int
+    curve: tuple[float, ...]
+    made_of: str = ""
+
+    @property
+    def best(self) -> float:
+        """The value that a search takes for its result."""
+        return max(self.curve)

@@ -11,10 +11,8 @@ from cluster.config.build import build
 from cluster.config.groups import option
 from cluster.output.provenance import code
 from cluster.runs.agent_file import agent_content, documents_of, has_agent, read_agent
-from cluster.runs.bm25_shards import listed_from_shards
-from cluster.runs.collections import Collections
+from cluster.runs.collections import Collections, collections_of
 from cluster.runs.file_contents import checkpoints_of, files_of
-from cluster.runs.measured_on import collections_of
 from ranking.digest import digest
 from ranking.encoding import SPLITS
 
@@ -141,3 +139,34 @@ def nearest_part(config: dict[str, Any]) -> str:
     """Return the name of the part with the lists that an agent picks documents from."""
     (name,) = config["function"]
     return f"function:{name}"
+
+
+BM25 = "sampling.retrieval.bm25.Bm25Function"
+
+
+def bm25_in_shards(config: Mapping[str, Any]) -> list[str]:
+    """Return the names of the functions whose lists are served by shard actors."""
+    sharded = _sharded(config)
+    return [] if sharded and lists_come_first(config) else sharded
+
+
+def listed_from_shards(config: Mapping[str, Any]) -> list[str]:
+    """Return the names of the functions in shards whose lists are made before the training."""
+    sharded = _sharded(config)
+    return sharded if sharded and lists_come_first(config) else []
+
+
+def lists_come_first(config: Mapping[str, Any]) -> bool:
+    """Return whether a guard, a teacher or an agent needs lists before the training.
+
+    The shards are then searched one by one, in the process that makes the other parts.
+    """
+    guard = config["sampling"]["guard"]
+    guarded = any(guard.get(margin) is not None for margin in ("absolute", "relative", "ceiling"))
+    agents = [config[part] for part in ("policy", "selector") if part in config]
+    return guarded or bool(config.get("teacher")) or "state" in config or any("checkpoint" in agent for agent in agents)
+
+
+def _sharded(config: Mapping[str, Any]) -> list[str]:
+    functions = config["function"].items()
+    return [name for name, node in functions if node["_target_"] == BM25 and node.get("shards", 1) > 1]

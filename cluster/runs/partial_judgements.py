@@ -41,10 +41,7 @@ def partially_judged(
     elsewhere.
 
     Args:
-        collection: the collection with all its judgements.
         options: `judging` of conf/config.yaml: order, budget, depth, feeders, of.
-        cache: folder in which the judgements are cached.
-        note: called with a line about the work.
         rerank: trains the feeders.
 
     Raises:

@@ -39,6 +39,10 @@ class Base:
         """The word of each token id."""
         return self.spelled.tobytes().decode().split("\n")
 
+    def queries(self, split: str) -> NDArray[np.int64]:
+        """Return the queries that any fold has in a split."""
+        return np.unique(np.concatenate([getattr(fold, split) for fold in self.splits]))
+
 
 @dataclass(frozen=True)
 class Lists:
@@ -78,7 +82,6 @@ def restored(name: str, state: Any) -> Part:
 
     Args:
         name: name of the part, as `function:bm25`.
-        state: its fields.
     """
     return _RESTORE[name.partition(":")[0]](state)
 

@@ -17,7 +17,6 @@ class Progress:
 
     Args:
         fold: number of the fold, from 0.
-        folds: number of folds.
         epoch: number of finished epochs, including the current one after its first validation.
         max_epochs: maximum number of epochs.
         loss: mean loss since the last validation.
@@ -76,7 +75,6 @@ class Clock:
 
         Args:
             done: number of finished steps, including those before an interrupt.
-            steps: number of all steps.
         """
         if self.first is None:
             self.first = done

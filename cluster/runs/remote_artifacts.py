@@ -17,13 +17,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cluster.executors.limits import MAX_RESTARTS, POLL_S
 from cluster.executors.ray_tasks import RayExecutor
 from cluster.executors.resources import Resources
-from cluster.executors.task import Done, Listed, Task, Wait
+from cluster.executors.task import MAX_RESTARTS, POLL_S, Done, Listed, Task, Wait
 from cluster.output.file_lock import Busy, file_lock
 from cluster.runs.artifacts import Artifacts, cached_part, message_of
-from cluster.runs.part_keys import nearest_part
 from ranking.backing import at_hand
 from ranking.digest import digest
 from ranking.errors import BadInput
@@ -48,7 +46,7 @@ class RemoteArtifacts(Artifacts):
     _described: dict[str, Described] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.note = _Deduplicated(self.note)  # several processes may open the same
+        self.note = _each_once(self.note)  # several processes may open the same
         super().__post_init__()
 
     def make(self, configs: Iterable[dict[str, Any]], only: Sequence[str] | None = None) -> None:
@@ -163,29 +161,20 @@ class RemoteArtifacts(Artifacts):
         return at_hand(path)
 
 
-class _Deduplicated:
-    """Passes each message on once.
+def _each_once(note: Callable[[str], None]) -> Callable[[str], None]:
+    """Return a function that passes each message on once."""
+    passed = set[str]()
 
-    Args:
-        note: receives them.
-    """
+    def pass_on(line: str) -> None:
+        if line not in passed:
+            passed.add(line)
+            note(line)
 
-    def __init__(self, note: Callable[[str], None]) -> None:
-        self.note, self.printed = note, set[str]()
-
-    def __call__(self, line: str) -> None:
-        if line not in self.printed:
-            self.printed.add(line)
-            self.note(line)
+    return pass_on
 
 
 class _Making(Listed):
-    """Hands out tasks as soon as what they need exists, and again if another command is making the same.
-
-    Args:
-        tasks: the tasks.
-        print: receives a message per task that starts.
-    """
+    """Hands out tasks as soon as what they need exists, and again if another command is making the same."""
 
     def __init__(self, tasks: Iterable[Task], print: Callable[[str], None]) -> None:
         super().__init__(tasks)
@@ -209,24 +198,17 @@ class _Making(Listed):
 def needed(config: Mapping[str, Any], name: str) -> list[str]:
     """Return the parts that a part is made from."""
     kind, _, which = name.partition(":")
-    others = {
-        "base": [],
-        "tokens": [],
-        "similarity": ["base", f"function:{which}"],
-        "teacher": ["base", *(f"function:{function}" for function in config["function"])],
-    }
-    if kind == "candidates":
-        return ["base", nearest_part(dict(config))]
-    return others.get(kind, ["base"])
+    if kind in ("base", "tokens"):
+        return []
+    lists = {"similarity": [which], "teacher": config["function"], "candidates": config["function"]}
+    return ["base", *(f"function:{function}" for function in lists.get(kind, []))]
 
 
 def _make(config: dict[str, Any], name: str | None, rerank: Rerank | None) -> list[str] | None:
     """Make a part, or the collections of a run: the body of a task.
 
     Args:
-        config: the run's configuration.
         name: the part; None makes the collections.
-        rerank: see `cluster.runs.collections.Collections`.
 
     Returns:
         Messages. None if another command is making the same.

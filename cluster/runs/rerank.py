@@ -19,7 +19,6 @@ def rerank(inputs: SystemInputs, lists: RankedLists, overrides: Sequence[str]) -
     """Train a ranker on the split of the inputs, and return its scores of lists.
 
     Args:
-        inputs: the inputs of the systems.
         lists: one row per topic.
         overrides: the ranker and its training, as in `pyrite train`. Negatives come from `function=bm25` or `random`.
 

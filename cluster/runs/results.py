@@ -23,8 +23,6 @@ def run_store(
     """Return the store of the results of runs.
 
     Args:
-        storage: the output folder.
-        runs: the runs.
         built_from: returns what a run of a configuration is built from (`Artifacts.provenance`).
     """
     configs = {planned.name: planned.config for planned in runs}
@@ -38,40 +36,27 @@ def execute_run(
     parts: dict[str, Any],
     storage: Storage,
     on_epoch: Callable[[Progress], None],
-    save_every: float | None = None,
-    start: Callable[..., Outcome] | None = None,
+    start: Callable[..., Outcome],
 ) -> Outcome:
     """Execute a run from its last state to its result in the folder.
 
     Args:
-        name: name of the run.
-        config: its configuration, composed.
         made_of: what it is built from (`Artifacts.provenance`); written into the result.
-        parts: its parts, by name.
-        storage: the output folder.
-        on_epoch: called with the progress after each epoch.
-        save_every: seconds between two saved states; None takes the configured value.
-        start: executes the run; None takes `cluster.runs.execute.run`, in this process.
+        start: executes the run: `cluster.runs.execute.run`, or what `cluster.training.study_runs.launcher` returns.
 
     Raises:
         LimitReached: if the run takes more than `run_time` or `run_memory`. Its state is kept.
     """
-    from cluster.runs.execute import run
-
-    interval = config["save_every"] if save_every is None else save_every
+    watch = run_tags(storage.place, config)
     with saved_run(name, config, made_of, storage) as state:
-        outcome = (start or run)(config, parts, on_epoch, state, interval, watch=run_tags(storage.place, config))
+        outcome = start(config, parts, on_epoch, state, config["save_every"], watch=watch)
     write_result(name, config, made_of, parts, storage, outcome)
     return outcome
 
 
 @contextmanager
 def saved_run(name: str, config: dict[str, Any], made_of: Mapping[str, str], storage: Storage) -> Iterator[SavedState]:
-    """Yield where the state of a run is kept, within its limits of time and memory.
-
-    Raises:
-        LimitReached: if the run takes more than `run_time` or `run_memory`. Its state is kept.
-    """
+    """Yield where the state of a run is kept, within its limits of time and memory."""
     state = ResultStore(storage, FOLDER, made_of).state(name)
     limit = state.hung()
     if limit:  # in an attempt whose process had to be ended

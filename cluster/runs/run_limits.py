@@ -32,9 +32,6 @@ GB = 1e9
 class LimitReached(BadInput):
     """A run reached a limit. It is not repeated, because it would reach it again."""
 
-    def __init__(self, what: str, where: str | None = None, remedy: str | None = None) -> None:
-        super().__init__(what, where, remedy)
-
     @classmethod
     def of(cls, option: str, limit: object) -> LimitReached:
         """Return the error for a limit.
@@ -66,9 +63,6 @@ def run_limits(
         run_time: the limit of time, as the user wrote it; None sets no limit.
         run_memory: GB that the process may take, without its children; None sets no limit.
         on_hang: called with the name of the limit before a worker process that does not react is ended.
-
-    Raises:
-        LimitReached: if a limit is reached.
     """
     if run_time is None and run_memory is None:
         yield
@@ -154,8 +148,7 @@ def _imports(frame: FrameType | None) -> bool:
 
 def _is_worker() -> bool:
     """Return whether this process only runs tasks, so that ending it loses nothing else."""
-    main = getattr(sys.modules.get("__main__"), "__spec__", None)
-    if main is not None and main.name.endswith(("executors.worker", "tune.local_worker")):
+    if getattr(sys.modules.get("cluster.executors.worker"), "serving", False):
         return True
     if "ray" not in sys.modules:
         return False

@@ -6,7 +6,7 @@ import uuid
 import zlib
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 import torch.distributed as dist
 
@@ -16,18 +16,16 @@ from ranking.sharded_state import merge_state, split_state, split_tensors
 
 
 class StateStore(Protocol):
-    """A place for a run's state, from which it resumes after an interrupt."""
+    """A place for a run's state, from which it resumes after an interrupt.
+
+    It also keeps the rows of a state that single workers hold, under names that no earlier state has used.
+    """
 
     def load(self) -> bytes | None:
         """Return the last state; None at the start."""
 
     def save(self, state: bytes) -> None:
         """Save the state, whole or not at all."""
-
-
-@runtime_checkable
-class ShardStore(Protocol):
-    """A place for the rows of a state that single workers hold, under names that no earlier state has used."""
 
     def load_shard(self, name: str) -> bytes | None:
         """Return the rows under a name; None if there are none."""
@@ -44,9 +42,9 @@ class Share:
     """This process's part of a run's state.
 
     Args:
-        rank: rank of the worker.
         workers: number of workers that share the weights.
-        split: whether weights are split. Such workers save one file each, the first worker last.
+        split: whether weights are split. Such workers save one file each, the first worker last; of others the first
+            saves.
     """
 
     rank: int = 0
@@ -56,8 +54,8 @@ class Share:
     @classmethod
     def of(cls, config: Mapping[str, Any]) -> Share:
         """Return the share of this process in a run of a configuration."""
-        if config["resources"]["shard"] and dist.is_initialized():
-            return cls(dist.get_rank(), dist.get_world_size(), True)
+        if dist.is_initialized():
+            return cls(dist.get_rank(), dist.get_world_size(), config["resources"]["shard"])
         return cls()
 
     def broadcast_from_first(self, due: bool) -> bool:
@@ -75,9 +73,9 @@ class Share:
         saved state is always whole.
         """
         if not self.split:
-            store.save(to_bytes(state))
+            if self.rank == 0:
+                store.save(to_bytes(state))
             return
-        assert isinstance(store, ShardStore)
         own_rows = split_state(state)
         name = [uuid.uuid4().hex[:8] if self.rank == 0 else ""]
         dist.broadcast_object_list(name, src=0)
@@ -105,8 +103,9 @@ class Share:
         if "shards" not in state:
             return state
         shards = state.pop("shards")
+        rank, workers = (self.rank, self.workers) if self.split else (0, 1)
         try:
-            whole: dict[str, Any] = merge_state(state, _read_shards(store, shards), self.rank, self.workers)
+            whole: dict[str, Any] = merge_state(state, _read_shards(store, shards), rank, workers)
         except ValueError:
             raise _unusable("are not those of one state") from None
         return whole
@@ -114,7 +113,7 @@ class Share:
 
 def _read_shards(store: StateStore, shards: list[tuple[str, int]]) -> Iterator[Any]:
     for number, (name, digest) in enumerate(shards, start=2):
-        content = store.load_shard(name) if isinstance(store, ShardStore) else None
+        content = store.load_shard(name)
         if content is None:
             raise _unusable(f"are missing: those of worker {number} of {len(shards) + 1} ({name})")
         if zlib.crc32(content) != digest:

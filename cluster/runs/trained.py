@@ -36,12 +36,7 @@ MODEL_TYPES = {
 
 
 def weights_description(config: dict[str, Any], parts: dict[str, Any]) -> bytes:
-    """Return the description of a run's weights, as JSON: the ranker's options and, if it reads words, its vocabulary.
-
-    Args:
-        config: configuration of the run.
-        parts: its parts.
-    """
+    """Return what opens a run's weights, as JSON: the ranker's options and, if it reads words, its vocabulary."""
     base, has_tokens = parts["base"], "tokens" in parts
     content = {
         "ranker": config["ranker"],
@@ -74,7 +69,6 @@ class TrainedRanker:
         """Encode a collection for this ranker.
 
         Args:
-            collection: the texts.
             encoded: the same collection with any vocabulary. Judgements and splits are taken from it.
         """
         return read_as(self.options, self.encoding, self.words, collection, encoded)

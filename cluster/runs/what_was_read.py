@@ -19,7 +19,6 @@ def sentence(collection: Collection, config: Mapping[str, Any]) -> str:
     `pairs.csv: 4,947 pairs, 2,549 queries, 2,277 passages → train 2,065, dev 229, test 255; columns query, passage`.
 
     Args:
-        collection: the collection.
         config: a configuration with `limits` and `folds`, or without either for all of it.
     """
     counts = pairs(collection)

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from cluster.config.build import build
-from cluster.runs.measured_on import MEAN
+from cluster.runs.collections import MEAN
 from cluster.runs.outcome import Outcome
 from ranking.alike import digests, mix
 from ranking.encoding import EncodedCollection
@@ -37,8 +37,6 @@ def zero_shot(config: dict[str, Any], sources: Sources, read: EncodedCollection)
     """Return a collection with candidates of each origin of the run, except run files, which have other queries.
 
     Args:
-        config: configuration of the run.
-        sources: the collection, and the inputs of first stages.
         read: the collection, encoded for the run's ranker.
     """
     split = (read.split >= 0).any()

@@ -11,10 +11,9 @@ from cluster.config.groups import CHOICES
 from cluster.executors.task import Done, Task, Wait
 from cluster.output.event_log import EventLog
 from cluster.output.methods import is_learned
-from cluster.output.provenance import differences
 from cluster.output.storage import Storage
 from cluster.plan.sweep import Planned, Point, plan
-from cluster.runs.outcome import Outcome, read_outcome
+from cluster.runs.outcome import fresh_outcome
 from cluster.statistics.sequential import StoppingRule, Values, best_baseline, compare_all, contenders
 from ranking.digest import digest
 
@@ -30,7 +29,6 @@ class DecidedRuns:
     Args:
         points: the methods, without intervals.
         seeds: the seeds, given in ascending order.
-        rule: when a comparison is decided.
         named: returns whether a run belongs to a baseline that the user names.
         storage: the folder with finished results and the log.
         made_of: returns what a result must be built from (`Artifacts.provenance`).
@@ -103,11 +101,13 @@ class DecidedRuns:
 
     def _load(self, planned: Planned) -> bool:
         """Read a run's result if it exists. A run that failed leaves its seed without a pair."""
-        outcome = read_outcome(self.storage, planned.name)
-        if outcome is None or differences(outcome.made_of, self.made_of(planned.config)):
+        outcome = fresh_outcome(self.storage, planned.name, self.made_of(planned.config))
+        if outcome is None:
             return False
         method, seed = self._of[planned.name]
-        self._values[method][seed] = leading(outcome)
+        # Methods are compared by the mean of the first measure over the first origin.
+        leading = next(iter(next(iter(outcome.values.values())).values()))
+        self._values[method][seed] = float(np.mean(leading))
         return True
 
     def _advance(self) -> None:
@@ -176,9 +176,3 @@ class DecidedRuns:
                 if pair is not None:
                     verdicts[name] = pair.verdict
         return verdicts
-
-
-def leading(outcome: Outcome) -> float:
-    """Return the mean of a run's first measure over its first origin, by which methods are compared."""
-    by_measure = next(iter(outcome.values.values()))
-    return float(np.mean(next(iter(by_measure.values()))))

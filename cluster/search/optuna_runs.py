@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import warnings
 from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any, cast
@@ -9,14 +10,13 @@ from typing import Any, cast
 import optuna
 
 from cluster.executors.task import Done, Task, Wait
-from cluster.output.provenance import differences
 from cluster.output.storage import Storage
 from cluster.plan.searches import METHOD, Search, Suggest, searches
 from cluster.plan.sweep import Interval, Planned, Point, key_of, plan
-from cluster.runs.outcome import mean_best, read_outcome
-from cluster.search.optuna_storage import StoredSearch
+from cluster.runs.outcome import fresh_outcome, mean_best
 from cluster.search.schedulers import EarlyStopping
 from ranking.digest import digest
+from ranking.errors import BadInput
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 warnings.filterwarnings("ignore", category=optuna.exceptions.ExperimentalWarning)
@@ -171,9 +171,8 @@ class OptunaRuns:
         stopped = self.scheduler.stopped.get(planned.name) if self.scheduler else None
         if stopped is not None:
             return stopped.best
-        outcome = read_outcome(self.storage, planned.name)
-        same = outcome is not None and not differences(outcome.made_of, self.made_of(planned.config))
-        return mean_best(outcome) if outcome is not None and same else None
+        outcome = fresh_outcome(self.storage, planned.name, self.made_of(planned.config))
+        return None if outcome is None else mean_best(outcome)
 
     def _receive(self, method: int, name: str, best: float) -> None:
         """Keep a result."""
@@ -209,3 +208,38 @@ class OptunaRuns:
         self._running.remove((method, planned))
         self._receive(method, planned.name, self._best(planned) or 0.0)
         self._tell(method)
+
+
+LONGEST_NAME = 512
+_log = logging.getLogger(__name__)
+
+
+class StoredSearch:
+    """One study of Optuna per method in a database.
+
+    It only receives results: what is proposed next never depends on it. A resumed search replaces its earlier studies.
+
+    Args:
+        url: the storage, such as `sqlite:///search.db`.
+        names: a name per method.
+    """
+
+    def __init__(self, url: str, names: Sequence[str]) -> None:
+        try:
+            storage = optuna.storages.get_storage(url)
+            known = set(optuna.get_all_study_names(storage))
+            self._studies = []
+            for name in (name[:LONGEST_NAME] for name in names):
+                if name in known:
+                    optuna.delete_study(study_name=name, storage=storage)
+                self._studies.append(optuna.create_study(study_name=name, storage=storage, direction="maximize"))
+        except Exception as error:  # of any database and driver
+            reason = " ".join(str(error).split())[:200]
+            raise BadInput(f"can't be opened ({reason})", url, "give a URL such as sqlite:///search.db") from None
+
+    def add(self, method: int, trial: optuna.trial.FrozenTrial) -> None:
+        """Copy a trial with its result. If the storage is lost, the search continues without it."""
+        try:
+            self._studies[method].add_trial(trial)
+        except Exception as error:
+            _log.warning("search.storage lacks trial %d: %s", trial.number, error)

@@ -14,7 +14,7 @@ from typing import Any
 
 from cluster.config.build import build, locate
 from cluster.plan.sweep import Planned, key_of
-from cluster.runs.stop import Stop
+from cluster.runs.outcome import Stop
 from ranking.errors import BadInput
 
 METRIC, TIME = "validation", "epoch"
@@ -26,11 +26,8 @@ class _Run:
     """A run as a scheduler sees it. Ray Tune's schedulers know trials by these names.
 
     Args:
-        trial_id: the run's name.
-        config: its configuration.
         passed: (epoch, validation) that the scheduler has seen.
         pending: (epoch, validation) that it has not seen yet.
-        over: whether the run has ended.
     """
 
     trial_id: str
@@ -118,7 +115,6 @@ class EarlyStopping:
         """Receive what a run has reached.
 
         Args:
-            name: the run's name.
             epoch: completed epochs. Only the first result within an epoch counts.
             validation: its validation; 0 if it is not a number.
 

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from scipy import stats
 
-from cluster.output.methods import METHOD, evaluations, is_learned, measurements
+from cluster.output.methods import METHOD, evaluations, is_learned, measurements, with_methods
 from cluster.statistics.by_query import values_by_run
 from cluster.statistics.comparison import MethodRuns, compare_both, runs_of
 from cluster.statistics.paired import Floats, differences, mean_difference
@@ -75,7 +75,6 @@ def across_places(
     By the leading measure and origin.
 
     Args:
-        trials: the frame of `trials.parquet`.
         baseline: the name of the reference. None, or one that not all places have, takes the method with the highest
             mean over the places, of those that are not learned and have runs at all places.
         queries: the frame of `queries.parquet`, for intervals over seeds and queries; None bounds over seeds alone.
@@ -120,3 +119,28 @@ def across_places(
             further = {"heterogeneity": pooled.between, "next_low": pooled.next_low, "next_high": pooled.next_high}
             rows.append(head | {"places": len(effects), "pairs": pairs} | figures | further)
     return pl.DataFrame(rows, schema=SCHEMA)
+
+
+def summarise_zero_shot(trials: pl.DataFrame, measured: pl.DataFrame) -> pl.DataFrame:
+    """Average over runs, one row per method, collection, origin and measure, with BM25 alone.
+
+    Args:
+        measured: the frame of `zero_shot.parquet`.
+
+    Returns:
+        learned_from (a collection), ranker, method, collection, origin, measure; mean and std over runs, bm25,
+        queries and runs.
+    """
+    of_run = with_methods(trials).select("run", pl.col("collection").alias("learned_from"), "ranker", "method")
+    keys = ["learned_from", "ranker", "method", "collection", "origin", "measure"]
+    return (
+        measured.join(of_run, on="run", maintain_order="left")
+        .group_by(keys, maintain_order=True)
+        .agg(
+            pl.col("value").mean().alias("mean"),
+            pl.col("value").std().alias("std"),
+            pl.col("bm25").mean(),
+            pl.col("queries").first(),
+            pl.len().alias("runs"),
+        )
+    )

@@ -24,22 +24,18 @@ SCHEMA: dict[str, pl.DataType] = {
 
 
 def values_of(
-    queries: pl.DataFrame | pl.LazyFrame, runs: Collection[str], origins: Collection[str], measure: str
+    queries: pl.DataFrame | pl.LazyFrame, runs: Collection[str], measure: str, origins: Collection[str] | None = None
 ) -> Iterator[tuple[str, str, pl.Series, NDArray[np.float64]]]:
     """Yield run, origin, ids of queries, and the values of a measure (NaN if missing), in the table's order.
 
     Rows of a run may come in several portions.
-
-    Args:
-        queries: the frame of `queries.parquet`.
-        runs, origins: the runs and origins to read.
-        measure: a column.
     """
-    wanted = pl.col("run").is_in(list(runs)), pl.col("origin").is_in(list(origins))
-    chosen = queries.lazy().select("run", "query", "origin", measure).filter(*wanted)
+    chosen = queries.lazy().select("run", "query", "origin", measure).filter(pl.col("run").is_in(list(runs)))
+    if origins is not None:
+        chosen = chosen.filter(pl.col("origin").is_in(list(origins)))
     for batch in batches(chosen):
         for (run, origin), part in batch.partition_by("run", "origin", as_dict=True, maintain_order=True).items():
-            yield run, origin, part["query"], part[measure].to_numpy()
+            yield str(run), str(origin), part["query"], part[measure].to_numpy()
 
 
 class QueryNumbers:
@@ -69,17 +65,14 @@ def values_by_run(
     """Read the values of a measure by origin and run, one per query of the study, NaN if missing.
 
     Args:
-        queries: the frame of `queries.parquet`.
-        runs: the runs to read.
         measure: a column; nothing is read if there is no such column.
     """
     if measure not in queries.lazy().collect_schema().names():
         return {}
-    numbers, portions = QueryNumbers(), list[tuple[str, str, NDArray[np.int32], NDArray[np.float64]]]()
-    wanted = queries.lazy().select("run", "query", "origin", measure).filter(pl.col("run").is_in(list(runs)))
-    for batch in batches(wanted):
-        for (run, origin), part in batch.partition_by("run", "origin", as_dict=True, maintain_order=True).items():
-            portions.append((str(origin), str(run), numbers.of(part["query"]), part[measure].to_numpy()))
+    numbers = QueryNumbers()
+    portions = [
+        (origin, run, numbers.of(names), found) for run, origin, names, found in values_of(queries, runs, measure)
+    ]
     values: dict[str, dict[str, NDArray[np.float64]]] = {}
     while portions:
         name, run_name, rows, found = portions.pop()
@@ -119,12 +112,6 @@ def best_two(
     choose the two methods, so the difference is larger than others would show, and p too small: a
     description, not a test of a question that was asked beforehand.
 
-    Args:
-        trials: the frame of `trials.parquet`.
-        queries: the frame of `queries.parquet`.
-        summary: the frame of `cluster.statistics.summary.summarise`.
-        measure: the measure.
-
     Returns:
         collection, ranker, candidates, first, second (methods), differences (List[Float64], first minus
         second, one value per query), difference (their mean), wins, ties, losses (of the first), p (paired t-test
@@ -149,7 +136,7 @@ def best_two(
             for run in family.filter(method=method)["run"]:
                 wanted.setdefault((run, origin), []).append(mean)
     runs, origins = {run for run, _ in wanted}, {origin for _, origin in wanted}
-    for run, origin, names, values in values_of(queries, runs, origins, measure) if wanted else ():
+    for run, origin, names, values in values_of(queries, runs, measure, origins) if wanted else ():
         for mean in wanted.get((run, origin), ()):
             mean.add(names, values)
     rows = []

@@ -38,8 +38,6 @@ class MethodRuns:
 
     Args:
         identity: ranker, policy, function, selector, swept names, and method, the short name of all that.
-        runs: the finished runs.
-        failed: the number of failed runs.
         diverged: the values of finished runs whose training diverged.
         interpolated: the values of finished runs with their scores and the first stage's together.
     """
@@ -68,7 +66,6 @@ def runs_of(method: pl.DataFrame, identity: Sequence[str]) -> MethodRuns:
     """Collect the runs of one method in one place, from its rows of `cluster.output.methods.measurements`.
 
     Args:
-        method: the rows.
         identity: the columns that identify the method.
     """
     done = method.drop_nulls("value")
@@ -109,7 +106,6 @@ def compare(
     adjustment counts it once.
 
     Args:
-        family: the methods.
         against: the opponent by method; methods without an opponent, or that are their own, are not compared.
         by_query: the values of each run by query, by its name; None if they are not known.
         equal_within: the margin of the test of equivalence; None makes none.
@@ -148,12 +144,7 @@ def compare(
 def compare_both(
     a: MethodRuns, b: MethodRuns, by_query: Mapping[str, NDArray[np.float64]] | None
 ) -> CrossedDifference | None:
-    """Compare two methods over seeds and queries; None if the values per query are not known, or too few.
-
-    Args:
-        a, b: the methods.
-        by_query: see `compare`.
-    """
+    """Compare two methods over seeds and queries; None if the values per query are not known, or too few."""
     if by_query is None or not all(run.name in by_query for runs in (a, b) for run in runs.runs):
         return None
     cells = differences(a.runs, b.runs, by_query)

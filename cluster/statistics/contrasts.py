@@ -40,8 +40,6 @@ def planned_contrasts(
     """Test one method against each of some others, by the leading measure.
 
     Args:
-        trials: the frame of `trials.parquet`.
-        queries: the frame of `queries.parquet`.
         requested: the label of one method each, or words of its overrides; the first is compared with the others. Of
             several, with ` | ` between them, the one whose runs validated best represents all: the best of a kind, or
             of one method's rates, by dev queries.
@@ -79,11 +77,7 @@ def planned_contrasts(
 
 
 def _named(done: pl.DataFrame, requested: str) -> pl.DataFrame:
-    """The runs of the named method; of several, of the one that validated best.
-
-    Raises:
-        BadInput: if there is none.
-    """
+    """The runs of the named method; of several, of the one that validated best."""
     labelled = pl.col("swept").list.eval(
         (pl.element().struct.field("key") == LABEL) & (pl.element().struct.field("value") == requested)
     )
@@ -105,7 +99,7 @@ def _by_seed(
     seeds = [dict(runs.select("run", "seed").rows()) for runs in methods]
     wanted, numbers = {run for method in seeds for run in method}, QueryNumbers()
     portions: list[dict[int, list[tuple[NDArray[np.int32], NDArray[np.float64]]]]] = [{} for _ in methods]
-    for run, _, names, values in values_of(queries, wanted, [origin], measure):
+    for run, _, names, values in values_of(queries, wanted, measure, [origin]):
         for seed_of, kept in zip(seeds, portions, strict=True):
             if run in seed_of:
                 kept.setdefault(seed_of[run], []).append((numbers.of(names), values))

@@ -65,9 +65,6 @@ class LearnedMethod:
 def agents(trials: pl.DataFrame) -> pl.DataFrame:
     """The mean of each agent's rankers, with that of the random policy.
 
-    Args:
-        trials: the frame of `trials.parquet`; the order of its rows does not matter.
-
     Returns:
         One row per agent and place: collection, candidates, measure, ranker, method, agent (its seed; "-" if the
         study has only one), runs and their mean, random and random_mean (the random policy that it is compared
@@ -86,9 +83,6 @@ def agents(trials: pl.DataFrame) -> pl.DataFrame:
 
 def convergence(trials: pl.DataFrame) -> pl.DataFrame:
     """The convergence rate of each learned method: the table in `convergence.csv`.
-
-    Args:
-        trials: the frame of `trials.parquet`; the order of its rows does not matter.
 
     Returns:
         The columns that docs/reference/results.md documents, one row per learned method and place; no rows
@@ -123,7 +117,6 @@ def rate_interval(runs: pl.DataFrame, chance: pl.DataFrame, seed: int = 0) -> tu
     Args:
         runs: the agents' runs: agent, seed, value.
         chance: the random policy's runs: seed and value.
-        seed: the seed of the bootstrap.
 
     Returns:
         (low, high); None if the two sides share fewer than two seeds.
@@ -147,7 +140,6 @@ def with_converged(trials: pl.DataFrame, storage: Storage) -> pl.DataFrame:
     """Add to each run whether the agent that the study learned for it has converged; null without a criterion.
 
     Args:
-        trials: the frame of `trials.parquet`.
         storage: the study's folder, whose `agents/` are read.
     """
     checkpoint = re.compile(r"(?:policy|selector)\.checkpoint=\S*/agents/([^/\s']+)")

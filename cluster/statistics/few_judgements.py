@@ -36,9 +36,6 @@ def few_judgements(trials: pl.DataFrame) -> pl.DataFrame:
     A policy is a policy, functions and a selector; the same seeds trained it with either judgements. Of two policies
     one is better if a paired t-test over seeds finds a difference (p < .05, Holm over the pairs).
 
-    Args:
-        trials: the frame of `trials.parquet`.
-
     Returns:
         The columns of SCHEMA: tau (between the policies' means), winner and by_all (the best by either), same (share of
         the pairs of policies decided alike), opposite (share decided the other way round), pairs, and enough: whether

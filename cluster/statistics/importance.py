@@ -57,10 +57,8 @@ class SearchedFamily:
         place: the columns of PLACE.
         names: the settings, the methods last if there are several.
         x: settings in the unit cube, a method by its number: [runs, settings].
-        y: the runs' results.
         bounds: the range of each setting, on its scale.
         log: whether a setting's scale is logarithmic.
-        methods: in order of their numbers.
         defaults: the default settings by method; nan if there is none.
     """
 
@@ -111,9 +109,6 @@ class SearchedFamily:
 
 def importance(trials: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """The shares of settings, and the ranks of defaults, by the leading measure over the leading origin.
-
-    Args:
-        trials: the frame of `trials.parquet`.
 
     Returns:
         The columns of SHARES: `share` of the variance that a setting explains, or that it explains only together with

@@ -29,9 +29,6 @@ def oscillation(trials: pl.DataFrame) -> pl.DataFrame:
     changes by the same amount each epoch, and hardly raised by a fall that slows down, as that of the first epochs.
     Within a ranker each method is compared with the steadiest.
 
-    Args:
-        trials: the frame of `trials.parquet`; the order of its rows does not matter.
-
     Returns:
         One row per collection, ranker and method with dev losses: runs that have some, their mean number of epochs,
         mean first, best and last dev loss, variance (the mean over runs of at least three epochs, null without any) and

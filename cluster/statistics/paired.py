@@ -50,7 +50,6 @@ class Difference(NamedTuple):
         mean: the mean over all pairs.
         low, high: its 95% interval; nan if there is none.
         p: the two-sided probability of such a mean if the true one is 0; nan if it can't be tested.
-        pairs: the number of pairs.
     """
 
     mean: float
@@ -160,7 +159,6 @@ def differences(
     have several, it is an agent of the same name.
 
     Args:
-        a, b: the runs of both methods.
         by_query: the values of each run by query, float64 [queries], by its name; None compares the runs' values.
 
     Returns:

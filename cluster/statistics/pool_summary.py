@@ -75,7 +75,6 @@ def judged_depth(pool: Pool, enough: float = 0.95) -> tuple[float, int | None]:
     """The share of a pool's documents without a judgement, and the depth that the judgements fit.
 
     Args:
-        pool: the pool, with its judgements.
         enough: the share of judged documents at that depth.
 
     Returns:
@@ -184,10 +183,8 @@ def pool_sentence(pool: str, summary: pl.DataFrame, effort: pl.DataFrame, baseli
     """The result of a pool in a sentence: which method finds 90% of the relevant documents first, and what is tested.
 
     Args:
-        pool: its name.
         summary: the frame of `summarise_pools`.
         effort: the frame of `efforts`.
-        baseline: the method that the others are tested against.
     """
     part = effort.filter(pl.col("pool") == pool).drop_nulls("to_90").drop_nans("to_90").sort("to_90", "method")
     if part.is_empty():

@@ -34,10 +34,6 @@ SCHEMA: dict[str, Any] = {
 def power(trials: pl.DataFrame, rule: StoppingRule | None = None) -> pl.DataFrame:
     """The seeds that it takes to see differences, from the spread of the runs' differences, paired by seed.
 
-    Args:
-        trials: the frame of `trials.parquet`, of a pilot or an earlier study.
-        rule: the rule of a sequential comparison.
-
     Returns:
         One row per method (against the best baseline) and difference: `seeds` of a paired t-test at .05 with a power of
         80%; `seeds_of_many` if as many methods are compared as here, the first of Holm's steps; `seeds_sequential`
@@ -81,7 +77,6 @@ def sample_of_both(test: CrossedDifference, queries: int, difference: float, alp
         test: the comparison of two methods, for the variances.
         queries: the number of queries that it compared.
         difference: the difference to find.
-        alpha: the level of the two-tailed test.
 
     Returns:
         The seeds with as many queries as there are; or 0, and the queries with as many seeds as one likes.

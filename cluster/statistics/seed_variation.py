@@ -35,9 +35,7 @@ def seed_variation(trials: pl.DataFrame, line: float | None = None, seed: int = 
     """Compare the runs of each method with those of the best baseline, by the leading measure.
 
     Args:
-        trials: the frame of `trials.parquet`.
         line: the value below which a run never learned; None: half of the best baseline's median.
-        seed: the seed of the bootstrap.
 
     Returns:
         The columns of SCHEMA: `ratio` of the standard deviations with a bootstrap interval of 95%, and the test of

@@ -111,9 +111,7 @@ def compare_all(
     """Compare every method with every baseline.
 
     Args:
-        values: the results of each method, by seed.
         baselines: the methods that others are compared with.
-        rule: when a pair is decided.
         intervals: whether to compute intervals, which take most of the time.
 
     Returns:
@@ -193,8 +191,6 @@ def decisions(
     By the leading measure over the leading origin, which the seeds were given for.
 
     Args:
-        trials: the frame of `trials.parquet`.
-        rule: the study's rule.
         baseline: key=value pairs of a further method to compare with.
         queries: the frame of `queries.parquet`, for `low_both`, `high_both` and `p_both`, which are for other seeds and
             queries; None leaves them empty.
@@ -246,9 +242,7 @@ def hopeless(seeds: int, more: float | None, rule: StoppingRule) -> bool:
     """Whether an open comparison gets no more seeds, because those that are left would not decide it.
 
     Args:
-        seeds: the seeds so far.
         more: the seeds that it is expected to take yet; None if it is decided.
-        rule: the study's rule.
     """
     late = seeds >= max(rule.most / 2, 2 * rule.first)
     return late and more is not None and more > HOPELESS * (rule.most - seeds)

@@ -50,10 +50,8 @@ def summarise(
     alone over the same candidates.
 
     Args:
-        trials: the frame of `trials.parquet`; the order of its rows does not matter.
         baseline: a method to compare all others with as well, as "policy=fixed function=bm25
             selector=uniform"; with "ranker=…" the methods of all rankers are compared with that ranker's.
-        seed: the seed of the bootstrap.
         queries: the frame of `queries.parquet`, for the tests over seeds and queries; None makes none.
         equal_within: the margin of the tests of equivalence; None makes none.
 

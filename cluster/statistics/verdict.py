@@ -187,7 +187,6 @@ def conclude(
     from it, and that are better than the baseline if any are, the one that trains fastest is recommended.
 
     Args:
-        trials: the frame of `trials.parquet`.
         summary: the frame of `cluster.statistics.summary.summarise`, with its baseline.
         queries: the frame of `queries.parquet`; None compares runs alone.
         equal_within: the margin of the tests of equivalence; None makes none.

@@ -7,8 +7,7 @@ import traceback
 from collections.abc import Mapping
 from typing import Any
 
-from cluster.executors.reports import STEP, step_of
-from cluster.executors.task import Done, Task, Watch
+from cluster.executors.task import STEP, Done, Task, Watch, step_of
 from cluster.output.event_log import reason
 from cluster.output.provenance import content_digest
 from cluster.output.run_log import RunLog
@@ -28,7 +27,7 @@ class RunWatch(Watch):
     """Shows and records runs, which themselves do nothing for table, log, trackers and metrics.
 
     Args:
-        stopped: how far runs were that a search's scheduler has stopped (`cluster.runs.stop.Stop`), by name.
+        stopped: how far runs were that a search's scheduler has stopped (`cluster.runs.outcome.Stop`), by name.
     """
 
     def __init__(

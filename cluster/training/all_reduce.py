@@ -20,7 +20,20 @@ def share_of(rank: int, workers: int, size: int) -> slice:
     return slice(size * rank // workers, size * (rank + 1) // workers)
 
 
-class AllReduce:
+class WorkerRows:
+    """Assigns each worker its rows of every batch."""
+
+    def __init__(self) -> None:
+        self.rank, self.workers = dist.get_rank(), dist.get_world_size()
+        self._size = 0
+
+    def rows(self, size: int) -> slice:
+        """Return this worker's rows; none if the batch has fewer rows than there are workers."""
+        self._size = size
+        return share_of(self.rank, self.workers, size)
+
+
+class AllReduce(WorkerRows):
     """`ranking.training.GradientSync` over a process group: gradients are added up, so the step is that of one process.
 
     Every worker holds the same weights and draws the same batch and negatives. An update costs a worker its rows and
@@ -37,15 +50,7 @@ class AllReduce:
     no loss depends), so such weights drift apart, and scores with them, though the loss does not.
     """
 
-    def __init__(self) -> None:
-        self.rank, self.workers = dist.get_rank(), dist.get_world_size()
-        self._size = 0
-        self._exchange: _Exchange | None = None
-
-    def rows(self, size: int) -> slice:
-        """Return this worker's rows; none if the batch has fewer rows than there are workers."""
-        self._size = size
-        return share_of(self.rank, self.workers, size)
+    _exchange: _Exchange | None = None
 
     @contextmanager
     def last_backward(self, parameters: Sequence[nn.Parameter]) -> Iterator[None]:
@@ -73,21 +78,12 @@ class AllReduce:
         return loss, whole
 
 
-class ReduceScatter:
+class ReduceScatter(WorkerRows):
     """`GradientSync` of workers that each hold a part of the ranker (`ranking.sharding`).
 
     Each backward pass leaves a worker its rows of the summed gradients, so only loss and scores remain to be exchanged.
     With `training.accumulate` the gradients of each part are exchanged, because no worker holds whole gradients.
     """
-
-    def __init__(self) -> None:
-        self.rank, self.workers = dist.get_rank(), dist.get_world_size()
-        self._size = 0
-
-    def rows(self, size: int) -> slice:
-        """Return this worker's rows; none if the batch has fewer rows than there are workers."""
-        self._size = size
-        return share_of(self.rank, self.workers, size)
 
     def last_backward(self, parameters: Sequence[nn.Parameter]) -> AbstractContextManager[object]:
         """Do nothing: FSDP exchanges gradients in each backward pass."""

@@ -26,18 +26,17 @@ from sampling.sampler import Sampler
 
 
 def attached(config: dict[str, Any], name: str, note: Callable[[str], None] = lambda line: None) -> Attach:
-    """Return a function that attaches a run's training to its index actors and to the other workers.
+    """Return a function that attaches a run's training to its index actors and, if there are any, to other workers.
 
     Args:
-        config: configuration of the run.
-        name: name of the run.
         note: called with lines about the size of an index, its loss and its return.
     """
 
     @contextmanager
     def attach(training: RankerTraining, sampler: Sampler) -> Iterator[None]:
         with attach_indexes(sampler.functions, training, config, name, note):
-            attach_workers(training, sampler)
+            if dist.is_initialized():
+                attach_workers(training, sampler)
             yield
 
     return attach
@@ -73,14 +72,12 @@ class SharedIndex:
     def search(
         self, queries: NDArray[np.integer], depth: int, step: int, vectors: NDArray[np.float32] | None = None
     ) -> Answer:
-        """See `NegativeIndex`."""
         answer: Answer = self._broadcast(lambda: self.index.search(queries, depth, step, vectors))
         return answer
 
     def scores(
         self, queries: NDArray[np.integer], documents: NDArray[np.integer], vectors: NDArray[np.float32] | None = None
     ) -> NDArray[np.float32]:
-        """See `NegativeIndex`."""
         scores: NDArray[np.float32] = self._broadcast(lambda: self.index.scores(queries, documents, vectors))
         return scores
 
@@ -100,11 +97,7 @@ class SharedIndex:
 
 
 class SharedEvaluation(Evaluation):
-    """An `Evaluation` whose queries are divided among the workers; each worker receives all values.
-
-    Args:
-        whole: the evaluation of all queries.
-    """
+    """An `Evaluation` whose queries are divided among the workers; each worker receives all values."""
 
     def __init__(self, whole: Evaluation) -> None:
         vars(self).update(vars(whole))  # each worker computes what needs no ranker

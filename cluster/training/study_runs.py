@@ -6,6 +6,7 @@ import shlex
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from cluster.executors.address import is_cluster
@@ -21,18 +22,14 @@ from cluster.runs.results import saved_run, write_result
 from cluster.telemetry.training_metrics import run_tags
 
 if TYPE_CHECKING:
-    from cluster.runs.opened_parts import OpenedParts
+    from cluster.runs.artifacts import OpenedParts
+    from cluster.runs.execute import Leave, OnProgress
+    from cluster.runs.outcome import Outcome
     from cluster.runs.progress import Progress
 
 
 def task_of(planned: Planned, artifacts: Artifacts, storage: Storage) -> Task:
-    """Return the task of a run.
-
-    Args:
-        planned: the run.
-        artifacts: names its parts.
-        storage: the study's folder.
-    """
+    """Return the task of a run."""
     config, built_from = planned.config, artifacts.provenance(planned.config)
     arguments = {
         "name": planned.name,
@@ -62,19 +59,12 @@ def study_run(
     """Train and evaluate one ranker: the body of a run's task.
 
     Args:
-        name: the run's name.
-        config: its configuration.
-        keys: the keys of its parts.
         made_of: what the result depends on (`Artifacts.provenance`).
-        storage: where state and result go.
-        opened: opens the parts.
         context: receives `fold`, `epoch`, `max_epochs`, `validation`, `best`, `numbers` and `notes`.
 
     Returns:
         best: the highest validation, averaged over folds; numbers: the mean of each measure; notes: messages.
     """
-    from cluster.training.launch import launcher
-
     best = 0.0
     notes: list[str] = []
 
@@ -95,11 +85,36 @@ def study_run(
     return {"best": mean_best(outcome), "numbers": outcome.means(), "notes": notes}
 
 
+def launcher(
+    config: dict[str, Any],
+    name: str = "run",
+    note: Callable[[str], None] = lambda line: None,
+    on_batch: OnProgress = lambda progress: None,
+    leave: Leave | None = None,
+) -> Callable[..., Outcome]:
+    """Return what executes a run: `cluster.runs.execute.run`, with the index actors and workers that the run needs.
+
+    Args:
+        name: name of the run, for the names of its actors.
+        note: called with lines about actors that start or are lost.
+        on_batch: see `cluster.runs.execute.run`.
+        leave: see `cluster.runs.execute.run`. Workers always leave nodes that will be taken away.
+    """
+    if config["resources"]["workers"] > 1:
+        from cluster.training.workers import run_on_workers
+
+        return partial(run_on_workers, name=name, note=note, on_batch=on_batch)
+    from cluster.runs.execute import run, stay
+    from cluster.training.attach import attached
+
+    return partial(run, attach=attached(config, name, note), on_batch=on_batch, leave=leave or stay)
+
+
 def warm_up() -> None:
     """Import what training needs, and what torch imports at the first optimizer, a second's work."""
     import torch
 
-    import cluster.training.launch  # noqa: F401
+    import cluster.training.attach  # noqa: F401
 
     torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.1)
 
@@ -112,10 +127,6 @@ def capacity_of(
     It returns None if no run has several workers: Ray Tune can count the others itself. If machines may be added, it
     counts one run more, which waits where an autoscaler sees it; but none if runs have encoders, whose place the
     workers would take.
-
-    Args:
-        configs: the configuration of each run.
-        address: see `cluster.executors.address.is_cluster`.
     """
     with_workers = [config for config in configs if config["resources"]["workers"] > 1]
     demands = [Counter(demand(config["resources"])) + Counter(encoder_demand(config)) for config in with_workers]
@@ -129,15 +140,7 @@ def capacity_of(
 
 
 def check_resources(configs: Sequence[Mapping[str, Any]], address: str | None) -> None:
-    """Raise if a run requests more than a local Ray has. It never grows, and the run would wait for ever.
-
-    Args:
-        configs: the configuration of each run.
-        address: see `cluster.executors.address.is_cluster`.
-
-    Raises:
-        BadInput: if one does.
-    """
+    """Raise if a run requests more than a local Ray has. It never grows, and the run would wait for ever."""
     if is_cluster(address):
         return
     import ray

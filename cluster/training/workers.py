@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import ray
 from ray.exceptions import GetTimeoutError, RayError, RayTaskError
 from ray.util.placement_group import get_current_placement_group, placement_group_table, remove_placement_group
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from cluster.executors.drain import NOTICE, leave
+from cluster.executors.lost_process import NOTICE, leave
 from cluster.runs.execute import run
 from cluster.runs.outcome import Outcome
 from cluster.runs.progress import Progress
-from cluster.runs.states import ShardStore, StateStore
+from cluster.runs.states import StateStore
 from cluster.telemetry.metrics import unique
 from cluster.training.coordinator import WorkerCoordinator
 from ranking.checkpoint import from_bytes, to_bytes
@@ -43,16 +43,11 @@ def run_on_workers(
     the state and ends, and Ray Train starts all of them elsewhere.
 
     Args:
-        config: configuration of the run, composed.
         parts: its parts, or references to them in the object store.
         on_epoch: called with the progress. Epochs are reported again after a loss. What it raises ends the workers.
         store: keeps the state between interrupts. The first worker writes it and all read it, so all nodes must reach
             it. Without a store the state lasts as long as this call.
-        save_every: seconds between two saved states.
-        name: name of the run, for the names of its actors.
-        note: called with lines about actors that start or are lost.
         watch: tags of its metrics, which the first worker records; None records no metrics.
-        on_batch: called with the progress between two validations.
 
     Raises:
         BadInput: if a worker raised it.
@@ -83,16 +78,7 @@ def on_workers(
     Args:
         work: returns the work of a worker, given the coordinator. The first worker passes its outcome to
             `WorkerCoordinator.finish`.
-        resources: `resources` of the work.
-        name: name of the work, for the names of its actors.
         on_report: called with the reports of the first worker.
-
-    Returns:
-        The outcome.
-
-    Raises:
-        BadInput: if a worker raised it.
-        ray.train.TrainingFailedError: if the workers failed too often.
     """
     # On this node, which the caller needs anyway, and outside a trial's placement group, which has no room for it.
     affinity = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
@@ -141,12 +127,10 @@ def _work(
 
     first = ray.train.get_context().get_world_rank() == 0
     parts = dict(zip(shared, ray.get(list(shared.values())), strict=True))
-    store = store or _InCoordinator(coordinator)
+    store = store or cast(StateStore, _InCoordinator(coordinator))
     if not first:
-        if config["resources"]["shard"]:
-            run(config, parts, store=store, save_every=save_every, attach=attached(config, name))
-        else:
-            run(config, parts, store=_ReadOnly(store), save_every=math.inf, attach=attached(config, name))
+        interval = save_every if config["resources"]["shard"] else math.inf
+        run(config, parts, store=store, save_every=interval, attach=attached(config, name))
         return
 
     def report(progress: Progress) -> None:
@@ -177,41 +161,12 @@ def _work(
 
 
 class _InCoordinator:
-    """A state store in the memory of the coordinator."""
+    """A state store in the memory of the coordinator, which has its methods."""
 
     def __init__(self, coordinator: Any) -> None:
         self._coordinator = coordinator
 
-    def load(self) -> bytes | None:
-        return ray.get(self._coordinator.load.remote())
-
-    def save(self, state: bytes) -> None:
-        ray.get(self._coordinator.save.remote(state))
-
-    def load_shard(self, name: str) -> bytes | None:
-        return ray.get(self._coordinator.load_shard.remote(name))
-
-    def save_shard(self, name: str, rows: bytes) -> None:
-        ray.get(self._coordinator.save_shard.remote(name, rows))
-
-    def drop_shards(self, but: Collection[str]) -> None:
-        ray.get(self._coordinator.drop_shards.remote(list(but)))
-
-
-class _ReadOnly:
-    """A state store that does not write, for all workers but the first."""
-
-    def __init__(self, store: StateStore) -> None:
-        self.load, self._store = store.load, store
-
-    def save(self, state: bytes) -> None:
-        pass
-
-    def load_shard(self, name: str) -> bytes | None:
-        return self._store.load_shard(name) if isinstance(self._store, ShardStore) else None
-
-    def save_shard(self, name: str, rows: bytes) -> None:
-        pass
-
-    def drop_shards(self, but: Collection[str]) -> None:
-        pass
+    def __getattr__(self, method: str) -> Callable[..., Any]:
+        if not hasattr(WorkerCoordinator, method):
+            raise AttributeError(method)
+        return lambda *arguments: ray.get(getattr(self._coordinator, method).remote(*arguments))

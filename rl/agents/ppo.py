@@ -56,11 +56,7 @@ class SeededPPOLearner(PPOTorchLearner):
         """Yield the minibatches of an update.
 
         Args:
-            training_data: the episodes, as RLlib wraps them.
-            num_epochs: passes over the steps of the episodes.
-            minibatch_size: steps per minibatch; None takes all of them.
             rng: draws the order of the steps.
-            unused: options of RLlib's learners that do not apply to one learner.
         """
         (whole,) = super()._create_iterator_if_necessary(training_data=training_data)
         steps = whole.policy_batches[DEFAULT_MODULE_ID]
@@ -75,10 +71,7 @@ def minibatch_rows(steps: int, epochs: int, size: int, rng: np.random.Generator)
     A minibatch may cross from one pass into the next. The last one is filled up from one more pass, as RLlib does it.
 
     Args:
-        steps: number of rows.
-        epochs: passes over the rows.
         size: rows per minibatch, at most `steps`.
-        rng: draws the order of each pass.
     """
     passes = [np.arange(steps), *(rng.permutation(steps) for _ in range(epochs))]
     rows = np.concatenate(passes)

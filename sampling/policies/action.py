@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranking.errors import BadInput
+from sampling.filtered import check_window
 from sampling.policies.shares import reindexed, share_negatives, share_queries
 from sampling.selection.ahns import AHNS
 from sampling.selection.dynamic import Dynamic
@@ -18,7 +19,6 @@ from sampling.selection.selector import Selector
 from sampling.selection.simans import SimANS
 from sampling.selection.top import Top
 from sampling.selection.uniform import Uniform
-from sampling.windowed import check_window
 
 SELECTORS: dict[str, Callable[[int], Selector]] = {
     "ahns": lambda candidates: AHNS(candidates=candidates),
@@ -105,11 +105,8 @@ class Action:
         Args:
             functions: names of all functions of the run, which the indices refer to.
             own: names of the policy's functions; the first supplies what the action does not.
-            queries: number of queries in the batch.
-            count: negatives per query.
             each: if it is a number, the first function supplies all queries, and the action's function supplies `each`
                 negatives to its share of them. None gives the action its share of each query's negatives.
-            rng: every random draw comes from it.
             times: of each query's negatives, so many times `each` are not the first function's, whatever the action.
 
         Raises:

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from ranking.bounds import AtLeast, NonNegative, checked
 from ranking.errors import BadInput
+from sampling.filtered import check_window
 from sampling.policies.policy import SamplingPolicy
 from sampling.policies.shares import share_negatives, share_queries
 from sampling.retrieval.function import RetrievalFunction
 from sampling.selection.simans import of_lists
-from sampling.windowed import check_window
 
 if TYPE_CHECKING:
     from ranking.training import Batch, RankerTraining

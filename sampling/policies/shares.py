@@ -18,8 +18,6 @@ def share_negatives(
 
     Args:
         edges: float64 [functions − 1], the cumulative shares of all functions but the last.
-        queries: number of queries in the batch.
-        count: negatives per query.
         rng: draws where the marks begin.
 
     Returns:
@@ -40,7 +38,6 @@ def share_queries(
 
     Args:
         shares: float64 [functions], 0 to 1 each; the first one is ignored.
-        queries: number of queries in the batch.
         count: negatives of a query that all functions supply.
         each: negatives that a function other than the first supplies to a query.
         rng: draws which queries.

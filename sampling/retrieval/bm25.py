@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ranking.bm25 import Bm25Index, Bm25Options
+from ranking.bounds import Positive, checked
 from ranking.encoding import EncodedCollection
 from ranking.errors import BadInput
 from ranking.ranked_lists import RankedLists
@@ -35,29 +36,22 @@ class Bm25Function(Ranked):
             depend on the number of shards.
         on_lost_shard: `wait` until a shard that died is back, or `skip` its documents until then, which makes a run
             unrepeatable.
-
-    Raises:
-        BadInput: if an option is out of its range.
     """
 
     independent = True
 
+    @checked
     def __init__(
         self,
-        depth: int = 100,
+        depth: Annotated[int, Positive] = 100,
         k1: float = 0.9,
         b: float = 0.4,
         stemming: str | None = "english",
         stop_words: bool = True,
-        shards: int = 1,
+        shards: Annotated[int, Positive] = 1,
         on_lost_shard: Literal["wait", "skip"] = "wait",
     ) -> None:
         super().__init__(depth)
-        if shards < 1:
-            raise BadInput(f"shards is {shards}", "function.bm25.shards", "choose a whole number from 1 up")
-        if on_lost_shard not in ("wait", "skip"):
-            what = f"on_lost_shard is {on_lost_shard!r}"
-            raise BadInput(what, "function.bm25.on_lost_shard", "choose wait or skip")
         self.options, self.shards = Bm25Options(k1, b, stemming, stop_words), shards
         self.on_lost_shard = on_lost_shard
         self._served: Bm25Index | None = None

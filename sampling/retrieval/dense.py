@@ -20,7 +20,7 @@ from ranking.index import IndexOptions
 from ranking.query_lists import Listed
 from ranking.ranked_lists import RankedLists
 from ranking.rankers.dense import DenseRanker
-from ranking.rankers.pretrained import PRECISIONS, read_in, transformers_of
+from ranking.rankers.pretrained import read_in, transformers_of
 from sampling.guard import Guard
 from sampling.guarded_documents import GuardedDocuments
 from sampling.relevant_pairs import RelevantPairs
@@ -31,7 +31,6 @@ from sampling.retrieval.ranked import candidates_at, draw_positions
 if TYPE_CHECKING:
     from ranking.training import Batch, RankerTraining
 
-MODES = ("never", "sync", "async", "lagged")
 WIDEST = 8
 """Largest multiple of the depth that is searched if the guard drops most documents."""
 
@@ -64,14 +63,8 @@ class Refresh:
     on_lost_shard: Literal["wait", "skip"] = "wait"
 
     def __post_init__(self) -> None:
-        if self.mode not in MODES:
-            raise BadInput(f"mode is {self.mode!r}", "refresh.mode", f"choose one of {', '.join(MODES)}")
-        if self.every < 1:
-            raise BadInput(f"every is {self.every}", "refresh.every", "choose a whole number of steps from 1 up")
         if self.lag is not None and self.mode != "lagged":
             raise BadInput(f"mode {self.mode} has no lag", "refresh.lag", "leave it null, or choose mode=lagged")
-        if self.lag is not None and self.lag < 0:
-            raise BadInput(f"lag is {self.lag}", "refresh.lag", "choose a whole number of steps from 0 up, or null")
         if self.max_staleness is not None and self.mode != "async":
             raise BadInput(
                 f"mode {self.mode} has no max_staleness", "refresh.max_staleness", "leave it null, or choose mode=async"
@@ -82,8 +75,6 @@ class Refresh:
                 "refresh.max_staleness",
                 "let it be at least refresh.every",
             )
-        if self.on_lost_shard not in ("wait", "skip"):
-            raise BadInput(f"on_lost_shard is {self.on_lost_shard!r}", "refresh.on_lost_shard", "choose wait or skip")
         if self.on_lost_shard == "skip" and self.mode != "async":
             what = f"mode {self.mode} returns the same negatives in every run, which skipping would break"
             raise BadInput(what, "refresh.on_lost_shard", "choose wait, or mode=async")
@@ -113,34 +104,22 @@ class Dense(RetrievalFunction):
             `version`, in batches, so that a step reads lists.
         precision: precision in which the index reads texts: `float32`, `bfloat16` or `float16`; None takes the
             ranker's. The precision of the stored vectors is `index.precision`.
-
-    Raises:
-        BadInput: if an option is out of its range.
     """
 
+    @checked
     def __init__(
         self,
-        depth: int = 200,
+        depth: Annotated[int, Positive] = 200,
         queries: Literal["version", "now"] = "version",
         refresh: Refresh | None = None,
         index: IndexOptions | None = None,
-        shards: int = 1,
+        shards: Annotated[int, Positive] = 1,
         searched: Literal["step", "version"] = "step",
         precision: Literal["float32", "bfloat16", "float16"] | None = None,
     ) -> None:
-        for name, value in (("depth", depth), ("shards", shards)):
-            if value < 1:
-                raise BadInput(f"{name} is {value}", f"function.dense.{name}", "choose a whole number from 1 up")
-        if searched not in ("step", "version"):
-            raise BadInput(f"searched is {searched!r}", "function.dense.searched", "choose step or version")
         if searched == "version" and queries == "now":
             what = "searched=version makes lists with the version's query vectors, not those of queries=now"
             raise BadInput(what, "function.dense.searched", "choose searched=step, or queries=version")
-        if queries not in ("version", "now"):
-            raise BadInput(f"queries is {queries!r}", "function.dense.queries", "choose version or now")
-        if precision is not None and precision not in PRECISIONS:
-            remedy = f"choose one of {', '.join(PRECISIONS)}, or null for the ranker's own"
-            raise BadInput(f"precision is {precision!r}", "function.dense.precision", remedy)
         self.depth, self.queries, self.precision = depth, queries, precision
         self.refresh, self.index = refresh or Refresh(), index or IndexOptions()
         self.shards, self.searched = shards, searched
@@ -267,6 +246,5 @@ class Dense(RetrievalFunction):
         starts = self.relevant.offsets[queries]
         counts = self.relevant.offsets[queries + 1] - starts
         places = np.arange(counts.max(initial=0))
-        there = places < counts[:, None]
         documents = np.append(self.relevant.documents, np.int32(-1))
-        return documents[np.where(there, starts[:, None] + places, -1)]
+        return documents[np.where(places < counts[:, None], starts[:, None] + places, -1)]

@@ -23,9 +23,6 @@ class Ranked(RetrievalFunction):
 
     Args:
         depth: length of a list.
-
-    Raises:
-        BadInput: if the depth is below 1.
     """
 
     @checked
@@ -50,16 +47,16 @@ class Ranked(RetrievalFunction):
 
     def sample(self, batch: Batch, count: int, rng: np.random.Generator) -> CandidateBatch:
         counts = self.counts[batch.queries]
-        positions = draw_positions(counts, count, rng)
-        return self._candidates(batch.queries, positions, np.arange(count) < counts[:, None])
+        return self._candidates(batch.queries, counts, draw_positions(counts, count, rng))
 
     def top(self, batch: Batch, count: int, rng: np.random.Generator) -> CandidateBatch:
         positions = np.broadcast_to(np.arange(count), (len(batch), count))
-        return self._candidates(batch.queries, positions, positions < self.counts[batch.queries][:, None])
+        return self._candidates(batch.queries, self.counts[batch.queries], positions)
 
     def _candidates(
-        self, queries: NDArray[np.integer], positions: NDArray[np.integer], present: NDArray[np.bool_]
+        self, queries: NDArray[np.integer], counts: NDArray[np.integer], positions: NDArray[np.integer]
     ) -> CandidateBatch:
+        present = np.arange(positions.shape[1]) < counts[:, None]
         rows, columns = np.asarray(queries)[:, None], np.where(present, positions, 0)
         documents = np.where(present, self.lists.documents[rows, columns], -1)
         return CandidateBatch(documents, np.where(present, self.lists.scores[rows, columns], -np.inf))
@@ -103,7 +100,6 @@ def skip_excluded(
         steps: int64 [q, n], counted without the ones that are left out.
         before: int64, for each one left out the number of others before it, ascending within a query.
         offsets: int64, the start of each query in `before`.
-        queries: int [q].
     """
     starts = offsets[queries]
     left_out = offsets[np.asarray(queries) + 1] - starts

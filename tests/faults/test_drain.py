@@ -36,7 +36,7 @@ def left_in_order(command: Sequence[str], cpus: tuple[float, ...], began: str, o
             lambda: (out / "log.jsonl").exists() and any(each["event"] == began for each in events(out)), 180, "began"
         )
         (going,) = (node for node in cluster.workers if at_work(cluster, node))
-        cluster.executors.drain(going, 600)
+        cluster.executors.lost_process(going, 600)
         cluster.add(cpus[-1])
         until(lambda: not at_work(cluster, going), SOON, f"still there: {at_work(cluster, going)}")
         assert driver.poll() is None, "it has ended before it was told"

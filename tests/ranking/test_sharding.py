@@ -22,7 +22,6 @@ from cluster.output.storage import Storage
 from cluster.runs.states import Share
 from cluster.training.all_reduce import AllReduce, ReduceScatter
 from cluster.training.attach import SharedEvaluation, SharedIndex
-from cluster.training.workers import _ReadOnly
 from ranking.encoding import EncodedCollection
 from ranking.errors import BadInput
 from ranking.evaluation.evaluation import Evaluation
@@ -339,9 +338,7 @@ def test_one_process_goes_on_from_the_state_of_two(
     both: Any, cases: dict[str, Case], sources: Sources, alone: tuple[str, list[Any]]
 ) -> None:
     training = cases["bi_encoder"].training(sources, cases["bi_encoder"].encode(sources), "alone")
-    state = Share().load(
-        _ReadOnly(SavedState(Storage(alone[0]), "run", {}))
-    )  # as workers see it that are not the first
+    state = Share().load(SavedState(Storage(alone[0]), "run", {}))  # as workers see it that are not the first
     assert state is not None
     training.load_state_dict(state["training"])
     assert_alike(both[0]["state"]["whole"], advance(training, 3))

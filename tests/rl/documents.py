@@ -10,7 +10,7 @@ from ranking.sources import Sources
 from ranking.training import RankerTraining
 from rl.candidates import candidate_table
 from rl.compression import compress
-from rl.document_actions import DocumentActions
+from rl.document_selector import DocumentActions
 from rl.environment import SamplingEnvironment
 from rl.rewards import Diff, ValidationSampleOptions
 from rl.similarity import similarity_table

@@ -1,4 +1,4 @@
-"""Tests of `rl.document_actions`: an environment whose agent picks documents."""
+"""Tests of `rl.document_selector`: an environment whose agent picks documents."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ranking.checkpoint import from_bytes, to_bytes
 from ranking.errors import BadInput
 from ranking.sources import Sources
 from ranking.training import Batch
-from rl.document_actions import DocumentActions
+from rl.document_selector import DocumentActions
 from rl.networks import PolicyNetwork
 from tests.rl.documents import (
     DOCUMENTS,

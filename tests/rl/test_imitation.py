@@ -40,9 +40,9 @@ def test_an_even_policy_has_the_share_of_labelled_candidates() -> None:
     # Ranks 0, 9 and 10: of BM25's first ten, queries have two, one, none, one, one; the fifth that has any is held out.
     nearness = [[1, 0.91, 0], [1, 0, 0], [0.9, 0, 0], [0.91, 0.9, 0], [0, 0, 1], [1, 1, 1]]
     result = taught(states_with(nearness), top=10)
-    assert result.before == result.after == pytest.approx(3 / 3)
-    assert result.learned == pytest.approx((2 + 1 + 1 + 1) / 4 / 3)
-    assert taught(states_with(nearness), top=11).before == pytest.approx(1 / 3)
+    assert result.figures["before"] == result.figures["after"] == pytest.approx(3 / 3)
+    assert result.figures["learned"] == pytest.approx((2 + 1 + 1 + 1) / 4 / 3)
+    assert taught(states_with(nearness), top=11).figures["before"] == pytest.approx(1 / 3)
 
 
 def many(seed: int = 0) -> States:
@@ -54,9 +54,9 @@ def many(seed: int = 0) -> States:
 
 def test_it_learns_to_pick_bm25s_documents_of_queries_that_it_never_saw() -> None:
     result = taught(many(), epochs=30, lr=0.02)
-    assert result.before == pytest.approx(1 / 3)
-    assert result.after > 0.9
-    assert result.learned > 0.9
+    assert result.figures["before"] == pytest.approx(1 / 3)
+    assert result.figures["after"] > 0.9
+    assert result.figures["learned"] > 0.9
 
 
 def test_its_weights_are_those_of_what_is_reported() -> None:
@@ -67,7 +67,7 @@ def test_its_weights_are_those_of_what_is_reported() -> None:
     labels = states.observations["candidates"][:, 0, :, 4]
     held_out = slice(4, None, 5)
     mass = (logits[held_out, 0] * labels[held_out]).sum(-1).mean().item()
-    assert mass == pytest.approx(taught(states, epochs=5, lr=0.02).after)
+    assert mass == pytest.approx(taught(states, epochs=5, lr=0.02).figures["after"])
 
 
 def test_the_first_step_follows_the_cross_entropy() -> None:
@@ -140,4 +140,4 @@ def test_it_learns_from_an_environment(tiny_sources: Sources) -> None:
     space = environment.observation_space
     network = PolicyNetwork(space, PAIRS * PICKS * DOCUMENTS, torch.Generator().manual_seed(0))  # type: ignore[arg-type]
     result = imitate(network, states, Imitation(epochs=60, lr=0.01, top=4), np.random.default_rng(0))
-    assert result.learned > 0.9
+    assert result.figures["learned"] > 0.9

@@ -46,7 +46,7 @@ def test_the_positives_of_others_keep_what_functions_promise(tiny_sources: Sourc
     source = Sampler(Mixture(per="query"), both, Uniform(), 4, np.random.default_rng(3))
     negatives = source.negatives(batch, training)
     judgements = training.encoded.judgements.relevant()
-    from_others = source._assigned[:, 0] == 0
+    from_others = source.assigned[:, 0] == 0
     assert 0 < from_others.sum() < 5  # a part of the batch is asked for, and the whole batch answers
     for row in np.flatnonzero(from_others):
         own = set(judgements.of(int(batch.queries[row]))[0].tolist())

@@ -122,7 +122,7 @@ def test_negatives_of_several_functions_by_hand() -> None:
     assert (a["negative_mean"], c["negative_mean"]) == (3, 22 / 5)
     assert (a["positive_mean"], c["positive_mean"]) == (20, 20)
     assert math.isnan(b["positive_mean"])
-    trace = one.traced()
+    trace = one.trace.arrays()
     assert trace["function"].tolist() == [-1]
     assert trace["negative"].tolist() == [4]  # of 1 to 7
     assert trace["misranked"].tolist() == [0]

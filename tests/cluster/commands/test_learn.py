@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from cluster.commands.learn import LearnExperiment
-from cluster.executors.drain import NodeDraining
+from cluster.executors.lost_process import NodeDraining
 from cluster.output.result_store import ResultStore
 from cluster.output.storage import Storage
 from cluster.rollouts.backends import RemoteEnvironments, learn, retry_lost, workers_of

@@ -8,9 +8,18 @@ import pytest
 import ray
 from ray.exceptions import RayActorError, RayTaskError
 
-from cluster.executors import drain
-from cluster.executors.drain import NOTICE, NodeDraining, draining, is_draining, leave, nodes_of_job, own_node
-from cluster.executors.lost_process import is_loss, killed_for_memory
+from cluster.executors import lost_process
+from cluster.executors.lost_process import (
+    NOTICE,
+    NodeDraining,
+    draining,
+    is_draining,
+    is_loss,
+    killed_for_memory,
+    leave,
+    nodes_of_job,
+    own_node,
+)
 
 
 def test_tune_and_train_take_it_for_a_preempted_actor() -> None:
@@ -29,7 +38,7 @@ def test_tune_and_train_take_it_for_a_preempted_actor() -> None:
 
 def test_the_state_is_kept_where_the_own_machine_goes_and_nowhere_else(monkeypatch: pytest.MonkeyPatch) -> None:
     kept: list[int] = []
-    monkeypatch.setattr(drain, "draining", lambda: {"a"})
+    monkeypatch.setattr(lost_process, "draining", lambda: {"a"})
     leave(lambda: kept.append(1), lambda: {"b", "c"})
     assert kept == []
     with pytest.raises(NodeDraining):
@@ -38,12 +47,12 @@ def test_the_state_is_kept_where_the_own_machine_goes_and_nowhere_else(monkeypat
 
 
 def test_whose_machine_is_asked_only_where_one_drains(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(drain, "draining", set)
+    monkeypatch.setattr(lost_process, "draining", set)
     leave(lambda: pytest.fail("kept"), lambda: pytest.fail("asked"))
 
 
 def test_without_ray_nothing_drains(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(drain, "connected", lambda: False)
+    monkeypatch.setattr(lost_process, "connected", lambda: False)
     assert draining() == set()
 
 

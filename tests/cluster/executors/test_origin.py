@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from cluster.executors.local import LocalExecutor
-from cluster.executors.origin import Origin, origin_of
 from cluster.executors.processes import Processes
 from cluster.executors.task import Task
+from cluster.executors.worker import Origin, origin_of
 from ranking.errors import BadInput
 
 CONFIG = {"policy": {"_target_": "__main__.OfANotebook", "parts": [{"_target_": "pathlib.Path"}]}}

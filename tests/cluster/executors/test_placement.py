@@ -10,7 +10,6 @@ from ray import cloudpickle
 
 from cluster.commands.mine import MineExperiment
 from cluster.config.compose import compose
-from cluster.executors.origin import Origin
 from cluster.executors.resources import (
     Resources,
     at_once,
@@ -20,6 +19,7 @@ from cluster.executors.resources import (
 )  # fmt: skip
 from cluster.executors.task import Task
 from cluster.executors.tune import placement_of
+from cluster.executors.worker import Origin
 from cluster.index.attach import encoder_options
 from cluster.output.storage import Storage
 from cluster.plan.sweep import Planned, identity, plan, points

@@ -34,7 +34,7 @@ def study(base: list[str], out: Path, *more: str) -> StudyExperiment:
 
 def test_runs_in_another_process_are_what_they_are_here(base: list[str], tmp_path: Path) -> None:
     here, elsewhere = study(base, tmp_path / "here", "seeds=2"), study(base, tmp_path / "elsewhere", "seeds=2")
-    shared = {"opened": Once("cluster.runs.opened_parts:OpenedParts")}
+    shared = {"opened": Once("cluster.runs.artifacts:OpenedParts")}
     with Processes(1, WARM_UP, caller=False) as alone:
         while not alone.ready():
             time.sleep(0.05)

@@ -18,10 +18,9 @@ from ray.tune.search import ConcurrencyLimiter
 from rich.console import Console
 
 from cluster.executors import lost_process, tune_failures
-from cluster.executors.drain import NOTICE, NodeDraining
-from cluster.executors.limits import MAX_RESTARTS
+from cluster.executors.lost_process import NOTICE, NodeDraining
 from cluster.executors.resources import Resources
-from cluster.executors.task import Context, Done, Listed, Retry, Task, TaskLost, Watch
+from cluster.executors.task import MAX_RESTARTS, Context, Done, Listed, Retry, Task, TaskLost, Watch
 from cluster.executors.tune import THREAD_END_S, CapacityLimiter, TuneExecutor, _Search, _Trials
 from cluster.executors.tune_failures import FaultTolerantScheduler
 from cluster.output.event_log import EventLog

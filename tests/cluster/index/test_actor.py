@@ -14,7 +14,7 @@ import pytest
 
 from cluster.index.client import RemoteIndex
 from cluster.index.encoder_options import EncoderOptions
-from cluster.index.spec import IndexSpec
+from cluster.index.version_build import IndexSpec
 from ranking.checkpoint import from_bytes, to_bytes
 from ranking.index import IndexOptions
 from sampling.retrieval.dense import Refresh

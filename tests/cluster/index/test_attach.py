@@ -10,7 +10,7 @@ import pytest
 
 from cluster.config.compose import compose
 from cluster.index.attach import attach_indexes, check_room, demand, live_functions, reserved
-from cluster.index.corpus import PreparedCorpus
+from cluster.index.encoder import PreparedCorpus
 from cluster.runs.artifacts import Artifacts
 from ranking.errors import BadInput
 from ranking.index import IndexOptions
@@ -69,26 +69,27 @@ def test_an_index_is_stated_before_it_starts_and_given_to_its_function(tmp_path:
     config = config_of() | {"cache": str(tmp_path)}
     functions: Any = {"bm25": bm25, "dense": dense}
     with attach_indexes(functions, training_of(WordSums()), config, "a run/of mine", said.append) as attached:
-        (index,) = attached.indexes.values()
+        (index,) = attached.values()
         assert dense._served is index
         assert index.name.startswith("negative-index:a run/of mine:dense#")
         assert index.folder.parent == tmp_path / "indexes" / "a_run_of_mine-dense"
     assert said == [
         "the negative index takes 0.00 MB of memory, 0.00 MB while a new version takes over, 0.00 MB on disk"
     ]
-    assert attach_indexes(functions, training_of(object()), config_of("sync"), "run").indexes == {}
+    with attach_indexes(functions, training_of(object()), config_of("sync"), "run") as attached:
+        assert attached == {}
 
 
 def test_what_can_not_be_searched_or_does_not_fit_is_refused(tmp_path: Path) -> None:
     functions: Any = {"dense": Dense(refresh=Refresh("lagged"))}
     config = config_of() | {"cache": str(tmp_path)}
     with pytest.raises(BadInput, match="object has no vectors that an index could search; choose ranker=bi_encoder"):
-        attach_indexes(functions, training_of(object()), config, "run")
+        attach_indexes(functions, training_of(object()), config, "run").__enter__()
     with pytest.raises(BadInput, match=r"the negative index takes .* GB of memory and .* GB are free"):
-        attach_indexes(functions, training_of(WordSums(), 10**12), config, "run")
+        attach_indexes(functions, training_of(WordSums(), 10**12), config, "run").__enter__()
     functions["dense"].index = IndexOptions("Nonsense7")
     with pytest.raises(BadInput, match="faiss makes no index 'Nonsense7'"):
-        attach_indexes(functions, training_of(WordSums()), config, "run")
+        attach_indexes(functions, training_of(WordSums()), config, "run").__enter__()
 
 
 def test_actors_read_what_a_run_reads(base: list[str]) -> None:

@@ -41,5 +41,5 @@ def test_vectors_are_read_in_the_precision_that_is_asked_for(tmp_path: Path) -> 
 def test_a_precision_that_can_not_be_had_is_refused() -> None:
     with pytest.raises(BadInput, match=r"function.dense.precision: WordSums has no transformer"):
         IndexEncoder(ToyCorpus(), precision="bfloat16")
-    with pytest.raises(BadInput, match=r"function.dense.precision: precision is 'half'"):
+    with pytest.raises(BadInput, match="Dense: precision is 'half'"):
         Dense(precision="half")  # type: ignore[arg-type]

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from cluster.index.owner import OWNER, claim, remove_orphans
+from cluster.index.calls import OWNER, claim, remove_orphans
 
 
 def test_what_the_dead_have_left_is_removed_and_nothing_else(tmp_path: Path) -> None:

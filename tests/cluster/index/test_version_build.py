@@ -11,8 +11,7 @@ import pytest
 
 from cluster.index.encoder_options import EncoderOptions
 from cluster.index.index_folder import IndexFolder, Publication, digest_of
-from cluster.index.spec import IndexSpec
-from cluster.index.version_build import IndexBuild
+from cluster.index.version_build import IndexBuild, IndexSpec
 from ranking.checkpoint import to_bytes
 from ranking.errors import BadInput
 from ranking.index import IndexOptions

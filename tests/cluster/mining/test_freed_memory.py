@@ -11,7 +11,7 @@ import pytest
 BODY = """
 import sys
 from pathlib import Path
-from cluster.mining.freed_memory import give_back
+from cluster.mining.miner import give_back
 if sys.argv[1] == "held":
     assert give_back()
 import numpy as np

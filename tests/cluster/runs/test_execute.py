@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from cluster.config.compose import compose
-from cluster.executors.drain import NodeDraining
+from cluster.executors.lost_process import NodeDraining
 from cluster.runs.artifacts import Artifacts
 from cluster.runs.execute import run
 from cluster.runs.outcome import Outcome

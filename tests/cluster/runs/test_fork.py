@@ -18,9 +18,8 @@ from cluster.output.storage import Storage
 from cluster.runs.artifacts import Artifacts
 from cluster.runs.assemble import assemble
 from cluster.runs.execute import run
-from cluster.runs.fork import BASE, base_states, continue_fork, with_functions
-from cluster.statistics.fork_regression import regress
-from cluster.statistics.fork_values import gates, values
+from cluster.runs.fork import BASE, Fork, base_states, continue_fork, with_functions
+from cluster.statistics.fork_values import gates, regress, values
 from ranking.errors import BadInput
 from sampling.policies.action import Action
 from tests.made_up import write_beir
@@ -56,11 +55,11 @@ def test_a_fork_that_changes_nothing_differs_by_zero_bits(beir_folder: Path, own
     states, later = base_states(config, parts, own, [0, 3, 7], 2)
     assert set(states) == {0, 3, 7}
     for at, state in states.items():
-        result, forked = continue_fork(config, parts, own, state, later[at], None, at, 2, 0)
+        result, forked = continue_fork(config, parts, own, state, later[at], Fork(0, at, 0, None), 2)
         assert result["curve"] == training.validations
         weights = [each.ranker.state_dict().values() for each in (training, forked)]
         assert all(torch.equal(one, other) for one, other in zip(*weights, strict=True))
-    other, _ = continue_fork(config, parts, own, states[3], later[3], Action("bm25", (1, 2)), 3, 2, 0)
+    other, _ = continue_fork(config, parts, own, states[3], later[3], Fork(0, 3, 0, Action("bm25", (1, 2))), 2)
     assert other["curve"] != training.validations
 
 
@@ -76,8 +75,8 @@ def test_a_fork_goes_on_from_what_its_run_has_kept(beir_folder: Path, own_cache:
 
     def curves(config: dict[str, Any], kept: dict[int, bytes]) -> list[list[float]]:
         states, later = base_states(config, parts, own, [3, 7], 2, kept)
-        ends = [continue_fork(config, parts, own, states[at], later[at], None, at, 2, 0) for at in (3, 7)]
-        poisoned, _ = continue_fork(config, parts, own, states[7], later[7], Action("bm25", (1, 2)), 7, 2, 0)
+        ends = [continue_fork(config, parts, own, states[at], later[at], Fork(0, at, 0, None), 2) for at in (3, 7)]
+        poisoned, _ = continue_fork(config, parts, own, states[7], later[7], Fork(0, 7, 0, Action("bm25", (1, 2))), 2)
         return [*(result["curve"] for result, _ in ends), poisoned["curve"]]
 
     whole = curves(config, {})
@@ -93,7 +92,7 @@ def test_replicates_draw_anew_and_alike_for_all_actions(beir_folder: Path, own_c
     states, later = base_states(config, parts, own, [2], 2)
 
     def curve(action: Action | None, replicate: int) -> list[float]:
-        return continue_fork(config, parts, own, states[2], later[2], action, 2, 2, replicate)[0]["curve"]  # type: ignore[no-any-return]
+        return continue_fork(config, parts, own, states[2], later[2], Fork(0, 2, replicate, action), 2)[0]["curve"]  # type: ignore[no-any-return]
 
     assert curve(None, 1) == curve(None, 1) != curve(None, 2)
     assert curve(None, 0) != curve(None, 1)
@@ -124,7 +123,7 @@ def test_a_planted_poison_ranks_last(tmp_path: Path, own_cache: Path) -> None:
     rows = []
     for replicate in range(3):
         for action in [None, *actions]:
-            result, _ = continue_fork(config, parts, own, states[4], later.get(4), action, 4, 12, replicate)
+            result, _ = continue_fork(config, parts, own, states[4], later.get(4), Fork(0, 4, replicate, action), 12)
             name = BASE if action is None else str(action)
             rows.append({"base": 0, "at": 4, "replicate": replicate, "action": name, **result})
     worth = values(pl.DataFrame(rows).drop("curve"))

@@ -11,6 +11,7 @@ from cluster.output.storage import Storage
 from cluster.plan.sweep import plan, points
 from cluster.reports.study_tables import check_comparison
 from cluster.runs.artifacts import Artifacts
+from cluster.runs.execute import run
 from cluster.runs.file_contents import checkpoints_of
 from cluster.runs.outcome import Outcome, mean_best, read_outcome
 from cluster.runs.progress import Progress
@@ -25,7 +26,7 @@ def test_a_damaged_state_or_result_is_as_good_as_none(base: list[str], tmp_path:
     SavedState(storage, planned.name, keys).save(b"half of")
 
     def conduct() -> Outcome:
-        return execute_run(planned.name, planned.config, keys, parts, storage, lambda progress: None)
+        return execute_run(planned.name, planned.config, keys, parts, storage, lambda progress: None, run)
 
     whole = conduct()
     assert not storage.names("states")
@@ -54,7 +55,7 @@ def test_a_state_is_good_for_the_parts_it_was_made_from(base: list[str], tmp_pat
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        execute_run(planned.name, planned.config, keys, parts, storage, stop, save_every=0)
+        execute_run(planned.name, planned.config | {"save_every": 0}, keys, parts, storage, stop, run)
     assert SavedState(storage, planned.name, keys).load() is not None
     assert SavedState(storage, planned.name, keys | {"base": "another"}).load() is None
 

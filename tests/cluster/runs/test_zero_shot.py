@@ -11,7 +11,7 @@ from rich.console import Console
 
 import pyrite
 from cluster.commands.train import _zero_shot
-from cluster.runs.measured_on import MEAN, collections_of
+from cluster.runs.collections import MEAN, collections_of
 from ranking.errors import BadInput
 from tests.made_up import write_beir
 

@@ -8,7 +8,7 @@ import optuna
 import pytest
 
 from cluster.config.compose import compose
-from cluster.search.optuna_storage import StoredSearch
+from cluster.search.optuna_runs import StoredSearch
 from ranking.errors import BadInput
 
 

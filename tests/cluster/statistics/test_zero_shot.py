@@ -8,8 +8,8 @@ import polars as pl
 import pytest
 
 from cluster.reports.analysis_sections import zero_shot
-from cluster.runs.measured_on import MEAN
-from cluster.statistics.zero_shot import summarise_zero_shot
+from cluster.runs.collections import MEAN
+from cluster.statistics.across_places import summarise_zero_shot
 from tests.cluster.reports.conftest import Study
 
 VALUES = {"random": (0.2, 0.5), "bm25": (0.4, 0.1)}

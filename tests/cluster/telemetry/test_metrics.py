@@ -20,6 +20,7 @@ from cluster.output.storage import Storage
 from cluster.output.throttle import Throttle, poll
 from cluster.rollouts.ranker_host import HostMetrics
 from cluster.runs.artifacts import Artifacts
+from cluster.runs.execute import run
 from cluster.runs.results import execute_run
 from cluster.telemetry import metrics as instruments
 from cluster.telemetry import training_metrics
@@ -131,7 +132,7 @@ def test_a_run_tells_its_steps_and_pairs_but_not_at_each_step(base: list[str], t
     for size in (1, 8):
         told.clear()
         config, keys, parts = run_of(base, f"training.batch_size={size}")
-        outcome = execute_run("one", config, keys, parts, Storage(f"{tmp_path}/{size}"), lambda progress: None)
+        outcome = execute_run("one", config, keys, parts, Storage(f"{tmp_path}/{size}"), lambda progress: None, run)
         assert total(told, "pyrite_training_steps_total") == outcome.steps
         examples = 24  # three queries of five are trained on, a document each
         assert total(told, "pyrite_training_pairs_total") == examples * len(outcome.losses[0])
@@ -258,7 +259,7 @@ def test_actors_are_named_so_that_a_person_knows_them(ray_session: None, tmp_pat
 
     from cluster.index.client import RemoteIndex
     from cluster.index.encoder_options import EncoderOptions
-    from cluster.index.spec import IndexSpec
+    from cluster.index.version_build import IndexSpec
     from ranking.index import IndexOptions
     from sampling.retrieval.dense import Refresh
     from tests.cluster.index.toy_corpus import ToyCorpus, weights_of

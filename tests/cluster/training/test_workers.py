@@ -21,7 +21,7 @@ from cluster.runs.execute import run
 from cluster.runs.outcome import Outcome, read_outcome
 from cluster.runs.progress import Progress
 from cluster.runs.results import execute_run
-from cluster.training.launch import launcher
+from cluster.training.study_runs import launcher
 from ranking.errors import BadInput
 from tests.cluster.command_line import command
 from tests.made_up import TOPICS, WORDS
@@ -142,10 +142,10 @@ def test_bad_input_of_a_worker_ends_the_run_at_once(
 ) -> None:
     config, parts, keys = prepared(base, 2)
     shared = config | {"resources": config["resources"] | {"workers": 2}}
-    shared["measures"] = ["AP@never"]
+    shared |= {"measures": ["AP@never"], "save_every": 0}
     (tmp_path / "states").write_text("in the way of the folder")
     with pytest.raises(BadInput):
-        execute_run("bad", shared, keys, parts, Storage(str(tmp_path)), lambda progress: None, 0, launcher(shared))
+        execute_run("bad", shared, keys, parts, Storage(str(tmp_path)), lambda progress: None, launcher(shared))
 
 
 ASKED = {

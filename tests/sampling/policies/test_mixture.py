@@ -179,7 +179,7 @@ def test_a_querys_negatives_come_from_the_three_regions(
     means = [np.mean([1, 2, 12, 13]), np.mean([3, 4, 5, 14, 15, 16]), np.mean([*range(6, 11), *range(17, 22)])]
     assert [rows[name]["negative_mean"] for name in NAMES] == pytest.approx(means)
     assert [rows[name]["positive_mean"] for name in NAMES] == pytest.approx([5.5] * 3)
-    assert one.traced()["function"].tolist() == [-1]
+    assert one.trace.arrays()["function"].tolist() == [-1]
 
 
 def test_what_the_collection_cannot_fill_is_missing(

@@ -8,13 +8,13 @@ import pytest
 from ranking.batch import Batch, pairs_of
 from ranking.errors import BadInput
 from ranking.sources import Sources
+from sampling.filtered import WindowedFunction
 from sampling.policies.mixture import Mixture
 from sampling.policies.shares import share_negatives, share_queries
 from sampling.retrieval.bm25 import Bm25Function
 from sampling.retrieval.in_batch import InBatch
 from sampling.sampler import Sampler
 from sampling.selection.uniform import Uniform
-from sampling.windowed import WindowedFunction
 
 
 def test_each_query_has_its_share_as_near_as_whole_numbers_come() -> None:
@@ -51,11 +51,11 @@ def test_a_mixture_gives_some_queries_one_more_negative_within_a_window(tiny_sou
     training, batch = tiny_training(), pairs_of(tiny_sources.encoded, np.arange(4)).take(np.array([0, 1, 2, 4]))
     negatives = sampler.negatives(batch, training)
     last = bm25.lists.documents[batch.queries, 1:3]
-    rows, columns = np.nonzero(sampler._assigned == 1)
+    rows, columns = np.nonzero(sampler.assigned == 1)
     assert len(rows) == 2  # half of the queries
     for row, column in zip(rows, columns, strict=True):
         assert negatives[row, column] in [*last[row], -1]
-    assert (negatives[sampler._assigned < 0] == -1).all()
+    assert (negatives[sampler.assigned < 0] == -1).all()
     update = training.update(batch, negatives)
     sampler.observe(negatives, update)
     assert sampler.report()[1]["negatives"] == (negatives[rows, columns] >= 0).sum()

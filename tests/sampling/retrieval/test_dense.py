@@ -264,8 +264,8 @@ def test_weights_are_published_at_the_start_and_every_so_many_steps(
     assert len({weights for _, weights in service.published}) == 3
     assert [step for step, _, _ in service.asked] == [0, 1, 2, 3, 4]
     assert all(vectors is None for _, _, vectors in service.asked)
-    assert source.traced()["version"].tolist() == [7] * 5
-    assert source.traced()["age"].tolist() == [3] * 5
+    assert source.trace.arrays()["version"].tolist() == [7] * 5
+    assert source.trace.arrays()["age"].tolist() == [3] * 5
     assert source.state_dict()["functions"]["dense"]["index"] == {"mine": 5}
 
 
@@ -298,7 +298,7 @@ def test_a_training_that_diverged_publishes_nothing(bag_training: Callable[..., 
 def versions(training: RankerTraining, count: int = 9, **refresh: Any) -> tuple[list[int], list[int]]:
     source = sampler(Dense(depth=5, refresh=Refresh(**refresh)), training)
     steps(source, training, count)
-    return source.traced()["version"].tolist(), source.traced()["age"].tolist()
+    return source.trace.arrays()["version"].tolist(), source.trace.arrays()["age"].tolist()
 
 
 def test_when_each_mode_serves_what(bag_training: Callable[..., RankerTraining]) -> None:
@@ -375,8 +375,8 @@ def test_an_interrupted_run_is_shown_the_same_negatives(
         again.load_state_dict(saved[1])
         assert begun + steps(again, of_again, 10 - interrupt) == whole
         assert again.report() == source.report()
-        assert {name: values.tolist() for name, values in again.traced().items()} == {
-            name: values.tolist() for name, values in source.traced().items()
+        assert {name: values.tolist() for name, values in again.trace.arrays().items()} == {
+            name: values.tolist() for name, values in source.trace.arrays().items()
         }
 
 
@@ -471,7 +471,7 @@ def test_the_trace_and_the_report(bag_training: Callable[..., RankerTraining]) -
         shown = step.scores[:, 1:]
         beaten = [shown[r, c] >= step.scores[r, 0] for r, c in np.argwhere(there)]
         seen.append([step.scores[:, 0].mean(), shown[there].mean(), np.mean(beaten)])
-    trace = source.traced()
+    trace = source.trace.arrays()
     assert set(trace["function"]) == {0, 1}
     figures = np.stack([trace["positive"], trace["negative"], trace["misranked"]], 1)
     assert figures == pytest.approx(np.array(seen), rel=1e-5, nan_ok=True)
@@ -504,5 +504,5 @@ def test_a_refresh_that_makes_no_sense_is_refused(wrong: dict[str, Any], said: s
 
 @pytest.mark.parametrize("wrong", [{"depth": 0}, {"queries": "then"}, {"shards": 0}, {"searched": "never"}])
 def test_options_that_make_no_sense_are_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(BadInput, match=r"function\.dense"):
+    with pytest.raises(BadInput, match=r"Dense: |function\.dense"):
         Dense(**wrong)
