@@ -30,7 +30,7 @@ from pooling.judging.opening import Judging, open_judging
 from pooling.judging.options import Options
 from pooling.judging.topics import read_topics, topics_of
 from pooling.pool import make_pool, with_machine
-from pooling.runs import read_runs
+from pooling.runs import files_of, read_runs
 from pooling.simulation import needs_of
 from pooling.terms import CollectionTexts, with_terms
 from ranking.collections.faults import Faults
@@ -98,7 +98,7 @@ def run_verb(chosen: argparse.Namespace, console: Console) -> int:
 
 
 def _grown(folder: str, overrides: Sequence[str]) -> list[str]:
-    """Return the overrides for a folder whose pool grows: with its runs and then the new ones.
+    """Return the overrides for a folder whose pool grows: with its runs and then those that these do not hold.
 
     Raises:
         BadInput: if the folder has no judgements, or `out` is given too.
@@ -114,7 +114,9 @@ def _grown(folder: str, overrides: Sequence[str]) -> list[str]:
     runs: list[str] = []
     for texts in (stored, [*stored, *overrides]):
         paths = compose(texts, "judge")["runs"]
-        runs += [path for path in ([paths] if isinstance(paths, str) else paths) if path not in runs]
+        new = [paths] if isinstance(paths, str) else paths
+        inside = {file.resolve() for path in runs for file in files_of(path)}
+        runs += [path for path in new if not inside.issuperset(file.resolve() for file in files_of(path))]
     return [*(text for text in given if key_of(text) != "runs"), f"runs={as_override(runs)}"]
 
 

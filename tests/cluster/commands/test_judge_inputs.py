@@ -1,0 +1,297 @@
+"""`pyrite judge` on what people bring: the whole command, its page over HTTP, and its export read back."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import threading
+import urllib.error
+import urllib.request
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from http.cookiejar import CookieJar
+from pathlib import Path
+from typing import Any
+
+import pytest
+import uvicorn
+from rich.console import Console
+
+from cluster.commands.judge import judge, write_qrels
+from ranking.errors import BadInput
+from ranking.trec_files import read_qrels
+
+TRAIL = "/".join(["https://example.org"] * 300)
+IDS = [
+    '=HYPERLINK("http://evil.example","x")', "+1", "@SUM(A1)", "-2", 'a"b', "it's", "a,b;c", "a/../b", "%2e%2e%00",
+    "http://x/y?z=1&w=2#f", "<img/src=x>", "0007", "1e5", "true", "\\n", "\u00fc\u4e2d\U0001f600", "e\u0301", TRAIL,
+]  # fmt: skip
+Texts = Mapping[str, str]
+
+
+class Page:
+    """A browser that is signed in."""
+
+    def __init__(self, address: str, token: str, name: str = "ada") -> None:
+        self._address = address
+        self._opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(CookieJar()))
+        self._opener.open(f"{address}/?token={token}", timeout=120).read()
+        self.state = self.post("sign-in", name=name)
+
+    def post(self, path: str, **content: Any) -> dict[str, Any]:
+        headers = {"Origin": self._address, "Content-Type": "application/json"}
+        request = urllib.request.Request(f"{self._address}/{path}", json.dumps(content).encode(), headers)
+        try:
+            with self._opener.open(request, timeout=120) as answer:
+                self.read = answer.read()
+        except urllib.error.HTTPError as error:
+            return json.loads(error.read()) | {"status": error.code}
+        return json.loads(self.read)
+
+    def act(self, path: str, **content: Any) -> dict[str, Any]:
+        """Do something with the document on the screen, and return the next."""
+        place = {"topic": self.state["topic"]["name"], "document": self.state["document"]["name"]}
+        self.state = self.post(path, **place, request=uuid.uuid4().hex, **content)
+        return self.state
+
+
+class Campaign:
+    """Files of a campaign, and the command that judges them."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.folder, self._patch, self.printed = folder, monkeypatch, ""
+        self.given: list[str] = []
+
+    def write(self, documents: Texts, runs: Mapping[str, Mapping[str, list[str]]], topics: Texts) -> None:
+        (self.folder / "corpus").mkdir(exist_ok=True)
+        lines = [json.dumps({"_id": name, "title": "", "text": text}) for name, text in documents.items()]
+        (self.folder / "corpus" / "corpus.jsonl").write_text("\n".join(lines) + "\n")
+        lines = [json.dumps({"_id": name, "text": text}) for name, text in topics.items()]
+        (self.folder / "corpus" / "queries.jsonl").write_text("\n".join(lines) + "\n")
+        for run, lists in runs.items():
+            (self.folder / "runs").mkdir(exist_ok=True)
+            rows = [
+                f"{topic} Q0 {document} {rank} {1000 - rank} {run}\n"
+                for topic, documents in lists.items()
+                for rank, document in enumerate(documents, 1)
+            ]
+            (self.folder / "runs" / run).write_text("".join(rows), encoding="utf-8")
+        self.given = [f"runs={self.folder / 'runs'}", "collection=beir", f"collection.path={self.folder / 'corpus'}"]
+
+    @contextmanager
+    def page(self, *more: str, resume: bool = False) -> Iterator[Page]:
+        """Run the command while its page is used."""
+        console, out = Console(file=io.StringIO(), width=500), self.folder / "out"
+        ready = threading.Event()
+        served: list[Any] = []
+
+        def run(app: Any, listening: Any) -> None:
+            server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off", ws="none"))
+            served.append(server)
+            ready.set()
+            server.run(sockets=[listening])
+
+        def command() -> None:
+            try:
+                given = list(more) if resume else [f"out={out}", "method=rank", *self.given, *more]
+                judge([*given, "port=0"], console, str(out) if resume else None)
+            except BaseException as error:
+                served.append(error)
+                ready.set()
+
+        with self._patch.context() as patched:
+            patched.setattr("cluster.commands.judge.run", run)
+            thread = threading.Thread(target=command)
+            thread.start()
+            ready.wait(120)
+            [server] = served
+            if isinstance(server, BaseException):
+                thread.join()
+                raise server
+            self.printed = console.file.getvalue()  # type: ignore[attr-defined]
+            link = re.search(r"link for assessors: (\S+)/\?token=(\S+)", self.printed)
+            assert link is not None
+            try:
+                yield Page(link[1], link[2])
+            finally:
+                server.should_exit = True
+                thread.join()
+
+    def exported(self) -> list[tuple[str, str, int]]:
+        """Return the exported judgements, as our reader and trec_eval's read them."""
+        path, console = self.folder / "qrels.txt", Console(file=io.StringIO())
+        write_qrels([f"out={self.folder / 'out'}"], str(path), console)
+        write_qrels([f"out={self.folder / 'out'}"], str(path.with_suffix(".csv")), console)
+        rows = read_qrels(path).rows()
+        pytrec_eval = pytest.importorskip("pytrec_eval")
+        with path.open(encoding="utf-8") as file:
+            known = pytrec_eval.parse_qrel(file)
+        assert known == {topic: {d: grade for t, d, grade in rows if t == topic} for topic, _, _ in rows}
+        return [(str(topic), str(document), int(grade)) for topic, document, grade in rows]
+
+
+@pytest.fixture
+def campaign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Campaign:
+    made = Campaign(tmp_path, monkeypatch)
+    made.write(
+        {f"D{n}": f"wind text {n}" for n in range(4)}, {"a": {"301": [f"D{n}" for n in range(4)]}}, {"301": "wind"}
+    )
+    return made
+
+
+def test_every_id_is_judged_skipped_and_exported(campaign: Campaign) -> None:
+    campaign.write(dict.fromkeys(IDS, "wind"), {"a": {"301": IDS}}, {"301": "wind"})
+    with campaign.page() as page:
+        assert page.act("skip")["document"]["name"] == IDS[1]
+        for number in range(len(IDS)):
+            assert page.state["document"]["pieces"] == [["wind", True]]
+            page.act("judge", grade=number % 2, note="=1+1")
+        assert page.state["document"] is None
+    rows = campaign.exported()
+    assert {document for _, document, _ in rows} == set(IDS)
+    assert {topic for topic, _, _ in rows} == {"301"}
+    with (campaign.folder / "qrels.csv").open(newline="") as file:
+        cells = [cell for row in list(csv.reader(file))[1:] for cell in row]
+    assert not any(cell.startswith(("=", "+", "-", "@")) for cell in cells)
+
+
+def test_a_grade_below_zero_is_given_and_read(campaign: Campaign) -> None:
+    with campaign.page("grades=[-2,0,1,2]") as page:
+        for grade in (-2, 0, 1, 2):
+            page.act("judge", grade=grade)
+    assert campaign.exported() == [("301", f"D{n}", grade) for n, grade in enumerate((-2, 0, 1, 2))]
+
+
+def test_documents_of_minus_one_are_asked_for(campaign: Campaign) -> None:
+    (campaign.folder / "old").write_text("301 0 D1 -1\n301 0 D2 1\n301 0 D2 0\n")
+    asked = []
+    with campaign.page(f"qrels={campaign.folder / 'old'}") as page:
+        while page.state["document"] is not None:
+            asked.append(page.state["document"]["name"])
+            page.act("judge", grade=0)
+    assert asked == ["D0", "D1", "D3"]
+    assert "judgements of -1 (pooled, not judged), which are not taken over: 1" in campaign.printed
+    assert campaign.exported() == [("301", "D0", 0), ("301", "D1", 0), ("301", "D2", 1), ("301", "D3", 0)]
+
+
+@pytest.mark.parametrize(
+    "topics",
+    [
+        '<topics><topic number="301"><query>wind &amp; water</query><narrative>n</narrative></topic></topics>',
+        "<topics><topic><number>301</number><title>wind &amp; water</title></topic></topics>",
+        "qid,query\n301,wind & water\n",
+    ],
+)
+def test_topics_of_any_form_are_shown(campaign: Campaign, topics: str) -> None:
+    (campaign.folder / "topics").write_text(topics)
+    with campaign.page(f"topics={campaign.folder / 'topics'}") as page:
+        assert page.state["topic"]["title"] == "wind & water"
+
+
+def test_topics_without_a_run_or_a_text_are_named(campaign: Campaign) -> None:
+    runs = {"a": {"301": ["D0", "D1"], "302": ["D1"]}}
+    campaign.write({"D0": "wind", "D1": "\u2028"}, runs, {"301": "wind"})
+    (campaign.folder / "topics").write_text("301\twind\n303\twater\n304\tair\n")
+    with campaign.page(f"topics={campaign.folder / 'topics'}") as page:
+        assert [topic["name"] for topic in page.state["topics"]] == ["301", "302"]
+    assert "topics without a text: 1" in campaign.printed
+    assert "topics that no run has: 2 (303, 304)" in campaign.printed
+
+
+def test_ids_with_blanks_are_refused_where_they_can_be_chosen(campaign: Campaign) -> None:
+    documents = {"two words": "zebra wind", "D0": "wind", "more": "zebra"}
+    campaign.write(documents, {"a": {"301": ["D0"]}}, {"301": "wind"})
+    with campaign.page() as page:
+        assert {line["document"] for line in page.post("search", query="zebra")["found"]} == {"two words", "more"}
+        for document, says in (("two words", "has a blank in it"), ("D9", "no such document")):
+            assert says in page.post("take", topic="301", document=document)["message"]
+        page.state = page.post("take", topic="301", document="more")
+        page.act("judge", grade=1)
+    assert campaign.exported() == [("301", "more", 1)]
+
+
+def test_a_document_of_ten_megabytes_comes_in_parts(campaign: Campaign) -> None:
+    long = "wind <script>alert(1)</script> " * 330_000
+    campaign.write({"D0": long, "D1": "x"}, {"a": {"301": ["D0", "D1"]}}, {"301": "wind"})
+    with campaign.page() as page:
+        assert len(page.read) < 1_000_000
+        document = page.state["document"]
+        assert document["more"] > 10_000_000
+        part = page.post("rest", topic="301", document="D0", start=len(long) - 9)
+        assert "".join(text for text, _ in part["pieces"]) == long[-9:]
+        assert page.act("judge", grade=1)["document"]["name"] == "D1"
+
+
+@pytest.mark.parametrize("escaped", [r"\ud800", r"\udc00 wind", r"\ud83d", r"\u0000", r"\ufeff"])
+def test_texts_that_no_file_could_hold_are_cleaned_or_refused(campaign: Campaign, escaped: str) -> None:
+    corpus = campaign.folder / "corpus" / "corpus.jsonl"
+    corpus.write_text(f'{{"_id": "D0", "title": "", "text": "wind {escaped} end"}}\n')
+    refused = ""
+    try:
+        with campaign.page() as page:
+            shown = "".join(text for text, _ in page.state["document"]["pieces"])
+            assert (shown.startswith("wind"), shown.endswith("end")) == (True, True)
+            assert page.act("judge", grade=1, note="a \ud800 note").get("status") is None
+    except BadInput as error:
+        refused = str(error)
+    if refused:
+        assert "corpus.jsonl:1" in refused
+    else:
+        assert campaign.exported() == [("301", "D0", 1)]
+
+
+def test_an_answer_does_not_grow_with_the_topics(campaign: Campaign) -> None:
+    names = [str(number) for number in range(600)]
+    campaign.write({"D0": "wind"}, {"a": {name: ["D0"] for name in names}}, dict.fromkeys(names, "wind" * 9))
+    with campaign.page("method=docid") as page:
+        page.act("judge", grade=1)
+        assert len(page.read) < 40_000
+        assert page.state["topic_count"] == 600
+
+
+def test_a_campaign_grows_and_keeps_all(campaign: Campaign) -> None:
+    with campaign.page("depth=2", "budget=20") as page:
+        page.act("judge", grade=1, note="kept")
+        page.act("skip")
+    campaign.write(
+        {f"D{n}": f"wind text {n}" for n in range(6)}, {"b": {"301": ["D4", "D1"], "302": ["D5"]}},
+        {"301": "wind", "302": "air"},
+    )  # fmt: skip
+    with campaign.page("depth=3", f"runs={campaign.folder / 'runs' / 'b'}", resume=True) as page:
+        assert "continuing after 1 judgements" in campaign.printed
+        assert [topic["name"] for topic in page.state["topics"]] == ["301", "302"]
+        [kept] = page.post("judged")["judgements"]
+        assert (kept["document"], kept["grade"], kept["note"]) == ("D0", 1, "kept")
+        asked = []
+        while page.state["topic"]["name"] == "301" and page.state["document"] is not None:
+            asked.append(page.state["document"]["name"])
+            page.act("judge", grade=0)
+        assert asked == ["D1", "D4", "D2"]  # D1 was on the screen again
+    assert campaign.exported() == [("301", f"D{n}", int(n == 0)) for n in (0, 1, 2, 4)]
+
+
+Case = Callable[[Path], list[str]]
+CASES: dict[str, Case] = {
+    "judge_blank_id": lambda case: [], "judge_long_id": lambda case: [],
+    "judge_minus_one": lambda case: [f"qrels={case / 'qrels_txt'}"],
+    "judge_negative_grade": lambda case: ["grades=[-2,0,1,2]"],
+    "judge_xml_topics": lambda case: [f"topics={case / 'topics_xml'}"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_cases_that_were_brought(campaign: Campaign, shared_data: Path, name: str) -> None:
+    case = shared_data.parent / "cases" / "pool" / name
+    if not case.exists():
+        pytest.skip("needs the cases beside ../shared/data, which are not on this machine")
+    campaign.given = [f"runs={case / 'runs'}", "collection=beir", f"collection.path={case / 'corpus'}"]
+    asked = set()
+    with campaign.page(*CASES[name](case)) as page:
+        while page.state["document"] is not None:
+            asked.add(page.state["document"]["name"])
+            page.act("judge", grade=0)
+    assert {document for _, document, _ in campaign.exported()} == asked
+    assert len(asked) >= 4
