@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from benchmarks.plain_orders import plain
 from pooling.across_topics import NAME, AcrossTopics
 from pooling.adjudicators.adjudicator import Adjudicator, topic_rng
 from pooling.adjudicators.bandit.bandit import Bandit
@@ -76,8 +77,7 @@ def plain_order(
         return fuse(adjudicator, rankings, pool.ranking.shape[1], rewards, rng)
     if isinstance(adjudicator, StaticOrder):
         return line_up(adjudicator, pool, rankings)
-    # A kind with a plain form: the same result as `judging_order`, in plain Python.
-    return list(adjudicator.plain(pool, rewards, rng, runs))  # type: ignore[attr-defined]
+    return plain(adjudicator, pool, rewards, rng, runs)
 
 
 def plain_turns(method: AcrossTopics, rewards: list[list[float]], seed: int) -> list[int]:

@@ -79,11 +79,6 @@ def simulate(
     return orders
 
 
-def found_curves(pool: Pool, order: JudgingOrder) -> list[NDArray[np.int64]]:
-    """Count each topic's relevant documents found after each judgement: for each topic int64 [documents]."""
-    return np.split(order.found(pool.relevant), order.offsets[1:-1])
-
-
 def found_at(pool: Pool, order: JudgingOrder, budgets: Sequence[int]) -> NDArray[np.int64]:
     """Count the relevant documents of each topic that are found when each budget is spent: int64 [budgets, topics].
 

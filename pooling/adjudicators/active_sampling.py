@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
@@ -17,7 +16,8 @@ from pooling.rewards import GradeReward
 from pooling.sentinels import NO_DOCUMENT, OPEN
 from ranking.bounds import Between, Positive, checked
 
-_SURE = 1.0 - 1e-12  # the most probable that a draw may be: its logarithm must be finite
+SURE = 1.0 - 1e-12
+"""The highest probability of a draw: its logarithm must be finite."""
 
 
 class ActiveOptions(NamedTuple):
@@ -137,48 +137,6 @@ class ActiveSampling(Sampled):
         weights[order] = size / count * (1 + (size - count) / left * (1 / ((left + 1) * chances) - 1))
         return Sample(weights, strata, order.copy(), chances)
 
-    def plain(self, pool: TopicPool, rewards: Sequence[float], rng: np.random.Generator, runs: list[str]) -> list[int]:
-        """Return the order, computed in plain Python, for tests of the compiled one."""
-        depth, size = pool.ranking.shape[1], pool.size
-        weights = [float(np.log((depth + 1) / rank)) for rank in range(1, depth + 1)]
-        cells = [
-            [(int(pool.holders[cell]), int(pool.ranks[cell])) for cell in range(*pool.offsets[document : document + 2])]
-            for document in range(size)
-        ]
-        mass = [float(np.cumsum(weights)[length - 1]) if length else 0.0 for length in pool.lengths]
-        missed = [0.0] * size
-        order: list[int] = []
-        while len(order) < size:
-            merit = [float(self.doubt)] * len(runs)
-            for document in range(size):
-                if document in order and rewards[document] != 0:
-                    worth = rewards[document] / -np.expm1(missed[document])
-                    for run, rank in cells[document]:
-                        merit[run] += worth * weights[rank] / mass[run]
-            total = 0.0
-            for run in range(len(runs)):
-                total += merit[run] if mass[run] else 0.0
-            chance, left = [], 0.0
-            for document in range(size):
-                at_ranks = 0.0
-                for run, rank in cells[document]:
-                    at_ranks += merit[run] * weights[rank] / mass[run]
-                chance.append(min((1.0 - self.uniform) * at_ranks / total + self.uniform / size, _SURE))
-                left += 0.0 if document in order else chance[-1]
-            draws = 1.0
-            if left < _SURE:
-                draws += np.floor(np.log(1.0 - rng.random()) / np.log1p(-left))
-            missed = [before + draws * float(np.log1p(-each)) for before, each in zip(missed, chance, strict=True)]
-            point, last = rng.random() * left, NO_DOCUMENT
-            for document in range(size):
-                if document not in order:
-                    last = document
-                    point -= chance[document]
-                    if point < 0:
-                        break
-            order.append(last)
-        return order
-
 
 def _as_many(rates: NDArray[np.float64], count: int) -> float:
     """Return the factor on the number of draws with which the expected number of documents is `count`."""
@@ -201,7 +159,7 @@ def _choose(pool, state, options, rng):  # type: ignore[no-untyped-def]
     if not opened:
         return NO_DOCUMENT
     draws = 1.0
-    if left < _SURE:  # draws until one takes a document that is not taken yet
+    if left < SURE:  # draws until one takes a document that is not taken yet
         draws += np.floor(np.log(1.0 - rng.random()) / np.log1p(-left))
     for document in range(size):
         state.missed[document] += draws * np.log1p(-state.chance[document])
@@ -243,7 +201,7 @@ def _weigh(pool, state, options):  # type: ignore[no-untyped-def]
             run = pool.holders[cell]
             at_ranks += state.merit[run] * state.rank_weights[pool.ranks[cell]] / state.mass[run]
         chance = (1.0 - options.uniform) * at_ranks / total + options.uniform / size
-        state.chance[document] = min(chance, _SURE)
+        state.chance[document] = min(chance, SURE)
 
 
 @kernel

@@ -4,7 +4,6 @@ the machine.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -97,20 +96,6 @@ class MachinePrior(Adjudicator):
             taken=np.full(pool.size, OPEN, np.int32),
             rewards=np.full(pool.size, np.nan),
         )
-
-    def plain(self, pool: TopicPool, rewards: Sequence[float], rng: np.random.Generator, runs: list[str]) -> list[int]:
-        """Return the order, computed in plain Python, for tests of the compiled one."""
-        state = self.start(pool, rng, runs)
-        order: list[int] = []
-        while len(order) < pool.size:
-            odds = []
-            for level, prior in enumerate(state.prior.tolist()):
-                heard = [rewards[document] for document in order if state.level[document] == level]
-                relevant, all_of_it = self.doubt * prior + sum(heard), self.doubt + len(heard)
-                odds.append(float(np.log(relevant / (all_of_it - relevant))))
-            left = [document for document in range(pool.size) if document not in order]
-            order.append(max(left, key=lambda document: odds[state.level[document]] + state.by_runs[document]))
-        return order
 
 
 @kernel

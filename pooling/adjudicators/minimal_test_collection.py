@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -83,31 +82,6 @@ class MinimalTestCollection(Adjudicator):
             rewards=np.full(pool.size, np.nan),
             cell_at=cell_at,
         )
-
-    def plain(self, pool: TopicPool, rewards: Sequence[float], rng: np.random.Generator, runs: list[str]) -> list[int]:
-        """Return the order, computed in plain Python, for tests of the compiled one."""
-        ranks = [{int(d): rank for rank, d in enumerate(row, 1) if d >= 0} for row in pool.ranking.tolist()]
-        order: list[int] = []
-        while len(order) < pool.size:
-            worth = {}
-            for document in set(range(pool.size)) - set(order):
-                sure, possible = [], []
-                for of_run in ranks:
-                    if document not in of_run:
-                        sure.append(0.0)
-                        possible.append(0.0)
-                        continue
-                    rank, gain, most = of_run[document], 1.0 / of_run[document], 1.0 / of_run[document]
-                    for other, its in of_run.items():
-                        if other != document:
-                            known = rewards[other] if other in order else 0.0
-                            gain += known / max(rank, its)
-                            most += (rewards[other] if other in order else 1.0) / max(rank, its)
-                    sure.append(gain)
-                    possible.append(most)
-                worth[document] = max(float(np.var(sure)), float(np.var(possible)))
-            order.append(max(sorted(worth), key=lambda document: round(worth[document], 9)))
-        return order
 
 
 @kernel

@@ -4,14 +4,13 @@ documents.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cache
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pooling.adjudicators.adjudicator import Adjudicator, judging_order
+from pooling.adjudicators.adjudicator import Adjudicator
 from pooling.adjudicators.compiled import compiled
 from pooling.adjudicators.sampled import CERTAIN, Sample, Sampled, given_in, judged_in
 from pooling.pool import TopicPool
@@ -97,22 +96,6 @@ class SampleBeside(Sampled):
         weights = np.where(judged, 1.0, 0.0)
         weights[drawn] = rest.sum() / max(drawn.sum(), 1)
         return Sample(weights, np.where(drawn & (weights > 1), 0, CERTAIN).astype(np.int32))
-
-    def plain(self, pool: TopicPool, rewards: Sequence[float], rng: np.random.Generator, runs: list[str]) -> list[int]:
-        """Return the order, computed in plain Python, for tests of the compiled one."""
-        lined_up = rng.permutation(pool.size).tolist()
-        # The order learns the grades of only its documents, in its order, as if it were alone.
-        heard = np.array(rewards, np.float64)
-        greedy = judging_order(self.adjudicator, pool, heard, rng, runs).tolist()
-        order: list[int] = []
-        while len(order) < pool.size:
-            turn = len(order)
-            source = lined_up if int((turn + 1) * self.share) > int(turn * self.share) else greedy
-            document = source.pop(0)
-            while document in order:
-                document = source.pop(0)
-            order.append(document)
-        return order
 
 
 @cache

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cache
 from typing import Annotated, Any, NamedTuple
 
@@ -71,23 +70,6 @@ class ShallowFirst(Adjudicator):
         inner = self.adjudicator.start(pool, rng, runs)
         place = np.zeros(1, np.int64)
         return ShallowState(inner, _by_rank(pool, self.depth), place, inner.taken, inner.rewards)
-
-    def plain(self, pool: TopicPool, rewards: Sequence[float], rng: np.random.Generator, runs: list[str]) -> list[int]:
-        """Return the order, computed in plain Python by the inner order's functions, to test the compiled one."""
-        inner, options = self.adjudicator, self.adjudicator.options()
-        state = inner.start(pool, rng, runs)
-        order: list[int] = []
-        for rank in range(min(self.depth, pool.ranking.shape[1])):
-            for document in pool.ranking[:, rank].tolist():
-                if document >= 0 and document not in order:
-                    order.append(document)
-                    holder = pool.holders[pool.offsets[document]]
-                    inner.take(pool, state, options, np.int64(document), np.int64(holder))
-                    inner.learn(pool, state, options, np.int64(document), rewards[document])
-        while len(order) < pool.size:
-            order.append(int(inner.choose(pool, state, options, rng)))
-            inner.learn(pool, state, options, np.int64(order[-1]), rewards[order[-1]])
-        return order
 
 
 def _by_rank(pool: TopicPool, depth: int) -> NDArray[np.int32]:

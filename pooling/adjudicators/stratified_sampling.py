@@ -106,25 +106,6 @@ class StratifiedSampling(Sampled):
         weights = np.where(given, 1.0, np.where(drawn, stands_for[state.strata], 0.0))
         return Sample(weights, np.where(drawn & (weights > 1), state.strata, CERTAIN).astype(np.int32))
 
-    def plain(self, pool: TopicPool, rewards: Sequence[float], rng: np.random.Generator, runs: list[str]) -> list[int]:
-        """Return the order, computed in plain Python, for tests of the compiled one."""
-        state = self.start(pool, rng, runs)
-        waiting: list[list[int]] = [[] for _ in self.rates]
-        for document in state.order.tolist():
-            waiting[state.strata[document]].append(document)
-        sizes, order = [len(group) for group in waiting], []
-        while any(waiting):
-            open_strata = [number for number, group in enumerate(waiting) if group]
-            due = max(
-                open_strata,
-                key=lambda number: (
-                    self.rates[number] * sizes[number] / (2.0 * (sizes[number] - len(waiting[number])) + 1.0),
-                    -number,
-                ),
-            )
-            order.append(waiting[due].pop(0))
-        return order
-
 
 @kernel
 def _choose(pool, state, options, rng):  # type: ignore[no-untyped-def]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
@@ -138,30 +137,6 @@ class TextLearning(Adjudicator):
         known = np.concatenate([relevant, np.zeros(len(presumed), bool), [True]])
         model = LogisticRegression(C=self.regularization, solver="liblinear", random_state=0)
         return np.round(model.fit(vectors[rows], known).decision_function(vectors[:-1]), 6)
-
-    def plain(self, pool: TopicPool, rewards: Sequence[float], rng: np.random.Generator, runs: list[str]) -> list[int]:
-        """Return the order, computed with lists, for tests of the other implementation."""
-        priority, lot = rng.permutation(pool.size), rng.permutation(pool.size)
-        size = self.first
-        line: list[int] = []
-        seen: list[int] = []
-        order: list[int] = []
-        while len(order) < pool.size:
-            waiting = [document for document in range(pool.size) if document not in seen]
-            if not line and waiting:
-                presumed = self.presumed(np.array(waiting), rng)
-                judged = sorted(order)
-                relevant = np.array([rewards[document] >= 0.5 for document in judged], bool)
-                scores = self.scores(pool, np.array(judged, np.int64), relevant, presumed)
-                waiting.sort(key=lambda document: (-scores[document], priority[document]))
-                # What is left of a batch is in `seen` in the order of its lots.
-                batch, size = waiting[:size], self.next_size(size)
-                seen += sorted(batch, key=lambda document: lot[document])
-                line = self.to_judge(np.array(batch), lot).tolist()
-            elif not line:
-                line = [document for document in seen if document not in order]
-            order.append(line.pop(0))
-        return order
 
     def _judge_all(self, pool, state, options, rng, rewards, order):  # type: ignore[no-untyped-def]
         for turn in range(len(order)):

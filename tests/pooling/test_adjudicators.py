@@ -27,7 +27,7 @@ from pooling.adjudicators.upper_confidence import UCB1, UCB1Tuned
 from pooling.pool import Pool
 from pooling.priors import Prior
 from pooling.rewards import Binary, Graded
-from pooling.simulation import Method, found_at, found_curves, simulate
+from pooling.simulation import Method, found_at, simulate
 from ranking.errors import BadInput
 
 # Three runs that share documents; 1, 4 and 5 are relevant.
@@ -309,7 +309,9 @@ def test_chance_decides_ties_alone(name: str, pool_of) -> None:
 def test_every_document_is_judged_once(seed: int, name: str, random_pool) -> None:
     pool = random_pool(np.random.default_rng(seed), topics=2)
     [judged] = simulate(METHODS[name], pool, [seed])
-    for topic, documents, curve in zip(pool.topics, judged.documents, found_curves(pool, judged), strict=True):
+    for topic, documents, curve in zip(
+        pool.topics, judged.documents, np.split(judged.found(pool.relevant), judged.offsets[1:-1]), strict=True
+    ):
         assert sorted(documents.tolist()) == list(range(topic.pool.size))
         assert curve[-1] == pool.is_relevant(topic).sum()
 
@@ -325,7 +327,10 @@ def test_rewards() -> None:
 def test_what_was_found(pool_of) -> None:
     pool = pool_of([[[0, 1, 2]], [[0, 1, -1]]], [[0, 1, 1], [1, 0]])
     [judged] = simulate(DocID(), pool, [0])
-    assert [curve.tolist() for curve in found_curves(pool, judged)] == [[0, 1, 2], [1, 1]]
+    assert [curve.tolist() for curve in np.split(judged.found(pool.relevant), judged.offsets[1:-1])] == [
+        [0, 1, 2],
+        [1, 1],
+    ]
     assert found_at(pool, judged, [0, 2, 9]).tolist() == [[0, 0], [1, 1], [2, 1]]
 
 
