@@ -28,6 +28,8 @@ FORMS = {
     "a table with commas": "qid,docno,label\n" + "".join(f"{q},{d},{g}\n" for q, d, g in GRADES),
     "Million Query": "".join(f"{q} {d} {g} 1 0.25\n" for q, d, g in GRADES),
     "JSON": json.dumps(NESTED),
+    "commas without a header": TREC.replace(" ", ","),
+    "an assessor in a fifth column": TREC.replace("\n", " me\n"),
 }
 
 
@@ -69,6 +71,7 @@ def test_judgements_given_again_may_stop(tmp_path: Path) -> None:
         ("7 0 a nan\n", "qrels:1: broken line: grade 'nan' is not a whole number"),
         ('{"7": {"a": "x"}}', r"grade 'x' is not a whole number"),
         ("# only a comment\n", "no lines in it"),
+        ("7 0 a high\n7 0 b 1\n", "qrels:1: broken line: grade 'high' is not a whole number"),
     ],
 )
 def test_what_can_not_be_read_is_refused(tmp_path: Path, content: str, says: str) -> None:
@@ -108,6 +111,8 @@ def test_ids_in_another_unicode_form_are_named() -> None:
 
 
 FOREIGN = {
+    "true and false": ("7 0 d1 True\n7 0 d2 FALSE\n", [("7", "d1", 1), ("7", "d2", 0)]),
+    "relevant documents of JSON": ('{"7": ["d1", "d2"]}', [("7", "d1", 1), ("7", "d2", 1)]),
     "semicolons": ("topic;docno;label\n7;d1;1\n7;d2;0\n", [("7", "d1", 1), ("7", "d2", 0)]),
     "blanks after commas": ("query_id, doc_id, relevance\n7, d1, 1\n", [("7", "d1", 1)]),
     "ids with blanks between tabs": ("7\t0\ta title\t1\n7\t0\tb\t0\n", [("7", "a title", 1), ("7", "b", 0)]),

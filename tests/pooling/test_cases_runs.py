@@ -64,6 +64,11 @@ FORMS = {
     "a table with commas": FRAME,
     "a table with tabs": "topic\tdocno\tscore\n" + "".join(f"{q}\t{d}\t{s}\n" for q, d, s in RANKING),
     "JSON": json.dumps(NESTED),
+    "rankings of JSON": json.dumps({query: list(reversed(of_query)) for query, of_query in NESTED.items()}),
+    "Tevatron": "".join(f"{q}\t{d}\t{s}\n" for q, d, s in RANKING),
+    "ColBERT": "".join(f"{q}\t{d}\t{rank}\t{s}\n" for rank, (q, d, s) in enumerate(RANKING)),
+    "commas without a header": TREC.replace(" ", ","),
+    "an old Mac": TREC.replace("\n", "\r"),
 }
 
 
@@ -74,6 +79,14 @@ def test_every_form_is_read_as_the_same_ranking(written: Written, form: str) -> 
     assert runs.names == ["sys"]
     assert runs.notes["broken lines left out"] == 0
     assert runs.notes["runs without scores (ordered by their ranks)"] == (form == "MS MARCO")
+
+
+def test_distances_are_named(written: Written) -> None:
+    folder = written("7 Q0 a 1 .1 s\n7 Q0 b 2 .2 s\n7 Q0 c 3 .3 s\n")
+    assert lists(read_runs(folder))["7"] == ["c", "b", "a"]
+    [count] = [count for note, count in read_runs(folder).notes.items() if "order=rank" in note]
+    assert count == 1
+    assert lists(read_runs(folder, order="rank"))["7"] == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-8-sig"])
