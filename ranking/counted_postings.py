@@ -15,11 +15,12 @@ from ranking.terms import Bm25Options
 class CountedPostings:
     """The postings of documents, which are added chunk by chunk.
 
-    A posting takes 6 bytes until `take` puts all of them in the order of their terms.
+    A posting of a chunk of fewer than 65,536 documents takes 3 bytes, or 4 if a term occurs more than 255 times in one,
+    until `take` puts all of them in the order of their terms.
     """
 
     def __init__(self) -> None:
-        self._chunks: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32], NDArray[Any]]] = []
+        self._chunks: list[tuple[NDArray[np.int64], NDArray[np.int64], int, NDArray[Any], NDArray[Any]]] = []
         self._lengths = [np.zeros(0, np.int32)]
         self._documents = 0
 
@@ -31,13 +32,14 @@ class CountedPostings:
             lengths: the number of terms of each text.
             known: the number of terms to count. Others, whose numbers are higher, only add to the lengths.
         """
-        count = np.uint16 if lengths.max(initial=0) < 1 << 16 else np.uint32
         sizes = np.zeros(known, np.int64)
-        documents = np.empty(int((flat < known).sum()), np.int32)
-        counts = np.empty(len(documents), count)
-        total = _count(flat, lengths, self._documents, sizes, documents, counts)
+        rows = np.empty(int((flat < known).sum()), np.int32)
+        counts = np.zeros(len(rows), np.int32)
+        total = _count(flat, lengths, sizes, rows, counts)
+        rows = rows[:total].astype(np.uint16 if len(lengths) < 1 << 16 else np.uint32)
+        counts = counts[:total].astype(np.min_scalar_type(counts.max(initial=0)))
         terms = np.flatnonzero(sizes)
-        self._chunks.append((terms, sizes[terms], documents[:total].copy(), counts[:total].copy()))
+        self._chunks.append((terms, sizes[terms], self._documents, rows, counts))
         self._lengths.append(lengths.astype(np.int32))
         self._documents += len(lengths)
 
@@ -48,7 +50,7 @@ class CountedPostings:
             Offsets of the terms, the postings' documents and counts, and the lengths of all documents.
         """
         offsets = np.zeros(known + 1, np.int64)
-        for terms, sizes, _, _ in self._chunks:
+        for terms, sizes, *_ in self._chunks:
             offsets[terms + 1] += sizes
         offsets = np.cumsum(offsets)
         documents, counts = np.empty(offsets[-1], np.int32), np.empty(offsets[-1], np.float32)
@@ -94,7 +96,7 @@ def weigh(
 
 
 @njit(nogil=True, cache=True)
-def _count(flat, lengths, first, sizes, documents, counts):  # type: ignore[no-untyped-def]  # pragma: no cover
+def _count(flat, lengths, sizes, rows, counts):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Write the postings of some texts by term, and the number of each term's into `sizes`; return their number."""
     last = np.full(len(sizes), -1, np.int32)  # the last text in which each term was seen
     position = 0
@@ -117,7 +119,7 @@ def _count(flat, lengths, first, sizes, documents, counts):  # type: ignore[no-u
                 continue
             if last[term] != row:
                 last[term] = row
-                documents[free[term]] = first + row
+                rows[free[term]] = row
                 counts[free[term]] = 1
                 free[term] += 1
             else:
@@ -126,13 +128,13 @@ def _count(flat, lengths, first, sizes, documents, counts):  # type: ignore[no-u
 
 
 @njit(nogil=True, cache=True)
-def _place(terms, sizes, rows, times, free, documents, counts):  # type: ignore[no-untyped-def]  # pragma: no cover
+def _place(terms, sizes, first, rows, times, free, documents, counts):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Append a chunk's postings to those of each term."""
     position = 0
     for index in range(len(terms)):
         start = free[terms[index]]
         for posting in range(sizes[index]):
-            documents[start + posting] = rows[position]
+            documents[start + posting] = first + rows[position]
             counts[start + posting] = times[position]
             position += 1
         free[terms[index]] += sizes[index]

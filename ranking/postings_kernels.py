@@ -18,6 +18,8 @@ DENSE = 0.5
 """Postings per document from which the scores of all documents are read, instead of a list of those with a score."""
 KEYS = 4
 """Keys per list entry that are gathered before the best are chosen among them."""
+BLOCK = 32
+"""Documents per block whose highest score is looked at first."""
 LAST = 2**31 - 1
 """The highest number of a document."""
 ROUNDING = 1e-6
@@ -103,13 +105,19 @@ def _exact(index_offsets, index_documents, index_weights, terms, document):  # t
 
 @njit(nogil=True, cache=True)
 def _add(index_offsets, index_documents, index_weights, term, score, touched, count):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """Add a term's weights to its documents' scores; return the number of documents that have a score."""
-    for posting in range(index_offsets[term], index_offsets[term + 1]):
-        document = index_documents[posting]
+    """Add a term's weights to its documents' scores; return the number of documents that have a score.
+
+    Here and below documents are unsigned: an index that can't be negative is used as it is, which saves a tenth to a
+    quarter of the time.
+    """
+    some = index_documents[index_offsets[term] : index_offsets[term + 1]]
+    weights = index_weights[index_offsets[term] : index_offsets[term + 1]]
+    for posting in range(len(some)):
+        document = np.uint32(some[posting])
         if score[document] == 0.0:
             touched[count] = document
             count += 1
-        score[document] += index_weights[posting]
+        score[document] += weights[posting]
     return count
 
 
@@ -154,9 +162,12 @@ def _candidates(  # type: ignore[no-untyped-def]  # pragma: no cover
                 document = touched[position]
                 score[document] += _weight(index_offsets, index_documents, index_weights, term, document)
         else:
-            for posting in range(index_offsets[term], index_offsets[term + 1]):
-                if score[index_documents[posting]] > 0:
-                    score[index_documents[posting]] += index_weights[posting]
+            some = index_documents[index_offsets[term] : index_offsets[term + 1]]
+            weights = index_weights[index_offsets[term] : index_offsets[term + 1]]
+            for posting in range(len(some)):
+                document = np.uint32(some[posting])
+                if score[document] > 0:
+                    score[document] += weights[posting]
     if count >= len(heap_scores):
         least = _last_of_best(heap_scores, heap_documents, score, touched, count) - rounded
         count = _keep(score, touched, count, 0.0, least)
@@ -194,6 +205,28 @@ def _select(score, touched, count, dense, keys, depth):  # type: ignore[no-untyp
 
 
 @njit(nogil=True, cache=True)
+def _likely(score, highest, touched, depth):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Fill `touched` with the documents that may be among the best `depth`; return their number.
+
+    The best documents of `depth` blocks are as many documents, so none that is worse than the last of them is needed.
+    """
+    blocks, bits = len(highest), score.view(np.uint32)  # which order as the scores do, and are compared faster
+    for block in range(blocks):
+        best = np.uint32(0)
+        for document in range(block * BLOCK, min((block + 1) * BLOCK, len(bits))):
+            best = max(best, bits[document])
+        highest[block] = best
+    lowest = np.partition(highest, blocks - depth)[blocks - depth]
+    count = 0
+    for block in range(blocks):
+        if highest[block] >= lowest:
+            for document in range(block * BLOCK, min((block + 1) * BLOCK, len(bits))):
+                touched[count] = document
+                count += bits[document] >= lowest
+    return count
+
+
+@njit(nogil=True, cache=True)
 def search(  # type: ignore[no-untyped-def]  # pragma: no cover
     index_offsets, index_documents, index_weights, bounds, size, terms, offsets, first, last,
     documents, scores, pairs, pair_scores,
@@ -205,6 +238,7 @@ def search(  # type: ignore[no-untyped-def]  # pragma: no cover
     heap_scores = np.empty(depth, np.float32)
     heap_documents = np.empty(depth, np.int32)
     keys = np.empty(KEYS * depth, np.uint64)
+    highest = np.empty((size + BLOCK - 1) // BLOCK, np.uint32)
     for query in range(first, last):
         query_terms = terms[offsets[query] : offsets[query + 1]]
         postings = 0
@@ -237,8 +271,10 @@ def search(  # type: ignore[no-untyped-def]  # pragma: no cover
             dense, count = postings > DENSE * size, size
             if dense:
                 for term in query_terms:
-                    for posting in range(index_offsets[term], index_offsets[term + 1]):
-                        score[index_documents[posting]] += index_weights[posting]
+                    some = index_documents[index_offsets[term] : index_offsets[term + 1]]
+                    weights = index_weights[index_offsets[term] : index_offsets[term + 1]]
+                    for posting in range(len(some)):
+                        score[np.uint32(some[posting])] += weights[posting]
             else:
                 count = 0
                 for term in query_terms:
@@ -246,7 +282,10 @@ def search(  # type: ignore[no-untyped-def]  # pragma: no cover
             for column in range(pairs.shape[1]):
                 if pairs[query, column] >= 0:
                     pair_scores[query, column] = score[pairs[query, column]]
-            chosen = _select(score, touched, count, dense, keys, depth) if depth > 0 else 0
+            by_block = dense and 0 < 2 * depth < len(highest)
+            if by_block:
+                count = _likely(score, highest, touched, depth)
+            chosen = _select(score, touched, count, dense and not by_block, keys, depth) if depth > 0 else 0
             for index in range(chosen):
                 document = LAST - np.int64(keys[index] & np.uint64(LAST))
                 documents[query, index], scores[query, index] = document, score[document]
