@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 PARTS = 6
 """Parts of the sample, each with a gradient of its own, by which leads are told from noise."""
+MULTIPLE = 4.0
+"""Times `each` negatives that an action of the default list gives."""
 
 
 class Aligned(SamplingPolicy):
@@ -45,7 +47,7 @@ class Aligned(SamplingPolicy):
         actions: the actions to choose from, as `pyrite fork` writes them: in_batch, bm25:1-4, bm25@simans,
             bm25@dynamic:64, bm25*.5, bm25*4; without a selector, uniform draws. None takes the whole list of each
             function, and of each but the first also ranks 1 to 4 and 1 to 20, `simans` and `dynamic:64`, and with
-            `each` four times as many negatives.
+            `each` four times as many negatives, if half of a query's remain for the first function.
         each: if it is a number, the first function supplies all queries, and the action's function supplies `each`
             negatives to each query, or a multiple of it. Of `sampling.negatives`, the largest multiple is kept for it
             whatever the action.
@@ -83,17 +85,21 @@ class Aligned(SamplingPolicy):
         self.each, self.every, self.after = each, every, after
         self.queries, self.depth, self.batches, self.evidence = queries, depth, batches, evidence
         self.action: Action | None = None
+        self.optional: list[Action] = []
         self.taken: list[dict[str, Any]] = []
 
     def set_functions(self, functions: list[str]) -> None:
         super().set_functions(functions)
-        forms = ("{}", "{}:1-4", "{}:1-20", "{}@simans", "{}@dynamic:64", *(("{}*4",) if self.each else ()))
+        forms = ("{}", "{}:1-4", "{}:1-20", "{}@simans", "{}@dynamic:64")
+        given = {*(self.actions or ()), self.first, self.otherwise}
+        several = [Action(name, share=MULTIPLE) for name in functions[1:]] if self.each else []
         if self.actions is None:
             texts = [functions[0], *(form.format(name) for name in functions[1:] for form in forms)]
-            self.actions = [Action.parse(text) for text in texts]
-        self.first = self.first or Action.parse(f"{functions[-1]}@simans")
-        self.otherwise = self.otherwise or (Action.parse(f"{functions[-1]}*4") if self.each else self.first)
+            self.actions = [*map(Action.parse, texts), *several]
+        self.first = self.first or Action(functions[-1], selector="simans")
+        self.otherwise = self.otherwise or (several[-1] if several else self.first)
         self.actions = list(dict.fromkeys([*self.actions, self.first, self.otherwise]))
+        self.optional = [action for action in several if action not in given]
         for action in self.actions:
             action.check(functions)
 
@@ -106,6 +112,9 @@ class Aligned(SamplingPolicy):
             raise BadInput("the dev queries have no candidate lists", "validation.origin", "choose bm25 or random")
         relevant = training.encoded.judgements.are_relevant(candidates.queries, candidates.documents)
         rows = np.flatnonzero(relevant.any(1) & ~relevant.all(1))
+        if not len(rows):
+            what = "no dev query has both a relevant and another document among its candidates"
+            raise BadInput(what, "validation.origin", "choose bm25 or random, or more dev queries")
         # Spread over the dev queries, the same for every run.
         chosen = rows[np.arange(0, len(rows), max(len(rows) / self.queries, 1)).astype(int)]
         documents, relevant = candidates.documents[chosen], relevant[chosen]
@@ -120,6 +129,8 @@ class Aligned(SamplingPolicy):
         return self.assign(batch, 1, training, rng)[:, 0]
 
     def assign(self, batch: Batch, count: int, training: RankerTraining, rng: np.random.Generator) -> NDArray[np.int64]:
+        if self.optional and count < 2 * MULTIPLE * (self.each or 1) * (len(self.functions) - 1):
+            self._leave_out()
         assert self.actions is not None
         assert self.first is not None
         every = self.every or training.steps_per_epoch
@@ -135,6 +146,12 @@ class Aligned(SamplingPolicy):
         taken = self._always(self.action)
         self.window, self.selectors = taken.window, taken.selectors
         return taken.assign(batch, count, training, rng)
+
+    def _leave_out(self) -> None:
+        """Forget multiples that nobody asked for and that take more than half of a query's negatives."""
+        self.actions = [action for action in self.actions or () if action not in self.optional]
+        self.otherwise = self.first if self.otherwise in self.optional else self.otherwise
+        self.optional = []
 
     def best(self, values: dict[str, NDArray[np.float64]]) -> Action:
         """Return the action with the largest mean if its lead over `otherwise` is clear, and else `otherwise`.

@@ -74,6 +74,18 @@ def test_a_lead_within_its_error_changes_nothing(tiny_sources: Sources) -> None:
     assert policy.best({"bm25": np.zeros(4), "random": np.array([1.0, 0.9, 1.0, 1.1])}) == Action("random")
 
 
+def test_the_number_of_negatives_is_an_action_if_there_is_room(tiny_sources: Sources) -> None:
+    policy, training = policy_of(tiny_sources, each=1, after=0.0, evidence=1e9)
+    assigned = policy.assign(training.next_batch(), 9, training, np.random.default_rng(0))
+    assert policy.action == Action("bm25", share=4)  # nothing leads it
+    assert ((assigned == 1).sum(1) == 4).all()
+    assert ((assigned == 0).sum(1) == 5).all()
+    narrow, other = policy_of(tiny_sources, each=1, after=0.0, evidence=1e9)
+    assigned = narrow.assign(other.next_batch(), 3, other, np.random.default_rng(0))
+    assert narrow.action == Action("bm25", selector="simans")
+    assert ((assigned == 0).sum(1) == 2).all()
+
+
 def test_an_action_of_no_function_is_bad_input(tiny_sources: Sources) -> None:
     with pytest.raises(BadInput, match="no function 'dense'"):
         policy_of(tiny_sources, actions=["dense"])
