@@ -51,18 +51,7 @@ def search_postings(
     pairs: NDArray[np.int32],
     threads: int | None,
 ) -> Searched:
-    """Return the best `depth` documents of each query, and the scores of `pairs`; see `ranking.bm25.Bm25Index.search`.
-
-    Args:
-        postings: the index.
-        terms: the terms of each query.
-        depth: the length of a list.
-        pairs: int32 [queries, m].
-        threads: the number of threads. None uses every available core.
-
-    Returns:
-        Documents and scores [queries, depth], and scores [queries, m].
-    """
+    """Search for queries with these terms; for depth, pairs and threads see `ranking.bm25.Bm25Index.search`."""
     documents = np.full((len(terms), depth), -1, np.int32)
     scores = np.full((len(terms), depth), -np.inf, np.float32)
     pair_scores = np.full(pairs.shape, -np.inf, np.float32)

@@ -38,9 +38,7 @@ class Texts:
     @classmethod
     def of(cls, texts: Sequence[Sequence[int]]) -> Texts:
         """Make texts from lists of token ids."""
-        offsets = np.zeros(len(texts) + 1, np.int64)
-        np.cumsum([len(text) for text in texts], out=offsets[1:])
-        return cls(np.array([token for text in texts for token in text], np.int32), offsets)
+        return cls.of_arrays(np.array(text, np.int32) for text in texts)
 
     @classmethod
     def of_arrays(cls, texts: Iterable[NDArray[np.int32]]) -> Texts:

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from ranking.alike import mix
 from ranking.collections.collection import Collection
 from ranking.reading import words_of
 from ranking.texts import Texts
@@ -93,11 +94,8 @@ def trigrams_of(words: pl.Series) -> tuple[NDArray[np.uint64], NDArray[np.int64]
 
 
 def bucket_of(trigrams: NDArray[np.uint64], buckets: int) -> NDArray[np.int64]:
-    """Return the number of each trigram, from 0: the same on every machine (the finaliser of splitmix64)."""
-    mixed = trigrams.copy()
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
-    return ((mixed ^ (mixed >> np.uint64(31))) % np.uint64(buckets)).astype(np.int64)
+    """Return the number of each trigram, from 0: the same on every machine."""
+    return (mix(trigrams) % np.uint64(buckets)).astype(np.int64)
 
 
 @dataclass(frozen=True)

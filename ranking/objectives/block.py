@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -36,7 +37,6 @@ class Block:
     find_source_scores: Callable[[], Tensor] | None = None
     find_teacher_scores: Callable[[], Tensor] | None = None
     relevant_from: int = 1
-    _read: dict[str, Tensor] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(
@@ -78,50 +78,41 @@ class Block:
             encoded.judgements.relevant_from,
         )
 
-    @property
+    @cached_property
     def gains(self) -> Tensor:
         """float32 [b, 1 + n], the judged grades; 0 if a document is not judged or missing."""
-        if "gains" not in self._read:
-            assert self.find_gains is not None, "no judgements are known of this block"
-            self._read["gains"] = self.find_gains()
-        return self._read["gains"]
+        assert self.find_gains is not None, "no judgements are known of this block"
+        return self.find_gains()
 
-    @property
+    @cached_property
     def labels(self) -> Tensor:
         """float32 [b, 1 + n], the grades of relevant documents, 0 for all others. The positive has at least 1.
 
         If no judgements are known, the positive has 1.
         """
-        if "labels" not in self._read:
-            first = torch.zeros(self.present.shape, device=self.present.device)
-            first[:, 0] = 1
-            if self.find_gains is not None:
-                gains = self.gains
-                first = torch.maximum(first, gains.masked_fill((gains < self.relevant_from) | ~self.present, 0))
-            self._read["labels"] = first
-        return self._read["labels"]
+        first = torch.zeros(self.present.shape, device=self.present.device)
+        first[:, 0] = 1
+        if self.find_gains is None:
+            return first
+        return torch.maximum(first, self.gains.masked_fill((self.gains < self.relevant_from) | ~self.present, 0))
 
-    @property
+    @cached_property
     def source_scores(self) -> Tensor:
         """float32 [b, 1 + n], the scores that the retrieval functions gave the documents; nan if they have none.
 
         The positive is not chosen by a function and has none. A part that the objective makes itself
         (`Objective.rank`) may hold scores of positives too.
         """
-        if "scores" not in self._read:
-            assert self.find_source_scores is not None, "no function has supplied this block"
-            self._read["scores"] = self.find_source_scores()
-        return self._read["scores"]
+        assert self.find_source_scores is not None, "no function has supplied this block"
+        return self.find_source_scores()
 
-    @property
+    @cached_property
     def teacher_scores(self) -> Tensor:
         """float32 [b, 1 + n], the teacher's scores; nan if it has none or there is no document.
 
         Raises:
             BadInput: if there is no teacher.
         """
-        if "teacher" not in self._read:
-            if self.find_teacher_scores is None:
-                raise no_teacher("there is no teacher to learn from", "objective")
-            self._read["teacher"] = self.find_teacher_scores()
-        return self._read["teacher"]
+        if self.find_teacher_scores is None:
+            raise no_teacher("there is no teacher to learn from", "objective")
+        return self.find_teacher_scores()

@@ -11,6 +11,7 @@ from torch.nn import functional as F
 from ranking.bounds import AtLeast, Positive, checked
 from ranking.objectives.block import Block
 from ranking.objectives.objective import Objective
+from ranking.objectives.softmax import SoftmaxLikelihood
 
 
 class LambdaRank(Objective):
@@ -84,7 +85,7 @@ class ApproxNDCG(Objective):
         return torch.softmax((scores / self.temperature).masked_fill(~present, -torch.inf), 1)
 
 
-class ListMLE(Objective):
+class ListMLE(SoftmaxLikelihood):
     """The likelihood of the order that puts relevant documents first, better ones before others.
 
     −log of the Plackett-Luce probability (Xia et al. 2008, section 4) of the top of the list only, as in Xia et al.
@@ -101,9 +102,6 @@ class ListMLE(Objective):
         left = ordered.flip(1).logcumsumexp(1).flip(1)  # log-sum of this rank and all below it
         relevant = labels.gather(1, order) > 0
         return (left - ordered).masked_fill(~relevant, 0).sum(1).mean()
-
-    def probabilities(self, scores: Tensor, present: Tensor) -> Tensor:
-        return torch.softmax(scores.masked_fill(~present, -torch.inf), 1)
 
 
 def gains_of(block: Block) -> Tensor:

@@ -11,12 +11,13 @@ from torch import Tensor
 from ranking.bounds import Positive, checked
 from ranking.errors import BadInput
 from ranking.objectives.block import Block
-from ranking.objectives.objective import Objective, Scorer, Stage
+from ranking.objectives.objective import Scorer, Stage
+from ranking.objectives.softmax import SoftmaxLikelihood
 
 PICKS = ("top", "random")
 
 
-class BlockLoss(Objective):
+class BlockLoss(SoftmaxLikelihood):
     """SIR V0, the loss of a block of a positive and its negatives, and the base of V1 to V4.
 
     −log P⁰ − Σ_j log(1 − P^j), where P is the softmax of the block's scores (Pu et al. 2021, equations 1 and 2).
@@ -24,9 +25,6 @@ class BlockLoss(Objective):
 
     def loss(self, scores: Tensor, block: Block) -> Tensor:
         return block_loss(scores, block.present).mean()
-
-    def probabilities(self, scores: Tensor, present: Tensor) -> Tensor:
-        return torch.softmax(scores.masked_fill(~present, -torch.inf), 1)
 
 
 class Compressing(BlockLoss):
