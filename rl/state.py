@@ -73,7 +73,7 @@ class StateTables:
     def space(self) -> spaces.Dict:
         """The observation space: every feature is bounded."""
         low, high = np.float32(-1), np.float32(1)
-        shapes = {"similarity": (self.pairs, len(self.similarity), len(STATISTICS))}
+        shapes: dict[str, tuple[int, ...]] = {"similarity": (self.pairs, len(self.similarity), len(STATISTICS))}
         if self.options.batch:
             shapes["batch"] = (2 * self.pairs, self.compressed.dimension)
         if self.candidates is not None:
