@@ -65,8 +65,8 @@ def test_a_result_keeps_the_code_that_its_study_was_planned_with(tmp_path: Path)
     """The trial's process may start when there is a newer commit; the study goes on with its own results."""
     storage, node = Storage(str(tmp_path)), {"_target_": "pooling.adjudicators.static.DocID"}
     options = {"seeds": 1, "cpu": 1, "budgets": [1], "ranking_quality": False, "reuse": False, "stopping": {}}
-    trial = Trial("a", "pool", "of the pool", "docid", node, options, {"version": "0", "commit": "of the study"})
+    trial = Trial("a", "pool", "of the pool", "docid", node, options, {"code of pooling": "of the study"})
     execute_trial(trial, pool_of([0, 1, 1, 0]), storage, lambda done, numbers: None)
     assert trial_store(storage, [trial]).has("a")
-    other = replace(trial, made_of={"version": "0", "commit": "another"})
-    assert trial_store(storage, [other]).finished(["a"]) == (set(), {"commit": 1})
+    other = replace(trial, made_of={"code of pooling": "another"})
+    assert trial_store(storage, [other]).finished(["a"]) == (set(), {"code of pooling": 1})
