@@ -17,10 +17,10 @@ BIN := .venv/bin
 # Half of what tests take is waiting for processes that Ray starts: more of them than cores.
 PROCESSES ?= 3
 # Each with a thread: more of them, on cores that processes share, wait for each other a third of the time.
-# In the groups and the order of tests/conftest.py, the longest first.
+# In the order of tests/conftest.py, with Ray's files first: the files with most tests first leave the slowest for the end.
 # Bytecode is kept whatever the environment says: the tests start a hundred processes, and each would compile the project.
 SHARED := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 RAY_AUTH_MODE=token $(BIN)/python -m pytest \
-	--numprocesses=$(PROCESSES) --dist=loadgroup --no-loadscope-reorder
+	--numprocesses=$(PROCESSES) --dist=loadfile --no-loadscope-reorder
 FAULTS := tests/faults tests/cluster/telemetry tests/cluster/commands tests/cluster/training
 
 # Measured with torch's CPU build on two cores; the build that PyPI has for Linux brings several GB of CUDA besides.

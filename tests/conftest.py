@@ -79,12 +79,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--sample", action="store_true", help="of tests/faults, what each command loses on this date")
 
 
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the nightly tests, and start with the files that use Ray or compile much, which take longest.
+    """Leave out the nightly tests, and start with what waits, and with long files.
 
-    pytest-xdist runs a group in one process: all files that use Ray, so that one Ray is started, all files that
-    compile adjudicators, so that each is compiled once, and any other file by itself.
+    First the files that use Ray, so that it can end when they have; then those of the whole project, which are long.
     """
     cases = defaultdict[tuple[Path, str], list[pytest.Item]](list)
     for item in items:
@@ -103,24 +101,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             config.hook.pytest_deselected(items=[item for item in items if item in at_night])
             items[:] = [item for item in items if item not in at_night]
     OF_RAY.update(item.path for item in items if "ray_session" in getattr(item, "fixturenames", ()))
-    order = {"ray": 0, "adjudicators": 1}
-    items.sort(key=lambda item: (order.get(_group(item), 2), item.path.parent != TESTS))
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group(_group(item)))
-
-
-def _group(item: pytest.Item) -> str:
-    if item.path in OF_RAY:
-        return "ray"
-    return "adjudicators" if item.path.parent == TESTS / "pooling" else item.path.relative_to(TESTS).as_posix()
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Remove the group that pytest-xdist appends, so that a printed test can be run by its name."""
-    name, at, _ = report.nodeid.rpartition("@")
-    if at and not report.nodeid.endswith("]"):
-        report.nodeid = name
+    items.sort(key=lambda item: (item.path not in OF_RAY, item.path.parent != TESTS))
 
 
 @pytest.hookimpl(wrapper=True)
