@@ -198,6 +198,9 @@ class WindowedFunction(RetrievalFunction):
         function: the function.
         first: the first rank of the window, from 1.
         last: the last rank of the window.
+
+    Raises:
+        BadInput: if the window is empty.
     """
 
     def __init__(self, function: RetrievalFunction, first: int, last: int) -> None:

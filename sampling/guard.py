@@ -52,6 +52,9 @@ class Guard:
         positive: the relevant document that candidates are compared with, if a query has several: `lowest`, the one
             with the lowest score (as in sentence-transformers), `best`, the one with the highest, or `own`, the
             positive of the row, when rows are mined. None takes `own` when rows are mined, and `lowest` otherwise.
+
+    Raises:
+        BadInput: if an option is out of its range.
     """
 
     absolute: Annotated[float, NonNegative] | None = None

@@ -35,7 +35,11 @@ def run_verb(chosen: argparse.Namespace, console: Console) -> int:
 
 
 def audit(overrides: Sequence[str], console: Console) -> None:
-    """Draw the sample if there are no judgements yet; otherwise write tables, figure, qrels and report."""
+    """Draw the sample if there are no judgements yet; otherwise write tables, figure, qrels and report.
+
+    Raises:
+        BadInput: if the studies recorded nothing, or the judgements are of other pairs.
+    """
     config = compose(overrides, "audit")
     config.pop(CHOICES, None)
     studies = [config["studies"]] if isinstance(config["studies"], str) else list(config["studies"])
@@ -90,7 +94,11 @@ def _by_bandit(
 
 def read_shown(place: str, several: bool) -> pl.DataFrame:
     """Return the negatives that a study showed, or that were mined: method, query, document, function, times, margin,
-    score."""
+    score.
+
+    Raises:
+        BadInput: if it recorded nothing.
+    """
     storage = Storage(place)
     if storage.names("ids"):
         return _read_mined(storage)

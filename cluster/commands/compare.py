@@ -114,6 +114,9 @@ def over_places(
     """Compare the methods that studies on different collections have in common, over their collections.
 
     The options that differ between studies are not part of the methods here.
+
+    Raises:
+        BadInput: if they have no two methods in common.
     """
     left_out = {*options, *(key for study in studies for key in _swept_of_collections(study))}
     frames, queries = [], []

@@ -94,6 +94,9 @@ class Experiment(ABC):
         The experiment is planned again from `config.yaml`. `prepare` then leaves out finished results that were built
         from the same data and code (`output.result_store.ResultStore`). The others continue from their last state
         (`output.result_store.SavedState`), or start.
+
+        Raises:
+            BadInput: if an override is wrong, or the folder holds another experiment or none.
         """
         arguments = [quoted_baseline(quoted_path(text)) for text in arguments]
         if resume is None:
@@ -118,7 +121,11 @@ class Experiment(ABC):
 
     @classmethod
     def check_change(cls, text: str, folder: str) -> None:
-        """Check an override that is given on resume and not in `may_change`."""
+        """Check an override that is given on resume and not in `may_change`.
+
+        Raises:
+            BadInput: if the experiment can't change in this way.
+        """
         changeable = ", ".join(sorted(cls.may_change)) or "nothing"
         remedy = f"leave it out, or start another; --resume may change {changeable}"
         raise BadInput(f"{text} can't change on resume", folder, remedy)
@@ -147,7 +154,11 @@ class Experiment(ABC):
 
     @abstractmethod
     def check_unchanged(self, before: dict[str, Any]) -> None:
-        """Check that the inputs are those of the manifest."""
+        """Check that the inputs are those of the manifest.
+
+        Raises:
+            BadInput: if they have changed.
+        """
 
     @abstractmethod
     def execute(self, console: Console, tracking: Tracking) -> None:
@@ -215,6 +226,9 @@ def conduct(experiment: Experiment, console: Console) -> int:
 
     Returns:
         The number of runs that failed for good.
+
+    Raises:
+        BadInput: if an option or an input is wrong, or another process writes to the folder.
     """
     storage = experiment.storage
     built = trackers(experiment.options.get("track", {}))  # track=[] removes the group
@@ -233,6 +247,9 @@ def runs_here(options: Mapping[str, Any], work: Work) -> bool:
     """Return whether work is done without Ray: if the user requests it, or starting Ray would take longer.
 
     A running or named Ray needs no start, and is used unless the user requests otherwise.
+
+    Raises:
+        BadInput: if Ray is needed and the user excludes it.
     """
     local = options.get("local", False)
     if local is True and work.left and work.needs:

@@ -39,7 +39,11 @@ def run_verb(chosen: argparse.Namespace, console: Console) -> int:
 
 
 def answer(given: dict[str, str], ask: Callable[[str], str] | None) -> dict[str, str]:
-    """Return an answer to each question."""
+    """Return an answer to each question.
+
+    Raises:
+        BadInput: if the data do not exist, or there is no such scale.
+    """
     answers = {}
     for name, question in QUESTIONS.items():
         answers[name] = given[name] if name in given else ask(f"{question}: ").strip() if ask else ""

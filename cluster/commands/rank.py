@@ -57,6 +57,9 @@ def rank(arguments: Sequence[str], console: Console) -> str:
 
     Returns:
         The path or URI of the run.
+
+    Raises:
+        BadInput: if an option or an input is wrong, or the file already exists.
     """
     config = compose(arguments, "rank")
     if len(config["origin"]) != 1:
@@ -153,7 +156,11 @@ def _ranked(ranker: Any, encoded: EncodedCollection, candidates: Candidates, dep
 
 
 def as_run(lists: RankedLists, collection: Collection, queries: NDArray[np.integer], tag: str) -> bytes:
-    """Return the lists as a TREC run."""
+    """Return the lists as a TREC run.
+
+    Raises:
+        BadInput: if an id or the tag has a blank in it, which this form can't hold.
+    """
     rows, ranks = np.nonzero(lists.documents >= 0)
     run = pl.DataFrame({
         "query": collection.queries["id"].gather(np.asarray(queries)[rows].astype(np.uint32)),

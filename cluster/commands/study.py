@@ -389,7 +389,11 @@ def _options(overrides: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def callbacks_of(nodes: Sequence[Any]) -> list[Any]:
-    """Build the user's callbacks, each named by the path of its class, or by its `_target_` and options."""
+    """Build the user's callbacks, each named by the path of its class, or by its `_target_` and options.
+
+    Raises:
+        BadInput: if there is no such class, or it is no callback of Ray Tune.
+    """
     from ray.tune import Callback
 
     callbacks = []

@@ -61,7 +61,11 @@ class TrainExperiment(Experiment):
 
     @classmethod
     def read(cls, arguments: Sequence[str], resume: str | None = None) -> TrainExperiment:
-        """Return a run from its overrides, without sweeps, and from `out=FOLDER`, `track=…` and `push=…`."""
+        """Return a run from its overrides, without sweeps, and from `out=FOLDER`, `track=…` and `push=…`.
+
+        Raises:
+            BadInput: if an option is wrong or has several values.
+        """
         pushed = [text.partition("=")[2] for text in arguments if root_of(text) == "push"]
         arguments = [text for text in arguments if root_of(text) != "push"]
         output = [text for text in arguments if root_of(text) in ("out", "track")]

@@ -306,7 +306,11 @@ def parser() -> argparse.ArgumentParser:
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
-    """Parse a command line."""
+    """Parse a command line.
+
+    Raises:
+        BadInput: if the verb was removed, or an override is none.
+    """
     if arguments and arguments[0] in REMOVED:
         raise BadInput(f"there is no verb {arguments[0]} any more", remedy=f"use {REMOVED[arguments[0]]}")
     known = parser()

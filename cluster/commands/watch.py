@@ -78,6 +78,9 @@ def watch(place: str, console: Console, every: float = EVERY) -> int:
 
     Returns:
         The exit code: 0 if the command finished, 1 if it failed or was interrupted.
+
+    Raises:
+        BadInput: if the folder holds nothing.
     """
     storage = Storage(place)
     verb = verb_of(read_config(storage))

@@ -40,7 +40,11 @@ OF_ONE = re.compile(r"^(\+*)(negatives|selectors?)\.([A-Za-z]\w*)((?:\.\w+)*)$")
 
 
 def named_parts(overrides: Sequence[str], config: str = "config") -> list[str]:
-    """Return the overrides with all short forms written out."""
+    """Return the overrides with all short forms written out.
+
+    Raises:
+        BadInput: if an option was renamed or removed, or a name is given twice or is none.
+    """
     refuse_renamed(overrides, config)
     if config == "fork":  # to Hydra `actions` is a group
         overrides = [re.sub("^actions=", "instead=", text) for text in overrides]
@@ -86,6 +90,9 @@ def with_named(chosen: argparse.Namespace, overrides: Sequence[str]) -> list[str
     These are the run of `fork`, the ranker of `rank`, the folders of `audit`, the file of `study`, `--relabel` and
     `--regress`. A
     study's baseline is a line of key=value pairs, which Hydra reads as one text only in quotes.
+
+    Raises:
+        BadInput: if a file of overrides can't be read.
     """
     overrides = list(overrides)
     if chosen.verb == "audit" and chosen.words:
@@ -104,7 +111,11 @@ def with_named(chosen: argparse.Namespace, overrides: Sequence[str]) -> list[str
 
 
 def read_overrides(path: str) -> list[str]:
-    """Return the overrides in a file: a YAML list of `key=value`, as `pyrite init` writes it."""
+    """Return the overrides in a file: a YAML list of `key=value`, as `pyrite init` writes it.
+
+    Raises:
+        BadInput: if it is no such file.
+    """
     if not path.endswith((".yaml", ".yml")):
         raise BadInput(f"{path!r} is not an override", remedy="write key=value, or name a file of overrides (.yaml)")
     try:
@@ -125,7 +136,11 @@ def quoted_baseline(override: str) -> str:
 
 
 def named_checkpoint(trained: str) -> str:
-    """Return the override that names the ranker of `pyrite rank RANKER`."""
+    """Return the override that names the ranker of `pyrite rank RANKER`.
+
+    Raises:
+        BadInput: if it is an override.
+    """
     if re.match(r"[+~]*[\w.]+=", trained) and not os.path.exists(trained):
         raise BadInput("there is no ranker to rank with", trained, "name it first: pyrite rank RANKER key=value …")
     return f"checkpoint={as_override(trained)}"

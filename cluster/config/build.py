@@ -54,7 +54,11 @@ def build(node: Any, at: str = "", /, **given: Any) -> Any:
 
 
 def locate(path: str) -> type:
-    """Return the class of a dotted path."""
+    """Return the class of a dotted path.
+
+    Raises:
+        BadInput: if there is none.
+    """
     module, _, name = path.rpartition(".")
     try:
         target = getattr(importlib.import_module(module), name)

@@ -19,6 +19,9 @@ def seconds_of(text: str | float, option: str) -> float:
     Example:
         >>> seconds_of("1h30m", "run_time")
         5400.0
+
+    Raises:
+        BadInput: if it is none.
     """
     seconds = 0.0
     if not isinstance(text, str):

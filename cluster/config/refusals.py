@@ -129,7 +129,11 @@ def _siblings_of(node: Any, key: str, requested: str) -> str:
 
 
 def refuse_renamed(overrides: Sequence[str], config: str) -> None:
-    """Refuse options that have another name in one verb."""
+    """Refuse options that have another name in one verb.
+
+    Raises:
+        BadInput: with the new name.
+    """
     renamed = RENAMED_IN.get(config, {})
     for text in overrides:
         key, _, value = text.lstrip("+~").partition("=")

@@ -39,7 +39,11 @@ def trusting(classes: Iterable[str]) -> Iterator[None]:
 
 
 def check_classes(node: Any) -> None:
-    """Check that a configuration from a folder names only classes of Pyrite and those that the user trusts."""
+    """Check that a configuration from a folder names only classes of Pyrite and those that the user trusts.
+
+    Raises:
+        BadInput: if it names another class.
+    """
     if not _from_folder.get():
         return
     trusted = (*TRUSTED, *_given.get(), *filter(None, os.environ.get(VARIABLE, "").split(",")))

@@ -26,7 +26,11 @@ if TYPE_CHECKING:
 
 
 def check_parts(config: dict[Any, Any], choices: dict[Any, Any]) -> None:
-    """Check that parts are at the level of their group, and that a folder names only trusted classes."""
+    """Check that parts are at the level of their group, and that a folder names only trusted classes.
+
+    Raises:
+        BadInput: if they are not.
+    """
     check_classes(config)
     for group in group_options():
         node, chosen = config.get(group), choices.get(group)
@@ -49,7 +53,11 @@ def _check_level(group: str, node: dict[Any, Any], chosen: str | None) -> None:
 
 
 def check_shape(config: dict[str, Any], primary: str) -> None:
-    """Check a composed configuration against the types of its keys (`schema`)."""
+    """Check a composed configuration against the types of its keys (`schema`).
+
+    Raises:
+        BadInput: if a key is missing, unknown, or of another type.
+    """
     from pydantic import ValidationError
 
     from cluster.config.refusals import refusal
@@ -68,6 +76,9 @@ def check_run(config: dict[str, Any], agent: TrainedAgent | MixtureAgent | None)
         config: a composed configuration.
         agent: the agent that it uses (`cluster.runs.agent_file.agent_of`); None if it must be learned first, or there
             is none.
+
+    Raises:
+        BadInput: if a part refuses its options, or two parts do not fit together.
     """
     from ranking.evaluation.measures import parse
     from ranking.rankers.cascade import Cascade
@@ -96,7 +107,11 @@ def check_run(config: dict[str, Any], agent: TrainedAgent | MixtureAgent | None)
 
 
 def check_counts(config: dict[str, Any]) -> None:
-    """Check that policy, functions, selectors and objective fit the numbers of negatives."""
+    """Check that policy, functions, selectors and objective fit the numbers of negatives.
+
+    Raises:
+        BadInput: if they do not fit together.
+    """
     policy, objective = build(config["policy"], "policy"), build(config["objective"], "objective")
     functions = {name: build(node, f"function.{name}") for name, node in config["function"].items()}
     policy.set_functions(list(functions))
@@ -114,7 +129,11 @@ def check_counts(config: dict[str, Any]) -> None:
 
 
 def check_agent(config: dict[str, Any], agent: TrainedAgent | MixtureAgent) -> None:
-    """Check that an agent fits the run that uses it."""
+    """Check that an agent fits the run that uses it.
+
+    Raises:
+        BadInput: if it was learned for other functions or smaller batches, or as the other part.
+    """
     from rl.mixture import MixtureAgent
 
     checkpoint = checkpoint_of(config)
@@ -134,7 +153,11 @@ def check_agent(config: dict[str, Any], agent: TrainedAgent | MixtureAgent) -> N
 
 
 def check_candidates(config: dict[str, Any], documents: int) -> None:
-    """Check that there are documents to pick from: those nearest to each query in tf·idf space."""
+    """Check that there are documents to pick from: those nearest to each query in tf·idf space.
+
+    Raises:
+        BadInput: if the run has other functions, or their lists are too short.
+    """
     from sampling.retrieval.tfidf import TfIdf
 
     functions = config["function"]
@@ -149,14 +172,22 @@ def check_candidates(config: dict[str, Any], documents: int) -> None:
 
 
 def check_workers(resources: Mapping[str, Any]) -> None:
-    """Check the options of several workers."""
+    """Check the options of several workers.
+
+    Raises:
+        BadInput: if they contradict each other.
+    """
     if resources["least"] is not None and resources["least"] > resources["workers"]:
         what = f"least is {resources['least']}, but the run starts with {resources['workers']} workers"
         raise BadInput(what, "resources.least", "choose no more than resources.workers")
 
 
 def check_sharding(config: Mapping[str, Any]) -> None:
-    """Check that no part of a run whose workers split the weights needs a whole ranker."""
+    """Check that no part of a run whose workers split the weights needs a whole ranker.
+
+    Raises:
+        BadInput: if one does, or the run has one worker.
+    """
     from ranking.sharding import SHARDED
     from sampling.retrieval.dense import Dense
     from sampling.selection.adversarial import Adversarial
@@ -182,7 +213,11 @@ def check_sharding(config: Mapping[str, Any]) -> None:
 
 
 def check_learning(config: dict[str, Any], agent: TrainedAgent | MixtureAgent | None) -> None:
-    """Check the options of a learning."""
+    """Check the options of a learning.
+
+    Raises:
+        BadInput: if a part refuses its options, or two of them do not fit together.
+    """
     from rl.environment import check_decision_every
 
     documents = config["actions"]["documents"]
@@ -211,6 +246,9 @@ def check_shares(copies: int, workers: int | None, hosts: int) -> None:
         copies: the number of copies of the environment.
         workers: the number of processes that step them; None: one per host, or as many as fit.
         hosts: the number of actors that hold rankers; 0: none.
+
+    Raises:
+        BadInput: if they do not.
     """
     workers = hosts or None if workers is None else workers
     if workers and copies % workers:
@@ -220,7 +258,11 @@ def check_shares(copies: int, workers: int | None, hosts: int) -> None:
 
 
 def check_pooling(config: dict[str, Any]) -> None:
-    """Check that a pool has one source: runs and judgements, a file that names them, or neither."""
+    """Check that a pool has one source: runs and judgements, a file that names them, or neither.
+
+    Raises:
+        BadInput: if options exclude each other.
+    """
     if config["pools"] is not None and (config["runs"] is not None or config["qrels"] is not None):
         raise BadInput("pools= excludes runs= and qrels=", remedy="write them into the file that pools= names")
     if config["pools"] is None and config["runs"] is None and config["qrels"] is not None:

@@ -76,7 +76,11 @@ def demand(options: Mapping[str, Any]) -> dict[str, float]:
 
 
 def check_demand(options: Mapping[str, Any], present: Mapping[str, float]) -> None:
-    """Raise if a run requests more than a local Ray has: it never grows, and the run would wait for ever."""
+    """Raise if a run requests more than a local Ray has: it never grows, and the run would wait for ever.
+
+    Raises:
+        BadInput: if there is too little.
+    """
     remedy = None if options["workers"] == 1 else "choose fewer resources.workers"
     check_bundle(demand(options), present, "a run", "resources.", remedy)
 
@@ -91,6 +95,9 @@ def check_bundle(
         present: resources of the cluster now.
         name: what requests them, for messages.
         prefix: start of the options' keys.
+
+    Raises:
+        BadInput: if there is too little.
     """
     for kind, amount in wanted.items():
         if amount > present.get(kind, 0):

@@ -40,7 +40,11 @@ def served_functions(config: Mapping[str, Any]) -> list[str]:
 
 
 def encoder_options(config: Mapping[str, Any]) -> EncoderOptions:
-    """Return number and resources of the encoders of each index of a run."""
+    """Return number and resources of the encoders of each index of a run.
+
+    Raises:
+        BadInput: if a value is out of range.
+    """
     return EncoderOptions(**config["index"], spread=config["resources"]["placement"] == "spread")
 
 
@@ -65,7 +69,11 @@ def reserved(config: Mapping[str, Any]) -> list[dict[str, float]]:
 
 
 def check_room(config: Mapping[str, Any], available: Mapping[str, float]) -> None:
-    """Raise if a local Ray, which never grows, has too few resources for the encoders of a run."""
+    """Raise if a local Ray, which never grows, has too few resources for the encoders of a run.
+
+    Raises:
+        BadInput: if the run and its encoders together need more.
+    """
     for name, for_encoders in demand(config).items():
         resources = config["resources"]
         wanted, has = resources[name.lower()] * resources["workers"] + for_encoders, available.get(name, 0)

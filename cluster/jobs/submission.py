@@ -61,7 +61,11 @@ def run_verb(chosen: argparse.Namespace, console: Console) -> int:
 
 
 def submit(request: JobRequest, address: str | None, detach: bool, console: Console) -> int:
-    """Submit a job, print its log until it ends unless it is detached, and return its exit code."""
+    """Submit a job, print its log until it ends unless it is detached, and return its exit code.
+
+    Raises:
+        BadInput: if the server can't be reached or refuses the job, or the job could not read its inputs there.
+    """
     with connected(address) as client:
         job = send(request, client, console)
         if not detach:
@@ -71,7 +75,11 @@ def submit(request: JobRequest, address: str | None, detach: bool, console: Cons
 
 
 def send(request: JobRequest, client: JobSubmissionClient, console: Console) -> str:
-    """Submit a job, and return its id."""
+    """Submit a job, and return its id.
+
+    Raises:
+        BadInput: if the job could not work on the cluster.
+    """
     url, name = client.get_address(), request.name or request.verb
     job = f"{name}-{time.strftime('%Y%m%d-%H%M%S')}-{uuid.uuid4().hex[:4]}"
     folder = WorkingFolder.of(Path(request.folder or ".").absolute(), request.excludes)
@@ -125,7 +133,11 @@ def submit_when_ready(submit_once: Callable[[], object], console: Console, timeo
 
 
 def job_arguments(request: JobRequest, job: str, paths: ClusterPaths) -> list[str]:
-    """Return the arguments of the job's command: the verb and its overrides, with paths that the job can use."""
+    """Return the arguments of the job's command: the verb and its overrides, with paths that the job can use.
+
+    Raises:
+        BadInput: if the nodes would not see an input or the output.
+    """
     if any(text.startswith("address=") for text in request.overrides):
         raise BadInput("a job runs on the cluster that it is sent to", "address", "leave it out, and give --address")
     out, others = split_output(request.overrides)
@@ -142,7 +154,11 @@ def job_arguments(request: JobRequest, job: str, paths: ClusterPaths) -> list[st
 
 
 def is_this_machine(url: str) -> bool:
-    """Return whether all nodes of a job server's cluster are this machine."""
+    """Return whether all nodes of a job server's cluster are this machine.
+
+    Raises:
+        BadInput: if the server does not list its nodes.
+    """
     import psutil
     from ray.util.state import list_nodes
     from ray.util.state.exception import RayStateApiException

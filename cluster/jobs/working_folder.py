@@ -38,6 +38,9 @@ class WorkingFolder:
 
         Ray leaves out what `.gitignore` and `.rayignore` files exclude, at every level. A link to a folder that
         contains it is left out as well, since Ray would follow it for ever.
+
+        Raises:
+            BadInput: if there is no such folder, it is empty, or it holds too much.
         """
         from ray._private.ray_constants import get_runtime_env_default_excludes
         from ray._private.runtime_env.packaging import _dir_travel, _get_excludes
@@ -103,7 +106,11 @@ class ClusterPaths:
         return self.same_machine or any(Path(path).is_relative_to(self.absolute(folder)) for folder in self.shared)
 
     def output(self, out: str, option: str = "out") -> str:
-        """Return where the job writes its results: a URI, or an absolute path that every node sees."""
+        """Return where the job writes its results: a URI, or an absolute path that every node sees.
+
+        Raises:
+            BadInput: if other nodes would not see the path.
+        """
         if "://" in out and not out.startswith("file://"):
             return out
         path = self.absolute(out.removeprefix("file://"))
@@ -119,6 +126,9 @@ class ClusterPaths:
 
         A path in the working folder becomes relative to it, since the job runs in a copy. URIs, and paths that do not
         exist on this machine, stay as they are, since the nodes may know them.
+
+        Raises:
+            BadInput: if a path exists on this machine only.
         """
         return [self._override(*text.partition("=")) for text in overrides]
 

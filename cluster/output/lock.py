@@ -33,6 +33,10 @@ def output_lock(storage: Storage) -> Iterator[None]:
     shared folders, have no locks; there the claim is a file that is renewed. A file that does not change for three
     renewals belongs to a process that was killed. Clocks of two machines differ and are not compared. A process that
     was suspended for that long finds another process's file when it continues, and ends.
+
+    Raises:
+        BadInput: if another process holds it.
+        Unwritable: if it can't be written.
     """
     with ExitStack() as stack:
         if not storage.local or not stack.enter_context(_locked(storage)):

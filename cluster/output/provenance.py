@@ -52,7 +52,11 @@ def _release() -> dict[str, str]:
 
 
 def contents(paths: Iterable[str | os.PathLike[str]]) -> list[str]:
-    """Return a digest of each file's content."""
+    """Return a digest of each file's content.
+
+    Raises:
+        BadInput: if a file can't be read.
+    """
     found = []
     for path in paths:
         try:

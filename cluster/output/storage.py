@@ -61,6 +61,9 @@ class Storage:
     Args:
         place: a path or URI. The folder is created when something is first written.
         option: option that names the folder, for messages.
+
+    Raises:
+        BadInput: if there is no such file system.
     """
 
     def __init__(self, place: str, option: str = "out") -> None:
@@ -94,13 +97,21 @@ class Storage:
         return os.path.abspath(self.path(name)) if relative.startswith("..") else relative
 
     def write(self, name: str, content: bytes) -> None:
-        """Write a file. On a local disk it also survives a power failure."""
+        """Write a file. On a local disk it also survives a power failure.
+
+        Raises:
+            Unwritable: if it can't be written; its earlier content is kept.
+        """
         with self._opened(name) as stream:
             stream.write(content)
 
     @contextlib.contextmanager
     def writing(self, name: str) -> Iterator[IO[bytes]]:
-        """Yield a binary stream for a large file, which exists once the block has ended."""
+        """Yield a binary stream for a large file, which exists once the block has ended.
+
+        Raises:
+            Unwritable: see `write`.
+        """
         if self.renames:
             with self._opened(name) as stream:
                 yield stream
@@ -142,7 +153,11 @@ class Storage:
             raise
 
     def read(self, name: str) -> bytes | None:
-        """Return the content of a file, or None if it does not exist."""
+        """Return the content of a file, or None if it does not exist.
+
+        Raises:
+            BadInput: if it can't be read.
+        """
         try:
             with self.files.open_input_stream(self.path(name)) as stream:
                 return bytes(stream.read())
@@ -152,12 +167,20 @@ class Storage:
             raise BadInput(f"can't be read ({error})", f"{self.place}/{name}", "is it a folder of yours?") from None
 
     def upload(self, file: Path, name: str) -> None:
-        """Write a file of this machine, of any size."""
+        """Write a file of this machine, of any size.
+
+        Raises:
+            Unwritable: see `write`.
+        """
         with file.open("rb") as source, self._opened(name) as stream:
             shutil.copyfileobj(source, stream, CHUNK)
 
     def download(self, name: str, file: Path) -> bool:
-        """Copy a file of any size to this machine. Return False if it does not exist."""
+        """Copy a file of any size to this machine. Return False if it does not exist.
+
+        Raises:
+            BadInput: if it can't be read or arrives incomplete, or the local disk is full.
+        """
         try:
             with self.files.open_input_file(self.path(name)) as stream, replace_file(file) as temporary:
                 with temporary.open("wb") as copy:
@@ -192,7 +215,11 @@ class Storage:
                     self.files.delete_file(info.path)
 
     def move(self, name: str, to: str) -> None:
-        """Rename a file and replace one of the new name; do nothing if the file does not exist."""
+        """Rename a file and replace one of the new name; do nothing if the file does not exist.
+
+        Raises:
+            Unwritable: if it can't be renamed.
+        """
         try:
             if self.renames:
                 self.files.move(self.path(name), self.path(to))

@@ -88,7 +88,11 @@ def write_table(storage: Storage, name: str, table: pl.DataFrame | RunRows) -> N
 
 
 def read_table(storage: Storage, name: str) -> pl.DataFrame | None:
-    """Read the table NAME.parquet; None if it does not exist."""
+    """Read the table NAME.parquet; None if it does not exist.
+
+    Raises:
+        BadInput: if it is damaged.
+    """
     content = storage.read(f"{name}.parquet")
     try:
         return None if content is None else pl.read_parquet(io.BytesIO(content))
@@ -97,7 +101,11 @@ def read_table(storage: Storage, name: str) -> pl.DataFrame | None:
 
 
 def scan_table(storage: Storage, name: str) -> pl.LazyFrame | None:
-    """Return the table NAME.parquet as a lazy frame; None if it does not exist."""
+    """Return the table NAME.parquet as a lazy frame; None if it does not exist.
+
+    Raises:
+        BadInput: if it is damaged.
+    """
     file = f"{name}.parquet"
     if file not in storage.names():
         return None
@@ -117,12 +125,20 @@ def scan_table(storage: Storage, name: str) -> pl.LazyFrame | None:
 
 
 def required_table(storage: Storage, name: str) -> pl.DataFrame:
-    """Read a table that every finished study has."""
+    """Read a table that every finished study has.
+
+    Raises:
+        BadInput: if it is damaged, or does not exist.
+    """
     return _required(read_table(storage, name), storage, name)
 
 
 def required_scan(storage: Storage, name: str) -> pl.LazyFrame:
-    """Return `scan_table` of a table that every finished study has."""
+    """Return `scan_table` of a table that every finished study has.
+
+    Raises:
+        BadInput: if it is damaged, or does not exist.
+    """
     return _required(scan_table(storage, name), storage, name)
 
 

@@ -43,6 +43,9 @@ def extended(plan: StudyPlan, options: Mapping[str, Any], overrides: Sequence[st
         options: the options that grow, from `GROWING`.
         overrides: overrides of runs. Each adds its values to those that the study compares; those of `NEUTRAL` replace
             the value.
+
+    Raises:
+        BadInput: if fewer seeds or samples are given than there are, or a run of the study would be left out.
     """
     place, batches = plan.storage.place, plan.sample_batches
     runs, points = plan.runs()

@@ -44,7 +44,11 @@ class Variant:
         return digest([self.node, *(Path(part["path"]).read_text() for part in _with_files(self.node))])
 
     def build(self) -> Method:
-        """Build the method."""
+        """Build the method.
+
+        Raises:
+            BadInput: if it refuses an option.
+        """
         method: Method = build(self.node, f"method.{self.method}")
         return method
 
@@ -68,6 +72,9 @@ def split(overrides: Sequence[str]) -> tuple[list[str], list[str], list[str]]:
     """Split overrides into the names of methods, the options of methods, and all others.
 
     A user's class is a method under a name of the user's choice: `+method.NAME._target_=mymodule.Class`.
+
+    Raises:
+        BadInput: if an override is malformed, or names a method that does not exist.
     """
     known = group_options()["method"]
     names: list[str] = []
@@ -91,7 +98,11 @@ def split(overrides: Sequence[str]) -> tuple[list[str], list[str], list[str]]:
 
 
 def variants(names: Sequence[str], options: Sequence[str], preset: Sequence[str]) -> list[Variant]:
-    """Return each method with every combination of its swept options."""
+    """Return each method with every combination of its swept options.
+
+    Raises:
+        BadInput: if an option belongs to no method that is compared, or is refused.
+    """
     for text in options:
         if _method_of(text) not in names:
             raise BadInput(

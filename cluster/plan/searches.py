@@ -65,7 +65,11 @@ class Search:
         return next((key for key in settings if any(key.startswith(f"{part}.") for part in self.keys)), None)
 
     def check_sampler(self, sampler: str) -> None:
-        """Check that a sampler can search here."""
+        """Check that a sampler can search here.
+
+        Raises:
+            BadInput: if it draws numbers only, or does not know settings that depend on others.
+        """
         if sampler == "cmaes" and self.keys:
             what = f"cmaes draws only numbers, and {self.keys[0]} is a choice among values"
             raise BadInput(what, "sampler", f"use sampler=tpe, or give {self.keys[0]} one value")

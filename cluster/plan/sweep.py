@@ -66,6 +66,9 @@ def points(methods: Sequence[Sequence[str]], common: Sequence[str], given: Seque
         methods: lines of overrides; the study is their union.
         common: overrides of all lines.
         given: the user's overrides. Each replaces the same key in `common` and in every line.
+
+    Raises:
+        BadInput: if an override is malformed.
     """
     _refuse_lost_sweeps(given)
     expanded: list[Point] = []
@@ -103,7 +106,11 @@ def _refuse_lost_sweeps(given: Sequence[str]) -> None:
 
 
 def labelled_points(methods: Sequence[Mapping[str, Any]], common: Sequence[str], given: Sequence[str]) -> list[Point]:
-    """Return the points of methods that the user labels."""
+    """Return the points of methods that the user labels.
+
+    Raises:
+        BadInput: if an override is malformed, a method sweeps over several values, or two methods are the same.
+    """
     labels: dict[Any, str] = {}
     every: list[list[str]] = []
     for method in methods:
@@ -174,7 +181,11 @@ def _name_swept(distinct: list[Point]) -> list[Point]:
 
 
 def values_of(text: str) -> list[str]:
-    """Return the values of an override: one, unless it sweeps over several."""
+    """Return the values of an override: one, unless it sweeps over several.
+
+    Raises:
+        BadInput: if it is malformed, or sweeps over an interval.
+    """
     override = _parse(text)
     if not override.is_sweep_override():
         return [text.split("=", 1)[1]]
@@ -184,7 +195,11 @@ def values_of(text: str) -> list[str]:
 
 
 def swept_keys(overrides: Sequence[str]) -> set[str]:
-    """Return the keys for which overrides give several values, other than by an interval."""
+    """Return the keys for which overrides give several values, other than by an interval.
+
+    Raises:
+        BadInput: if an override is malformed.
+    """
     parsed = [(key_of(text), _parse(text)) for text in overrides]
     return {key for key, override in parsed if override.is_sweep_override() and not override.is_interval_sweep()}
 
@@ -217,7 +232,11 @@ def _matched(text: str, group: str, pattern: Any) -> Any:
 
 
 def given_seeds(overrides: Sequence[str]) -> list[int]:
-    """Return the seeds that overrides name, as `seed=3` or `seed=range(0,10)`; empty if they name none."""
+    """Return the seeds that overrides name, as `seed=3` or `seed=range(0,10)`; empty if they name none.
+
+    Raises:
+        BadInput: if they are not whole numbers from 0 up.
+    """
     seeds: list[Any] = []
     for override in (_parse(text) for text in overrides if key_of(text) == "seed"):
         discrete = override.is_sweep_override() and not override.is_interval_sweep()
@@ -292,7 +311,11 @@ def draws(count: int, batches: Sequence[int]) -> np.ndarray[Any, np.dtype[np.flo
 
 
 def plan(point: Point, drawn: Sequence[str], seeds: Sequence[int]) -> list[Planned]:
-    """Return the runs of a point, one per seed."""
+    """Return the runs of a point, one per seed.
+
+    Raises:
+        BadInput: if an override names an option that does not exist.
+    """
     overrides, config = (*point.overrides, *drawn), _configuration(point.overrides, tuple(drawn))
     if any(key_of(text) == "seed" for text in overrides):
         return [_planned(overrides, point, config)]

@@ -79,7 +79,11 @@ class StudyResults:
 
     @classmethod
     def read(cls, storage: Storage) -> StudyResults:
-        """Read the results of a finished study."""
+        """Read the results of a finished study.
+
+        Raises:
+            BadInput: if the folder holds none, or a table is damaged.
+        """
         by_run = {"queries": required_scan(storage, "queries"), "steps": scan_table(storage, "steps")}
         others = {name: read_table(storage, name) for name in ("embeddings", "zero_shot", "examples", "actions")}
         return cls._of(storage, {"trials": required_table(storage, "trials"), **by_run, **others})
@@ -123,7 +127,12 @@ def report_study(
     contrasts: Sequence[str] | None = None,
     results: StudyResults | None = None,
 ) -> None:
-    """Write summary, figures and report.html of a study, and print its tables."""
+    """Write summary, figures and report.html of a study, and print its tables.
+
+    Raises:
+        BadInput: if the folder holds no finished study, the baseline or a contrast is none of its methods, or a key
+            was not swept.
+    """
     results = results or StudyResults.read(storage)
     if not (results.trials["status"] == "done").any():
         failures = results.trials["error"].drop_nulls().to_list()

@@ -43,7 +43,11 @@ def check_comparison(
     runs: Sequence[Planned],
     collections: dict[str, Collection],
 ) -> None:
-    """Check before anything runs that the baseline is one of the study's methods, and that its factors are swept."""
+    """Check before anything runs that the baseline is one of the study's methods, and that its factors are swept.
+
+    Raises:
+        BadInput: if the baseline names no method, or a factor is not swept.
+    """
     if baseline is not None or requested is not None:
         rows = [trial_row(planned, collections[planned.name], None, None) for planned in runs]
         trials = with_factors(trials_table(rows), requested)

@@ -65,7 +65,11 @@ class LearnRequest:
         }
 
     def check_unchanged(self, before: dict[str, Any], facts: dict[str, Any]) -> None:
-        """Compare the collection with that of the manifest."""
+        """Compare the collection with that of the manifest.
+
+        Raises:
+            BadInput: if it has changed.
+        """
         if before.get("facts") != facts:
             what = "the collection has changed since this learning began"
             raise BadInput(what, self.storage.place, "start another")

@@ -119,7 +119,11 @@ class Artifacts:
         return {name: self.part(config, name) for name in self.keys(config)}
 
     def check(self, configs: Iterable[dict[str, Any]]) -> None:
-        """Check the options of runs, alone and together (`cluster.config.validate.check_run`)."""
+        """Check the options of runs, alone and together (`cluster.config.validate.check_run`).
+
+        Raises:
+            BadInput: if one is wrong.
+        """
         for config in configs:
             check_run(config, agent_of(config))
 

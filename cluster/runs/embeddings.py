@@ -79,7 +79,11 @@ def spread_out(queries: NDArray[np.integer]) -> NDArray[np.integer]:
 
 
 def check_vectors(config: dict[str, Any], ranker: Ranker, encoded: EncodedCollection) -> None:
-    """Check, before a run trains, that its ranker has vectors and its queries have categories."""
+    """Check, before a run trains, that its ranker has vectors and its queries have categories.
+
+    Raises:
+        BadInput: if they have not.
+    """
     if config["embeddings"]:
         labels_of(encoded.queries, "embeddings=true")
         vectors_of(ranker, encoded, np.zeros(1, np.int64))

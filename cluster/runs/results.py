@@ -56,7 +56,11 @@ def execute_run(
 
 @contextmanager
 def saved_run(name: str, config: dict[str, Any], made_of: Mapping[str, str], storage: Storage) -> Iterator[SavedState]:
-    """Yield where the state of a run is kept, within its limits of time and memory."""
+    """Yield where the state of a run is kept, within its limits of time and memory.
+
+    Raises:
+        LimitReached: if the run takes more than `run_time` or `run_memory`. Its state is kept.
+    """
     state = ResultStore(storage, FOLDER, made_of).state(name)
     limit = state.hung()
     if limit:  # in an attempt whose process had to be ended

@@ -63,6 +63,9 @@ def run_limits(
         run_time: the limit of time, as the user wrote it; None sets no limit.
         run_memory: GB that the process may take, without its children; None sets no limit.
         on_hang: called with the name of the limit before a worker process that does not react is ended.
+
+    Raises:
+        LimitReached: if a limit is reached.
     """
     if run_time is None and run_memory is None:
         yield

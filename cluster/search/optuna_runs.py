@@ -222,6 +222,9 @@ class StoredSearch:
     Args:
         url: the storage, such as `sqlite:///search.db`.
         names: a name per method.
+
+    Raises:
+        BadInput: if the storage can't be opened.
     """
 
     def __init__(self, url: str, names: Sequence[str]) -> None:

@@ -37,6 +37,10 @@ class WorkerCoordinator:
 
         Args:
             work: the work of each worker; the first one calls `finish`.
+
+        Raises:
+            BadInput: if a worker raised it.
+            ray.train.TrainingFailedError: if workers failed too often.
         """
         from ray.train import ControllerError, FailureConfig, RunConfig
         from ray.train.torch import TorchConfig, TorchTrainer

@@ -140,7 +140,11 @@ def capacity_of(
 
 
 def check_resources(configs: Sequence[Mapping[str, Any]], address: str | None) -> None:
-    """Raise if a run requests more than a local Ray has. It never grows, and the run would wait for ever."""
+    """Raise if a run requests more than a local Ray has. It never grows, and the run would wait for ever.
+
+    Raises:
+        BadInput: if one does.
+    """
     if is_cluster(address):
         return
     import ray

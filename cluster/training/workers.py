@@ -79,6 +79,10 @@ def on_workers(
         work: returns the work of a worker, given the coordinator. The first worker passes its outcome to
             `WorkerCoordinator.finish`.
         on_report: called with the reports of the first worker.
+
+    Raises:
+        BadInput: if a worker raised it.
+        ray.train.TrainingFailedError: if the workers failed too often.
     """
     # On this node, which the caller needs anyway, and outside a trial's placement group, which has no room for it.
     affinity = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)

@@ -22,6 +22,9 @@ class Evolution(PolicySearch):
         candidates: candidates per generation, at least 4. The budget is `episodes`: trainings in all.
         seeds: rankers trained per candidate. The candidates of a generation share their seeds; the next has new ones.
         sigma: the first standard deviation of each weight.
+
+    Raises:
+        BadInput: if an option is out of its range.
     """
 
     rule = "linear"

@@ -36,6 +36,9 @@ class Schedule(Mixture):
             instead of the run's selector; None leaves the choice to the selector.
         a: how sharply the probability of a candidate falls with its distance from the positive's score; 0 is uniform.
         b: the score above the positive's that is most probable; `inf` picks the highest scores.
+
+    Raises:
+        BadInput: if an option is out of its range.
     """
 
     @checked

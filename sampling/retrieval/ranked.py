@@ -23,6 +23,9 @@ class Ranked(RetrievalFunction):
 
     Args:
         depth: length of a list.
+
+    Raises:
+        BadInput: if the depth is below 1.
     """
 
     @checked

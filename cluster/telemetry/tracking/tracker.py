@@ -47,7 +47,11 @@ class Tracker(ABC):
         return type(self).__name__
 
     def check(self) -> None:
-        """Check before anything starts that the tracker can work."""
+        """Check before anything starts that the tracker can work.
+
+        Raises:
+            BadInput: if its package is not installed.
+        """
         if self.package and importlib.util.find_spec(self.package) is None:
             what = f"the package {self.package} is not installed"
             raise BadInput(what, f"track={self.package}", "pip install 'pyrite-ir[track]'")
