@@ -8,7 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from ranking.collections.cache import open_collection
+from ranking.collections.collection import Collection
+from ranking.collections.reader import Reader
 from tests.made_up import write_texts
+
+Read = Callable[..., Collection]
 
 CORPUS = [
     {"_id": "d1", "title": "Moles", "text": "dig tunnels", "metadata": {"category": "animals", "subcategory": "small"}},
@@ -46,3 +51,13 @@ def write_beir(tmp_path: Path) -> Callable[..., Path]:
 @pytest.fixture
 def cache(tmp_path: Path) -> Path:
     return tmp_path / "cache"
+
+
+@pytest.fixture
+def read(cache: Path) -> Read:
+    """Opens a collection by its reader, in a cache of the test."""
+
+    def of(reader: Reader, strict: bool = True) -> Collection:
+        return open_collection(reader, cache, strict)
+
+    return of

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,26 +11,16 @@ import polars as pl
 import pytest
 
 from ranking.collections.beir import Beir
-from ranking.collections.cache import open_collection
 from ranking.collections.collection import Collection
 from ranking.collections.msmarco import MsMarco
 from ranking.collections.pairs import Pairs
-from ranking.collections.reader import Reader
 from ranking.collections.trec import Trec
 from ranking.errors import BadInput
+from tests.ranking.collections.conftest import Read
 
 ANIMALS = ("mole", "bat", "owl", "newt", "toad", "wasp", "carp", "pike")
 ROWS = [{"query": f"where does the {name} sleep", "answer": f"The {name} sleeps in trees"} for name in ANIMALS]
 QUERIES, ANSWERS = [row["query"] for row in ROWS], [row["answer"] for row in ROWS]
-Read = Callable[..., Collection]
-
-
-@pytest.fixture
-def read(cache: Path) -> Read:
-    def of(reader: Reader, strict: bool = True) -> Collection:
-        return open_collection(reader, cache, strict)
-
-    return of
 
 
 def jsonl(path: Path, rows: list[Any]) -> Path:

@@ -6,7 +6,6 @@ import bz2
 import gzip
 import json
 import lzma
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,29 +14,19 @@ import pyarrow as pa
 import pytest
 
 from ranking.collections.beir import Beir
-from ranking.collections.cache import open_collection
 from ranking.collections.collection import Collection
 from ranking.collections.msmarco import MsMarco
 from ranking.collections.pairs import Pairs
-from ranking.collections.reader import Reader
 from ranking.collections.splits import NO_TRAINING, TEST_ONLY
 from ranking.collections.trec import Trec
 from ranking.errors import BadInput
 from ranking.given import given_lists
+from tests.ranking.collections.conftest import Read
 
 ANIMALS = ("mole", "bat", "owl", "newt", "toad", "wasp", "carp", "pike", "swan", "crow", "hare", "lynx")
 ROWS = [
     {"query": f"where does the {name} sleep", "answer": f"The {name} sleeps in hollow {name} trees"} for name in ANIMALS
 ]
-Read = Callable[..., Collection]
-
-
-@pytest.fixture
-def read(cache: Path) -> Read:
-    def of(reader: Reader, strict: bool = True) -> Collection:
-        return open_collection(reader, cache, strict)
-
-    return of
 
 
 def lines(path: Path, rows: list[dict[str, Any]]) -> Path:
