@@ -3,19 +3,17 @@
 `--archive NAME OUT` copies what the tables need of a study into docs/experiments/data; `--check` writes nothing and
 fails if a page is not as printed. An archive's table is in a page between `<!-- table NAME MEASURE… -->` and
 `<!-- end -->`; without a measure it is of the study's first. `<!-- contrasts NAME MARGIN: A − B; C − D -->` prints
-differences of two methods, with tests of equivalence within the margin.
+differences of two methods, with tests of equivalence within the margin; `<!-- places METHOD: NAME… -->` compares one
+method with all others over several places.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import re
 import sys
 import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -23,174 +21,17 @@ import numpy as np
 import polars as pl
 import yaml
 
-from cluster.output.methods import LABEL, METHOD, evaluations, measurements, with_methods
-from cluster.statistics.across_places import pool_effects
-from cluster.statistics.by_query import values_by_run
-from cluster.statistics.comparison import MethodRuns, runs_of
-from cluster.statistics.oscillation import DEV_LOSS, dev_loss_variance
-from cluster.statistics.paired import (
-    CrossedDifference,
-    Difference,
-    MeasuredRun,
-    crossed_difference,
-    differences,
-    mean_difference,
-)
-from cluster.statistics.pool_summary import summarise_pools
-from ranking.evaluation.significance import holm
-from ranking.whole_file import replace_file
+from benchmarks import archives
+from benchmarks.archives import DOCS, Archive, PoolArchive, Tests, archive, interval, number, signed, table, write
+from benchmarks.place_tables import over_places, places
+from cluster.statistics.paired import crossed_difference
 
 SMALLEST = ["--check"]
-DOCS = Path(__file__).resolve().parents[1] / "docs" / "experiments"
-DATA = DOCS / "data"
 HALF_WIDTHS = (1.96 + 0.84) / 1.96
 """The least difference that a test shows with 80% power, in half widths of the 95% interval."""
 WIDTH = 120
-BLOCK = re.compile(r"(<!-- (table|contrasts|pools) ([^\n]+) -->\n).*?(<!-- end -->)", re.DOTALL)
-FACTOR = " · "
-"""Separates a method's label from the factors that it was run with."""
-Tests = Mapping[tuple[str, str, str], tuple[CrossedDifference, float]]
+BLOCK = re.compile(r"(<!-- (table|contrasts|pools|places) ([^\n]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 GENERATED = "<!-- Printed by `make paper-tables`: edit benchmarks/paper_tables.py or data/papers.yaml instead. -->\n"
-
-
-@dataclass(frozen=True)
-class Archive:
-    """A study, as far as its tables need it."""
-
-    name: str
-
-    @cached_property
-    def about(self) -> dict[str, Any]:
-        """The command, the baseline, the processor, the seconds of all runs, and whether these are to be compared."""
-        content: dict[str, Any] = json.loads((DATA / self.name / "about.json").read_text("utf-8"))
-        return content
-
-    @cached_property
-    def trials(self) -> pl.DataFrame:
-        return pl.read_parquet(DATA / self.name / "trials.parquet")
-
-    @cached_property
-    def queries(self) -> pl.DataFrame:
-        return pl.read_parquet(DATA / self.name / "queries.parquet")
-
-    @cached_property
-    def measure(self) -> str:
-        return evaluations(self.trials)[0][1]
-
-    @cached_property
-    def origins(self) -> list[str]:
-        return [origin for origin, measure in evaluations(self.trials) if measure == self.measure]
-
-    @property
-    def place(self) -> str:
-        row = self.trials.row(0, named=True)
-        return f"{row['ranker']} on {row['collection']}"
-
-    def methods(self, origin: str, measure: str = "") -> dict[str, MethodRuns]:
-        """The runs of each method over one origin: by factor, then from the highest mean to the lowest."""
-        key = origin, measure or self.measure
-        if key not in self._methods:
-            every = self.measured.filter(candidates=key[0], measure=key[1])
-            runs = [runs_of(part, (*METHOD, "method")) for part in every.partition_by("method")]
-            runs.sort(key=lambda method: (_in_order(method.method), -method.mean, method.method))
-            self._methods[key] = {method.method: method for method in runs if method.runs}
-        return self._methods[key]
-
-    @cached_property
-    def _methods(self) -> dict[tuple[str, str], dict[str, MethodRuns]]:
-        return {}
-
-    @cached_property
-    def measured(self) -> pl.DataFrame:
-        return measurements(self.trials)
-
-    @property
-    def has_factors(self) -> bool:
-        return any(FACTOR in method for method in self.methods(self.origins[0]))
-
-    def baseline(self, method: str) -> str:
-        """The method that another is compared with: the baseline, with the other's factors if it was run with them."""
-        _, *with_factors = method.split(FACTOR, 1)
-        name = FACTOR.join([self.about["baseline"], *with_factors])
-        return name if name in self.methods(self.origins[0]) else str(self.about["baseline"])
-
-    def cells(self, first: str, second: str, origin: str, measure: str = "") -> np.ndarray[Any, Any]:
-        """The differences of two methods: float64 [seeds or agents, queries]."""
-        methods, values = self.methods(origin, measure), self._values(measure or self.measure)[origin]
-        cells = differences(methods[first].runs, methods[second].runs, values)
-        return cells[:, ~np.isnan(cells).any(0)] if cells.ndim == 2 else np.zeros((0, 0))
-
-    def _values(self, measure: str) -> dict[str, dict[str, np.ndarray[Any, Any]]]:
-        if measure not in self._by_measure:
-            self._by_measure[measure] = values_by_run(self.queries, self.trials["run"].to_list(), measure)
-        return self._by_measure[measure]
-
-    @cached_property
-    def _by_measure(self) -> dict[str, Any]:
-        return {}
-
-    def by_seed(self, first: str, second: str, figure: str) -> Difference:
-        """The difference of two methods in a figure of a whole run, which has an interval for other seeds.
-
-        Args:
-            first, second: the methods.
-            figure: a column of the trials, or `dev loss`, the variance of its changes from epoch to epoch.
-        """
-        named = self.measured.unique("run").select("run", "method", "agent", "seed")
-        rows = self.trials.join(named.select("run", "method", "agent"), on="run").sort("run")
-        runs: dict[str, list[MeasuredRun]] = {first: [], second: []}
-        for row in rows.filter(pl.col("method").is_in([first, second])).iter_rows(named=True):
-            value = dev_loss_variance(row[DEV_LOSS]) if figure == "dev loss" else row[figure]
-            runs[row["method"]].append(MeasuredRun(value, row["seed"], row["agent"]))
-        return mean_difference(differences(runs[first], runs[second]))
-
-    def tests(self, measures: Sequence[str] = ()) -> Tests:
-        """The tests against the baseline by method, origin and measure, and their p by Holm's method over all."""
-        chosen = tuple(measures) or (self.measure,)
-        if chosen not in self._tests:
-            self._tests[chosen] = self._tested(chosen)
-        return self._tests[chosen]
-
-    @cached_property
-    def _tests(self) -> dict[tuple[str, ...], Tests]:
-        return {}
-
-    def _tested(self, measures: Sequence[str]) -> Tests:
-        tests = {}
-        for measure in measures:
-            for origin in self.origins:
-                for method in self.methods(origin, measure):
-                    against = self.baseline(method)
-                    test = (
-                        crossed_difference(self.cells(method, against, origin, measure)) if method != against else None
-                    )
-                    if test is not None:
-                        tests[method, origin, measure] = test
-        adjusted = holm([test.p for test in tests.values()])
-        return {key: (test, float(p)) for (key, test), p in zip(tests.items(), adjusted, strict=True)}
-
-
-def _in_order(method: str) -> list[float]:
-    """Sorts methods by the numbers among their factors."""
-    _, *with_factors = method.split(FACTOR, 1)
-    return [float(text) for text in re.findall(r"=(\d[\d.e-]*)", "".join(with_factors))]
-
-
-def number(value: float, places: int = 4) -> str:
-    """A number below 1 without its zero, as in .1234."""
-    return f"{value:.{places}f}".replace("0.", ".", 1)
-
-
-def signed(value: float) -> str:
-    return ("+" if value >= 0 else "−") + number(abs(value))
-
-
-def interval(low: float, high: float) -> str:
-    return f"{signed(low)} to {signed(high)}"
-
-
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    return "".join(f"| {' | '.join(row)} |\n" for row in (head, ["---"] * len(head), *rows))
 
 
 def comparison(archive: Archive, measures: Sequence[str] = ()) -> str:
@@ -265,46 +106,18 @@ def _seconds(archive: Archive, method: str) -> float:
     return float(np.median(archive.trials.filter(pl.col("run").is_in(names))["seconds"].to_numpy()))
 
 
-def leaderboard(archives: Sequence[Archive]) -> str:
+def leaderboard(boards: Sequence[Archive]) -> str:
     """The page on all ways of choosing negatives: over all places, then place by place."""
     about = (
         "Ways of choosing negatives, each against one of BM25's documents and the positives of the batch. A place is a "
         "collection and a ranker. Every table is printed from archived runs (`make paper-tables`)."
     )
     text = f"{GENERATED}# Leaderboard of negatives\n\n{textwrap.fill(about, WIDTH)}\n"
-    if len(archives) > 1:
-        text += _over_places(archives)
+    if len(boards) > 1:
+        text += over_places(boards)
     return text + "".join(
-        f"\n## {archive.place}, {archive.trials['seed'].n_unique()} seeds\n{comparison(archive)}"
-        for archive in archives
+        f"\n## {archive.place}, {archive.trials['seed'].n_unique()} seeds\n{comparison(archive)}" for archive in boards
     )
-
-
-def _over_places(archives: Sequence[Archive]) -> str:
-    largest = sorted(archives, key=lambda archive: (archive.place, len(archive.methods(archive.origins[0]))))
-    archives = list({archive.place: archive for archive in largest}.values())
-    text = "\n## Over all places\n\n"
-    for origin in ("bm25", "random"):
-        rows = []
-        for method in archives[0].methods(origin):
-            every = [(archive.tests(), (method, origin, archive.measure)) for archive in archives]
-            tests = [found[key][0] for found, key in every if key in found]
-            if len(tests) < 2:
-                continue
-            pooled = pool_effects(np.array([t.mean for t in tests]), np.array([t.error**2 for t in tests]))
-            ahead = "ahead" if pooled.mean > 0 else "behind"
-            further = f"next place between {signed(pooled.next_low)} and {signed(pooled.next_high)}"
-            sentence = f"{ahead} by {number(abs(pooled.mean))}, {further}"
-            rows.append([method, str(len(tests)), interval(pooled.low, pooled.high), number(pooled.between), sentence])
-        rows.sort(key=lambda row: row[0])
-        head = ["method", "places", "95% of the mean", "between places", "in words"]
-        text += f"{archives[0].measure} over {origin} candidates\n\n" + table(head, rows) + "\n"
-    model = (
-        "A random-effects model over places (DerSimonian and Laird 1986, Hartung and Knapp 2001): “between places” is "
-        "the deviation of the true differences, and “next place” the 95% interval of the difference at a place that "
-        "was not seen. With few places it is wide, and advice whose interval contains 0 is advice for the places below."
-    )
-    return text + textwrap.fill(model, WIDTH) + "\n"
 
 
 def papers(inventory: Mapping[str, Any]) -> str:
@@ -362,35 +175,10 @@ def _by_agent(archive: Archive, first: str, second: str) -> bool:
     return runs.group_by("method").agg(pl.col("agent").n_unique())["agent"].max() != 1
 
 
-@dataclass(frozen=True)
-class PoolArchive:
-    """The relevant documents that orders of judging found."""
-
-    name: str
-
-    @cached_property
-    def command(self) -> str:
-        about: dict[str, Any] = json.loads((DATA / self.name / "about.json").read_text("utf-8"))
-        return str(about["command"])
-
-    @cached_property
-    def summary(self) -> pl.DataFrame:
-        budgets = pl.read_parquet(DATA / self.name / "budgets.parquet")
-        return summarise_pools(budgets, budgets["method"].unique().sort().to_list(), None)
-
-    def rows(self, method: str) -> list[dict[str, Any]]:
-        """The rows of a method, one per budget."""
-        return self.summary.filter(method=method).to_dicts()
-
-    def found(self, method: str, budget: int) -> float:
-        """The relevant documents found per topic, the mean over topics and seeds."""
-        return float(self.summary.filter(method=method, budget=budget)["found_mean"][0])
-
-
 def pool_comparison(names: Sequence[str]) -> str:
     """A paper's pooling table beside two archives: the text taken literally, and as the paper's program draws."""
     ours, as_published = map(PoolArchive, names)
-    printed = yaml.safe_load((DATA / "papers.yaml").read_text("utf-8"))["pools"]
+    printed = yaml.safe_load((archives.DATA / "papers.yaml").read_text("utf-8"))["pools"]
     head = ["method", *(row["judgements"] for row in ours.rows(next(iter(printed))))]
     rows = []
     for method, figures in printed.items():
@@ -403,52 +191,11 @@ def pool_comparison(names: Sequence[str]) -> str:
     return f"\n{table(head, rows)}\n```\n{ours.command}\n{as_published.command}\n```\n\n"
 
 
-def archive(
-    name: str, out: Path, about: Mapping[str, Any], labels: Mapping[str, str] | None = None, data: str = ""
-) -> None:
-    """Copy what the tables need of a study.
-
-    Args:
-        name: the archive's name; one that begins with `negatives_` is a place of the leaderboard.
-        out: the folder of a study, or of `pyrite pool`.
-        about: baseline, command, processor, and whether the machine was quiet enough for times.
-        labels: names for methods, by the study's; None keeps those.
-        data: the folder of collections, which is replaced by FOLDER.
-    """
-    folder = DATA / name
-    if (out / "budgets.parquet").exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        budgets = pl.read_parquet(out / "budgets.parquet").sort(pl.all())
-        budgets.write_parquet(folder / "budgets.parquet", compression="zstd", compression_level=19)
-        seconds = round(pl.read_parquet(out / "trials.parquet")["seconds"].sum())
-        _write(folder / "about.json", json.dumps({**about, "seconds": seconds}, indent=1) + "\n")
-        return
-    trials, queries = (pl.read_parquet(out / f"{kind}.parquet") for kind in ("trials", "queries"))
-    measures = list(dict.fromkeys(measure for _, measure in evaluations(trials)))
-    chosen = [measure for measure in measures[:3] if measure in queries.columns]
-    if labels is not None:
-        name_of = {row["run"]: labels[row["method"]] for row in with_methods(trials).iter_rows(named=True)}
-        pairs = [[{"key": LABEL, "value": name_of[run]}] for run in trials["run"]]
-        trials = trials.with_columns(swept=pl.Series(pairs, dtype=trials.schema["swept"]))
-    if data:
-        trials = trials.with_columns(pl.col("overrides").str.replace_all(data, "FOLDER", literal=True))
-    folder.mkdir(parents=True, exist_ok=True)
-    trials.sort("run").write_parquet(folder / "trials.parquet", compression="zstd", compression_level=19)
-    kept = queries.select("run", "query", "origin", pl.col(chosen).cast(pl.Float32)).sort("run", "origin", "query")
-    kept.write_parquet(folder / "queries.parquet", compression="zstd", compression_level=19)
-    _write(folder / "about.json", json.dumps({**about, "seconds": round(trials["seconds"].sum())}, indent=1) + "\n")
-
-
-def _write(path: Path, text: str) -> None:
-    with replace_file(path) as written:
-        written.write_text(text, "utf-8")
-
-
 def pages() -> dict[Path, str]:
     """All generated pages, and the pages with generated tables, by their path."""
-    names = sorted(path.name for path in DATA.iterdir() if path.is_dir())
+    names = sorted(path.name for path in archives.DATA.iterdir() if path.is_dir())
     boards = [Archive(name) for name in names if name.startswith("negatives_")]
-    made = {DOCS / "papers.md": papers(yaml.safe_load((DATA / "papers.yaml").read_text("utf-8")))}
+    made = {DOCS / "papers.md": papers(yaml.safe_load((archives.DATA / "papers.yaml").read_text("utf-8")))}
     if boards:
         made[DOCS / "leaderboard.md"] = leaderboard(boards)
     for path in sorted(DOCS.glob("*.md")):
@@ -464,6 +211,9 @@ def _printed(kind: str, described: str) -> str:
         named, _, pairs = described.partition(": ")
         name, margin = named.split()
         return contrasts(Archive(name), float(margin), [tuple(pair.split(" − ")) for pair in pairs.split("; ")])
+    if kind == "places":
+        first, _, names = described.partition(": ")
+        return places(first, [Archive(name) for name in names.split()])
     name, *words = described.split()
     return pool_comparison([name, *words]) if kind == "pools" else comparison(Archive(name), words)
 
@@ -491,7 +241,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     changed = [path for path, text in made.items() if not path.exists() or path.read_text("utf-8") != text]
     if not chosen.check:
         for path in changed:
-            _write(path, made[path])
+            write(path, made[path])
     print(f"{len(made)} pages, {len(changed)} {'differ' if chosen.check else 'written'}")
     if chosen.check and changed:
         sys.exit("run make paper-tables: " + ", ".join(path.name for path in changed))

@@ -10,10 +10,10 @@ import polars as pl
 import pytest
 import yaml
 
-from benchmarks import paper_tables
+from benchmarks import archives, paper_tables, place_tables
 from cluster.config.groups import group_options, option
 
-INVENTORY: dict[str, Any] = yaml.safe_load((paper_tables.DATA / "papers.yaml").read_text("utf-8"))
+INVENTORY: dict[str, Any] = yaml.safe_load((archives.DATA / "papers.yaml").read_text("utf-8"))
 ITEMS: list[dict[str, Any]] = [item for paper in INVENTORY["papers"] for item in paper["items"]]
 
 
@@ -44,9 +44,9 @@ def test_a_page_that_was_edited_is_found(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.fixture
-def made_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> paper_tables.Archive:
+def made_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> archives.Archive:
     """An archive of two labels by two sizes: `new` is ahead by .25 at each size, in 3 seeds and 4 queries."""
-    monkeypatch.setattr(paper_tables, "DATA", tmp_path)
+    monkeypatch.setattr(archives, "DATA", tmp_path)
     rng, trials, queries = np.random.default_rng(0), [], []
     for label, gain in (("old", 0.0), ("new", 0.25)):
         for size in ("20", "100"):
@@ -55,10 +55,10 @@ def made_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> paper_tables.Arc
                 values = 0.25 + gain + int(size) / 1000 + rng.normal(0, 0.001, 4)
                 pairs = [{"key": "label", "value": label}, {"key": "limits.train", "value": size}]
                 trials.append({
-                    "run": run, "overrides": f"limits.train={size}", "ranker": "static", "policy": "fixed",
+                    "run": run, "overrides": f"limits.train={size} optimizer.lr=0.{size}", "ranker": "static", "policy": "fixed",
                     "objective": "", "function": "bm25", "selector": "uniform", "collection": "b", "fingerprint": "f",
                     "seed": seed, "status": "done", "swept": pairs, "drawn": None, "diverged": False, "seconds": 1.0,
-                    "curve_dev_loss": [0.0, gain, 0.0, gain + seed / 100],
+                    "curve_dev_loss": [0.0, gain, 0.0, gain + seed / 100], "curve_validation": [gain, 2 * gain, gain],
                     "bm25:AP": float(values.mean()), "bm25:AP:bm25": 0.5,
                 })  # fmt: skip
                 queries += [{"run": run, "query": f"q{n}", "origin": "bm25", "AP": v} for n, v in enumerate(values)]
@@ -66,11 +66,11 @@ def made_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> paper_tables.Arc
     out.mkdir()
     pl.DataFrame(trials).write_parquet(out / "trials.parquet")
     pl.DataFrame(queries).write_parquet(out / "queries.parquet")
-    paper_tables.archive("made_up", out, {"baseline": "old", "command": "pyrite study", "timed": False})
-    return paper_tables.Archive("made_up")
+    archives.archive("made_up", out, {"baseline": "old", "command": "pyrite study", "timed": False})
+    return archives.Archive("made_up")
 
 
-def test_a_test_decides_the_status(made_up: paper_tables.Archive) -> None:
+def test_a_test_decides_the_status(made_up: archives.Archive) -> None:
     methods = {"archive": "made_up", "first": "new · limits.train=100", "second": "old · limits.train=100"}
     ours, seeds, least, status = paper_tables._result({"test": methods})
     assert (ours[:5], seeds, status) == ("+.250", "3", "repeated")
@@ -81,7 +81,21 @@ def test_a_test_decides_the_status(made_up: paper_tables.Archive) -> None:
     assert steadier[1:] == ("3", steadier[2], "repeated")
 
 
-def test_a_method_is_compared_with_the_baseline_of_its_factors(made_up: paper_tables.Archive) -> None:
+def test_a_method_is_compared_with_all_others_over_places(made_up: archives.Archive) -> None:
+    printed = place_tables.places("new · limits.train=100", [made_up, made_up])
+    means, best, each = (part.splitlines() for part in printed.split("\n\n")[1::2])
+    assert means[2].startswith("| **new · limits.train=100** | **.60")
+    assert means[2].endswith("| +.2500 | .100 .100 |")  # dev: .5 of two methods, 0 of two
+    assert best[2].startswith("| b | new · limits.train=20 | +.0")
+    assert best[2].count("| .00 |") == 2  # .08 is not within .005
+    assert [row.split(" | ")[0] for row in each[2:]] == [
+        "| new · limits.train=20",
+        "| old · limits.train=100",
+        "| old · limits.train=20",
+    ]
+
+
+def test_a_method_is_compared_with_the_baseline_of_its_factors(made_up: archives.Archive) -> None:
     assert made_up.baseline("new · limits.train=20") == "old · limits.train=20"
     rows = [line for line in paper_tables.comparison(made_up).splitlines() if line.startswith(("| new", "| **old"))]
     sizes = [f"| new{size} **old{size}**" for size in (" · limits.train=20", " · limits.train=100")]
@@ -91,7 +105,7 @@ def test_a_method_is_compared_with_the_baseline_of_its_factors(made_up: paper_ta
 
 
 def test_pools_stand_beside_the_paper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(paper_tables, "DATA", tmp_path)
+    monkeypatch.setattr(archives, "DATA", tmp_path)
     (tmp_path / "papers.yaml").write_text("pools: {mm: [3, 4]}", "utf-8")
     rows = [
         {"pool": "p", "method": "mm", "seed": seed, "budget": budget, "topic": topic, "judged": 9, "found": 3 + seed}
@@ -100,7 +114,7 @@ def test_pools_stand_beside_the_paper(tmp_path: Path, monkeypatch: pytest.Monkey
     pl.DataFrame(rows).write_parquet(tmp_path / "budgets.parquet")
     pl.DataFrame({"seconds": [1.0]}).write_parquet(tmp_path / "trials.parquet")
     for name in ("a", "b"):
-        paper_tables.archive(name, tmp_path, {"command": f"pyrite pool {name}"})
+        archives.archive(name, tmp_path, {"command": f"pyrite pool {name}"})
     printed = paper_tables.pool_comparison(["a", "b"])
     assert "| mm, paper | 3 | 4 |\n| ours | 3.50 | 3.50 |" in printed
     assert "pyrite pool b" in printed

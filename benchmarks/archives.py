@@ -1,0 +1,243 @@
+"""Archived runs of docs/experiments/data, and how their numbers are printed."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from cluster.output.methods import LABEL, METHOD, evaluations, measurements, with_methods
+from cluster.statistics.by_query import values_by_run
+from cluster.statistics.comparison import MethodRuns, runs_of
+from cluster.statistics.oscillation import DEV_LOSS, dev_loss_variance
+from cluster.statistics.paired import (
+    CrossedDifference,
+    Difference,
+    MeasuredRun,
+    crossed_difference,
+    differences,
+    mean_difference,
+)
+from cluster.statistics.pool_summary import summarise_pools
+from ranking.evaluation.significance import holm
+from ranking.whole_file import replace_file
+
+DOCS = Path(__file__).resolve().parents[1] / "docs" / "experiments"
+DATA = DOCS / "data"
+FACTOR = " · "
+"""Separates a method's label from the factors that it was run with."""
+Tests = Mapping[tuple[str, str, str], tuple[CrossedDifference, float]]
+
+
+@dataclass(frozen=True)
+class Archive:
+    """A study, as far as its tables need it."""
+
+    name: str
+
+    @cached_property
+    def about(self) -> dict[str, Any]:
+        """The command, the baseline, the processor, the seconds of all runs, and whether these are to be compared."""
+        content: dict[str, Any] = json.loads((DATA / self.name / "about.json").read_text("utf-8"))
+        return content
+
+    @cached_property
+    def trials(self) -> pl.DataFrame:
+        return pl.read_parquet(DATA / self.name / "trials.parquet")
+
+    @cached_property
+    def queries(self) -> pl.DataFrame:
+        return pl.read_parquet(DATA / self.name / "queries.parquet")
+
+    @cached_property
+    def measure(self) -> str:
+        return evaluations(self.trials)[0][1]
+
+    @cached_property
+    def origins(self) -> list[str]:
+        return [origin for origin, measure in evaluations(self.trials) if measure == self.measure]
+
+    @property
+    def place(self) -> str:
+        row = self.trials.row(0, named=True)
+        return f"{row['ranker']} on {row['collection']}"
+
+    def methods(self, origin: str, measure: str = "") -> dict[str, MethodRuns]:
+        """The runs of each method over one origin: by factor, then from the highest mean to the lowest."""
+        key = origin, measure or self.measure
+        if key not in self._methods:
+            every = self.measured.filter(candidates=key[0], measure=key[1])
+            runs = [runs_of(part, (*METHOD, "method")) for part in every.partition_by("method")]
+            runs.sort(key=lambda method: (_in_order(method.method), -method.mean, method.method))
+            self._methods[key] = {method.method: method for method in runs if method.runs}
+        return self._methods[key]
+
+    @cached_property
+    def _methods(self) -> dict[tuple[str, str], dict[str, MethodRuns]]:
+        return {}
+
+    @cached_property
+    def measured(self) -> pl.DataFrame:
+        return measurements(self.trials)
+
+    @property
+    def has_factors(self) -> bool:
+        return any(FACTOR in method for method in self.methods(self.origins[0]))
+
+    def baseline(self, method: str) -> str:
+        """The method that another is compared with: the baseline, with the other's factors if it was run with them."""
+        _, *with_factors = method.split(FACTOR, 1)
+        name = FACTOR.join([self.about["baseline"], *with_factors])
+        return name if name in self.methods(self.origins[0]) else str(self.about["baseline"])
+
+    def cells(self, first: str, second: str, origin: str, measure: str = "") -> np.ndarray[Any, Any]:
+        """The differences of two methods: float64 [seeds or agents, queries]."""
+        methods, values = self.methods(origin, measure), self._values(measure or self.measure)[origin]
+        cells = differences(methods[first].runs, methods[second].runs, values)
+        return cells[:, ~np.isnan(cells).any(0)] if cells.ndim == 2 else np.zeros((0, 0))
+
+    def _values(self, measure: str) -> dict[str, dict[str, np.ndarray[Any, Any]]]:
+        if measure not in self._by_measure:
+            self._by_measure[measure] = values_by_run(self.queries, self.trials["run"].to_list(), measure)
+        return self._by_measure[measure]
+
+    @cached_property
+    def _by_measure(self) -> dict[str, Any]:
+        return {}
+
+    def by_seed(self, first: str, second: str, figure: str) -> Difference:
+        """The difference of two methods in a figure of a whole run, which has an interval for other seeds.
+
+        Args:
+            first, second: the methods.
+            figure: a column of the trials, or `dev loss`, the variance of its changes from epoch to epoch.
+        """
+        named = self.measured.unique("run").select("run", "method", "agent", "seed")
+        rows = self.trials.join(named.select("run", "method", "agent"), on="run").sort("run")
+        runs: dict[str, list[MeasuredRun]] = {first: [], second: []}
+        for row in rows.filter(pl.col("method").is_in([first, second])).iter_rows(named=True):
+            value = dev_loss_variance(row[DEV_LOSS]) if figure == "dev loss" else row[figure]
+            runs[row["method"]].append(MeasuredRun(value, row["seed"], row["agent"]))
+        return mean_difference(differences(runs[first], runs[second]))
+
+    def tests(self, measures: Sequence[str] = ()) -> Tests:
+        """The tests against the baseline by method, origin and measure, and their p by Holm's method over all."""
+        chosen = tuple(measures) or (self.measure,)
+        if chosen not in self._tests:
+            self._tests[chosen] = self._tested(chosen)
+        return self._tests[chosen]
+
+    @cached_property
+    def _tests(self) -> dict[tuple[str, ...], Tests]:
+        return {}
+
+    def _tested(self, measures: Sequence[str]) -> Tests:
+        tests = {}
+        for measure in measures:
+            for origin in self.origins:
+                for method in self.methods(origin, measure):
+                    against = self.baseline(method)
+                    test = (
+                        crossed_difference(self.cells(method, against, origin, measure)) if method != against else None
+                    )
+                    if test is not None:
+                        tests[method, origin, measure] = test
+        adjusted = holm([test.p for test in tests.values()])
+        return {key: (test, float(p)) for (key, test), p in zip(tests.items(), adjusted, strict=True)}
+
+
+def _in_order(method: str) -> list[float]:
+    """Sorts methods by the numbers among their factors."""
+    _, *with_factors = method.split(FACTOR, 1)
+    return [float(text) for text in re.findall(r"=(\d[\d.e-]*)", "".join(with_factors))]
+
+
+def number(value: float, places: int = 4) -> str:
+    """A number below 1 without its zero, as in .1234."""
+    return f"{value:.{places}f}".replace("0.", ".", 1)
+
+
+def signed(value: float) -> str:
+    text = number(abs(value))
+    return text if float(text) == 0 else ("+" if value > 0 else "−") + text
+
+
+def interval(low: float, high: float) -> str:
+    return f"{signed(low)} to {signed(high)}"
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    return "".join(f"| {' | '.join(row)} |\n" for row in (head, ["---"] * len(head), *rows))
+
+
+@dataclass(frozen=True)
+class PoolArchive:
+    """The relevant documents that orders of judging found."""
+
+    name: str
+
+    @cached_property
+    def command(self) -> str:
+        about: dict[str, Any] = json.loads((DATA / self.name / "about.json").read_text("utf-8"))
+        return str(about["command"])
+
+    @cached_property
+    def summary(self) -> pl.DataFrame:
+        budgets = pl.read_parquet(DATA / self.name / "budgets.parquet")
+        return summarise_pools(budgets, budgets["method"].unique().sort().to_list(), None)
+
+    def rows(self, method: str) -> list[dict[str, Any]]:
+        """The rows of a method, one per budget."""
+        return self.summary.filter(method=method).to_dicts()
+
+    def found(self, method: str, budget: int) -> float:
+        """The relevant documents found per topic, the mean over topics and seeds."""
+        return float(self.summary.filter(method=method, budget=budget)["found_mean"][0])
+
+
+def archive(
+    name: str, out: Path, about: Mapping[str, Any], labels: Mapping[str, str] | None = None, data: str = ""
+) -> None:
+    """Copy what the tables need of a study.
+
+    Args:
+        name: the archive's name; one that begins with `negatives_` is a place of the leaderboard.
+        out: the folder of a study, or of `pyrite pool`.
+        about: baseline, command, processor, and whether the machine was quiet enough for times.
+        labels: names for methods, by the study's; None keeps those.
+        data: the folder of collections, which is replaced by FOLDER.
+    """
+    folder = DATA / name
+    if (out / "budgets.parquet").exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        budgets = pl.read_parquet(out / "budgets.parquet").sort(pl.all())
+        budgets.write_parquet(folder / "budgets.parquet", compression="zstd", compression_level=19)
+        seconds = round(pl.read_parquet(out / "trials.parquet")["seconds"].sum())
+        write(folder / "about.json", json.dumps({**about, "seconds": seconds}, indent=1) + "\n")
+        return
+    trials, queries = (pl.read_parquet(out / f"{kind}.parquet") for kind in ("trials", "queries"))
+    measures = list(dict.fromkeys(measure for _, measure in evaluations(trials)))
+    chosen = [measure for measure in measures[:3] if measure in queries.columns]
+    if labels is not None:
+        name_of = {row["run"]: labels[row["method"]] for row in with_methods(trials).iter_rows(named=True)}
+        pairs = [[{"key": LABEL, "value": name_of[run]}] for run in trials["run"]]
+        trials = trials.with_columns(swept=pl.Series(pairs, dtype=trials.schema["swept"]))
+    if data:
+        trials = trials.with_columns(pl.col("overrides").str.replace_all(data, "FOLDER", literal=True))
+    folder.mkdir(parents=True, exist_ok=True)
+    trials.sort("run").write_parquet(folder / "trials.parquet", compression="zstd", compression_level=19)
+    kept = queries.select("run", "query", "origin", pl.col(chosen).cast(pl.Float32)).sort("run", "origin", "query")
+    kept.write_parquet(folder / "queries.parquet", compression="zstd", compression_level=19)
+    write(folder / "about.json", json.dumps({**about, "seconds": round(trials["seconds"].sum())}, indent=1) + "\n")
+
+
+def write(path: Path, text: str) -> None:
+    with replace_file(path) as written:
+        written.write_text(text, "utf-8")
