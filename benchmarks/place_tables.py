@@ -89,15 +89,8 @@ def _means(
         elsewhere = [np.mean([archive.methods(origin)[method].mean for archive in archives]) for origin in others]
         rates = " ".join(number(_rate(archive, method), 3) for archive in archives)
         name = f"**{method}**" if method == first else method
-        rows.append(
-            [
-                name,
-                *values,
-                *(number(float(mean)) for mean in (np.mean(means[method]), *elsewhere)),
-                signed(float(lead)),
-                rates,
-            ]
-        )
+        over = [number(float(mean)) for mean in (np.mean(means[method]), *elsewhere)]
+        rows.append([name, *values, *over, signed(float(lead)), rates])
     return table(["", *names, "mean", *others, "dev", "rates"], rows)
 
 
