@@ -58,7 +58,8 @@ def predicted(config: dict[str, Any], parts: dict[str, Any], state: bytes) -> tu
     policy.start_run(sampler.functions, training)
     begun = time.process_time()
     values = policy.alignments(policy.actions or [], sampler.count, training, np.random.default_rng(0))
-    return values, time.process_time() - begun
+    means = {name: float(parts.mean()) for name, parts in values.items()}
+    return means, time.process_time() - begun
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
