@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sampling.filtered import FilteredFunction, WindowedFunction, check_selected
-from sampling.policies.policy import SamplingPolicy
+from sampling.policies.policy import Group, SamplingPolicy
 from sampling.relevant_pairs import RelevantPairs
 from sampling.retrieval.function import CandidateBatch, RetrievalFunction
 from sampling.selection.selector import Selector
@@ -81,7 +81,7 @@ def draw(
     The policy assigns a function to each negative. Each function is then asked once for all rows that want the same
     number of negatives from it. A selector sees the function through two views: the policy's window of ranks
     (`WindowedFunction`), and without documents that the query may not be shown (`FilteredFunction`). The policy's
-    selectors replace the run's.
+    selectors replace the run's. Windows and selectors may differ between the policy's groups of queries.
 
     Args:
         selectors: the selector of each function, by the function's name.
@@ -92,20 +92,25 @@ def draw(
     """
     rng_before = rng.bit_generator.state
     assigned = policy.assign(batch, count, training, rng)
-    window, selectors = policy.window, {**selectors, **policy.selectors}
+    groups = policy.groups or [Group(np.ones(len(batch), bool), policy.window, policy.selectors)]
     negatives = np.full((len(batch), count), -1, np.int32)
     source_scores = np.full(negatives.shape, np.nan, np.float32)
     selections: list[Selection] = []
     all_stats = {name: FunctionStats() for name in functions}
     # Functions that offer the other functions' negatives (`InBatch.hard`) come last.
     for index, name in sorted(enumerate(functions), key=lambda item: functions[item[1]].reads_mined):
-        function, selector, stats = functions[name], selectors[name], all_stats[name]
+        function, stats = functions[name], all_stats[name]
         readable = replace(batch, mined=negatives.copy()) if function.reads_mined else batch
-        in_window = WindowedFunction(function, *window) if window and function.depth else function
         wanted_per_row = (assigned == index).sum(1)
         stats.batches += bool(wanted_per_row.any())
-        for wanted in np.unique(wanted_per_row[wanted_per_row > 0]).tolist():
-            rows = np.flatnonzero(wanted_per_row == wanted)
+        parts = [
+            (group, np.flatnonzero(group.rows & (wanted_per_row == wanted)), wanted)
+            for group in groups
+            for wanted in np.unique(wanted_per_row[group.rows & (wanted_per_row > 0)]).tolist()
+        ]
+        for group, rows, wanted in parts:
+            in_window = WindowedFunction(function, *group.window) if group.window and function.depth else function
+            selector = group.selectors[name] if name in group.selectors else selectors[name]
             part = readable if len(rows) == len(batch) else readable.part(rows)
             # `assigned` is ascending within a row: the negatives of earlier functions are to the left.
             first_column = ((assigned[rows] >= 0) & (assigned[rows] < index)).sum(1)[:, None]

@@ -14,6 +14,7 @@ from ranking.errors import BadInput
 from ranking.ranked_lists import RankedLists
 from ranking.sources import Sources
 from sampling.guarded_documents import GuardedDocuments
+from sampling.query_features import best, difference, list_features
 from sampling.relevant_pairs import RelevantPairs
 from sampling.retrieval.function import RetrievalFunction
 
@@ -228,6 +229,7 @@ def negatives_lists(
     shape = (len(queries), function.depth)
     lists = RankedLists(np.full(shape, -1, np.int32), np.full(shape, -np.inf, np.float32))
     ranks = np.zeros(shape, np.int32)
+    features: dict[str, NDArray[np.float32]] = {}
     dropped: list[GuardedDocuments] = []
     first = np.minimum(search.pairs.counts[queries], function.depth)  # this many more are searched from the start
     left, width = np.arange(len(queries)), function.depth + int(first.max(initial=0))
@@ -246,10 +248,12 @@ def negatives_lists(
             done = (block.documents >= 0).all(axis=1) | ~block.more | (width >= deepest)
             lists.documents[rows[done]], lists.scores[rows[done]] = block.documents[done], block.scores[done]
             ranks[rows[done]] = block.ranks[done]
+            for name, values in block.features.items():
+                features.setdefault(name, np.full(len(queries), np.nan, np.float32))[rows[done]] = values[done]
             dropped.append(block.record(done))
             short.append(rows[~done])
         left, width = np.concatenate(short), min(WIDER * width, max(deepest, width + 1))
-    return GuardedLists(lists, GuardedDocuments.joined(dropped), ranks)
+    return GuardedLists(replace(lists, features=features), GuardedDocuments.joined(dropped), ranks)
 
 
 @dataclass(frozen=True)
@@ -260,6 +264,7 @@ class _Block:
         documents, scores: [q, depth], cut to the function's depth.
         ranks: int32 [q, depth], ranks without the guard.
         more: bool [q], whether a query has more documents beyond the search.
+        features: float32 [q] by name (`sampling.query_features`).
         record: returns the record of what was dropped for some of the queries (bool [q]).
     """
 
@@ -267,6 +272,7 @@ class _Block:
     scores: NDArray[np.float32]
     ranks: NDArray[np.int32]
     more: NDArray[np.bool_]
+    features: dict[str, NDArray[np.float32]]
     record: Callable[[NDArray[np.bool_]], GuardedDocuments]
 
 
@@ -286,6 +292,8 @@ class _GuardedSearch:
         assert ranked is not None
         present = ranked.documents >= 0
         candidates = self.pairs.allowed(queries, ranked.documents)
+        relevant = self.pairs.encoded.judgements.are_relevant(queries, ranked.documents)
+        features = list_features(ranked, relevant, candidates, depth)
         positives, allowed = np.full(len(queries), np.inf, np.float32), candidates
         judged_by, others = ranked.scores, np.zeros_like(candidates)
         if guard.active:
@@ -294,6 +302,7 @@ class _GuardedSearch:
             above = judged_by > guard.below(positives)[:, None]
             allowed = candidates & ~above
             others = present & ~candidates & above & (judged_by < positives[:, None])
+            features["guard_margin"] = difference(positives, best(judged_by, candidates))
         kept = np.argsort(~allowed, axis=1, kind="stable")[:, :depth]
         shown = np.take_along_axis(allowed, kept, 1)
         shape = (len(queries), depth)
@@ -311,10 +320,10 @@ class _GuardedSearch:
             )
             texts = present & ~candidates & passed
             if texts.any():
-                texts &= ~self.pairs.encoded.judgements.are_relevant(queries, ranked.documents)
+                texts &= ~relevant
             return replace(dropped, relevant=int((others & done[:, None]).sum()), repeats=int(texts.sum()))
 
-        return _Block(documents, scores, ranks, ranked.counts >= width, record)
+        return _Block(documents, scores, ranks, ranked.counts >= width, features, record)
 
     def _positives(self, queries: NDArray[np.integer], own: NDArray[np.integer] | None) -> NDArray[np.float32]:
         """Return the scores of the relevant documents that the queries' candidates are compared with.

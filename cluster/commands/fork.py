@@ -27,7 +27,7 @@ from cluster.plan.sweep import key_of
 from cluster.runs.agent_file import agent_of
 from cluster.runs.artifacts import Artifacts
 from cluster.runs.fork import Fork, with_functions
-from cluster.statistics.fork_values import ForkRegression, gates, regress, values
+from cluster.statistics.fork_values import SIDES, ForkRegression, by_side, gates, regress, room_by_query, values
 from cluster.telemetry.tracking.tracking import Tracking
 from ranking.errors import BadInput
 from rl.progress import STATE
@@ -52,6 +52,8 @@ class ForkExperiment(Experiment):
         self.config = with_functions(config, self.actions)
         at = [options["at"]] if isinstance(options["at"], int) else options["at"]
         self.at = sorted(set(at))
+        if options["regress"] and options["by"]:
+            raise BadInput("values by query are not regressed", "by", "give either by=FEATURE or --regress")
         if options["regress"] and (bases := options["bases"]) < 3:
             raise BadInput(f"{bases} trainings are too few to leave one out", "bases", "give bases=3 or more")
         if self.config["resources"]["workers"] > 1:
@@ -69,7 +71,9 @@ class ForkExperiment(Experiment):
     @classmethod
     def continued(cls, arguments: list[str], saved: dict[str, Any], storage: Storage) -> ForkExperiment:
         changed = compose(arguments, "fork")
-        options = {"regress": False, **saved["fork"]} | {key_of(text): changed[key_of(text)] for text in arguments}
+        options = {"regress": False, "by": None, **saved["fork"]} | {
+            key_of(text): changed[key_of(text)] for text in arguments
+        }
         return cls(options, compose(list(map(str, saved["overrides"]))), storage)
 
     def prepare(self, console: Console) -> Work:
@@ -102,13 +106,14 @@ class ForkExperiment(Experiment):
 
     def forks(self) -> list[Fork]:
         """Return all requested forks."""
-        seeds = range(self.config["seed"], self.config["seed"] + self.options["bases"])
+        seeds, by = range(self.config["seed"], self.config["seed"] + self.options["bases"]), self.options["by"]
+        kinds = [(action, side) for action in self.actions for side in (SIDES if by else ("",))]
         return [
-            Fork(seed, at, replicate, action)
+            Fork(seed, at, replicate, action, by if side else None, side)
             for seed in seeds
             for at in self.at
             for replicate in range(self.options["replicates"])
-            for action in [None, *self.actions]
+            for action, side in [(None, ""), *kinds]
         ]
 
     def manifest(self) -> dict[str, Any]:
@@ -141,7 +146,7 @@ class ForkExperiment(Experiment):
     def finalize(self, console: Console) -> int:
         results = [(fork, self.store.read(fork.key)) for fork in self.forks()]
         rows = [
-            {"base": fork.seed, "at": fork.at, "replicate": fork.replicate, "action": fork.name}
+            {"base": fork.seed, "at": fork.at, "replicate": fork.replicate, "action": fork.name, "side": fork.side}
             | {key: result[key] for key in ("soon", "final", "diverged")}
             | dict(zip(STATE, result["state"] or [None] * len(STATE), strict=True))
             for fork, result in results
@@ -154,7 +159,11 @@ class ForkExperiment(Experiment):
             console.print(f"some trainings end before batch {', '.join(map(str, missed))}")
         forks = pl.DataFrame(rows)
         self.output.write("forks.parquet", as_parquet(forks))
-        show(forks, self.config["validation"]["measure"], self.output, console)
+        measure = self.config["validation"]["measure"]
+        if self.options["by"]:
+            show_by_query(forks, self.options["by"], measure, self.output, console)
+        else:
+            show(forks, measure, self.output, console)
         if self.options["regress"]:
             show_regression(regress(forks), self.options["length"], self.output, console)
         return 0
@@ -233,8 +242,48 @@ def show(forks: pl.DataFrame, measure: str, storage: Storage, console: Console) 
         several = "batches, at=[…]" if unit == "batch" else "trainings, bases=2, and forks of each, replicates=2"
         answer = f"needs several {several}" if isnan(p) else f"p = {p:.3g} (if p is small, {gainer} can gain)"
         console.print(f"are actions worth the same at every {unit}? {answer}", soft_wrap=True, markup=False)
+    _print_place(storage, console)
+
+
+def _print_place(storage: Storage, console: Console) -> None:
     command = shlex.join(["pyrite", "fork", "--resume", storage.shown()])
     console.print(escape(f"forks, values and figure: {storage.shown()}; to make them again: {command}"), soft_wrap=True)
+
+
+def show_by_query(forks: pl.DataFrame, feature: str, measure: str, storage: Storage, console: Console) -> None:
+    """Write and print what each action is worth for the queries below and above the median of a feature."""
+    from cluster.reports.fork_figure import fork_map
+    from cluster.reports.labels import p_value, signed, signed_interval
+    from cluster.reports.report import Table
+
+    worth, room = by_side(forks), room_by_query(forks)
+    storage.write("values.csv", worth.write_csv().encode())
+    halves = [
+        worth.select("at", pl.col("action") + f" {side}", final=side, low=f"{side}_low", high=f"{side}_high")
+        for side in SIDES
+    ]
+    storage.write("figures/forks.png", fork_map(pl.concat(halves), measure))
+    rows = [
+        [
+            row["action"], row["at"], row["pairs"], signed(row["below"]), signed(row["above"]),
+            signed(row["difference"]), signed_interval(row["low"], row["high"]), p_value(row["p"]),
+        ]
+        for row in worth.iter_rows(named=True)
+    ]  # fmt: skip
+    head = ["action", "at", "pairs", "below", "above", "difference", "95%", "p"]
+    caption = f"{measure} less that of the unchanged run, of an action for queries below or above the median {feature}"
+    console.print(Table(head, rows, caption=caption))
+    for label, value in (
+        ("one action per half, chosen on the other trainings", room.by_query),
+        ("one action for all, chosen on the other trainings", room.fixed),
+        ("one action per half over one for all, at most (95%)", room.high),
+    ):
+        if not isnan(value):
+            console.print(f"gain of {label}: {value:+.4f}")
+    known = f"p = {room.p:.3g} (if p is small, policy=by_query can gain)"
+    answer = "needs several trainings or replicates" if isnan(room.p) else known
+    console.print(f"are actions worth the same in both halves? {answer}", soft_wrap=True, markup=False)
+    _print_place(storage, console)
 
 
 def show_regression(fitted: ForkRegression, length: int, storage: Storage, console: Console) -> None:

@@ -15,6 +15,7 @@ class ForkConfig(Config):
     run: Annotated[str, Field(min_length=1)] | None
     at: Annotated[int, Field(ge=0)] | Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)]
     instead: list[str]
+    by: Literal["positive_rank", "score_gap", "guard_margin", "margin"] | None
     regress: bool
     length: Count
     replicates: Count

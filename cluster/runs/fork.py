@@ -20,6 +20,7 @@ from ranking.training import RankerTraining
 from rl.progress import STATE, ProgressOptions, TrainingProgress
 from sampling.policies.action import Action
 from sampling.policies.forked import ForkedPolicy
+from sampling.query_features import Feature, QuerySplit
 from sampling.retrieval.function import RetrievalFunction
 from sampling.sampler import Sampler
 
@@ -35,12 +36,16 @@ class Fork:
         at: number of batches before the fork.
         replicate: 0 draws as the run did. Any other number gives other draws and another order of examples from there
             on, equal for all actions.
+        by, side: if given, only queries on this side, `below` or `above`, of the median of this feature get the action
+            (`sampling.query_features`).
     """
 
     seed: int
     at: int
     replicate: int
     action: Action | None
+    by: Feature | None = None
+    side: str = ""
 
     @property
     def name(self) -> str:
@@ -50,7 +55,13 @@ class Fork:
     @property
     def key(self) -> str:
         """The name of its result."""
-        return f"s{self.seed}-{self.at}-{self.replicate}-{re.sub('[:@*]', '_', self.name)}"
+        end = f"-{self.side}" if self.side else ""
+        return f"s{self.seed}-{self.at}-{self.replicate}-{re.sub('[:@*]', '_', self.name)}{end}"
+
+    @property
+    def split(self) -> QuerySplit | None:
+        """The split of the queries; None if all get the action."""
+        return None if self.by is None else QuerySplit(self.by, 0.5)
 
 
 def with_functions(config: Mapping[str, Any], actions: Sequence[Action]) -> dict[str, Any]:
@@ -169,7 +180,7 @@ def continue_fork(
         state_there.extend(map(float, progress.observe(training, None)))
 
     on_begin = describe if action is None else None
-    training, sampler = _forked(config, parts, functions, action, begin, batches, back, on_begin)
+    training, sampler = _forked(config, parts, functions, action, begin, batches, back, on_begin, fork.split, fork.side)
     _load(training, sampler, state)
     if replicate:
         sampler.rng.bit_generator.state = np.random.default_rng([replicate, 1]).bit_generator.state
@@ -209,4 +220,4 @@ def train_fork(
     """
     result, _ = continue_fork(config, parts, functions, state, back, fork, batches)
     store.write(fork.key, result)
-    return f"at {fork.at}: {fork.name} {result['final']:.4f}"
+    return f"at {fork.at}: {fork.name} {fork.side} {result['final']:.4f}"

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cluster.config.build import build
 from cluster.executors.pieces import run_pieces
@@ -144,9 +145,14 @@ def _lists(artifacts: Opener, config: dict[str, Any], name: str, sources: Source
             f"{name}: the guard's ranker dropped {guarded.total:,} documents of the lists, and would have dropped "
             f"{guarded.relevant:,} that are judged relevant"
         )
-        of_queries, shape = lists, (len(base.encoded.queries), lists.documents.shape[1])
-        lists = RankedLists(np.full(shape, -1, np.int32), np.full(shape, -np.inf, np.float32))
-        lists.documents[queries], lists.scores[queries] = of_queries.documents, of_queries.scores
+
+        def spread(values: NDArray[Any], missing: float) -> NDArray[Any]:
+            every = np.full((len(base.encoded.queries), *values.shape[1:]), missing, values.dtype)
+            every[queries] = values
+            return every
+
+        features = {name: spread(values, np.nan) for name, values in (lists.features or {}).items()}
+        lists = RankedLists(spread(lists.documents, -1), spread(lists.scores, -np.inf), features)
     if guarded.repeats:
         artifacts.note(
             f"{name}: left out {guarded.repeats:,} documents that have the text of a relevant document or of another "

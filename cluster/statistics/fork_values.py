@@ -137,6 +137,90 @@ def _left_out(gained: NDArray[np.float64], each_time: bool) -> NDArray[np.float6
     return np.array(gains)
 
 
+SIDES = ("below", "above")
+"""The queries that an action is for, by a feature's median."""
+
+
+def by_side(forks: pl.DataFrame) -> pl.DataFrame:
+    """The value of each action at each batch for the queries below and above the median of a feature.
+
+    Args:
+        forks: columns base, at, replicate, action, side, soon, final.
+
+    Returns:
+        One row per action and batch: at, action, pairs; `below` and `above` (the mean differences from the unchanged
+        forks) with `_low` and `_high` (95%); and `difference`, `below` less `above`, with `low`, `high` and `p`, paired
+        by training and replicate.
+    """
+    rows = []
+    for (at, action), part in _worth(forks).group_by(["at", "action"], maintain_order=True):
+        row: dict[str, object] = {"at": at, "action": action}
+        for side in SIDES:
+            row[side], row[f"{side}_low"], row[f"{side}_high"], _, _ = mean_difference(part[side].to_numpy())
+        mean, low, high, p, pairs = mean_difference((part["below"] - part["above"]).to_numpy())
+        rows.append(row | {"pairs": pairs, "difference": mean, "low": low, "high": high, "p": p})
+    return pl.DataFrame(rows).sort("at", "difference", descending=[False, True])
+
+
+def _worth(forks: pl.DataFrame) -> pl.DataFrame:
+    """Return a row per training, batch, replicate and action: what it is worth `below` and `above`."""
+    keys = ["base", "at", "replicate"]
+    unchanged = forks.filter(pl.col("action") == BASE).select(*keys, final_0="final")
+    paired = forks.filter(pl.col("action") != BASE).join(unchanged, on=keys)
+    gained = paired.with_columns(value=pl.col("final") - pl.col("final_0"))
+    wide = gained.pivot("side", index=[*keys, "action"], values="value", maintain_order=True)
+    return wide.drop_nulls().sort("at", "action", "base", "replicate")
+
+
+@dataclass(frozen=True)
+class RoomByQuery:
+    """The most that one action per half of the queries could gain over one action for all.
+
+    What an action is worth in both halves is taken to be the sum of what it is worth in each.
+
+    Args:
+        by_query: the gain over the unchanged runs from one action per half, chosen by the other trainings; nan with one
+            training.
+        fixed: the same from one action for all.
+        p: p of the F test that actions are worth the same in both halves.
+        high: an upper bound, with 95% confidence, of what any pair of actions gains over the best action for all. If a
+            is best below and b above, taking one of them for all loses at most what the other is ahead in its half. The
+            smaller of the two losses is at most their mean, which is half of the difference between a's and b's
+            `difference` (`by_side`). The bound is the largest over all pairs, by Student's t over trainings and
+            replicates, after Bonferroni.
+    """
+
+    by_query: float
+    fixed: float
+    p: float
+    high: float
+
+
+def room_by_query(forks: pl.DataFrame) -> RoomByQuery:
+    """Compute the `RoomByQuery`, averaged over batches; `forks` has the columns that `by_side` takes."""
+    keys = ["base", "replicate", "action"]
+    worth = _worth(forks).group_by(*keys, maintain_order=True).agg(pl.col(SIDES).mean())
+    # Halves in the part of batches: then schedules are decisions per query.
+    halves = worth.unpivot(SIDES, index=keys, variable_name="at", value_name="final")
+    unchanged = halves.select("base", "replicate", "at").unique(maintain_order=True)
+    unchanged = unchanged.with_columns(action=pl.lit(BASE), final=pl.lit(0.0)).select(halves.columns)
+    found = gates(pl.concat([halves, unchanged]))
+    contrast = worth.with_columns(value=pl.col("below") - pl.col("above"))
+    wide = contrast.pivot("action", index=["base", "replicate"], values="value")
+    contrasts = np.pad(wide.drop("base", "replicate").drop_nulls().to_numpy(), ((0, 0), (1, 0)))  # the unchanged run: 0
+    return RoomByQuery(2 * found.schedule, 2 * found.fixed, found.time_p, _largest_half(contrasts))
+
+
+def _largest_half(contrasts: NDArray[np.float64]) -> float:
+    """Return the upper bound of half the largest difference between two columns of [pairs, actions]."""
+    pairs, actions = contrasts.shape
+    if pairs < 2:
+        return float("nan")
+    halves = (contrasts[:, :, None] - contrasts[:, None, :]) / 2
+    reach = stats.t.isf(0.05 / (actions * (actions - 1)), pairs - 1) * halves.std(axis=0, ddof=1) / np.sqrt(pairs)
+    return float((halves.mean(axis=0) + reach).max())
+
+
 RIDGE = 0.1
 """Penalty of each standardized weight but the intercept, in observations."""
 

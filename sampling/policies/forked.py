@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sampling.policies.action import Action
-from sampling.policies.policy import SamplingPolicy
+from sampling.policies.policy import Group, SamplingPolicy
 from sampling.policies.shares import reindexed
+from sampling.query_features import QuerySplit
 from sampling.retrieval.function import RetrievalFunction
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ class ForkedPolicy(SamplingPolicy):
         policy: the policy of the run.
         own: names of the run's functions, in their order.
         action: the action; None follows the policy throughout, a fork that changes nothing.
+        split, side: if given, only queries on this `side` of the split get the action, `below` or `above`; the others
+            keep the policy.
         begin: number of batches before the action.
         batches: number of batches with the action.
         on_begin: called with the functions and the training before the first batch of the action.
@@ -43,8 +46,10 @@ class ForkedPolicy(SamplingPolicy):
         batches: int = 0,
         back: Any = None,
         on_begin: Callable[[dict[str, RetrievalFunction], RankerTraining], None] | None = None,
+        split: QuerySplit | None = None,
+        side: str | None = None,
     ) -> None:
-        self.policy, self.own, self.action = policy, own, action
+        self.policy, self.own, self.action, self.split, self.side = policy, own, action, split, side
         self.begin, self.end, self.back, self.on_begin = begin, begin + batches, back, on_begin
 
     def set_functions(self, functions: list[str]) -> None:
@@ -60,6 +65,8 @@ class ForkedPolicy(SamplingPolicy):
     def start_run(self, functions: dict[str, RetrievalFunction], training: RankerTraining) -> None:
         self.own_functions = {name: functions[name] for name in self.own}
         self.policy.start_run(self.own_functions, training)
+        if self.split is not None:
+            self.split.start_run(functions, training)
 
     def acts(self, training: RankerTraining) -> bool:
         """Return whether the action replaces the policy now."""
@@ -75,11 +82,21 @@ class ForkedPolicy(SamplingPolicy):
             rng.bit_generator.state = self.back
         if not self.acts(training):
             assigned = self.policy.assign(batch, count, training, rng)
-            self.window, self.selectors = self.policy.window, self.policy.selectors
+            self.window, self.selectors, self.groups = self.policy.window, self.policy.selectors, self.policy.groups
             return reindexed(assigned, self.indices)
         assert self.action is not None
-        self.window, self.selectors = self.action.window, self.action.selectors()
-        return self.action.assign(self.functions, self.own, len(batch), count, _each(self.policy), rng)
+        rows = np.ones(len(batch), bool)
+        if self.split is None:
+            assigned, self.groups = np.empty((len(batch), count), np.int64), []
+        else:
+            rows = self.split.below(batch, training) == (self.side == "below")
+            assigned = reindexed(self.policy.assign(batch, count, training, rng), self.indices).copy()
+            kept = self.policy.groups or [Group(~rows, self.policy.window, self.policy.selectors)]
+            self.groups = [group._replace(rows=group.rows & ~rows) for group in kept]
+        each, acted = _each(self.policy), int(rows.sum())
+        assigned[rows] = self.action.assign(self.functions, self.own, acted, count, each, rng)
+        self.groups = [*self.groups, Group(rows, self.action.window, self.action.selectors())]
+        return assigned
 
     def observe(
         self,

@@ -32,6 +32,17 @@ def test_a_kept_run_is_forked_and_gone_on_with(
     assert lost.is_file()
     assert pl.read_parquet(out / "forks.parquet").equals(before)
     assert command("fork", kept, *asked, f"out={out}") == 2
+    halves = tmp_path / "halves"
+    assert (
+        command("fork", kept, "by=positive_rank", "actions=[random,bm25]", "replicates=2", "workers=0", f"out={halves}")
+        == 0
+    )
+    said = " ".join(capsys.readouterr().out.split())
+    assert "are actions worth the same in both halves? p = " in said
+    assert "gain of one action per half over one for all, at most (95%): +" in said
+    assert pl.read_parquet(halves / "forks.parquet").height == 2 * (1 + 2 * 2)
+    assert pl.read_csv(halves / "values.csv").columns[:4] == ["at", "action", "below", "below_low"]
+    assert command("fork", kept, "by=positive_rank", "--regress", "bases=3", "workers=0") == 2
     assert command("fork", str(tmp_path / "nowhere"), "at=0") == 2
     assert command("fork", kept, "at=100000", "workers=0", f"out={tmp_path / 'late'}") == 2
     assert "never reaches" in capsys.readouterr().err

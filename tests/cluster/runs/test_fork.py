@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 import torch
 
+from cluster.config.build import build
 from cluster.config.compose import compose
 from cluster.output.result_store import SavedState
 from cluster.output.storage import Storage
@@ -19,9 +20,10 @@ from cluster.runs.artifacts import Artifacts
 from cluster.runs.assemble import assemble
 from cluster.runs.execute import run
 from cluster.runs.fork import BASE, Fork, base_states, continue_fork, with_functions
-from cluster.statistics.fork_values import gates, regress, values
+from cluster.statistics.fork_values import SIDES, by_side, gates, regress, room_by_query, values
 from ranking.errors import BadInput
 from sampling.policies.action import Action
+from sampling.policies.forked import ForkedPolicy
 from tests.made_up import write_beir
 
 SMALL = [
@@ -169,6 +171,60 @@ def test_values_and_gates_say_what_was_made_up() -> None:
     assert found.oracle == pytest.approx(0.05, abs=0.003)
     assert found.schedule < 0.03
     assert found.room_high > found.oracle - found.schedule
+
+
+def by_query_forks(effect: np.ndarray[Any, Any], noise: float = 0.001) -> pl.DataFrame:
+    """Made-up forks of [halves, actions] in three trainings, four replicates."""
+    rng, rows = np.random.default_rng(0), []
+    for base in range(3):
+        for replicate in range(4):
+            luck = rng.normal(0, 0.1)
+            row = {"base": base, "at": 0, "replicate": replicate}
+            rows.append({**row, "action": BASE, "side": "", "final": luck})
+            for half, action in np.ndindex(effect.shape):
+                final = luck + effect[half, action] + rng.normal(0, noise)
+                rows.append({**row, "action": f"a{action}", "side": SIDES[half], "final": final})
+    return pl.DataFrame(rows)
+
+
+def test_what_a_decision_per_query_gains_is_found() -> None:
+    forks = by_query_forks(np.array([[0.03, -0.01], [-0.02, 0.01]]))  # each action is the best one of a half
+    worth = by_side(forks)
+    assert worth["action"].to_list() == ["a0", "a1"]
+    assert worth["below"].to_list() == pytest.approx([0.03, -0.01], abs=0.002)
+    assert worth["above"].to_list() == pytest.approx([-0.02, 0.01], abs=0.002)
+    assert worth["difference"].to_list() == pytest.approx([0.05, -0.02], abs=0.002)
+    assert (worth["low"] < worth["difference"]).all()
+    assert (worth["p"] < 0.001).all()
+    room = room_by_query(forks)
+    assert room.by_query == pytest.approx(0.04, abs=0.003)
+    assert room.fixed == pytest.approx(0.01, abs=0.003)
+    assert room.p < 0.001
+    assert 0.03 < room.high < 0.04  # (0.05 + 0.02) / 2, no less than what a pair gains
+    same = room_by_query(by_query_forks(np.array([[0.03, -0.01], [0.03, -0.01]])))
+    assert same.p > 0.01
+    assert same.by_query == pytest.approx(same.fixed, abs=0.001)
+    assert 0 < same.high < 0.002
+
+
+def test_a_fork_of_half_the_queries_leaves_the_others_as_they_are(beir_folder: Path, own_cache: Path) -> None:
+    config, parts, own = run_of(beir_folder, "policy=mixture", "function=[in_batch,bm25]", "policy.each=1")
+    shown = {}
+    for side in SIDES:
+        fork = Fork(0, 0, 0, Action("random"), "positive_rank", side)
+        forked = ForkedPolicy(build(config["policy"]), own, fork.action, 0, 1, split=fork.split, side=side)
+        training, sampler = assemble(config, parts, 0, policy=forked)
+        batch = training.examples
+        sampler.negatives(batch, training)
+        assert fork.split is not None
+        split = fork.split
+        split.start_run(sampler.functions, training)
+        rows = split.below(batch, training) == (side == "below")
+        random = list(sampler.functions).index("random")
+        assert (sampler.assigned == random).any(1).tolist() == rows.tolist()
+        shown[side] = rows
+    assert (shown["below"] != shown["above"]).all()
+    assert abs(int(shown["below"].sum()) - len(shown["below"]) / 2) <= 2
 
 
 @pytest.mark.parametrize("matters", [True, False])
