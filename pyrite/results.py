@@ -114,9 +114,15 @@ class Result:
             raise BadInput(f"there is no {name}.parquet", self.folder, "name a folder of results that are finished")
         return pl.read_parquet(io.BytesIO(content))
 
+    def _csv(self, name: str, what: str | None = None, remedy: str | None = None) -> pl.DataFrame:
+        """Return a table in CSV; if there is none, raise `BadInput` with the given message."""
+        content = self.storage.read(f"{name}.csv")
+        if content is None:
+            raise BadInput(what or f"there is no {name}.csv", self.folder, remedy)
+        return pl.read_csv(io.BytesIO(content))
+
     def _repr_html_(self) -> str:
-        overview = self._overview()
-        return overview._repr_html_()
+        return self._overview()._repr_html_()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.folder!r})\n{self._overview()}"
@@ -160,10 +166,7 @@ class ReportedResult(Result):
         Raises:
             BadInput: if no run has finished.
         """
-        content = self.storage.read("summary.csv")
-        if content is None:
-            raise BadInput("there is no summary.csv", self.folder, "see the column error of trials")
-        return pl.read_csv(io.BytesIO(content))
+        return self._csv("summary", "there is no summary.csv", "see the column error of trials")
 
     @property
     def report(self) -> str:
@@ -439,7 +442,7 @@ class MiningResult(Result):
     @property
     def summary(self) -> pl.DataFrame:
         """One row per function: negatives, missing and guarded ones, means of ranks and scores."""
-        return pl.read_csv(io.BytesIO(self.storage.read("summary.csv") or b""))
+        return self._csv("summary")
 
     @property
     def rows(self) -> pl.DataFrame:
@@ -491,7 +494,7 @@ class ForkResult(Result):
     @property
     def values(self) -> pl.DataFrame:
         """One row per fork and action: its reward."""
-        return pl.read_csv(io.BytesIO(self.storage.read("values.csv") or b""))
+        return self._csv("values")
 
     def _overview(self) -> pl.DataFrame | Shown:
         return self.values
@@ -517,10 +520,7 @@ class AuditResult(Result):
     @property
     def summary(self) -> pl.DataFrame:
         """One row per method and function: the share of relevant negatives, once they are judged."""
-        content = self.storage.read("rates.csv")
-        if content is None:
-            raise BadInput("nothing is judged yet", self.folder, "give the judgements of the sample")
-        return pl.read_csv(io.BytesIO(content))
+        return self._csv("rates", "nothing is judged yet", "give the judgements of the sample")
 
     def _overview(self) -> pl.DataFrame | Shown:
         return self.sample if self.storage.read("rates.csv") is None else self.summary

@@ -1,4 +1,4 @@
-"""Defines `BadInput`, the one error that the user can fix."""
+"""Defines `BadInput`, the one error that the user can fix; loads no torch."""
 
 from __future__ import annotations
 
@@ -24,3 +24,13 @@ class BadInput(Exception):
     def __reduce__(self) -> tuple[type[BadInput], tuple[object, ...]]:
         # Exceptions pickle by their message alone; this one crosses processes with its parts.
         return (BadInput, (self.what, self.where, self.remedy))
+
+
+def no_teacher(what: str, where: str) -> BadInput:
+    """Return the error of an objective or a selector that learns from a teacher, in a run without one.
+
+    Args:
+        what: the thing that is missing.
+        where: the option that needs it.
+    """
+    return BadInput(what, where, "choose teacher=bm25, run_file, ranker, given or embedding")

@@ -5,19 +5,12 @@ from __future__ import annotations
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from ranking.encoding import EncodedCollection
 from ranking.ranked_lists import RankedLists
 from ranking.rankers.dense import DenseRanker
 from ranking.rankers.ranker import Ranker
-from ranking.scoring import represent, score_candidates
-from ranking.sparse_products import sparse_products
-
-DOCUMENTS = 1 << 15
-"""Documents whose representations are held at once."""
-SCORES = 1 << 22
-"""Scores that are held at once."""
+from ranking.scoring import DOCUMENTS, SCORES, products, represent, score_candidates
 
 
 def rank_candidates(
@@ -65,13 +58,14 @@ def rank_all(
     )
     of_queries = represent(ranker, encoded.queries, queries, queries=True)
     block = min(DOCUMENTS, ranker.held)
+    scale = ranker.scale if isinstance(ranker, DenseRanker) else 1.0
     for start in range(0, len(within), block):
         part = within[start : start + block]
         of_documents = represent(ranker, encoded.documents, part)
         step = max(1, SCORES // len(part))
         for row in range(0, len(queries), step):
             rows = slice(row, row + step)
-            scores = _scores(ranker, of_queries[rows], of_documents)
+            scores = products(ranker, of_queries[rows], of_documents, scale).cpu().numpy()
             # Keep the best of the best so far and those of this block.
             documents = np.broadcast_to(part.astype(np.int32), scores.shape)
             together = np.concatenate([lists.scores[rows], scores], axis=1)
@@ -100,17 +94,3 @@ def _best(
     ranked = np.argsort(order, axis=1)
     documents, scores = np.take_along_axis(documents, ranked, 1), np.take_along_axis(scores, ranked, 1)
     return RankedLists(documents, np.where(documents >= 0, scores, -np.inf).astype(np.float32))
-
-
-def _scores(ranker: Ranker, queries: Tensor, documents: Tensor) -> NDArray[np.float32]:
-    """Return scores of every query with every document [q, n]."""
-    if isinstance(ranker, DenseRanker) and ranker.sparse:
-        return ranker.scale * sparse_products(queries, documents)
-    if isinstance(ranker, DenseRanker):
-        # In float64, so that equal documents have equal scores at any place of a block.
-        return (ranker.scale * (queries.double() @ documents.double().T)).float().cpu().numpy()
-    rows = []
-    for query in queries:
-        parts = [ranker.interact(query[None, None], some[None]) for some in documents.split(ranker.pairs)]
-        rows.append(torch.cat(parts, 1)[0].float().cpu().numpy())
-    return np.stack(rows)

@@ -9,15 +9,8 @@ from torch import Tensor
 
 from ranking.alike import digests, tie_repeats
 from ranking.encoding import EncodedCollection
-from ranking.rankers.dense import DenseRanker
 from ranking.rankers.ranker import Ranker
-from ranking.scoring import represent
-from ranking.sparse_products import sparse_products
-
-DOCUMENTS = 1 << 15
-"""Documents whose representations are held at once."""
-SCORES = 1 << 22
-"""Scores that are held at once."""
+from ranking.scoring import DOCUMENTS, SCORES, products, represent
 
 
 @torch.no_grad()
@@ -74,7 +67,7 @@ def ranks_in(
         step = max(1, SCORES // len(part))
         for row in range(0, len(queries), step):
             rows = slice(row, row + step)
-            scores = _scores(ranker, of_queries[rows], of_documents)
+            scores = products(ranker, of_queries[rows], of_documents)
             broken |= scores.isnan().any()
             for column in range(wanted.shape[1]):
                 mark = marks[rows, column, None]
@@ -90,20 +83,6 @@ def ranks_in(
     return ranks
 
 
-def _scores(ranker: Ranker, queries: Tensor, documents: Tensor) -> Tensor:
-    """Return scores of every query with every document [q, n], float32."""
-    if isinstance(ranker, DenseRanker) and ranker.sparse:
-        return torch.from_numpy(sparse_products(queries, documents)).to(queries.device)
-    if isinstance(ranker, DenseRanker):
-        # In float64, so that equal documents have equal scores at any place of a block.
-        return (queries.double() @ documents.double().T).float()
-    rows = []
-    for query in queries:
-        parts = [ranker.interact(query[None, None], some[None]) for some in documents.split(ranker.pairs)]
-        rows.append(torch.cat(parts, 1)[0].float())
-    return torch.stack(rows)
-
-
 def _wanted_scores(
     ranker: Ranker, encoded: EncodedCollection, queries: Tensor, wanted: NDArray[np.integer]
 ) -> NDArray[np.float32]:
@@ -111,5 +90,5 @@ def _wanted_scores(
     distinct, places = np.unique(wanted, return_inverse=True)
     of_documents = represent(ranker, encoded.documents, distinct)
     rows = torch.from_numpy(places.reshape(wanted.shape)).to(queries.device)
-    scores = [_scores(ranker, queries[[row]], of_documents[of_query])[0] for row, of_query in enumerate(rows)]
+    scores = [products(ranker, queries[[row]], of_documents[of_query])[0] for row, of_query in enumerate(rows)]
     return torch.stack(scores).cpu().numpy()

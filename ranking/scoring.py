@@ -9,8 +9,15 @@ from torch import Tensor
 
 from ranking.alike import digests, group_alike, tie_repeats
 from ranking.encoding import EncodedCollection
+from ranking.rankers.dense import DenseRanker
 from ranking.rankers.ranker import Ranker
+from ranking.sparse_products import sparse_products
 from ranking.texts import Texts
+
+DOCUMENTS = 1 << 15
+"""Documents whose representations are held at once."""
+SCORES = 1 << 22
+"""Scores that are held at once."""
 
 
 def represent(
@@ -78,3 +85,24 @@ def score_candidates(
         tie_repeats(scores[start : start + step], places, repeated[places] & (block >= 0))
     scores[documents < 0] = -np.inf
     return scores
+
+
+def products(ranker: Ranker, queries: Tensor, documents: Tensor, scale: float = 1.0) -> Tensor:
+    """Return scores of every query with every document [q, n], float32, from their representations.
+
+    Args:
+        ranker: the ranker.
+        queries: [q, …].
+        documents: [n, …].
+        scale: the factor of inner products, for a ranker with one vector per text.
+    """
+    if isinstance(ranker, DenseRanker) and ranker.sparse:
+        return torch.from_numpy(scale * sparse_products(queries, documents)).to(queries.device)
+    if isinstance(ranker, DenseRanker):
+        # In float64, so that equal documents have equal scores at any place of a block.
+        return (scale * (queries.double() @ documents.double().T)).float()
+    rows = []
+    for query in queries:
+        parts = [ranker.interact(query[None, None], some[None]) for some in documents.split(ranker.pairs)]
+        rows.append(torch.cat(parts, 1)[0].float())
+    return torch.stack(rows)

@@ -1,4 +1,4 @@
-"""Keeps the document vectors of the last batches, as further negatives that need no reading."""
+"""Keeps document vectors that an update uses instead of reading: those of the last batches, or fixed ones."""
 
 from __future__ import annotations
 
@@ -67,3 +67,24 @@ class VectorMemory:
         """Continue from `state_dict`, with the vectors on a device."""
         self._queue = [(np.asarray(documents), vectors.to(device)) for documents, vectors in state["queue"]]
         self._index()
+
+
+class FixedVectors(VectorMemory):
+    """Fixed vectors of all documents, against which ADORE (Zhan et al. 2021, section 4.2) trains a query tower.
+
+    Args:
+        vectors: float32 [documents, dimension], on the ranker's device.
+    """
+
+    def __init__(self, vectors: Tensor) -> None:
+        super().__init__(0)
+        self.table = vectors
+
+    def among(self, documents: NDArray[np.integer]) -> NDArray[np.bool_]:
+        return np.ones(len(documents), bool)
+
+    def vectors(self, documents: NDArray[np.integer]) -> Tensor:
+        return self.table[torch.from_numpy(np.asarray(documents, np.int64)).to(self.table.device)]
+
+    def note(self, documents: NDArray[np.integer], vectors: Tensor) -> None:
+        pass

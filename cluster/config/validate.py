@@ -17,8 +17,7 @@ from cluster.config.counts import counts_of
 from cluster.config.durations import seconds_of
 from cluster.config.groups import CHOICES, NAMED_GROUPS, SINGLE_GROUPS, group_options
 from cluster.config.trust import check_classes
-from ranking.errors import BadInput
-from ranking.teachers import no_teacher
+from ranking.errors import BadInput, no_teacher
 
 if TYPE_CHECKING:
     from rl.mixture import MixtureAgent

@@ -73,7 +73,9 @@ class Evaluation:
         """Return the values for any scores [q, depth] of the candidates, in their order."""
         documents = self.candidates.documents
         assert documents is not None
-        return self.evaluator(ranked_grades(scores, _numbers(documents, scores), self._grades, self._keys))
+        if np.isnan(scores).any():
+            raise FloatingPointError("the ranker scores a document nan")
+        return self.evaluator(ranked_grades(scores, documents, self._grades, self._keys))
 
     def of_ideal(self) -> dict[str, NDArray[np.float64]]:
         """Return the values of the best order of the candidates: the maximum that a ranker can reach with them."""
@@ -93,10 +95,3 @@ def _rectangle(rows: Sequence[NDArray[np.int32]], empty: int) -> NDArray[np.int3
     for row, values in zip(filled, rows, strict=True):
         row[: len(values)] = values
     return filled
-
-
-def _numbers(documents: NDArray[np.int32], scores: NDArray[np.float32]) -> NDArray[np.int32]:
-    """Return the documents after a check that their scores are numbers."""
-    if np.isnan(scores).any():
-        raise FloatingPointError("the ranker scores a document nan")
-    return documents

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ranking.encoding import EncodedCollection
+from ranking.errors import no_teacher
 from ranking.pair_scores import PairScores
-from ranking.teachers import no_teacher
 
 
 @dataclass(frozen=True)

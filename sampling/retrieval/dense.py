@@ -15,12 +15,12 @@ from ranking.bounds import NonNegative, Positive, checked
 from ranking.embedding import embed
 from ranking.encoding import EncodedCollection
 from ranking.errors import BadInput
-from ranking.fixed_vectors import FixedVectors
 from ranking.index import IndexOptions
 from ranking.query_lists import Listed
 from ranking.ranked_lists import RankedLists
 from ranking.rankers.dense import DenseRanker
 from ranking.rankers.pretrained import read_in, transformers_of
+from ranking.vector_memory import FixedVectors
 from sampling.guard import Guard
 from sampling.guarded_documents import GuardedDocuments
 from sampling.relevant_pairs import RelevantPairs

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 
 from ranking.bounds import AtLeast, Positive, checked
-from ranking.teachers import no_teacher
+from ranking.errors import no_teacher
 from sampling.retrieval.function import CandidateBatch, RetrievalFunction
 from sampling.selection.selector import Selector, pick
 
