@@ -47,7 +47,8 @@ class Negatives:
     def overrides(self) -> list[str]:
         """Return the overrides of one method of a study."""
         named = [function for function in self.functions if function.target is None]
-        texts = self.policy.overrides() if self.policy else ["policy=fixed"]
+        policy = self.policy
+        texts = policy.choice() if isinstance(policy, Policy) else policy.overrides() if policy else ["policy=fixed"]
         texts.insert(1, f"function=[{','.join(function.choice for function in named)}]")
         settings = [text for function in self.functions for text in function.own_settings()]
         counts = [f"negatives.{each.label}={each.count}" for each in self.functions if each.count is not None]
@@ -150,28 +151,19 @@ class Policy(Part):
 
     def __init__(self, *functions: object, **options: Any) -> None:
         super().__init__(**options)
-        self.negatives = Negatives(*functions, policy=_Chosen(self))
+        self.negatives = Negatives(*functions, policy=self)
 
     def overrides(self, at: str | None = None) -> list[str]:
         return self.negatives.overrides()
+
+    def choice(self) -> list[str]:
+        """Return the overrides that choose the policy and set its options, without its functions."""
+        return [f"policy={self.name}", *self.settings("policy")]
 
     def __repr__(self) -> str:
         given = [repr(function) for function in self.negatives.functions]
         given += [f"{key}={value!r}" for key, value in self.options.items()]
         return f"{type(self).__name__}({', '.join(given)})"
-
-
-class _Chosen(Part):
-    """The choice of a policy and its options, without its functions."""
-
-    group = "policy"
-
-    def __init__(self, policy: Policy) -> None:
-        self.policy = policy
-        self.options = policy.options
-
-    def overrides(self, at: str | None = None) -> list[str]:
-        return [f"policy={self.policy.name}", *self.settings("policy")]
 
 
 def as_negatives(thing: object) -> Negatives:

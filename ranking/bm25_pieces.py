@@ -237,10 +237,7 @@ def search_pieces(
     Args:
         folder: the folder of the index.
         held: the documents of each piece, by its number.
-        terms: see `ranking.bm25.Bm25Index.find`.
-        depth: see `ranking.bm25.Bm25Index.find`.
-        pairs: see `ranking.bm25.Bm25Index.find`.
-        threads: see `ranking.bm25.Bm25Index.find`.
+        terms, depth, pairs, threads: see `ranking.bm25.Bm25Index.find`.
     """
 
     def ask(asked: list[NDArray[np.int64]], depth: int, pairs: NDArray[np.int32]) -> list[Searched]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
@@ -83,8 +81,3 @@ def repeated_in_row(contents: NDArray[np.integer]) -> NDArray[np.bool_]:
     out = np.zeros(contents.shape, bool)
     np.put_along_axis(out, order, repeated, 1)
     return out
-
-
-def joined_hashes(parts: Iterable[NDArray[np.uint64]]) -> NDArray[np.uint64]:
-    """Concatenate the hashes of a collection's pieces."""
-    return np.concatenate([np.zeros(0, np.uint64), *parts])

@@ -81,11 +81,8 @@ def weigh(
     The scores are bm25s's to the bit: float64 except for the parts that it keeps as float32.
 
     Args:
-        offsets: see `CountedPostings.take`.
-        documents: see `CountedPostings.take`.
-        counts: see `CountedPostings.take`.
-        lengths: the number of terms of each document.
-        mean: the mean of the lengths.
+        offsets, documents, counts, lengths: see `CountedPostings.take`.
+        mean: the mean of the lengths, over all pieces of a collection.
         idf: the weight of each term.
         options: k1 and b.
         weights: float32, one per posting.

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 
 from ranking.backing import at_hand
 from ranking.collections.arrow_files import mapped, write_whole
 from ranking.collections.collection import Collection
 from ranking.collections.pieces import Run
-from ranking.contents import joined_hashes, text_hashes
+from ranking.contents import text_hashes
 from ranking.encoding import EncodedCollection, Encoder, count_words, encode_texts, merge_counts
 from ranking.mapped import open_array, write_array
 from ranking.reading import Reading
@@ -68,17 +69,15 @@ def encode_in_pieces(
     folder.mkdir(parents=True, exist_ok=True)
     pieces = collection.pieces
     run(CountPiece(pieces, folder, encoder.max_document, collection.reading), len(pieces))
-    parts: Callable[[], list[pl.DataFrame]] = lambda: [  # noqa: E731  opened one by one, so that none stays open
-        mapped(_counts(folder, number)) for number in range(len(pieces))
-    ]
+    parts = (mapped(_counts(folder, number)) for number in range(len(pieces)))  # opened one by one
     queries = count_words(collection.queries, encoder.max_document, collection.reading)
     vocabulary, idf = merge_counts(
-        [*parts(), queries], collection.size + len(collection.queries), encoder.min_count, encoder.max_words
+        chain(parts, [queries]), collection.size + len(collection.queries), encoder.min_count, encoder.max_words
     )
     write_whole(folder / VOCABULARY, {"word": pl.String()}, [pl.DataFrame({"word": vocabulary})])
     make = WordEncoder(folder / VOCABULARY, encoder.max_document, collection.reading)
     texts = encode_pieces(pieces, folder, make, run)
-    hashes = joined_hashes(mapped(_hashes(folder, number))["hash"].to_numpy() for number in range(len(pieces)))
+    hashes = np.concatenate([mapped(_hashes(folder, number))["hash"].to_numpy() for number in range(len(pieces))])
     encoded = encoder.with_documents(collection, texts, vocabulary, idf, hashes)
     assert encoded.documents.labels is not None
     write_array(folder / "labels.npy", encoded.documents.labels)

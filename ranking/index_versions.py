@@ -144,9 +144,7 @@ def finish_version(
     Args:
         building: the folder of `start_version`, with every block written.
         folder: the version's folder; a version that is already there is replaced.
-        version: see `ranking.index_versions.IndexVersion`.
-        step: see `ranking.index_versions.IndexVersion`.
-        digest: see `ranking.index_versions.IndexVersion`.
+        version, step, digest: see `ranking.index_versions.IndexVersion`.
         options: the index options.
 
     Returns:

@@ -397,7 +397,3 @@ class Evaluator:
                 measure.total(*ranked[measure], self._judged), scale, out=np.zeros(self.queries), where=scale > 0
             )
         return results
-
-    def mean(self, ranked: Grades) -> dict[str, float]:
-        """Evaluate one ranking of every query and average over queries (NaN without queries)."""
-        return {name: float(v.mean()) if v.size else float("nan") for name, v in self(ranked).items()}
