@@ -199,14 +199,14 @@ def test_scores_are_never_held_for_all_queries_and_documents(
     encoded: EncodedCollection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     held: list[int] = []
-    score = ranks._scores
+    score = ranks.products
 
     def counted(*given_ones: Any) -> Tensor:
         scores = score(*given_ones)
         held.append(scores.numel())
         return scores
 
-    monkeypatch.setattr(ranks, "_scores", counted)
+    monkeypatch.setattr(ranks, "products", counted)
     monkeypatch.setattr(ranks, "SCORES", 30)
     ranks_in(ranker_of("dssm", encoded), encoded, np.arange(7), np.zeros((7, 1), np.int64), np.arange(60), 10)
     assert max(held) <= 30
