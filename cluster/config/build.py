@@ -5,11 +5,14 @@ from __future__ import annotations
 import functools
 import importlib
 import inspect
-from typing import Any
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 from cluster.config.parts import OURS
 from ranking.bounds import check_arguments
 from ranking.errors import BadInput
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 EXTRAS = {
     "tree": "rl", "cmaes": "rl", "lz4": "rl", "ormsgpack": "rl", "starlette": "judge", "uvicorn": "judge",
@@ -85,23 +88,31 @@ def _check_names(target: type, options: dict[str, Any], at: str) -> None:
 
 def _check_types(target: type, options: dict[str, Any], at: str) -> None:
     """Check options against the annotations of the constructor. An argument without one takes any value."""
-    from typing import get_type_hints
-
-    from pydantic import ConfigDict, TypeAdapter, ValidationError
+    from pydantic import ValidationError
 
     from cluster.config.refusals import refusal
 
     check_arguments(target.__init__, options, None if at else target.__name__, at)  # type: ignore[misc]
-    hints = get_type_hints(target.__init__)  # type: ignore[misc]
     for name, value in options.items():
-        if name not in hints:
+        if name not in _types_of(target):
             continue
         try:
-            TypeAdapter(hints[name], config=ConfigDict(arbitrary_types_allowed=True)).validate_python(
-                value, strict=True
-            )
+            _adapter(target, name).validate_python(value, strict=True)
         except ValidationError as error:
             raise refusal(error, f"{at}.{name}" if at else f"{name} of {target.__name__}") from None
+
+
+@functools.cache
+def _types_of(target: type) -> dict[str, Any]:
+    return get_type_hints(target.__init__)  # type: ignore[misc]
+
+
+@functools.cache
+def _adapter(target: type, name: str) -> TypeAdapter[Any]:
+    """Return what checks an argument of a constructor; making it takes far longer than a check."""
+    from pydantic import ConfigDict, TypeAdapter
+
+    return TypeAdapter(_types_of(target)[name], config=ConfigDict(arbitrary_types_allowed=True))
 
 
 def as_node(named: str | dict[str, Any]) -> dict[str, Any]:

@@ -57,13 +57,13 @@ def numbers(episode: Mapping[str, Any]) -> dict[str, float]:
     }
 
 
-def against_random(episodes: pl.DataFrame, last: int = 32) -> dict[str, float]:
-    """Compare the validation of the last episodes with the random agent's, by Student's t and Kolmogorov-Smirnov tests.
+def against_random(episodes: pl.DataFrame) -> dict[str, float]:
+    """Compare the validation of the last 32 episodes with the random agent's, by Student's t and Kolmogorov-Smirnov.
 
     The agent still explored in these episodes, and was rewarded for some of the same validation queries.
     `pyrite study policy=learned,random` measures its value.
     """
-    own = episodes.filter(pl.col("agent") == LEARNED).tail(last)["validation"].to_numpy()
+    own = episodes.filter(pl.col("agent") == LEARNED).tail(32)["validation"].to_numpy()
     other = episodes.filter(pl.col("agent") == RANDOM)["validation"].to_numpy()
     if min(len(own), len(other)) < 2:
         return {}

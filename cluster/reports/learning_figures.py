@@ -21,19 +21,19 @@ WINDOW = 16
 """The number of episodes that a curve is averaged over."""
 
 
-def over_time(episodes: Sequence[Sequence[int]], actions: int, bins: int = BINS) -> NDArray[np.float64]:
-    """The share of each action in each part of an episode, over episodes of any length. Shape [actions, bins].
+def over_time(episodes: Sequence[Sequence[int]], actions: int) -> NDArray[np.float64]:
+    """The share of each action in each part of an episode, over episodes of any length. Shape [actions, BINS].
 
-    An episode's decisions are spread evenly over the parts; if it is shorter than `bins`, each fills several.
+    An episode's decisions are spread evenly over the parts; if it is shorter than `BINS`, each fills several.
     """
-    shares = np.zeros((actions, bins))
+    shares = np.zeros((actions, BINS))
     for taken in episodes:
-        decisions = (np.arange(bins) * len(taken)) // bins if len(taken) < bins else None
-        if decisions is not None:
-            shares[np.asarray(taken)[decisions], np.arange(bins)] += 1
+        if len(taken) < BINS:
+            decisions = (np.arange(BINS) * len(taken)) // BINS
+            shares[np.asarray(taken)[decisions], np.arange(BINS)] += 1
         else:
-            part = np.arange(len(taken)) * bins // len(taken)
-            counts = np.zeros((actions, bins))
+            part = np.arange(len(taken)) * BINS // len(taken)
+            counts = np.zeros((actions, BINS))
             np.add.at(counts, (np.asarray(taken), part), 1)
             shares += counts / counts.sum(axis=0)
     return shares / max(len(episodes), 1)

@@ -11,8 +11,7 @@ from cluster.output.methods import first_stage_of
 from cluster.reports.analysis_figures import query_histogram
 from cluster.reports.labels import p_value, signed, title_of, value
 from cluster.reports.report import Cell, Drawing, Fold, Part, Section, Table
-from cluster.reports.run_figures import curves, density, runs
-from cluster.reports.settings_figures import hyperparameters
+from cluster.reports.run_figures import curves, density, hyperparameters, runs
 from cluster.statistics.by_query import best_two
 from cluster.statistics.oscillation import dev_losses
 from cluster.statistics.summary import marks

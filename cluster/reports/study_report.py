@@ -103,20 +103,13 @@ class StudyResults:
 
     @classmethod
     def _of(cls, storage: Storage, tables: Mapping[str, Any], waiting: int = 0) -> StudyResults:
-        steps = tables.get("steps")
-        return cls(
-            with_converged(tables["trials"], storage),
-            tables["queries"],
-            pl.DataFrame(schema=SCHEMA) if steps is None else steps,
-            tables.get("embeddings"),
-            tables.get("zero_shot"),
-            tables.get("examples"),
-            tables.get("actions"),
-            read_config(storage),
-            (storage.read(CONFIG) or b"").decode(),
-            failure_summary(EventLog.read(storage)),
-            waiting,
-        )
+        trials = with_converged(tables["trials"], storage)
+        names = ("queries", "steps", "embeddings", "zero_shot", "examples", "actions")
+        others = {name: tables[name] for name in names if tables.get(name) is not None}
+        written = (storage.read(CONFIG) or b"").decode()
+        lost = failure_summary(EventLog.read(storage))
+        known = {"config": read_config(storage), "written": written, "lost": lost, "waiting": waiting}
+        return cls(trials, **others, **known)
 
 
 def report_study(

@@ -71,21 +71,17 @@ def summarise_pools(budgets: pl.DataFrame, methods: Sequence[str], baseline: str
     return pl.DataFrame(rows, schema_overrides={"found_std": pl.Float64, "difference": pl.Float64, "p": pl.Float64})
 
 
-def judged_depth(pool: Pool, enough: float = 0.95) -> tuple[float, int | None]:
-    """The share of a pool's documents without a judgement, and the depth that the judgements fit.
+def judged_depth(pool: Pool) -> tuple[float, int | None]:
+    """The share of a pool's documents without a judgement, and the greatest depth at which 95% of them have one.
 
-    Args:
-        enough: the share of judged documents at that depth.
-
-    Returns:
-        The share, and the greatest depth at which enough documents are judged; None if there is none.
+    The depth is None if there is none.
     """
     best = [np.minimum.reduceat(topic.pool.ranks, topic.pool.offsets[:-1]) for topic in pool.topics if topic.pool.size]
     ranks = np.concatenate(best)
     judged = np.concatenate([topic.judged for topic in pool.topics if topic.pool.size])
     counts = np.bincount(ranks, minlength=pool.depth).cumsum()
     known = np.bincount(ranks, judged, minlength=pool.depth).cumsum()
-    fitting = np.flatnonzero(known >= enough * counts)
+    fitting = np.flatnonzero(known >= 0.95 * counts)
     return 1 - float(judged.mean()), int(fitting[-1]) + 1 if len(fitting) else None
 
 

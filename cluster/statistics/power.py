@@ -90,13 +90,13 @@ def sample_of_both(test: CrossedDifference, queries: int, difference: float, alp
     return 0, math.ceil(max(test.of_query**2 / error**2, queries + 1))
 
 
-def seeds_of_a_test(difference: float, spread: float, alpha: float, power: float = POWER) -> int | None:
-    """The pairs with which a two-tailed paired t-test finds a difference with this power; None above `MOST`."""
+def seeds_of_a_test(difference: float, spread: float, alpha: float) -> int | None:
+    """The pairs with which a two-tailed paired t-test finds a difference with a power of 80%; None above `MOST`."""
     n = np.arange(2, MOST + 1)
     critical = stats.t.isf(alpha / 2, n - 1)
     centre = difference / spread * np.sqrt(n)
     reached = stats.nct.sf(critical, n - 1, np.minimum(centre, 30.0))
-    enough = np.flatnonzero((reached >= power) | (centre > 30.0 + critical))
+    enough = np.flatnonzero((reached >= POWER) | (centre > 30.0 + critical))
     return int(n[enough[0]]) if len(enough) else None
 
 

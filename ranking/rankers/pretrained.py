@@ -8,7 +8,7 @@ import math
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import torch
 from torch import Tensor, nn
@@ -16,9 +16,7 @@ from torch import Tensor, nn
 from ranking.bounds import AtLeast, checked
 from ranking.errors import BadInput
 from ranking.hub_tokenizers import local_root, refused
-
-if TYPE_CHECKING:
-    from ranking.sharding import Sharding
+from ranking.shared_weights import SharedWeights
 
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
@@ -236,7 +234,7 @@ class Pretrained(nn.Module):
         # A tokenizer may return token types that the model doesn't know, as BERT's does for DistilBERT.
         names = frozenset(inspect.signature(model.forward).parameters)
         self._reads = names if "input_ids" in names else None
-        self.sharding: Sharding | None = None
+        self.sharding: SharedWeights | None = None
 
     def forward(self, packed: dict[str, Tensor]) -> Any:
         if not len(packed["attention_mask"]):

@@ -5,17 +5,15 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from ranking.errors import BadInput
+from ranking.shared_weights import SharedWeights
 from ranking.texts import Texts
 from ranking.tokenization import Tokenization
-
-if TYPE_CHECKING:
-    from ranking.sharding import Sharding
 
 
 class Ranker(nn.Module, ABC):
@@ -48,7 +46,7 @@ class Ranker(nn.Module, ABC):
 
     drawn: Sequence[str] = ()
     """The names of the weights that its checkpoint lacks, and that are drawn."""
-    sharding: Sharding | None = None
+    sharding: SharedWeights | None = None
     """How its weights are split over workers. None if they are all here."""
     document_reach: int | None = None
     """Tokens that it reads of a document, if that is fewer than the collection has: texts that differ only after

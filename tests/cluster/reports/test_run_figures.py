@@ -11,8 +11,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
 from cluster.reports.canvas import COLOURS, INK, looks, png, svg
-from cluster.reports.run_figures import curves, density, runs
-from cluster.reports.settings_figures import hyperparameters
+from cluster.reports.run_figures import curves, density, hyperparameters, runs
 from cluster.statistics.summary import summarise
 
 MEASURE = "AP@100"
