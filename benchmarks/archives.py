@@ -1,4 +1,4 @@
-"""Archived runs of docs/experiments/data, and how their numbers are printed."""
+"""Reads the archived runs of docs/experiments/data, and prints their numbers."""
 
 from __future__ import annotations
 
