@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import polars as pl
 import pytest
@@ -12,7 +10,6 @@ from hypothesis import strategies as st
 
 from benchmarks.plain_pooling import plain_simulation
 from pooling.across_topics import AcrossTopics
-from pooling.adjudicators.adjudicator import Adjudicator
 from pooling.adjudicators.bandit.bandit import Bandit
 from pooling.adjudicators.epsilon_greedy import EpsilonGreedy
 from pooling.adjudicators.hedge import Hedge
@@ -20,16 +17,13 @@ from pooling.adjudicators.max_mean import MaxMean
 from pooling.adjudicators.moffat import MoffatA, MoffatB, MoffatC
 from pooling.adjudicators.move_to_front import MoveToFront
 from pooling.adjudicators.posterior_fusion import PosteriorFusion
-from pooling.adjudicators.static import DocID, Rank
 from pooling.adjudicators.thompson import Thompson
 from pooling.adjudicators.uniform import Random
 from pooling.adjudicators.upper_confidence import UCB1, UCB1Tuned
-from pooling.pool import Pool, Topic, make_pool, topic_pool
+from pooling.pool import Pool, Topic, topic_pool
 from pooling.priors import AgreementPrior, CommonPrior
 from pooling.rewards import Binary, Graded
-from pooling.runs import read_runs
 from pooling.simulation import Method, simulate
-from ranking.trec_files import read_qrels
 from tests.examples import few
 
 ARMS = {
@@ -140,13 +134,6 @@ def test_fusions(fusion: str, data, pool: Pool, seed: int) -> None:
     assert_same(data.draw(FUSIONS[fusion]), pool, seed)
 
 
-@pytest.mark.parametrize("static", [DocID(), Rank()], ids=["docid", "rank"])
-@given(pool=pools())
-@few(5)
-def test_static(static: Adjudicator, pool: Pool) -> None:
-    assert_same(static, pool, 0)
-
-
 @pytest.mark.by_day(1)
 @pytest.mark.parametrize("arm", ["max_mean", "thompson", "ucb1", "epsilon_greedy"])
 @given(data=st.data(), pool=pools(), seed=st.integers(0, 99), least=st.integers(0, 4))
@@ -185,41 +172,3 @@ def test_long_runs_of_which_little_is_relevant(pool_of, window: int) -> None:
     pool = pool_of([lists], [(np.random.default_rng(1).random(1200) < 0.02).astype(int).tolist()])
     assert_same(Bandit(UCB1Tuned(), "played", window=window), pool, 1)
     assert_same(Bandit(Thompson(), "played", window=window), pool, 1)
-
-
-REAL: dict[str, Method] = {
-    "docid": DocID(),
-    "rank": Rank(),
-    **{name: Bandit(arm) for name, arm in ARMS.items()},
-    "ucb1_tuned played": Bandit(UCB1Tuned(), "played"),
-    "bla_ns": Bandit(Thompson(), rate=0),
-    "mm_ns": Bandit(MaxMean(stay="rewarded"), rate=0),
-    "mm_ns as published": Bandit(MaxMean(stay="rewarded"), rate=0, ties="r_sample"),
-    "ucb1_tuned as published": Bandit(UCB1Tuned(), "played", ties="r_sample"),
-    "mm forgetful": Bandit(MaxMean(), forget=True),
-    "mm in teams": Bandit(MaxMean(), teams=True),
-    "bla in teams": Bandit(Thompson(), teams=True),
-    "mtf played": Bandit(MoveToFront(), "played", "replay", "first"),
-    "d_ucb": Bandit(UCB1(0.5), "played", discount=0.99),
-    "sw_ucb": Bandit(UCB1(0.5), "played", window=50),
-    "moffat_a": MoffatA(),
-    "moffat_b": MoffatB(),
-    "moffat_c": MoffatC(),
-    "hedge": Hedge(),
-    "posterior_fusion": PosteriorFusion(),
-    "shared": AcrossTopics(Bandit(MaxMean()), Bandit(MaxMean(), rate=0.9)),
-    "shared by chance": AcrossTopics(Bandit(Thompson()), Bandit(Thompson(), discount=0.99), least=5),
-}  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def trec8(shared_data: Path) -> Pool:
-    """Three topics: of few, of some and of many relevant documents."""
-    runs = read_runs(str(shared_data / "trec8" / "runs"), deepest=30)
-    return make_pool(runs, read_qrels(shared_data / "trec8" / "qrels.txt.gz"), 30).only(["403", "431", "450"])
-
-
-@pytest.mark.by_day(8)
-@pytest.mark.parametrize("method", REAL)
-def test_real_runs(method: str, trec8: Pool) -> None:
-    assert_same(REAL[method], trec8, 7)

@@ -100,13 +100,6 @@ def test_the_ceiling_is_the_ideal_order_of_the_candidates(tiny_sources: Sources)
     assert Evaluation(tiny_sources.encoded, whole, ["AP@12"]).of_ideal()["AP@12"].tolist() == [1, 1]
 
 
-def test_candidates_can_be_cut(tiny_sources: Sources) -> None:
-    candidates = Bm25Candidates(12).candidates(tiny_sources, np.array([4, 6]))
-    assert candidates.head(None) is candidates
-    assert candidates.head(3).documents.shape == (2, 3)
-    np.testing.assert_array_equal(candidates.head(3).documents, candidates.documents[:, :3])
-
-
 @pytest.mark.parametrize("every", [1, 2, 4])
 def test_an_episodes_differences_add_up_to_the_gain_of_the_weights_that_are_kept(
     tiny_sources: Sources, every: int

@@ -1,10 +1,7 @@
 from __future__ import annotations
 
-import pytest
-
 from pooling.adjudicators.rank_similarity import Borda, Comb
 from pooling.simulation import simulate
-from ranking.errors import BadInput
 
 RANKINGS = [[3, 1, 2, 0], [4, 1, 3, 5], [2, 5, -1, -1]]
 
@@ -26,8 +23,3 @@ def test_borda_by_hand(pool_of) -> None:  # type: ignore[no-untyped-def]
     # 0: 3 + 1.5 + 2.5 = 7, 1: 5 + 5 + 2.5 = 12.5, 2: 4 + 1.5 + 6 = 11.5, 3: 6 + 4 + 2.5 = 12.5,
     # 4: 1.5 + 6 + 2.5 = 10, 5: 1.5 + 3 + 5 = 9.5.
     assert order(Borda(), pool_of) == [1, 3, 2, 4, 5, 0]
-
-
-def test_a_power_below_0_is_refused() -> None:
-    with pytest.raises(BadInput, match="power is -1"):
-        Comb(-1)

@@ -1,10 +1,7 @@
 from __future__ import annotations
 
-import pytest
-
 from pooling.adjudicators.reciprocal_rank import ReciprocalRank
 from pooling.simulation import simulate
-from ranking.errors import BadInput
 
 RANKINGS = [[3, 1, 2, 0], [4, 1, 3, 5], [2, 5, -1, -1]]
 
@@ -20,8 +17,3 @@ def test_a_large_constant_counts_holders(pool_of) -> None:
     # 2 and 3 and 1 are held twice, as is 5; the best of them by rank comes first.
     [judged] = simulate(ReciprocalRank(1e6, "first"), pool_of([RANKINGS], [[0] * 6]), [0])
     assert set(judged.documents[0][:4].tolist()) == {1, 2, 3, 5}
-
-
-def test_a_constant_below_0_is_refused() -> None:
-    with pytest.raises(BadInput, match="constant is -1"):
-        ReciprocalRank(-1)

@@ -208,10 +208,6 @@ def test_exponential_gains_by_hand() -> None:
     assert value["nDCG(dcg='exp-log2')"] == pytest.approx([expected])
 
 
-def test_mean_is_over_all_queries() -> None:
-    assert Evaluator(["RR"], [[1], [0], []])(np.array([[1], [0], [0]]))["RR"].tolist() == [1, 0, 0]
-
-
 def test_padding_goes_last_wherever_it_stands() -> None:
     scores = np.array([[np.nan, -np.inf, 2.0]], np.float32)
     documents, grades = np.array([[-1, 7, 3]]), np.array([[9, 1, 2]])

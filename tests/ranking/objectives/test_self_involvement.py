@@ -228,8 +228,6 @@ def test_stages_of_v1_and_v2() -> None:
         ({"levels": [4, 1]}, "levels"),
         ({"levels": [8, 4], "pick": "bottom"}, "pick"),
         ({"levels": [8, 4], "pick": ["top"]}, "pick"),
-        ({"passes": "two"}, "passes"),
-        ({"condition": "sigmoid"}, "condition"),
     ],
 )
 def test_bad_options(options: dict[str, object], what: str) -> None:

@@ -500,9 +500,3 @@ def test_an_index_that_does_not_suit_the_ranker_is_refused(bag_training: Callabl
 def test_a_refresh_that_makes_no_sense_is_refused(wrong: dict[str, Any], said: str) -> None:
     with pytest.raises(BadInput, match=said):
         Refresh(**wrong)
-
-
-@pytest.mark.parametrize("wrong", [{"depth": 0}, {"queries": "then"}, {"shards": 0}, {"searched": "never"}])
-def test_options_that_make_no_sense_are_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(BadInput, match=r"Dense: |function\.dense"):
-        Dense(**wrong)
