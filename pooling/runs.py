@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from glob import glob
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -31,7 +32,7 @@ _NO_RUNS = re.compile(
     r"(readme|license|copying|changelog)\b.*|thumbs\.db|desktop\.ini|.*\.(md|pdf|html?)", re.IGNORECASE
 )
 """Names of files in a folder of runs that are certainly no runs."""
-_SUFFIXES = (*ENDINGS, ".txt", ".run", ".trec", ".csv", ".tsv", ".json")
+_SUFFIXES = (*ENDINGS, ".txt", ".run", ".trec", ".csv", ".tsv", ".json", ".parquet")
 
 
 @dataclass(frozen=True)
@@ -159,15 +160,22 @@ def read_runs(
 def files_of(path: str) -> list[Path]:
     """Return the files of runs at a path: in a folder all that are not hidden, in the order of their names.
 
+    Args:
+        path: a file, a folder, or a pattern such as `runs/*.gz`.
+
     Raises:
         BadInput: if a folder holds none.
     """
     place = Path(path)
+    if not place.exists() and (files := [Path(name) for name in sorted(glob(path)) if Path(name).is_file()]):
+        return files
     if not place.is_dir():
         return [place]
     files = sorted(file for file in place.iterdir() if file.is_file() and not file.name.startswith("."))
     if not files:
-        raise BadInput("no runs in it", path, "give a folder of TREC runs, or name the files")
+        inner = next((folder for folder in sorted(place.iterdir()) if folder.is_dir()), None)
+        remedy = "give a folder of TREC runs, or name the files"
+        raise BadInput("no runs in it", path, remedy if inner is None else f"name the folder in it: {inner}")
     return files
 
 

@@ -10,7 +10,6 @@ import polars as pl
 
 from ranking.collections.collection import Collection
 from ranking.collections.faults import Faults
-from ranking.errors import BadInput
 from ranking.ranked_lists import RankedLists
 from ranking.trec_files import read_run
 
@@ -37,7 +36,7 @@ def lists_of_run(
         BadInput: if a file is broken, or ranks a document that the collection lacks.
     """
     queries = pl.DataFrame({"query": collection.queries["id"]}).with_row_index("q")
-    lines, faults = [], Faults(strict)
+    lines, faults = [], Faults(strict, "strict=false of run_file (such as origin.run_file.strict=false)")
     for path in paths:
         run = read_run(path, faults=faults, encoding=encoding).select(
             "query", "document", pl.col("score").cast(pl.Float32)
@@ -47,10 +46,9 @@ def lists_of_run(
         unknown = run.filter(pl.col("d").is_null())
         if len(unknown):
             query, document = unknown.row(0)[:2]
-            what = f"document {document!r} of query {query!r} is not in {collection.name} ({len(unknown)} such lines)"
-            if strict:
-                raise BadInput(what, path, "is it a run over this collection?")
-            faults.report("unknown document", what, path, times=len(unknown))
+            what = f"{document!r} of query {query!r} is not in {collection.name} ({len(unknown)} such lines)"
+            remedy = "is it a run over this collection? strict=false leaves such lines out"
+            faults.report("unknown document", what, path, times=len(unknown), remedy=remedy)
         lines.append(run.drop_nulls("d"))
     if faults.skipped:
         skipped = ", ".join(f"{count:,} × {kind}" for kind, count in faults.skipped.items())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from cluster.output.storage import Storage
 from cluster.output.tables import read_table, required_table, write_table
 from cluster.runs.negative_tables import SHOWN
 from pooling.false_negatives import draw, sizes_of
+from ranking.collections.faults import Faults
 from ranking.errors import BadInput
 from ranking.trec_files import check_ids, read_qrels, write_run
 
@@ -48,7 +49,7 @@ def audit(overrides: Sequence[str], console: Console) -> None:
         check_ids(shown[column].unique(maintain_order=True), column, ", ".join(studies))
     storage = Storage(config["out"])
     if config["order"] == "bandit":
-        _by_bandit(shown, storage, studies, config["judgements"], console)
+        _by_bandit(shown, storage, studies, config, console)
         return
     sample = read_table(storage, SAMPLE)
     if sample is None or config["judgements"] is None:
@@ -64,12 +65,12 @@ def audit(overrides: Sequence[str], console: Console) -> None:
         return
     from cluster.reports.audit_report import report_audit
 
-    judged = _judged(sample, config["judgements"], config["relevant_from"])
+    judged = _judged(sample, _read_judgements(config, console), config["judgements"], config["relevant_from"])
     report_audit(storage, shown, judged, console)
 
 
 def _by_bandit(
-    shown: pl.DataFrame, storage: Storage, studies: Sequence[str], judgements: str | None, console: Console
+    shown: pl.DataFrame, storage: Storage, studies: Sequence[str], config: Mapping[str, Any], console: Console
 ) -> None:
     """Write a run for each method and function, with a query's negatives by their lead over the positive.
 
@@ -82,14 +83,29 @@ def _by_bandit(
         )
         with storage.writing(f"arms/{arm}.run") as stream:
             write_run(stream, run, storage.place)
-    if judgements is not None:
+    if config["judgements"] is not None:
         from cluster.reports.audit_report import write_judgements
 
-        judged = read_qrels(judgements).join(shown.select(PAIR).unique(), on=PAIR, how="semi", maintain_order="left")
+        qrels = _read_judgements(config, console)
+        judged = qrels.join(shown.select(PAIR).unique(), on=PAIR, how="semi", maintain_order="left")
+        if not len(judged):
+            raise BadInput("judges none of the negatives", config["judgements"], f"judge what {storage}/arms lists")
         write_judgements(storage, judged, console)
         return
     console.print(f"{shown.select(PAIR).n_unique():,} negatives were shown; judge them in a bandit's order:")
     print_commands(storage, studies, "arms", "method=shared", "order=bandit ", console)
+
+
+def _read_judgements(config: Mapping[str, Any], console: Console) -> pl.DataFrame:
+    """Return the judgements: query, document, grade. Those of -1 (pooled, not judged) are left out, and counted."""
+    faults = Faults(config["strict"])
+    qrels = read_qrels(config["judgements"], encoding=config["encoding"], faults=faults)
+    unjudged = qrels["grade"] == -1
+    counts = faults.skipped | faults.notes | {"judgements of -1 (pooled, not judged) left out": int(unjudged.sum())}
+    for what, count in counts.items():
+        if count:
+            console.print(f"{what}: {count:,}", markup=False)
+    return qrels.filter(~unjudged)
 
 
 def read_shown(place: str, several: bool) -> pl.DataFrame:
@@ -99,6 +115,9 @@ def read_shown(place: str, several: bool) -> pl.DataFrame:
     Raises:
         BadInput: if it recorded nothing.
     """
+    if "://" not in place and not Path(place).is_dir():
+        what = "is no folder" if Path(place).exists() else "no such folder"
+        raise BadInput(what, place, "name the out= of a `pyrite study` or a `pyrite mine`")
     storage = Storage(place)
     if storage.names("ids"):
         return _read_mined(storage)
@@ -178,9 +197,8 @@ def collection_of(place: str) -> str:
     return shlex.join(named) if named and len(config.get("collections", {})) == 1 else "collection=…"
 
 
-def _judged(sample: pl.DataFrame, path: str, relevant_from: int) -> pl.DataFrame:
+def _judged(sample: pl.DataFrame, qrels: pl.DataFrame, path: str, relevant_from: int) -> pl.DataFrame:
     """Return the sample with its judgements: grade, and relevant (1 or 0), null if it is not judged."""
-    qrels: Any = read_qrels(path).unique(PAIR, keep="last", maintain_order=True)
     table = sample.join(qrels, on=PAIR, how="left", maintain_order="left")
     # Only the sample counts, since other judgements were not drawn at random.
     table = table.with_columns(grade=pl.when(pl.col("drawn")).then(pl.col("grade")))

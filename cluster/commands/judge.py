@@ -109,6 +109,9 @@ def _grown(folder: str, overrides: Sequence[str]) -> list[str]:
     stored = _remembered(_folder(given))
     if not stored:
         raise BadInput("no judgements in it", folder, "start with: pyrite judge out=FOLDER runs=…")
+    before, after = (compose(texts, "judge")["depth"] for texts in (stored, [*stored, *overrides]))
+    if after < before:
+        raise BadInput(f"the depth was {before}, and may only rise", f"depth={after}", f"give depth={before} or more")
     if not any(key_of(text) == "runs" for text in overrides):
         return given
     runs: list[str] = []
@@ -196,8 +199,8 @@ def _remembered(storage: Storage) -> list[str]:
 
 def _open(config: dict[str, Any], console: Console, grow: bool = False) -> Judging:
     options = Options(**{key: config[key] for key in Options.__dataclass_fields__} | {"owners": _owners(config)})
-    topics = None if config["topics"] is None else read_topics(config["topics"], config["encoding"])
     faults = Faults(config["strict"])
+    topics = None if config["topics"] is None else read_topics(config["topics"], config["encoding"], faults)
     read = partial(read_qrels, faults=faults, encoding=config["encoding"], repeated=config["qrels_repeated"])
     qrels = None if config["qrels"] is None else read(config["qrels"])
     gold = None if config["gold"] is None else read(config["gold"])

@@ -30,6 +30,7 @@ from cluster.runs.parts import Base
 from cluster.runs.trained import read_ranker
 from pooling.judging.topics import read_topics
 from ranking.collections.collection import Collection
+from ranking.collections.faults import Faults
 from ranking.encoding import EncodedCollection, Encoder
 from ranking.errors import BadInput
 from ranking.evaluation.measures import Evaluator, parse
@@ -79,12 +80,13 @@ def rank(arguments: Sequence[str], console: Console) -> str:
 def _write(config: dict[str, Any], storage: Storage, name: str, console: Console) -> None:
     trained = read_ranker(config["checkpoint"], config["ranker"])
     artifacts = Artifacts(lambda line: console.print(f"[dim]{escape(line)} …[/]"))
-    run = texts_config(config | {"vectors": NO_VECTORS})
+    of_texts = {key: value for key, value in config.items() if key != "encoding"}  # that of topics
+    run = texts_config(of_texts | {"vectors": NO_VECTORS})
     collection, base = artifacts.collection(run), artifacts.part(run, "base")
     assert isinstance(base, Base)
     encoded = base.encoded
     if config["topics"]:
-        collection = _with_topics(collection, config["topics"])
+        collection = _with_topics(collection, config, console)
         encoded = Encoder(min_count=1).encode(collection)[0]
     queries = _queries(encoded, config["queries"])
     tag = config["tag"] or re.sub(r"\s+", "_", name.split(".")[0])
@@ -124,15 +126,19 @@ def _output(out: str | None) -> tuple[Storage, str]:
     return storage, name
 
 
-def _with_topics(collection: Collection, topics: str) -> Collection:
+def _with_topics(collection: Collection, config: dict[str, Any], console: Console) -> Collection:
     """Return the collection with other queries, which have no judgements."""
-    texts = read_topics(topics)
-    rows = [
-        (name, " ".join(filter(None, [text.title])) or text.description, None, None, None)
-        for name, text in texts.items()
-    ]
-    queries = pl.DataFrame(rows, schema=dict.fromkeys(collection.queries.columns, pl.String), orient="row")
-    return collection.changed(queries=queries, judgements=collection.judgements.clear())
+    faults = Faults(config["strict"])
+    texts = read_topics(config["topics"], config["encoding"], faults)
+    check_ids(pl.Series(list(texts)), "topic", config["topics"])
+    queries = {name: text.title or text.description for name, text in texts.items()}
+    counts = faults.skipped | {"topics without a text, which get no documents": sum(not it for it in queries.values())}
+    for what, count in counts.items():
+        if count:
+            console.print(f"{what}: {count:,}", markup=False)
+    rows = [(name, text, None, None, None) for name, text in queries.items()]
+    frame = pl.DataFrame(rows, schema=dict.fromkeys(collection.queries.columns, pl.String), orient="row")
+    return collection.changed(queries=frame, judgements=collection.judgements.clear())
 
 
 def _queries(encoded: EncodedCollection, split: str) -> NDArray[np.int64]:

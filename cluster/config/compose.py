@@ -173,10 +173,12 @@ def _take_classes(config: dict[Any, Any], choices: dict[Any, Any], overrides: Se
 
 OF_TEXTS = ("collection", "vectors", "encoding", "strict", "cache")
 """Options that runs share with verbs that read a collection without training on it."""
+TEXTS_ONLY = "texts_only"
+"""The key of a configuration by which nothing is trained, so that its queries need not suffice to cross-validate."""
 
 
 def texts_config(config: dict[str, Any]) -> dict[str, Any]:
     """Return the configuration of a run over the texts that another verb's options name, as its part `base`."""
     whole = compose([])
     chosen = whole[CHOICES] | {"collection": config[CHOICES]["collection"]}
-    return whole | {key: config[key] for key in OF_TEXTS if key in config} | {CHOICES: chosen}
+    return whole | {key: config[key] for key in OF_TEXTS if key in config} | {CHOICES: chosen, TEXTS_ONLY: True}

@@ -119,6 +119,7 @@ class RankConfig(Config):
     ranker: PartConfig | None
     queries: Literal["train", "dev", "test", "all"]
     topics: str | None
+    encoding: str
     depth: Count
     tag: Annotated[str, Field(pattern=r"^\S+$")] | None
     measures: Annotated[list[str], Field(min_length=1)]
@@ -136,5 +137,7 @@ class AuditConfig(Config):
     order: Literal["sample", "bandit"]
     budget: Annotated[int, Field(ge=1)]
     relevant_from: Annotated[int, Field(ge=1)]
+    encoding: str
+    strict: bool
     seed: Annotated[int, Field(ge=0)]
     out: str

@@ -61,7 +61,10 @@ class Collections:
 
                 with self.lock(cache_of(config) / "judging" / key):
                     collection = partially_judged(collection, partial, cache_of(config), self.note, self.rerank)
-            self._opened[key] = relabelled(collection, relabel) if relabel else collection
+            if relabel:
+                collection = relabelled(collection, relabel, config["strict"])
+                self.note(f"judgements corrected in {name}: {collection.facts['judgements corrected']}")
+            self._opened[key] = collection
         return self._opened[key]
 
     def other(self, config: dict[str, Any], name: str) -> Collection:

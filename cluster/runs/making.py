@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster.config.build import build
+from cluster.config.compose import TEXTS_ONLY
 from cluster.executors.pieces import run_pieces
 from cluster.runs.agent_file import documents_of
 from cluster.runs.part_keys import (
@@ -26,6 +27,7 @@ from cluster.runs.zero_shot import ZeroShot, zero_shot
 from ranking.collections.collection import Collection
 from ranking.encoding import Encoder, unmatched_queries
 from ranking.encoding_pieces import encode_in_pieces
+from ranking.errors import BadInput
 from ranking.pair_scores import PairScores
 from ranking.ranked_lists import RankedLists
 from ranking.sources import Sources
@@ -113,7 +115,12 @@ def _base(artifacts: Opener, config: dict[str, Any]) -> Base:
             "blanks (Chinese, Japanese, Thai) set collection.tokenizer=characters, or subwords"
         )
     vectors = build(config["vectors"], "vectors").read(words)
-    splits = split_queries(collection, encoded, config["folds"], config["limits"])
+    try:
+        splits = split_queries(collection, encoded, config["folds"], config["limits"])
+    except BadInput:
+        if TEXTS_ONLY not in config:
+            raise
+        splits = []  # too few queries to cross-validate, which only a run does
     return Base(encoded, vectors, splits, np.frombuffer("\n".join(words).encode(), np.uint8))
 
 

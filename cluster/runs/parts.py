@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from cluster.runs.zero_shot import ZeroShot
 from ranking.encoding import EncodedCollection, Judgements
+from ranking.errors import BadInput
 from ranking.evaluation.origins import Candidates
 from ranking.pair_scores import PairScores
 from ranking.ranked_lists import RankedLists
@@ -40,7 +41,13 @@ class Base:
         return self.spelled.tobytes().decode().split("\n")
 
     def queries(self, split: str) -> NDArray[np.int64]:
-        """Return the queries that any fold has in a split."""
+        """Return the queries that any fold has in a split.
+
+        Raises:
+            BadInput: if the collection has no splits and too few queries to cross-validate.
+        """
+        if not self.splits:
+            raise BadInput("there are too few queries to cross-validate", "folds", "bring more queries, or a split")
         return np.unique(np.concatenate([getattr(fold, split) for fold in self.splits]))
 
 

@@ -111,8 +111,10 @@ def open_judging(
         store.close()
         raise
     unjudged = 0 if qrels is None else int((qrels["grade"] == -1).sum())
+    others = 0 if qrels is None else int((~qrels["query"].is_in([topic.name for topic in pool.topics])).sum())
     notes = {
         "judgements taken over": len(session.known),
+        "judgements of topics that no run has, which are not taken over": others,
         "judgements of -1 (pooled, not judged), which are not taken over": unjudged,
         "pooled documents that the collection lacks": texts.missing(pool),
         "topics without a text": sum(not any(topics.get(topic.name, ())) for topic in pool.topics),

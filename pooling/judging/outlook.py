@@ -87,7 +87,9 @@ def estimate_recall(progress: TopicProgress, size: int, known: int, rule: Target
     Returns:
         None if nothing relevant was found yet.
     """
-    judged, rest = len(progress), size - len(progress)
+    judged = len(progress)
+    size = max(size, judged)  # documents that no run has may be judged besides
+    rest = size - judged
     if not progress.found:
         return None
     sums = np.array([judged]), np.array([progress.found]), np.array([progress.places])

@@ -180,7 +180,7 @@ class Store:
         encoded = {name: json.dumps(value, sort_keys=True) for name, value in settings.items()}
         other = {name for name in stored.keys() | encoded.keys() if stored and stored.get(name) != encoded.get(name)}
         if other - self._grow:
-            what = f"holds judgements made with another {' and another '.join(sorted(other))}"
+            what = f"holds judgements made with other options ({', '.join(sorted(other))})"
             remedy = "give the same as then, or choose another out="
             if other <= {"pool"}:
                 remedy += "; --resume FOLDER adds runs or depth to it"

@@ -20,16 +20,23 @@ class TopicText(NamedTuple):
     narrative: str = ""
 
 
-def read_topics(path: str | Path, encoding: str = "utf-8") -> dict[str, TopicText]:
+def read_topics(path: str | Path, encoding: str = "utf-8", faults: Faults | None = None) -> dict[str, TopicText]:
     """Read topics by their ids, in any form of `ranking.collections.topic_files.topic_rows`.
 
+    Args:
+        path: the file.
+        encoding: its encoding.
+        faults: receives broken lines and ids that come twice, of which the first counts. None raises.
+
     Raises:
-        BadInput: a broken line, an id that comes twice, or a file without topics.
+        BadInput: a file without topics, or a fault if strict.
     """
     topics: dict[str, TopicText] = {}
-    for line, name, texts in topic_rows(Path(path), Faults(), encoding):
+    faults = faults or Faults()
+    for line, name, texts in topic_rows(Path(path), faults, encoding):
         if name in topics:
-            raise BadInput(f"another topic is called {name!r}", f"{path}:{line}", "remove one of them, or rename it")
+            faults.report("duplicate id", f"another topic is called {name!r}", path, line)
+            continue
         topics[name] = _of_fields(texts)
     if not topics:
         raise BadInput("no topics in it", path)

@@ -48,6 +48,8 @@ def build(reader: Reader, folder: Path, faults: Faults, run: Run = in_turn) -> N
     """
     # The small files first: most faults are found before the documents, which take long.
     queries = checks.distinct(checks.with_text(reader.read_queries(faults), "query", faults), faults)
+    if queries.is_empty():
+        raise _nothing("not one query", reader, faults)
     judgements = reader.read_judgements(faults)
     documents = _write_documents(reader, folder, faults, run)
     judgements, repeated = checks.sound(judgements, queries, documents, faults, reader.qrels_repeated)
@@ -104,7 +106,8 @@ def build(reader: Reader, folder: Path, faults: Faults, run: Run = in_turn) -> N
 def _nothing(what: str, reader: Reader, faults: Faults) -> BadInput:
     """Return the error for a collection of which nothing is left."""
     if not faults.skipped:
-        return BadInput(what, reader.name)
+        files = ", ".join(Path(source).name for source in reader.sources())
+        return BadInput(what, reader.name, f"it was read from {files}")
     skipped = ", ".join(f"{count:,} × {kind}" for kind, count in faults.skipped.items())
     return BadInput(f"{what} is left: {skipped}", reader.name, "strict=true names the first")
 

@@ -135,9 +135,7 @@ def sound(
         return judgements, 0
     if repeated == "stop":
         first = judgements.row(int(again.arg_max() or 0), named=True)
-        what = (
-            f"document {first['document']!r} is judged again for query {first['query']!r} ({again.sum():,} such lines)"
-        )
+        what = f"document {first['document']!r} is judged again for query {first['query']!r}"
         remedy = "remove all but one, or set collection.qrels_repeated=max or mean"
         raise BadInput(f"{what} ({again.sum():,} such lines)", f"{first['file']}:{first['line']}", remedy)
     grade = pl.col("grade").max() if repeated == "max" else (pl.col("grade").mean() + 0.5).floor().cast(pl.Int32)

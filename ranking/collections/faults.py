@@ -14,14 +14,15 @@ class Faults:
 
     Args:
         strict: whether to raise on the first fault; otherwise each is counted by its kind.
+        option: the option by which a user skips faults, for messages.
 
     Attributes:
         skipped: the number of faults of each kind, e.g. `{"broken line": 3}`; always empty if strict.
         notes: counts of what was read by a rule that the user should know of, by description.
     """
 
-    def __init__(self, strict: bool = True) -> None:
-        self.strict = strict
+    def __init__(self, strict: bool = True, option: str = "strict=false") -> None:
+        self.strict, self.option = strict, option
         self.skipped: dict[str, int] = {}
         self.notes: dict[str, int] = {}
 
@@ -49,6 +50,7 @@ class Faults:
             BadInput: at once, if strict.
         """
         if self.strict:
+            remedy = remedy.replace("strict=false", self.option)
             raise BadInput(f"{kind}: {what}", file if line is None else f"{file}:{line}", remedy)
         self.skipped[kind] = self.skipped.get(kind, 0) + times
 

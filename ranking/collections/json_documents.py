@@ -99,8 +99,6 @@ def _text(entry: Any) -> str:
 
 
 def _label(entry: Any, key: str) -> str | None:
-    metadata = entry.get("metadata") or {}
-    if not isinstance(metadata, dict):
-        raise _NoText("`metadata` is not an object")
-    label = metadata.get(key)
+    metadata = entry.get("metadata")
+    label = metadata.get(key) if isinstance(metadata, dict) else None
     return None if label is None or label == "" else str(label)

@@ -120,8 +120,8 @@ def run_rows(path: str | Path, faults: Faults, encoding: str = "utf-8") -> Itera
 
     Args:
         path: a file of TREC's six columns (text after them is ignored), MS MARCO's or Tevatron's three, ColBERT's four
-            (query, passage, rank, score), CSV or TSV with a header, or JSON: {query: {document: score}} or {query:
-            [document, …]}. Plain or compressed; lines that begin with # are skipped.
+            (query, passage, rank, score), CSV or TSV with a header, parquet, or JSON: {query: {document: score}} or
+            {query: [document, …]}. Plain or compressed; lines that begin with # are skipped.
         faults: receives each broken line.
         encoding: the encoding of the file.
 
@@ -129,9 +129,12 @@ def run_rows(path: str | Path, faults: Faults, encoding: str = "utf-8") -> Itera
         BadInput: if the file can't be read.
     """
     name = Path(path).name.split(".")[0]
-    first = _first_line(path, encoding)
-    if first.startswith(("{", "[")):
-        rows: Iterator[pl.DataFrame] = _json_rows(path, first, "score", faults, encoding)
+    is_parquet = plain_name(Path(path)).endswith(".parquet")
+    first = "" if is_parquet else _first_line(path, encoding)
+    if is_parquet:
+        rows: Iterator[pl.DataFrame] = _parquet(path, "score", faults)
+    elif first.startswith(("{", "[")):
+        rows = _json_rows(path, first, "score", faults, encoding)
     else:
         third = "rank" if len(first.split()) != 3 or _are_ranks(path, encoding) else "score"
         forms = {3: f"query document {third}", 4: "query document rank score", 6: " ".join(RUN)}

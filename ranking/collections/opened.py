@@ -28,6 +28,7 @@ MARKS = {codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF32_BE: "utf-32", codecs.BO
 OTHERS = {
     b"PK\x03\x04": ("is a zip archive", "unpack it, or save the spreadsheet as CSV in UTF-8"),
     b"\xd0\xcf\x11\xe0": ("is a document of Office", "save it as CSV in UTF-8"),
+    b"\x04\x22\x4d\x18": ("is packed with LZ4", "unpack it with lz4 -d"),
     b"version https://git-lfs": ("is a pointer of Git LFS, not the file", "fetch it with git lfs pull"),
 }
 """The first bytes of files that no reader can read: what they are, and what to do."""

@@ -328,12 +328,15 @@ def _of_table(table: Any, file: Path, faults: Faults, encoding: str, named: bool
 
 
 def _lines(file: Path, faults: Faults, options: TextOptions, names: Sequence[str]) -> Iterator[Row]:
-    for number, entry in json_rows(file, faults, options.encoding):
-        rows = rows_of_columns(entry)
-        if rows is None:
-            yield number, entry
-        else:
-            yield from ((number, row) for row in rows)
+    entries = json_rows(file, faults, options.encoding)
+    first, second = next(entries, None), next(entries, None)
+    # Only the one object of a file may be a whole table: the texts of a row may be in lists of one length too.
+    rows = rows_of_columns(first[1]) if first is not None and second is None else None
+    if first is not None and rows is not None:
+        yield from ((first[0], row) for row in rows)
+        return
+    yield from (entry for entry in (first, second) if entry is not None)
+    yield from entries
 
 
 _READ: Mapping[str, Callable[..., Iterator[Row]]] = {

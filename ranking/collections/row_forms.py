@@ -12,10 +12,13 @@ from typing import Any, NamedTuple
 
 from ranking.collections.json_rows import Point, unnamed
 
-QUERY = ("query", "anchor", "question", "sentence1", "messages")
+QUERY = (
+    "query", "anchor", "question", "sentence1", "messages", "question1", "sentence_0", "query_text", "prompt",
+)  # fmt: skip
 POSITIVE = (
     "positive", "pos", "positives", "positive_passages", "positive_ctxs", "positive_messages", "answer", "document",
-    "documents", "docs", "passage", "passages", "response", "sentence2", "context",
+    "documents", "docs", "passage", "passages", "response", "sentence2", "context", "question2", "sentence_1",
+    "passage_text", "completion", "text",
 )  # fmt: skip
 LABEL = ("label", "labels", "relevance", "relevant", "is_relevant", "rel", "grade", "is_duplicate")
 NEGATIVES = re.compile(r"^(hard_)?(negative|negatives|neg)(_passages|_ctxs|_messages)?(_?\d+)?$", re.I)
@@ -169,23 +172,14 @@ class RowForm:
         else:
             listed = None
 
-        def column(kind: str, given: str | None, usual: Sequence[str]) -> str:
-            name = given if given is not None else next((written[name] for name in usual if name in written), None)
-            if name in names:
-                return str(name)
-            ids = [name for name in names if PAIRED_IDS.match(name)] or (
-                ["qid", "pos", "neg"] if kind == "query" else []
-            )
-            if given is None and ids and set(ids) <= set(names):
-                what = f"holds ids, not texts ({', '.join(ids)})"
-                remedy = (
-                    "name it beside the texts: collection=msmarco (or beir) collection.path=… collection.given=FILE"
-                )
-                raise RowFault("broken line", what, remedy, always=True)
-            what = f"has no column {name!r}" if name else f"has no column of the {kind} by a usual name"
-            raise RowFault("broken line", what, f"{there}; name one by collection.{kind}=COLUMN", always=given is None)
-
-        query, positive = column("query", self.query, QUERY), column("positive", self.positive, POSITIVE)
+        usual_names = {"query": (self.query, QUERY), "positive": (self.positive, POSITIVE)}
+        named = {
+            kind: given if given is not None else next((written[name] for name in usual if name in written), None)
+            for kind, (given, usual) in usual_names.items()
+        }
+        if absent := [kind for kind, name in named.items() if name not in names]:
+            raise _without_columns(names, named, absent, given=usual_names[absent[0]][0] is not None)
+        query, positive = str(named["query"]), str(named["positive"])
         if self.negatives is None:
             negatives = tuple(name for name in names if NEGATIVES.match(name) and name != positive)
         else:
@@ -291,11 +285,37 @@ class RowForm:
         raise RowFault("broken line", f"not as many scores as documents ({len(scores)} for {ahead + behind})")
 
 
+def _without_columns(
+    names: Sequence[str], named: Mapping[str, str | None], absent: Sequence[str], given: bool
+) -> RowFault:
+    """Return the fault of a row without the column of its query or its positive; `given` if an option names it."""
+    ids = [name for name in names if PAIRED_IDS.match(name)] or (["qid", "pos", "neg"] if absent[0] == "query" else [])
+    if not given and ids and set(ids) <= set(names):
+        what = f"holds ids, not texts ({', '.join(ids)})"
+        remedy = "name it beside the texts: collection=msmarco (or beir) collection.path=… collection.given=FILE"
+        return RowFault("broken line", what, remedy, always=True)
+    if {"data", "annotations"} <= set(names):
+        what = "is an export of Label Studio, which has the texts within `data`"
+        return RowFault("broken line", what, "export it as JSON-MIN or CSV", always=True)
+    if {"_id", "text"} <= set(names) and not set(names) - {"_id", "text", "title", "metadata"}:
+        remedy = "if it is in a BEIR folder, set collection=beir collection.path=FOLDER"
+        return RowFault("broken line", "holds texts by their ids, not pairs", remedy, always=True)
+    name = named[absent[0]]
+    what = f"has no column {name!r}" if name else f"has no column of the {' or the '.join(absent)} by a usual name"
+    there = f"it has {', '.join(names)}" if names else "it is empty"
+    remedy = f"{there}; name it by {' '.join(f'collection.{kind}=COLUMN' for kind in absent)}"
+    return RowFault("broken line", what, remedy, always=not given)
+
+
 def _joined_text(value: Any) -> str:
     """Return the text of a query: a text, a number, or messages of a chat."""
     documents = list(_documents(value, "the query"))
     if len(documents) > 1:
-        raise RowFault("broken line", f"the query is a list of {len(documents)} texts")
+        if all(document.text.isdecimal() for document in documents):
+            what = f"the query is a list of {len(documents)} numbers, as a tokenizer makes them, and no text"
+            raise RowFault("broken line", what, "bring the texts", always=True)
+        remedy = "write one text per query, or set strict=false to skip and count such rows"
+        raise RowFault("broken line", f"the query is a list of {len(documents)} texts", remedy)
     return documents[0].text if documents else ""
 
 

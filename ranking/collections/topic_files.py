@@ -14,7 +14,7 @@ from ranking.collections.faults import Faults
 from ranking.collections.json_rows import json_rows
 from ranking.collections.lines import blocks, lines
 from ranking.collections.opened import plain_name
-from ranking.collections.row_files import TextOptions, csv_rows, separator_of
+from ranking.collections.row_files import TextOptions, csv_rows, read_rows, separator_of
 from ranking.collections.trec_markup import FIELDS, topics
 from ranking.errors import BadInput
 
@@ -65,8 +65,8 @@ def topic_rows(file: Path, faults: Faults, encoding: str) -> Iterator[tuple[int,
 
     Args:
         file: a file with `<top>` elements; XML, as of TREC-COVID, the web tracks and the clinical ones; JSON lines, a
-            list or an object of topics; or columns of numbers and texts (title, description, narrative), with or
-            without a header.
+            list or an object of topics; parquet; or columns of numbers and texts (title, description, narrative), with
+            or without a header.
         faults: receives each topic without a number, and each broken line.
         encoding: the encoding of the file.
 
@@ -88,6 +88,8 @@ def topic_rows(file: Path, faults: Faults, encoding: str) -> Iterator[tuple[int,
 
 
 def _rows(file: Path, faults: Faults, encoding: str) -> Iterator[Row]:
+    if file.name.lower().endswith(".parquet"):
+        return read_rows(file, faults, TextOptions())
     head = next((text for _, text in blocks(file, Faults(strict=False), encoding)), "").lstrip("\ufeff \t\r\n")
     if re.search(r"<top\b[^<>]*>", head, re.I):
         return topics(file, faults, encoding)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import io
 import json
 import lzma
 from collections.abc import Callable
@@ -70,6 +71,15 @@ FORMS = {
     "commas without a header": TREC.replace(" ", ","),
     "an old Mac": TREC.replace("\n", "\r"),
 }
+
+
+def test_a_run_in_parquet(written: Written) -> None:
+    content = io.BytesIO()
+    names = ["q_id", "doc_id", "score"]
+    pl.DataFrame(list(reversed(RANKING)), names, orient="row").write_parquet(content)
+    runs = read_runs(written(content.getvalue(), "sys.parquet"))
+    assert runs.names == ["sys"]
+    assert lists(runs) == {"7": ["d3", "d1", "d2"], "8": ["d2", "d4"]}
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -177,10 +177,12 @@ def test_nothing_to_read(folder, tmp_path: Path) -> None:
 
 def test_files_by_name_are_as_their_folder(folder) -> None:
     place = folder(a=RANKED, b="2 d1 1 1")
-    by_name = read_runs([str(place / "b"), str(place / "a")])
     in_folder = read_runs(str(place))
-    assert by_name.names == in_folder.names
-    assert by_name.table.equals(in_folder.table)
+    for by_name in (read_runs([str(place / "b"), str(place / "a")]), read_runs(str(place / "[ab]"))):
+        assert by_name.names == in_folder.names
+        assert by_name.table.equals(in_folder.table)
+    with pytest.raises(BadInput, match=rf"no runs in it; name the folder in it: {place}"):
+        read_runs(str(place.parent))
 
 
 def test_ties_are_counted_by_what_orders_the_run(tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ def test_runs_of_different_queries_and_a_repeated_document(tmp_path: Path, tiny:
 def test_a_document_that_the_collection_lacks_is_bad_input(tmp_path: Path, tiny: Collection) -> None:
     good = write(tmp_path / "good", [("q1", "d1", 1)])
     bad = write(tmp_path / "bad", [("q1", "d1", 1), ("q2", "d99", 1), ("q2", "d98", 1)])
-    with pytest.raises(BadInput, match=r"bad: document 'd99' of query 'q2' is not in tiny \(2 such lines\)"):
+    with pytest.raises(BadInput, match=r"bad: unknown document: 'd99' of query 'q2' is not in tiny \(2 such lines\)"):
         lists_of_run([good, bad], tiny, 3)
 
 

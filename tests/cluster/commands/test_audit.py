@@ -77,6 +77,8 @@ def test_a_study_without_a_record_is_refused(tmp_path: Path, capsys) -> None:  #
     assert command("audit", str(tmp_path), f"out={tmp_path / 'audit'}") == 2
     assert "run it with sampling.recorded=1" in capsys.readouterr().err
     assert command("audit", f"out={tmp_path / 'audit'}") == 2
+    assert command("audit", str(tmp_path / "nowhere"), f"out={tmp_path / 'audit'}") == 2
+    assert "nowhere: no such folder; name the out=" in capsys.readouterr().err
 
 
 def test_a_mined_folder_is_audited(collection: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -93,8 +95,21 @@ def test_a_mined_folder_is_audited(collection: Path, tmp_path: Path, capsys: pyt
     assert asked <= pairs
     assert f"method=rank collection=beir collection.path={collection} out=" in capsys.readouterr().out
     judged = tmp_path / "judged.txt"
-    judged.write_text("".join(f"{query} 0 {document} 1\n" for query, document in asked))
-    assert command("audit", str(mined), f"judgements={judged}", "budget=10", f"out={audited}") == 0
+    lines = [f"{query} 0 {document} 1\n" for query, document in asked]
+    refused = [
+        (["".join(lines), "broken\n"], [], "judged.txt:11: broken line"),
+        (["".join(lines[1:]), lines[0].replace(" 1\n", " -1\n")], [], "1 of the sample have no judgement"),
+        (["a 0 b 1\n"], ["order=bandit"], "judges none of the negatives"),
+    ]
+    for content, options, says in refused:
+        judged.write_text("".join(content))
+        assert command("audit", str(mined), f"judgements={judged}", *options, f"out={audited}") == 2
+        assert says in capsys.readouterr().err
+    judged.write_text("".join([*lines, lines[0], "broken\n"]))
+    options = ["budget=10", "strict=false", "encoding=latin-1"]
+    assert command("audit", str(mined), f"judgements={judged}", *options, f"out={audited}") == 0
+    printed = capsys.readouterr().out
+    assert "broken line: 1\njudgements given again (the highest grade counts): 1\n" in printed
     assert pl.read_csv(audited / "rates.csv").select("method", "rate").rows() == [("mined", 1.0)]
 
 

@@ -95,7 +95,7 @@ def test_the_second_time_the_folder_is_enough(start: Start, files: Path) -> None
     assert not any(text.startswith(("out=", "port=")) for text in remembered)
     start("budget=3", "double=0.5", "title=Again")  # these may change
     for other in ("method=mtf", "seed=4", "grades=[0,1]", "depth=2", f"qrels={files / 'qrels'}"):
-        with pytest.raises(BadInput, match="holds judgements made with another"):
+        with pytest.raises(BadInput, match="holds judgements made with other options"):
             start(other)
 
 

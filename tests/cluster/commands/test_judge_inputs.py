@@ -194,11 +194,17 @@ def test_topics_of_any_form_are_shown(campaign: Campaign, topics: str) -> None:
 def test_topics_without_a_run_or_a_text_are_named(campaign: Campaign) -> None:
     runs = {"a": {"301": ["D0", "D1"], "302": ["D1"]}}
     campaign.write({"D0": "wind", "D1": "\u2028"}, runs, {"301": "wind"})
-    (campaign.folder / "topics").write_text("301\twind\n303\twater\n304\tair\n")
-    with campaign.page(f"topics={campaign.folder / 'topics'}") as page:
+    (campaign.folder / "topics").write_text("301\twind\n303\twater\n304\tair\n301\tice\nbroken\n")
+    (campaign.folder / "old").write_text("301 0 D1 1\n305 0 D1 1\n")
+    given = [f"topics={campaign.folder / 'topics'}", f"qrels={campaign.folder / 'old'}"]
+    with pytest.raises(BadInput, match=r"topics:4: duplicate id"), campaign.page(*given):
+        pass
+    with campaign.page(*given, "strict=false") as page:
         assert [topic["name"] for topic in page.state["topics"]] == ["301", "302"]
     assert "topics without a text: 1" in campaign.printed
     assert "topics that no run has: 2 (303, 304)" in campaign.printed
+    assert "duplicate id: 1\nbroken line: 1" in campaign.printed
+    assert "judgements of topics that no run has, which are not taken over: 1" in campaign.printed
 
 
 def test_ids_with_blanks_are_refused_where_they_can_be_chosen(campaign: Campaign) -> None:
@@ -256,6 +262,8 @@ def test_a_campaign_grows_and_keeps_all(campaign: Campaign) -> None:
     with campaign.page("depth=2", "budget=20") as page:
         page.act("judge", grade=1, note="kept")
         page.act("skip")
+    with pytest.raises(BadInput, match=r"the depth was 2, and may only rise"), campaign.page("depth=1", resume=True):
+        pass
     campaign.write(
         {f"D{n}": f"wind text {n}" for n in range(6)}, {"b": {"301": ["D4", "D1"], "302": ["D5"]}},
         {"301": "wind", "302": "air"},

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -95,16 +94,22 @@ def test_another_collection_is_read_with_the_words_of_the_training(
 
 
 def test_topics_that_nobody_judged_over_the_candidates_of_a_run(
-    small_bert: str, of_rank: list[str], tmp_path: Path
+    small_bert: str, of_rank: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "topics.jsonl").write_text("".join(f"{json.dumps({'_id': n, 'text': f'owls {n}'})}\n" for n in "ab"))
+    (tmp_path / "topics.tsv").write_text("a\tBären\nb\towls b\nc\t\nbroken\n", encoding="latin-1")
     (tmp_path / "first.run").write_text("a Q0 d3 1 9 x\na Q0 d13 2 8 x\nb Q0 d5 1 7 x\n")
     options = [
-        f"topics={tmp_path / 'topics.jsonl'}",
+        f"topics={tmp_path / 'topics.tsv'}",
+        "encoding=latin-1",
         "origin=run_file",
         f"origin.run_file.path={tmp_path / 'first.run'}",
     ]
-    run = read_run(pyrite.rank(small_bert, [*of_rank, *options, "tag=bert", f"out={tmp_path / 'second.run'}"]))
+    with pytest.raises(BadInput, match=r"topics.tsv:4: broken line"):
+        pyrite.rank(small_bert, [*of_rank, *options, f"out={tmp_path / 'second.run'}"])
+    options += ["strict=false", "tag=bert", f"out={tmp_path / 'second.run'}"]
+    assert command("rank", small_bert, *of_rank, *options) == 0
+    run = read_run(tmp_path / "second.run")
+    assert "topics without a text, which get no documents: 1" in capsys.readouterr().out
     assert set(run.select("query", "document").rows()) == {("a", "d3"), ("a", "d13"), ("b", "d5")}
     assert set(run["tag"]) == {"bert"}
 

@@ -47,7 +47,7 @@ def test_every_form_is_read_as_the_same_topics(tmp_path: Path, form: str) -> Non
         ('[{"id": "1", "text": [5]}]', "the text of topic 1 is no text"),
         ("qid,query\n1,a,b\n", "topics:2: broken line: 3 cells, and 2 in the first row"),
         ("301 wind water\n", "topics:1: broken line: text outside of <top>"),
-        ("1\ta\n1\tb\n", "topics:2: another topic is called '1'"),
+        ("1\ta\n1\tb\n", "topics:2: duplicate id: another topic is called '1'"),
     ],
 )
 def test_broken_topics_are_refused_in_one_line(tmp_path: Path, content: str, says: str) -> None:

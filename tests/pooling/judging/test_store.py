@@ -72,7 +72,7 @@ def test_a_folder_is_judged_by_one_server_at_a_time(store: Store, tmp_path: Path
 
 @pytest.mark.parametrize(
     ("settings", "says"),
-    [({"pool": "b", "grades": [0, 1]}, "another pool;"), ({"pool": "b"}, "another grades and another pool;")],
+    [({"pool": "b", "grades": [0, 1]}, r"\(pool\);"), ({"pool": "b"}, r"other options \(grades, pool\);")],
 )
 def test_a_folder_of_something_else_is_refused(
     store: Store, tmp_path: Path, settings: dict[str, str], says: str

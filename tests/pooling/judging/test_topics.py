@@ -52,7 +52,7 @@ def test_other_forms_of_topics(tmp_path: Path) -> None:
     ("content", "says"),
     [
         ("", "no topics"), ("no tab in it", ":1: broken line: text outside of <top>"), ("\tx", "broken line"),
-        ("1\tmoles\n1\tbats", ":2: another topic is called '1'"), ("1\ta\tb\tc\td", ":1: broken line: 5 columns"),
+        ("1\tmoles\n1\tbats", ":2: duplicate id: another topic"), ("1\ta\tb\tc\td", ":1: broken line: 5 columns"),
         ('{"_id": "1", "text": "x"}\n{', ":2: broken line"), ('{"text": ["x"]}', "is no text"),
         ('{"_id": {}, "text": "x"}', "without a number"), ('{"_id": "1", "text": [5]}', "text of topic 1 is no text"),
         ("<top>\n<title> x\n</top>", "without a number"),

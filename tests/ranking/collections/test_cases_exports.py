@@ -89,10 +89,15 @@ REFUSED = {
     "bare.csv": ("who is it,an owl\nwho,owls\n", r"no column of the query .*write one above: query,positive,negative"),
     "top1000.tsv": ("7\t12\twho is it\tan owl\n", r":1: cell 1 of the first row is a number, .*write a header above"),
     "labels.tsv": ("who is it\tan owl\t1\n", r":1: cell 3 of the first row is a number"),
-    "names.tsv": ("query_txt\tpassage_txt\nwho is it\tan owl\n", "it has query_txt, passage_txt; name one by"),
+    "names.tsv": ("query_txt\tpassage_txt\nwho is it\tan owl\n", "it has query_txt, passage_txt; name it by"),
     "ids.jsonl": ('{"query_id": "1", "positive_document_ids": ["2"]}\n', r"ids, not texts .*collection\.given=FILE"),
     "page.jsonl": ("<!DOCTYPE html><html></html>", ":1: .*HTML: was a page downloaded"),
     "pointer.parquet": ("version https://git-lfs.github.com/spec/v1\n", "a pointer of Git LFS, .*git lfs pull"),
+    "tokens.jsonl": ('{"query": [101, 7, 102], "positives": [[101, 8]]}\n', ":1: the query is a list of 3 numbers"),
+    "tasks.json": ('[{"id": 1, "data": {"query": "who"}, "annotations": []}]', "Label Studio.*export it as JSON-MIN"),
+    "corpus.jsonl": ('{"_id": "1", "title": "", "text": "an owl"}\n', ":1: holds texts by their ids.*collection=beir"),
+    "german.csv": ("Frage;Antwort\nwer;Eulen\n", "collection.query=COLUMN collection.positive=COLUMN"),
+    "packed.jsonl": ("\x04\x22M\x18", "packed with LZ4; unpack it"),
     "archive.jsonl": ("PK\x03\x04", "is a zip archive; unpack it"),
     "sheet.xlsx": ("PK\x03\x04", "is no table by its name; save it as CSV"),
     "nested.jsonl": ('{"query": ' + "[" * 3000 + "]" * 3000 + "}\n", ":1: broken line: nested too deeply"),
@@ -104,6 +109,21 @@ def test_what_can_not_be_meant_is_refused_with_a_remedy(tmp_path: Path, read: Re
     (tmp_path / name).write_text(REFUSED[name][0])
     with pytest.raises(BadInput, match=rf"{name}.*{REFUSED[name][1]}"):
         read(Pairs(tmp_path / name))
+
+
+def test_lists_of_one_length_in_several_rows_are_no_table(tmp_path: Path, read: Read) -> None:
+    rows = [{"query": ["ask", row["query"]], "pos": ["find", row["answer"]]} for row in ROWS]
+    with pytest.raises(BadInput, match=r":1: broken line: the query is a list of 2 texts; write one text per query"):
+        read(Pairs(jsonl(tmp_path / "rows.jsonl", rows)))
+
+
+NAMES = [("question1", "question2"), ("sentence_0", "sentence_1"), ("prompt", "completion"), ("query", "text")]
+
+
+@pytest.mark.parametrize("names", NAMES)
+def test_names_of_other_tools_are_known(tmp_path: Path, read: Read, names: tuple[str, str]) -> None:
+    rows = [dict(zip(names, row.values(), strict=True)) | {"id": str(n)} for n, row in enumerate(ROWS)]
+    assert relevant(read(Pairs(jsonl(tmp_path / "rows.jsonl", rows)))) == EXPECTED
 
 
 def test_headers_of_tsv_are_seen_by_any_of_their_names(tmp_path: Path, read: Read) -> None:

@@ -153,7 +153,7 @@ def test_triples_of_ids_are_no_texts(tmp_path: Path, read: Read) -> None:
 
 def test_nothing_left_says_what_was_left_out(tmp_path: Path, read: Read) -> None:
     path = table(tmp_path / "rows.csv", [row | {"query": f"{row['query']} é"} for row in ROWS], encoding="latin-1")
-    with pytest.raises(BadInput, match=r"not one document is left: 12 × wrong encoding; strict=true names"):
+    with pytest.raises(BadInput, match=r"not one query is left: 12 × wrong encoding; strict=true names"):
         read(Pairs(path), strict=False)
 
 

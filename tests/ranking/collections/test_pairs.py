@@ -137,7 +137,9 @@ def test_what_is_not_there_is_said(tmp_path: Path, cache: Path) -> None:
     with pytest.raises(BadInput, match="no such file or folder"):
         open_collection(Pairs(tmp_path / "none"), cache)
     path = parquet(tmp_path, [{"left": "a", "right": "b"}])
-    with pytest.raises(BadInput, match=r"no column of the query by a usual name; it has left, right; name one by coll"):
+    with pytest.raises(
+        BadInput, match=r"no column of the query or the positive by a usual name; it has left, right; name it by coll"
+    ):
         open_collection(Pairs(path), cache)
     with pytest.raises(BadInput, match="has no column 'middle'; it has left, right"):
         open_collection(Pairs(path, query="left", positive="right", negatives=["middle"]), cache)
