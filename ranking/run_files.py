@@ -36,7 +36,10 @@ def lists_of_run(
         BadInput: if a file is broken, or ranks a document that the collection lacks.
     """
     queries = pl.DataFrame({"query": collection.queries["id"]}).with_row_index("q")
-    lines, faults = [], Faults(strict, "strict=false of run_file (such as origin.run_file.strict=false)")
+    lines, faults = (
+        [],
+        Faults(strict, "strict=false of run_file (such as origin.run_file.strict=false)", "run_file's encoding"),
+    )
     for path in paths:
         run = read_run(path, faults=faults, encoding=encoding).select(
             "query", "document", pl.col("score").cast(pl.Float32)

@@ -8,6 +8,7 @@ import json
 import os
 import socket
 import webbrowser
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
@@ -215,13 +216,14 @@ def _open(config: dict[str, Any], console: Console, grow: bool = False) -> Judgi
     if config["machine"] is not None:
         pool = with_machine(pool, read(config["machine"]))
     reader = build(config["collection"])
+    of_collection = reader.faults(config["strict"])
     path = Path(config["out"]) / f"documents-{digest([config['collection'], fingerprint(pool)])}.arrow"
     texts = read_texts(path)
     if texts is None:
         console.print("[dim]reading the documents …[/]")
-        texts = write_texts(path, pooled(reader.read_documents(faults), pool))
+        texts = write_texts(path, pooled(reader.read_documents(of_collection), pool))
     if topics is None:
-        topics = topics_of(reader.read_queries(faults))
+        topics = topics_of(reader.read_queries(of_collection))
     ((named, node),) = config["method"].items()
     method = build(node)
     if "texts" in needs_of(method):
@@ -231,7 +233,7 @@ def _open(config: dict[str, Any], console: Console, grow: bool = False) -> Judgi
         config["out"], pool, method, texts, topics, options,
         of={"pool": fingerprint(pool), "method": f"{named} {json.dumps(node, sort_keys=True)}"},
         qrels=qrels, gold=gold,
-        collection=(lambda: reader.read_documents(Faults(config["strict"]))) if config["search"] else None,
+        collection=(lambda: reader.read_documents(reader.faults(config["strict"]))) if config["search"] else None,
         stemming=config["stemming"], title=config["title"],
         hosts=[*config["hosts"], config["host"], *_host_of(config["url"])],
         encrypted=str(config["url"]).startswith("https:"), grow=grow,
@@ -241,7 +243,8 @@ def _open(config: dict[str, Any], console: Console, grow: bool = False) -> Judgi
     if lacking:
         named = ", ".join(lacking[:LISTED]) + (", …" if len(lacking) > LISTED else "")
         console.print(f"topics that no run has: {len(lacking):,} ({named})", markup=False)
-    for what, count in (judging.notes | runs.notes | faults.skipped | faults.notes).items():
+    skipped = Counter(faults.skipped) + Counter(of_collection.skipped)
+    for what, count in (judging.notes | runs.notes | skipped | faults.notes | of_collection.notes).items():
         if count:
             console.print(f"{what}: {count:,}", markup=False)
     done = len(judging.session.state.judgements)

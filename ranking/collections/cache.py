@@ -24,7 +24,6 @@ from ranking.backing import BackedPath, NotWhole, at_hand, fetched, latest, publ
 from ranking.collections.arrow_files import mapped
 from ranking.collections.build import ABOUT, GIVEN_FILE, build
 from ranking.collections.collection import Collection
-from ranking.collections.faults import Faults
 from ranking.collections.ids import IdTable, id_files
 from ranking.collections.pieces import Run, in_turn, mapped_pieces, piece_files
 from ranking.collections.reader import OF_USE, Reader
@@ -76,7 +75,7 @@ def open_collection(reader: Reader, cache: str | Path, strict: bool = True, run:
         raise BadInput(f"cannot be written ({error.strerror})", cache, "choose another cache folder") from None
     try:
         with _held(unfinished):
-            build(reader, Path(str(unfinished)), Faults(strict), run)  # on this machine, whoever does the tasks
+            build(reader, Path(str(unfinished)), reader.faults(strict), run)  # on this machine, whoever does the tasks
             if isinstance(entry, BackedPath):
                 (unfinished / _UNPUBLISHED).touch()
             _install(unfinished, entry)

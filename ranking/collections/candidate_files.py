@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from ranking.collections.faults import Faults
-from ranking.collections.json_rows import json_rows
+from ranking.collections.json_rows import DECODER, json_rows
 from ranking.collections.judgement_files import run_rows
 from ranking.collections.lines import lines
+from ranking.collections.opened import plain_name
 from ranking.collections.reader import GIVEN
+from ranking.collections.row_files import TextOptions, read_rows
 from ranking.collections.row_forms import IDS
 
-QUERIES, POSITIVES = (
-    ("qid", "query_id", "query-id", "query"),
-    ("pos", "pos_pids", "positive", "positives", "positive_ids", "positive_document_ids"),
-)
-NEGATIVES = ("neg", "neg_pids", "negative", "negatives", "negative_ids", "negative_document_ids")
-
-
+QUERIES = ("qid", "query_id", "query-id", "query")
+DOCUMENTS = re.compile(r"(pos|neg|positive|negative)s?(_document|_passage)?(_?p?ids?)?(_\d+)?", re.I)
+"""Names of columns of documents: pos, neg_pids, positive_ids, negative_document_ids, negative_2."""
+SCORES = ("score", "ce-score", "ce_score")
+Candidate = tuple[str, str, float | None]
 _BETWEEN = r"[\t,]|[ ]+"
 """A character between the ids of a triple."""
 
@@ -31,22 +32,42 @@ def read_candidates(file: Path, faults: Faults) -> pl.DataFrame:
     """Return candidates as a frame of `GIVEN`: query, document, and a score if the file has one.
 
     Args:
-        file: JSON lines of a query, its positives and its negatives (a list, or lists by system, of ids or of objects
-            with an id); lines of three ids (query, positive, negative) between tabs, commas or blanks; or a run.
+        file: JSON lines or parquet of a query, its positives and its negatives (a list, or lists by system, of ids or
+            of objects with an id); JSON lines of a query's id and documents' ids, or pairs of an id and a score, as
+            ColBERT has them; lines of three ids (query, positive, negative) between tabs, commas or blanks; lines of
+            two ids and their texts between tabs, as MS MARCO's top1000; or a run.
         faults: receives each broken line.
 
     Raises:
         BadInput: if the file can't be read.
     """
-    _, first = next(lines(file, Faults(strict=False)), (0, ""))
-    if first.lstrip().startswith(("{", "[")):
-        rows = pl.DataFrame(list(_json(file, faults)), GIVEN, orient="row")
-    elif len(cells := re.split(_BETWEEN, first.strip())) == 3 and not _is_rank(cells[2], file):
-        rows = pl.DataFrame(list(_triples(file, faults)), GIVEN, orient="row")
-    else:
-        rows = pl.concat([pl.DataFrame(schema=GIVEN), *(frame.select(
-            "query", "document", pl.col("score").cast(pl.Float32)) for frame in run_rows(file, faults))])  # fmt: skip
+    read = _candidates(file, faults)
+    rows = read if isinstance(read, pl.DataFrame) else pl.DataFrame(list(read), GIVEN, orient="row")
+    if rows.is_empty():
+        faults.report("empty file", "has no candidates", file)
     return rows.unique(["query", "document"], keep="first", maintain_order=True)
+
+
+def _candidates(file: Path, faults: Faults) -> Iterable[Candidate] | pl.DataFrame:
+    if plain_name(file).endswith(".parquet"):
+        first = next((row for _, row in read_rows(file, faults, TextOptions())), {})
+        if any(map(DOCUMENTS.fullmatch, first)):
+            return _of_rows(file, read_rows(file, faults, TextOptions()), faults)
+        return _of_run(file, faults)
+    _, line = next(lines(file, Faults(strict=False)), (0, ""))
+    line = line.strip()
+    if line.startswith("[") and _is_list_of_ids(line):
+        return _of_lists(file, faults)
+    if line.startswith(("{", "[")):
+        entry = next((entry for _, entry in json_rows(file, Faults(strict=False))), {})
+        is_row = any(map(DOCUMENTS.fullmatch, entry))
+        return _of_rows(file, json_rows(file, faults), faults) if is_row else _of_run(file, faults)
+    cells = line.split("\t")
+    if len(cells) == 4 and not re.fullmatch(r"-?[\d.]+", cells[2].strip()) and cells[2].strip().lower() != "rank":
+        return _of_lines(file, r"\t", 4, faults)
+    cells = re.split(_BETWEEN, line)
+    is_triple = len(cells) == 3 and not _is_rank(cells[2], file) and cells[2].strip().lower() not in ("rank", "score")
+    return _of_lines(file, _BETWEEN, 3, faults) if is_triple else _of_run(file, faults)
 
 
 def _is_rank(cell: str, file: Path) -> bool:
@@ -54,36 +75,70 @@ def _is_rank(cell: str, file: Path) -> bool:
     return cell.strip() == "1" and "triple" not in file.name.lower()
 
 
-def _triples(file: Path, faults: Faults) -> Iterator[tuple[str, str, None]]:
+def _is_list_of_ids(line: str) -> bool:
+    try:
+        entry = json.loads(line)
+    except ValueError:
+        return False
+    return len(entry) > 1 and not any(isinstance(item, dict) for item in entry) and not isinstance(entry[0], list)
+
+
+def _of_run(file: Path, faults: Faults) -> pl.DataFrame:
+    frames = [frame.select(pl.col(name).cast(kind) for name, kind in GIVEN.items()) for frame in run_rows(file, faults)]
+    return pl.concat([pl.DataFrame(schema=GIVEN), *frames])
+
+
+def _of_lines(file: Path, between: str, count: int, faults: Faults) -> Iterator[Candidate]:
+    """Yield the documents of lines of ids: all after the query of three, or the second of four cells."""
     for number, line in lines(file, faults):
-        cells = re.split(_BETWEEN, line.strip())
-        if len(cells) != 3:
-            faults.report("broken line", f"{len(cells)} ids, not three", file, number)
+        cells = re.split(between, line.strip())
+        if len(cells) != count:
+            faults.report("broken line", f"{len(cells)} cells, not {count}", file, number)
+        elif number > 1 or cells[0].lower() not in QUERIES:  # a header
+            yield from ((cells[0], document, None) for document in (cells[1:] if count == 3 else cells[1:2]))
+
+
+def _of_lists(file: Path, faults: Faults) -> Iterator[Candidate]:
+    for number, line in lines(file, faults):
+        try:
+            query, *documents = DECODER.decode(line)
+            pairs = [document if isinstance(document, list) else (document, None) for document in documents]
+            scored = [(str(name), None if score is None else float(score)) for name, score in pairs]
+        except (ValueError, TypeError) as error:
+            faults.report("broken line", f"no list of a query's id and documents' ids ({error})", file, number)
             continue
-        yield cells[0], cells[1], None
-        yield cells[0], cells[2], None
+        yield from ((str(query), *document) for document in scored)
 
 
-def _json(file: Path, faults: Faults) -> Iterator[tuple[str, str, None]]:
-    for number, entry in json_rows(file, faults):
-        query = next((entry[name] for name in QUERIES if name in entry), None)
-        names = [name for name in (*POSITIVES, *NEGATIVES) if name in entry]
+def _of_rows(file: Path, rows: Iterable[tuple[int, Mapping[str, Any]]], faults: Faults) -> Iterator[Candidate]:
+    for number, row in rows:
+        query = next((row[name] for name in QUERIES if row.get(name) is not None), None)
+        names = [name for name in row if DOCUMENTS.fullmatch(name)]
         if query is None or not names:
-            there = ", ".join(entry) or "nothing"
+            there = ", ".join(row) or "nothing"
             faults.report("broken line", f"no qid, or neither pos nor neg: it has {there}", file, number)
             continue
         for name in names:
-            for document in _ids(entry[name]):
-                yield str(query), document, None
+            yield from ((str(query), *document) for document in _ids(row[name]))
 
 
-def _ids(value: Any) -> Iterator[str]:
+def _score(value: Any) -> float | None:
+    try:
+        return None if value is None else float(value)
+    except (TypeError, ValueError):
+        return None
+
+
+def _ids(value: Any) -> Iterator[tuple[str, float | None]]:
     if isinstance(value, Mapping):
         identifier = next((value[name] for name in IDS if name in value), None)
-        for item in value.values() if identifier is None else [identifier]:
-            yield from _ids(item)
-    elif isinstance(value, list):
+        if identifier is not None:
+            score = next((value[name] for name in SCORES if value.get(name) is not None), None)
+            yield str(identifier), _score(score)
+            return
+        value = list(value.values())
+    if isinstance(value, Sequence) and not isinstance(value, str):
         for item in value:
             yield from _ids(item)
     elif value is not None:
-        yield str(value)
+        yield str(value), None

@@ -15,14 +15,15 @@ class Faults:
     Args:
         strict: whether to raise on the first fault; otherwise each is counted by its kind.
         option: the option by which a user skips faults, for messages.
+        encoding: the option that names the encoding of a file, for messages; None if there is none.
 
     Attributes:
         skipped: the number of faults of each kind, e.g. `{"broken line": 3}`; always empty if strict.
         notes: counts of what was read by a rule that the user should know of, by description.
     """
 
-    def __init__(self, strict: bool = True, option: str = "strict=false") -> None:
-        self.strict, self.option = strict, option
+    def __init__(self, strict: bool = True, option: str = "strict=false", encoding: str | None = "encoding") -> None:
+        self.strict, self.option, self.encoding = strict, option, encoding
         self.skipped: dict[str, int] = {}
         self.notes: dict[str, int] = {}
 
@@ -53,6 +54,12 @@ class Faults:
             remedy = remedy.replace("strict=false", self.option)
             raise BadInput(f"{kind}: {what}", file if line is None else f"{file}:{line}", remedy)
         self.skipped[kind] = self.skipped.get(kind, 0) + times
+
+    def report_encoding(self, what: str, file: str | PathLike[str], line: int, usual: str) -> None:
+        """Report a line that is not in the encoding of its file, for which `usual` may be right."""
+        convert = "convert the file to UTF-8 with iconv"
+        remedy = f"give its encoding ({self.encoding}={usual}), or {convert}" if self.encoding else convert
+        self.report("wrong encoding", what, file, line, remedy=remedy)
 
     def note(self, kind: str, times: int) -> None:
         """Count what was read by a rule that the user should know of. It is no fault."""

@@ -79,7 +79,7 @@ def _identifier(entry: object) -> str:
         raise _NoText("not a JSON object")
     name = next((name for name in NAMES if name in entry), None)
     if name is None:
-        raise _NoText("no `_id`")
+        raise _NoText(f"no `_id` (or id, docid, docno, qid): it has {', '.join(entry) or 'nothing'}")
     if not isinstance(entry[name], str | int) or isinstance(entry[name], bool):
         raise _NoText(f"`{name}` is not a string")
     return str(entry[name])
@@ -88,7 +88,7 @@ def _identifier(entry: object) -> str:
 def _text(entry: Any) -> str:
     name = next((name for name in TEXTS if name in entry), None)
     if name is None:
-        raise _NoText("no `text`")
+        raise _NoText(f"no `text` (or contents, passage, query): it has {', '.join(entry)}")
     # Some exports write null for what is empty, and a list of paragraphs.
     title, body = entry.get("title") or "", entry[name] or ""
     if isinstance(body, list) and all(isinstance(paragraph, str) for paragraph in body):

@@ -177,8 +177,7 @@ def _decode_singly(raw: bytes, encoding: str, faults: Faults, path: str | Path, 
             texts.append(line.decode(encoding))
         except UnicodeDecodeError as error:
             byte = line[error.start]
-            remedy = "give its encoding if the reader has that option (encoding=latin-1), or convert it with iconv"
-            faults.report("wrong encoding", f"byte 0x{byte:02x} is not {encoding}", path, number, remedy=remedy)
+            faults.report_encoding(f"byte 0x{byte:02x} is not {encoding}", path, number, "latin-1")
             texts.append("")
     return "\n".join(texts)
 

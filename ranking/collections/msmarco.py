@@ -131,7 +131,7 @@ class MsMarco(Reader):
         file = self._named(self.documents) if self.documents else self._usual("documents")
         if file is None:
             usual = " or ".join(_USUAL_NAMES["documents"][:2])
-            raise BadInput(f"no {usual}", self.path, "name the file: documents=…")
+            raise BadInput(f"no {usual}", self.path, "name the file: collection.documents=FILE")
         return file
 
     def _splits(self) -> dict[str, tuple[Path, Path]]:
@@ -146,9 +146,13 @@ class MsMarco(Reader):
             if queries and qrels:
                 splits[split] = queries, qrels
             elif self.qrels and split in self.qrels:
-                raise BadInput(f"no queries for the qrels of {split}", self.path, f"name them: queries.{split}=…")
+                raise BadInput(
+                    f"no queries for the qrels of {split}",
+                    self.path,
+                    f"name them: 'collection.queries={{{split}: FILE}}'",
+                )
         if not splits:
-            remedy = "name them: queries.train=… qrels.train=…"
+            remedy = "name them: 'collection.queries={train: FILE}' 'collection.qrels={train: FILE}'"
             raise BadInput("no split has both its queries and its qrels", self.path, remedy)
         return splits
 

@@ -89,6 +89,10 @@ class Reader(ABC):
         """How texts are cut into words."""
         return Reading(self.tokenizer, self.language, self.subwords)  # type: ignore[arg-type]  # which checks it
 
+    def faults(self, strict: bool) -> Faults:
+        """Return what receives the faults of the files, and names the option of their encoding."""
+        return Faults(strict, encoding="collection.encoding" if hasattr(self, "encoding") else None)
+
     @property
     @abstractmethod
     def name(self) -> str:

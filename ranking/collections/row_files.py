@@ -232,7 +232,7 @@ def csv_rows(file: Path, faults: Faults, options: TextOptions, names: Sequence[s
             start += more
         separator = options.separator or (said[1] if said else "\t" if tabs else separator_of(first))
         if "\0" in first:
-            remedy = "if it is UTF-16 without its mark, set collection.encoding=utf-16-le"
+            remedy = f"if it is UTF-16 without its mark, set {faults.encoding}=utf-16-le"
             raise BadInput(f"a NUL character, which is no {encoding} text", f"{file}:{start}", remedy)
         cells = next(csv.reader([first], delimiter=separator), [])
         named = not tabs or _is_header(cells, names)
@@ -321,8 +321,7 @@ def _of_table(table: Any, file: Path, faults: Faults, encoding: str, named: bool
             continue
         if wrong := next((sign for cell in cells for sign in cell if "\udc80" <= sign <= "\udcff"), None):
             what = f"byte 0x{ord(wrong) - 0xDC00:02x} is not {encoding}"
-            remedy = "give its encoding (collection.encoding=cp1252), or convert it with iconv"
-            faults.report("wrong encoding", what, file, start, remedy=remedy)
+            faults.report_encoding(what, file, start, "cp1252")
             continue
         yield start, dict(zip(header, cells, strict=True))
 

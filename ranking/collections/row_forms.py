@@ -30,7 +30,7 @@ SCORES = (
 BESIDE = "scores beside"
 """The column of the scores in the tables `ids` that `pyrite mine` writes."""
 TEXT = ("text", "contents", "content", "passage", "document", "body", "context")
-IDS = ("docid", "doc_id", "passage_id", "psg_id", "pid", "_id", "id")
+IDS = ("docid", "doc_id", "docno", "passage_id", "psg_id", "pid", "_id", "id")
 PAIRED_IDS = re.compile(r"^(pos|positive|neg|negative)s?(_document)?_p?ids$")
 """Columns of ids in place of texts, as Tevatron and the hard negatives of MS MARCO have them."""
 LISTED = ("texts", "pair", "triplet", "set")

@@ -107,10 +107,14 @@ class Trec(Reader):
             return [file for one in ([named] if isinstance(named, str) else named) for file in _matching(here, one)]
         paths = [path for path in sorted(here.iterdir()) if _looks_like(option, path.name)]
         if not paths:
-            raise BadInput(f"no file looks like the {option}", here, f"name it: {option}=…")
+            raise BadInput(f"no file looks like the {option}", here, f"name it: collection.{option}=FILE")
         if option != "documents" and len(paths) > 1:
             several = ", ".join(path.name for path in paths)
-            raise BadInput(f"{len(paths)} files look like the {option} ({several})", here, f"name one: {option}=…")
+            raise BadInput(
+                f"{len(paths)} files look like the {option} ({several})",
+                here,
+                f"name them: 'collection.{option}=[FILE,FILE]'",
+            )
         return [file for path in paths for file in _text_files(path)]
 
 

@@ -37,7 +37,7 @@ class Given(Ranked):
             raise BadInput(
                 "this collection lists no documents with its queries",
                 "function=given",
-                "name the columns by collection=pairs collection.negatives=[…], or choose another function",
+                "name a file by collection.given=FILE, or columns of collection=pairs by collection.negatives=[…]",
             )
         return RankedLists(lists.documents[queries, :depth], lists.scores[queries, :depth])
 

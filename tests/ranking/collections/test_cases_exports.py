@@ -11,7 +11,9 @@ import polars as pl
 import pytest
 
 from ranking.collections.beir import Beir
+from ranking.collections.candidate_files import read_candidates
 from ranking.collections.collection import Collection
+from ranking.collections.faults import Faults
 from ranking.collections.msmarco import MsMarco
 from ranking.collections.pairs import Pairs
 from ranking.collections.trec import Trec
@@ -298,3 +300,41 @@ def test_line_breaks_of_an_old_mac(tmp_path: Path, read: Read) -> None:
     for file in ("corpus.jsonl", "qrels/test.tsv"):
         (folder / file).write_bytes((folder / file).read_bytes().replace(b"\n", b"\r"))
     assert relevant(read(Beir(folder))) == EXPECTED
+
+
+TEVATRON = {"query_id": "7", "query_text": "x", "positive_document_ids": ["1"], "negative_document_ids": ["2", "3"]}
+NEGATIVES = {"bm25": [{"pid": 2, "ce-score": 3}], "ann": [{"pid": 3, "ce-score": 0}]}
+SCORED = [("1", 9.5), ("2", 3), ("3", 0.5)]
+CANDIDATES = {
+    "triples.jsonl": "[7, 1, 2]\n[7, 1, 3]\n",
+    "ways.jsonl": "[7, 1, 2, 3]\n",
+    "scored.json": json.dumps([7, *SCORED]),
+    "triples.csv": "query_id,positive_id,negative_id\n7,1,2\n7,1,3\n",
+    "top1000.tsv": "".join(f"7\t{document}\task\ttext\n" for document, _ in SCORED),
+    "run.json": json.dumps({"7": dict(SCORED)}),
+    "lists.json": '{"7": ["1", "2", "3"]}',
+    "ranking.tsv": "".join(f"7\t{document}\t1\t{score}\n" for document, score in SCORED),
+    "tevatron.jsonl": json.dumps(TEVATRON),
+    "rows.jsonl": "".join(f'{{"qid": "7", "docid": "{document}", "score": {score}}}\n' for document, score in SCORED),
+    "negatives.jsonl": json.dumps({"qid": 7, "pos": [{"pid": 1, "ce-score": 9.5}], "neg": NEGATIVES}),
+}
+
+
+@pytest.mark.parametrize("name", CANDIDATES)
+def test_candidates_by_id(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text(CANDIDATES[name])
+    rows = read_candidates(tmp_path / name, Faults())
+    assert rows["query"].to_list() == ["7"] * 3
+    assert rows["document"].to_list() == ["1", "2", "3"]
+    scored = name in ("scored.json", "run.json", "lists.json", "ranking.tsv", "rows.jsonl", "negatives.jsonl")
+    assert rows["score"].is_not_null().all() == scored
+    if scored and name != "lists.json":
+        assert rows["score"].to_list()[:2] == [9.5, 3.0]
+
+
+def test_a_file_without_candidates_is_named(tmp_path: Path) -> None:
+    (tmp_path / "run").write_text("\n")
+    with pytest.raises(BadInput, match=r"run: empty file: has no candidates"):
+        read_candidates(tmp_path / "run", Faults())
+    pl.DataFrame({"query_id": ["7"], "positive_id": ["1"], "negative_id": ["2"]}).write_parquet(tmp_path / "t.parquet")
+    assert read_candidates(tmp_path / "t.parquet", Faults())["document"].to_list() == ["1", "2"]

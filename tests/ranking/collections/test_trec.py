@@ -241,7 +241,7 @@ def test_names_that_do_not_tell(write_trec: WriteTrec, cache: Path) -> None:
         open_collection(Trec(folder), cache)
     assert len(open_collection(Trec(folder, topics="topics.301*"), cache).queries) == 2
     (folder / "docs.trec").rename(folder / "news")
-    with pytest.raises(BadInput, match="no file looks like the documents; name it: documents="):
+    with pytest.raises(BadInput, match=r"no file looks like the documents; name it: collection\.documents="):
         open_collection(Trec(folder, topics="topics.301*"), cache)
     assert len(open_collection(Trec(folder, documents="news", topics="topics.301*"), cache).documents) == 2
     with pytest.raises(BadInput, match="old: no such file"):
