@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ranking.batch import Batch
 from ranking.errors import BadInput
 from ranking.training import RankerTraining
 from sampling.retrieval.function import RetrievalFunction
@@ -36,7 +35,7 @@ class ProgressOptions:
       decision.
     - `hard`: the share of hard negatives of fixed probes that the ranker scores above the relevant document, from −1 to
       1.
-      They are drawn from the lists of the last function that has lists.
+      They are drawn from the lists that the last function with lists has then.
     - `easy`: the same of random negatives; 1 if half of them are misranked.
     - `change`: the change of `hard` since the last decision, times ten, cut to −1 … 1.
     - `gain`: the best validation so far relative to the best that the candidates allow, from −1 to 1.
@@ -90,14 +89,22 @@ class TrainingProgress:
         random = RandomFunction()
         random.prepare(training.encoded, None)
         hard = next((function for function in reversed(functions.values()) if function.depth), random)
+        self.probes, self.hard, self.judgements = probes, hard, training.encoded.judgements
         self.queries, self.positives = probes.queries, probes.positives
-        self.negatives = [self._drawn(function, probes, training, rng) for function in (hard, random)]
+        self._drawn(hard, rng)
+        self.random = self._drawn(random, rng)
 
-    def _drawn(
-        self, function: RetrievalFunction, probes: Batch, training: RankerTraining, rng: np.random.Generator
-    ) -> NDArray[np.int32]:
-        documents = function.sample(probes, NEGATIVES, rng).documents
-        relevant = training.encoded.judgements.are_relevant(probes.queries, documents)
+    @property
+    def negatives(self) -> list[NDArray[np.int32]]:
+        """The hard and the random negatives of the probes.
+
+        The hard ones are at the same ranks of the lists each time. The lists may have changed.
+        """
+        return [self._drawn(self.hard, np.random.default_rng(0)), self.random]
+
+    def _drawn(self, function: RetrievalFunction, rng: np.random.Generator) -> NDArray[np.int32]:
+        documents = function.sample(self.probes, NEGATIVES, rng).documents
+        relevant = self.judgements.are_relevant(self.probes.queries, documents)
         return np.where(relevant, -1, documents).astype(np.int32)
 
     def misranked(self, training: RankerTraining) -> tuple[float, float]:

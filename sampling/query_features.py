@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -96,13 +96,13 @@ class QuerySplit:
             if self.feature == "guard_margin" and values:
                 remedy = "give sampling.guard.relative or absolute, or choose another feature"
             raise BadInput(f"the lists of {type(listed).__name__} have no {self.feature}", "policy.feature", remedy)
-        ordered = values[self.feature]
+        ordered: NDArray[Any] = values[self.feature]
         if self.feature == "positive_rank":
             keys = np.stack([ordered, -values["score_gap"]], axis=1)
             ordered = np.unique(keys, axis=0, return_inverse=True)[1].reshape(-1)
         self.is_below = self._below(ordered, np.unique(training.examples.queries))
 
-    def _below(self, values: NDArray[np.number], queries: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def _below(self, values: NDArray[Any], queries: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return which of all queries are below the cut that is nearest to the quantile of `queries`."""
         known = np.sort(values[queries])
         cuts = np.flatnonzero(known[1:] > known[:-1]) + 1  # queries below each possible cut
