@@ -1,4 +1,4 @@
-"""Describes a ranker's training to a mixture policy by eight numbers without units."""
+"""Describes a ranker's training to a mixture policy by nine numbers without units."""
 
 from __future__ import annotations
 
@@ -14,11 +14,16 @@ from ranking.training import RankerTraining
 from sampling.retrieval.function import RetrievalFunction
 from sampling.retrieval.random import RandomFunction
 
-FEATURES = ("one", "spent", "share", "hard", "easy", "change", "gain", "waited")
+FEATURES = ("one", "spent", "share", "hard", "easy", "change", "gain", "waited", "near")
 CLOCK = ("one", "spent")
 STATE = (*CLOCK, "hard", "easy", "gain")
 """Features by which forks are regressed: the clock alone, and with the state of the training."""
-PROBED = {"hard", "easy", "change"}
+PROBED = {"hard", "easy", "change", "near"}
+TYPICAL = {
+    "spent": (0.0, 0.6), "share": (0.3, 0.5), "hard": (-0.8, 0.25), "easy": (-0.8, 0.3), "change": (0.0, 0.3),
+    "gain": (0.3, 0.5), "waited": (0.2, 0.3), "near": (0.1, 0.2),
+}  # fmt: skip
+"""About the mean and the standard deviation of each feature over a training, by which a search weighs them alike."""
 NEGATIVES = 8
 """Number of hard and of random negatives per probe."""
 
@@ -40,6 +45,9 @@ class ProgressOptions:
     - `change`: the change of `hard` since the last decision, times ten, cut to −1 … 1.
     - `gain`: the best validation so far relative to the best that the candidates allow, from −1 to 1.
     - `waited`: e / (1 + e), e being the number of epochs since the best one.
+    - `near`: the mean score of the hard negatives on a scale on which that of the random ones is 0 and that of the
+      relevant documents 1, cut to −1 … 1. It rises if a list has hidden relevant documents, also when the ranker has
+      learned to score them below the judged one.
 
     Args:
         features: the features, in this order. `[one,spent]` sees the clock only: an open-loop schedule.
@@ -107,16 +115,20 @@ class TrainingProgress:
         relevant = self.judgements.are_relevant(self.probes.queries, documents)
         return np.where(relevant, -1, documents).astype(np.int32)
 
-    def misranked(self, training: RankerTraining) -> tuple[float, float]:
-        """Return the shares of hard and of random negatives that the ranker scores at least as high as the positive."""
+    def probe(self, training: RankerTraining) -> tuple[float, float, float]:
+        """Return the shares of hard and of random negatives that score at least as high as the positive, and `near`."""
         hard, random = self.negatives
         shown = np.concatenate([self.positives[:, None], hard, random], axis=1)
         scores = training.score(self.queries, shown)
-        above = scores[:, 1:] >= scores[:, :1]
-        present = shown[:, 1:] >= 0
-        kinds = (slice(0, hard.shape[1]), slice(hard.shape[1], None))
-        shares = [float(above[:, kind][present[:, kind]].mean()) if present[:, kind].any() else 0.0 for kind in kinds]
-        return shares[0], shares[1]
+        positive, shares, means = float(scores[:, 0].mean()), [], []
+        for part in (slice(1, 1 + hard.shape[1]), slice(1 + hard.shape[1], None)):
+            present = shown[:, part] >= 0
+            above = (scores[:, part] >= scores[:, :1])[present]
+            shares.append(float(above.mean()) if len(above) else 0.0)
+            means.append(float(scores[:, part][present].mean()) if len(above) else positive)
+        near, random_mean = means
+        apart = positive - random_mean
+        return shares[0], shares[1], float(np.clip((near - random_mean) / apart, -1, 1)) if apart > 0 else 1.0
 
     def observe(self, training: RankerTraining, share: float | None) -> NDArray[np.float64]:
         """Return the features before the next batch.
@@ -124,7 +136,7 @@ class TrainingProgress:
         Args:
             share: the share of the functions but the first in the last decision; None before the first.
         """
-        hard, easy = self.misranked(training) if self.probed else (0.0, 0.0)
+        hard, easy, near = self.probe(training) if self.probed else (0.0, 0.0, 0.0)
         known = [value for value in training.validations if value == value]
         waited = max(training.epoch - training.best_epoch, 0) if training.best_epoch else 0
         budget = max(training.steps_per_epoch * training.max_epochs, 1)
@@ -137,6 +149,7 @@ class TrainingProgress:
             "change": 0.0 if self.last_hard < 0 else float(np.clip(10 * (hard - self.last_hard), -1, 1)),
             "gain": 2 * max(known, default=0.0) / self.ceiling - 1,
             "waited": waited / (1 + waited),
+            "near": near,
         }
         self.last_hard = hard
         return np.array([values[name] for name in self.options.features])

@@ -42,8 +42,9 @@ def search_agent(
     agent: PolicySearch = build(config["agent"])
     generations = generations_of(config, agent)
     empty = _agent(config, agent.rule, np.zeros(0), {})
-    size = RULES[agent.rule].size(len(empty.functions), empty.actions.values, list(empty.state.features))
-    search = agent.start(size, generations, config["seed"])
+    features = list(empty.state.features)
+    size = RULES[agent.rule].size(len(empty.functions), empty.actions.values, features)
+    search = agent.start(size, generations, config["seed"], features)
     rows: list[dict[str, Any]] = []
     metrics = LearningMetrics(study_of(storage.place))
     wanted = generations * agent.candidates * agent.seeds

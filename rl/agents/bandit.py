@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import product
 from typing import Annotated
 
@@ -40,7 +41,7 @@ class ThompsonSearch(PolicySearch):
         super().__init__(candidates, seeds)
         self.levels, self.windows = levels, windows
 
-    def start(self, size: int, generations: int, seed: int) -> Search:
+    def start(self, size: int, generations: int, seed: int, features: Sequence[str] = ()) -> Search:
         return _Thompson((size - 3) // 2, self, np.random.default_rng(seed))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -43,7 +44,7 @@ class ScheduleSearch(PolicySearch):
             raise BadInput(f"finalists is {finalists}", "agent.finalists", "choose 1 up to agent.candidates")
         self.sampler, self.finalists, self.rounds = sampler, finalists, rounds
 
-    def start(self, size: int, generations: int, seed: int) -> Search:
+    def start(self, size: int, generations: int, seed: int, features: Sequence[str] = ()) -> Search:
         rounds = min(self.rounds, generations - 1)
         return _Tuned(size, self.candidates, generations - rounds, self.sampler, self.finalists, seed)
 

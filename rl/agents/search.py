@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Annotated, ClassVar
 
 import numpy as np
@@ -54,11 +55,12 @@ class PolicySearch(ABC):
         self.candidates, self.seeds = candidates, seeds
 
     @abstractmethod
-    def start(self, size: int, generations: int, seed: int) -> Search:
+    def start(self, size: int, generations: int, seed: int, features: Sequence[str] = ()) -> Search:
         """Start a search.
 
         Args:
             size: number of parameters.
             generations: number of generations.
             seed: every random draw comes from it.
+            features: names of the features that a linear rule weighs; empty if the rule has no weights.
         """

@@ -19,7 +19,7 @@ def agent_of(parameters: object = None, decision_every: int = 2, **actions: obje
     """Random first, BM25 second; weights by chance where none are given."""
     options = MixtureActions(**{"least": 1, **actions})  # type: ignore[arg-type]
     weights = (
-        np.random.default_rng(0).normal(0, 2, 8 * (1 + options.values))
+        np.random.default_rng(0).normal(0, 2, 9 * (1 + options.values))
         if parameters is None
         else np.asarray(parameters, float)
     )
@@ -32,7 +32,7 @@ def test_a_linear_rule_is_a_softmax_of_weighted_features() -> None:
     assert shares[1] == pytest.approx(1 / (1 + np.exp(-(0.5 + 0.25 * 2))))
     assert shares.sum() == pytest.approx(1)
     assert hardness == pytest.approx([1 / (1 + np.exp(1))])
-    assert LinearRule.size(2, 1, FEATURES) == 16
+    assert LinearRule.size(2, 1, FEATURES) == 18
 
 
 def test_a_schedule_goes_from_start_to_end_by_the_clock_alone() -> None:
@@ -77,6 +77,13 @@ def test_features_are_bounded_and_worked_out_by_hand(tiny_sources: Sources) -> N
     hard = progress.negatives[0]
     above = (scores[:, 1 : 1 + hard.shape[1]] >= scores[:, :1])[hard >= 0].mean()
     assert before["hard"] == pytest.approx(2 * above - 1)
+    random = progress.negatives[1]
+    of_hard, of_random = (np.isin(np.arange(scores.shape[1]), columns) for columns in (
+        range(1, 1 + hard.shape[1]), range(1 + hard.shape[1], scores.shape[1])
+    ))  # fmt: skip
+    near, far = scores[:, of_hard][hard >= 0].mean(), scores[:, of_random][random >= 0].mean()
+    apart = scores[:, 0].mean() - far
+    assert before["near"] == pytest.approx(np.clip((near - far) / apart, -1, 1) if apart > 0 else 1, abs=1e-5)
     assert not np.isin(hard[hard >= 0], [8]).all()
     training.fit(sampler)
     after = dict(zip(FEATURES, progress.observe(training, 0.75), strict=True))
@@ -105,7 +112,7 @@ def run_of(sources: Sources, agent: MixtureAgent) -> tuple[object, object, Mixtu
 
 
 def test_it_decides_every_so_many_batches_and_the_rule_is_obeyed(tiny_sources: Sources) -> None:
-    hard = agent_of([20.0, *[0] * 7, -20.0, *[0] * 7])
+    hard = agent_of([20.0, *[0] * 8, -20.0, *[0] * 8])
     training, sampler, policy = run_of(tiny_sources, hard)
     training.fit(sampler)  # type: ignore[attr-defined]
     assert [each[0] for each in policy.decisions] == [0, 2, 4, 6, 8]  # nothing but the count of batches
@@ -114,7 +121,7 @@ def test_it_decides_every_so_many_batches_and_the_rule_is_obeyed(tiny_sources: S
     assert rows["bm25"] > 0
     assert policy.window == (1, 1)
     assert policy.indices == [1, 0]  # the run has BM25 first, the agent random
-    easy = run_of(tiny_sources, agent_of([-20.0, *[0] * 15]))
+    easy = run_of(tiny_sources, agent_of([-20.0, *[0] * 17]))
     easy[0].fit(easy[1])  # type: ignore[attr-defined]
     assert easy[1].report()[0]["negatives"] == 0  # type: ignore[attr-defined]
 

@@ -11,6 +11,7 @@ from rl.agents.bandit import ThompsonSearch
 from rl.agents.evolution import Evolution
 from rl.agents.schedule import ScheduleSearch
 from rl.agents.search import PolicySearch, Search
+from rl.progress import TYPICAL
 
 GENERATIONS = 10
 
@@ -32,7 +33,7 @@ def searched(agent: PolicySearch, generations: int = GENERATIONS) -> tuple[Searc
 @pytest.mark.parametrize(
     "agent",
     [
-        Evolution(),
+        Evolution(sigma=0.7),
         ScheduleSearch(sampler="tpe", finalists=3, rounds=2),
         ScheduleSearch(candidates=4, finalists=4, rounds=1),
     ],
@@ -80,3 +81,13 @@ def test_a_bandit_plays_good_arms_more_often_and_keeps_the_best() -> None:
 def test_no_more_finalists_than_candidates() -> None:
     with pytest.raises(BadInput, match="finalists"):
         ScheduleSearch(candidates=4, finalists=5)
+
+
+def test_evolution_weighs_scaled_features() -> None:
+    """A candidate's weight of a scaled feature is one of the feature itself, and the constant takes up its mean."""
+    features = ["one", "near", "spent"]
+    scaled, plain = Evolution().start(6, 1, 0, features).ask(), Evolution().start(6, 1, 0).ask()
+    state = np.array([1.0, 0.3, -0.2])
+    standard = np.array([1.0, (0.3 - TYPICAL["near"][0]) / TYPICAL["near"][1], -0.2 / TYPICAL["spent"][1]])
+    for one, other in zip(scaled, plain, strict=True):
+        assert one.reshape(2, 3) @ state == pytest.approx(other.reshape(2, 3) @ standard)
