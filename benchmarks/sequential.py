@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from cluster.output.methods import evaluations, is_learned, measurements
+from cluster.statistics.paired import values_by_seed
 from cluster.statistics.sequential import ALPHA, CLIPS, StoppingRule, best_baseline, compare_all, contenders
 from ranking.evaluation.anytime import p_values
 from ranking.evaluation.significance import holm
@@ -210,10 +211,7 @@ def real(folder: Path, equal_within: float) -> None:
     candidates, measure = evaluations(trials)[0]
     every = measurements(trials).filter(candidates=candidates, measure=measure).drop_nulls("value")
     for (collection, ranker), family in every.partition_by("collection", "ranker", as_dict=True).items():
-        whole = {
-            str(method): dict(own.select("seed", "value").rows())
-            for (method,), own in family.partition_by("method", as_dict=True).items()
-        }
+        whole = values_by_seed(family)
         able = {str(row["method"]) for row in family.iter_rows(named=True) if not is_learned(row)}
         most = min(map(len, whole.values()))
         rule = StoppingRule(equal_within, None, most)

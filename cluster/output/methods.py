@@ -46,6 +46,13 @@ def evaluations(trials: pl.DataFrame) -> list[tuple[str, str]]:
     return [(origin, measure) for origin, _, measure in (name.rpartition(":") for name in names)]
 
 
+def evaluations_by_origin(trials: pl.DataFrame) -> list[tuple[str, str]]:
+    """Return `evaluations` with those of one origin after each other, as summaries list them."""
+    pairs = evaluations(trials)
+    origins = [origin for origin, _ in pairs]
+    return sorted(pairs, key=lambda pair: origins.index(pair[0]))
+
+
 def swept(trials: pl.DataFrame) -> pl.DataFrame:
     """Return what was swept, one row per run and key.
 
@@ -132,6 +139,11 @@ def is_learned(method: Mapping[str, str]) -> bool:
 def column_of(key: str) -> str:
     """Return the name of a swept key's column: the key, unless another column has that name."""
     return f"swept.{key}" if key in RESERVED or key in METHOD else key
+
+
+def method_columns(trials: pl.DataFrame) -> list[str]:
+    """Return the columns that identify a method: METHOD, one per factor, and method, the short name of all that."""
+    return [*METHOD, *map(column_of, factors(trials)), "method"]
 
 
 def first_runs(trials: pl.DataFrame, among: Sequence[str]) -> pl.DataFrame:

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 from scipy import stats
 
-from cluster.output.methods import METHOD, column_of, evaluations, factors, is_learned, measurements
+from cluster.output.methods import METHOD, evaluations_by_origin, is_learned, measurements, method_columns
 from cluster.output.storage import Storage
 from cluster.runs.agent_file import FILE
 from cluster.statistics.comparison import TESTS, compare, runs_of
@@ -157,25 +157,20 @@ def _learned(trials: pl.DataFrame) -> Iterator[LearnedMethod]:
     settled = pl.col("converged") if "converged" in trials.columns else pl.lit(None, pl.Boolean).alias("converged")
     every = measurements(trials).join(trials.select("run", settled), on="run", how="left")
     every = every.drop_nulls("value").sort("value")  # means must not depend on their order
-    keys = [column_of(key) for key in factors(trials)]
-    origins = list(dict.fromkeys(origin for origin, _ in evaluations(trials)))
-    places = sorted(evaluations(trials), key=lambda pair: origins.index(pair[0]))
+    columns = method_columns(trials)
     for collection in every["collection"].unique().sort():
-        for candidates, measure in places:
+        for candidates, measure in evaluations_by_origin(trials):
             here = every.filter(collection=collection, candidates=candidates, measure=measure)
             for ranker in here["ranker"].unique().sort():
                 place = dict(zip(PLACE, (collection, candidates, measure, ranker), strict=True))
-                yield from _of_family(place, here.filter(ranker=ranker), keys)
+                yield from _of_family(place, here.filter(ranker=ranker), columns)
 
 
-def _of_family(place: dict[str, str], family: pl.DataFrame, keys: list[str]) -> Iterator[LearnedMethod]:
-    methods = list(family.select(*METHOD, *keys, "method").unique().sort("method").iter_rows(named=True))
-    runs = {
-        method["method"]: runs_of(family.filter(method=method["method"]), (*METHOD, *keys, "method"))
-        for method in methods
-    }
+def _of_family(place: dict[str, str], family: pl.DataFrame, columns: list[str]) -> Iterator[LearnedMethod]:
+    methods = list(family.select(columns).unique().sort("method").iter_rows(named=True))
+    runs = {name: runs_of(part, columns) for (name,), part in family.partition_by("method", as_dict=True).items()}
     learned = [method for method in methods if is_learned(method)]
-    random = {method["method"]: _random(method, methods, keys) for method in learned}
+    random = {method["method"]: _random(method, methods) for method in learned}
     against = {method: runs[other] for method, other in random.items() if other is not None}
     tests = compare([runs[method["method"]] for method in learned], against)
     for method in sorted(random, key=lambda name: (-runs[name].mean, name)):
@@ -184,14 +179,14 @@ def _of_family(place: dict[str, str], family: pl.DataFrame, keys: list[str]) -> 
         yield LearnedMethod(place, of_method, method, random[method], chance, tests.get(method, {}))
 
 
-def _random(method: Mapping[str, str], methods: list[dict[str, str]], keys: list[str]) -> str | None:
+def _random(method: Mapping[str, str], methods: list[dict[str, str]]) -> str | None:
     """The method that chooses at random what a learned method has learned to choose, all else alike.
 
     For a learned policy that is the random policy; if there is none of the same functions and selector, one of
     others, preferably with selector uniform. For a learned selector it is the uniform one over the same
     function, or else a random policy.
     """
-    alike = [key for key in keys if key.split(".")[0] not in ("policy", "selector")]
+    alike = [key for key in method if key not in (*METHOD, "method") and not key.startswith(("policy.", "selector."))]
     others = [other for other in methods if not is_learned(other) and all(other[key] == method[key] for key in alike)]
     if method["selector"] == "learned":
         uniform = {**method, "selector": "uniform"}

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from cluster.output.methods import METHOD, evaluations, measurements, swept
-from cluster.statistics.paired import by_seed, mean_difference
+from cluster.statistics.paired import by_seed, mean_difference, values_by_seed
 from pooling.correlation import kendall_tau
 from ranking.evaluation.significance import holm
 
@@ -44,12 +44,12 @@ def few_judgements(trials: pl.DataFrame) -> pl.DataFrame:
     results = _results(trials)
     rows: list[dict[str, Any]] = []
     for place, here in results.partition_by(*PLACE, as_dict=True).items():
-        every = _by_policy(here.filter(pl.col("order").is_null()))
+        every = values_by_seed(here.filter(pl.col("order").is_null()), "policy")
         partial = here.drop_nulls("order")
         for (order, feeders, of), parts in partial.partition_by("order", "feeders", "of", as_dict=True).items():
             of_order = []
             for (budget,), part in sorted(parts.partition_by("budget", as_dict=True).items()):
-                few = _by_policy(part)
+                few = values_by_seed(part, "policy")
                 common = sorted(every.keys() & few.keys())
                 if len(common) < 2:
                     continue
@@ -72,9 +72,9 @@ def profits(trials: pl.DataFrame) -> pl.DataFrame:
     results = _results(trials).drop_nulls("order")
     rows: list[dict[str, Any]] = []
     for place, here in results.partition_by(*PLACE, "order", "budget", as_dict=True).items():
-        unfed = _by_policy(here.filter(feeders="[]"))
+        unfed = values_by_seed(here.filter(feeders="[]"), "policy")
         for (feeders,), part in here.filter(pl.col("feeders") != "[]").partition_by("feeders", as_dict=True).items():
-            for policy, values in _by_policy(part).items():
+            for policy, values in values_by_seed(part, "policy").items():
                 gains = by_seed(values, unfed.get(policy, {}))
                 if len(gains) < 2:
                     continue
@@ -103,11 +103,6 @@ def _results(trials: pl.DataFrame) -> pl.DataFrame:
         *PLACE, "order", pl.col("budget").cast(COUNT), pl.col("feeders").fill_null("[]"), pl.col("of").fill_null("all"),
         policy.alias("policy"), "seed", "value",
     )  # fmt: skip
-
-
-def _by_policy(results: pl.DataFrame) -> dict[str, dict[int, float]]:
-    parts = results.partition_by("policy", as_dict=True)
-    return {str(policy): dict(part.select("seed", "value").iter_rows()) for (policy,), part in parts.items()}
 
 
 def _mean(values: dict[int, float]) -> float:

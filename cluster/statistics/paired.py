@@ -15,6 +15,7 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 import numpy as np
+import polars as pl
 import scipy  # its `stats` is imported when it is first used
 from numpy.typing import NDArray
 
@@ -57,6 +58,12 @@ class Difference(NamedTuple):
     high: float
     p: float
     pairs: int
+
+
+def values_by_seed(results: pl.DataFrame, column: str = "method") -> dict[str, dict[int, float]]:
+    """Collect results by seed for each value of a column; failed runs have none."""
+    parts = results.drop_nulls("value").partition_by(column, as_dict=True)
+    return {str(name): dict(part.select("seed", "value").iter_rows()) for (name,), part in parts.items()}
 
 
 def mean_difference(differences: Sequence[float] | Floats) -> Difference:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from cluster.output.methods import evaluations, is_learned, measurements
-from cluster.statistics.paired import CrossedDifference, by_seed
+from cluster.statistics.paired import CrossedDifference, by_seed, values_by_seed
 from cluster.statistics.sequential import ALPHA, StoppingRule, best_baseline
 from ranking.evaluation.anytime import p_values
 
@@ -44,10 +44,7 @@ def power(trials: pl.DataFrame, rule: StoppingRule | None = None) -> pl.DataFram
     every = measurements(trials).filter(candidates=candidates, measure=measure).drop_nulls("value")
     rows: list[dict[str, Any]] = []
     for (collection, ranker), family in every.partition_by("collection", "ranker", as_dict=True).items():
-        values = {
-            str(method): dict(runs.select("seed", "value").rows())
-            for (method,), runs in family.partition_by("method", as_dict=True).items()
-        }
+        values = values_by_seed(family)
         able = {str(row["method"]) for row in family.iter_rows(named=True) if not is_learned(row)}
         place = {"collection": collection, "ranker": ranker, "candidates": candidates, "measure": measure}
         pairs = max(len(values) * (len(values) - 1) // 2, 1)

@@ -22,11 +22,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from cluster.output.methods import METHOD, column_of, evaluations, factors, is_learned, measurements
+from cluster.output.methods import evaluations, is_learned, measurements, method_columns
 from cluster.plan.sweep import Planned
 from cluster.statistics.by_query import values_by_run
-from cluster.statistics.comparison import MethodRuns, compare_both, named_baseline, runs_of
-from cluster.statistics.paired import by_seed
+from cluster.statistics.comparison import compare_both, named_baseline, runs_of
+from cluster.statistics.paired import by_seed, values_by_seed
 from ranking.errors import BadInput
 from ranking.evaluation.anytime import FRACTIONS, confidence_sequence, p_values
 from ranking.evaluation.significance import holm
@@ -202,19 +202,16 @@ def decisions(
     """
     candidates, measure = evaluations(trials)[0]
     every = measurements(trials).filter(candidates=candidates, measure=measure)
-    keys = [column_of(key) for key in factors(trials)]
-    named = _named(every, keys, baseline)
+    columns = method_columns(trials)
+    named = _named(every, columns, baseline)
     done = every.drop_nulls("value")["run"].to_list()
     by_query = {} if queries is None else values_by_run(queries, done, measure).get(candidates, {})
     rows: list[dict[str, Any]] = []
     for (collection, ranker), family in every.partition_by("collection", "ranker", as_dict=True).items():
-        values: dict[str, dict[int, float]] = {}
-        able: set[str] = set()
-        methods: dict[str, MethodRuns] = {}
-        for (method,), runs in family.partition_by("method", as_dict=True).items():
-            values[str(method)] = dict(runs.drop_nulls("value").select("seed", "value").rows())
-            able |= set() if is_learned(runs.row(0, named=True)) else {str(method)}
-            methods[str(method)] = runs_of(runs, (*METHOD, *keys, "method"))
+        parts = family.partition_by("method", as_dict=True)
+        methods = {str(method): runs_of(runs, columns) for (method,), runs in parts.items()}
+        values = {method: dict[int, float]() for method in methods} | values_by_seed(family)
+        able = {method for method, runs in methods.items() if not is_learned(runs.identity)}
         place = {"collection": collection, "ranker": ranker, "candidates": candidates, "measure": measure}
         compared = compare_all(values, able, rule)
         for method in values:
@@ -227,9 +224,9 @@ def decisions(
     return pl.DataFrame(rows, schema=SCHEMA).sort("collection", "ranker", "method", "against")
 
 
-def _named(every: pl.DataFrame, keys: list[str], baseline: str | None) -> set[str]:
+def _named(every: pl.DataFrame, columns: list[str], baseline: str | None) -> set[str]:
     try:
-        return {named_baseline(every.select("method", *METHOD, *keys).unique(), baseline)[0]} if baseline else set()
+        return {named_baseline(every.select(columns).unique(), baseline)[0]} if baseline else set()
     except BadInput:
         return set()
 

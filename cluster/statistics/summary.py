@@ -14,13 +14,14 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import product
 from zlib import crc32
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from cluster.output.methods import BM25, METHOD, RUN, column_of, evaluations, factors, first_stage_of, measurements
+from cluster.output.methods import BM25, RUN, evaluations_by_origin, first_stage_of, measurements, method_columns
 from cluster.statistics.by_query import values_by_run
 from cluster.statistics.comparison import TESTS, MethodRuns, best_baselines, compare, named_baseline, runs_of
 from cluster.statistics.paired import MeasuredRun
@@ -63,23 +64,25 @@ def summarise(
         BadInput: if `baseline` does not name exactly one method.
     """
     every = measurements(trials)
-    keys = [column_of(key) for key in factors(trials)]
+    columns = method_columns(trials)
     named, rankers = "", set[str]()
     if baseline is not None:
-        named, rankers = named_baseline(every.select("method", *METHOD, *keys).unique(), baseline)
+        named, rankers = named_baseline(every.select(columns).unique(), baseline)
     across = baseline is not None and any(part.startswith("ranker=") for part in baseline.split())
     spent = {name: row for name, *row in _with_costs(trials).select("run", *COSTS).iter_rows()}
     done = trials.filter(pl.col("status") == "done")["run"].to_list()
-    measures = dict.fromkeys(measure for _, measure in evaluations(trials))
+    evaluated = evaluations_by_origin(trials)
+    measures = {measure for _, measure in evaluated}
     by_query = {name: {} if queries is None else values_by_run(queries, done, name) for name in measures}
 
     rows: list[Row] = []
-    for collection, candidates, measure in _places(trials, every):
+    for collection, (candidates, measure) in product(every["collection"].unique().sort(), evaluated):
         place = {"collection": collection, "candidates": candidates, "measure": measure}
         here = every.filter(pl.col(name) == value for name, value in place.items())
         values = by_query[measure].get(candidates)
         families = {
-            ranker: _family(here.filter(pl.col("ranker") == ranker), keys) for ranker in here["ranker"].unique().sort()
+            ranker: _family(here.filter(pl.col("ranker") == ranker), columns)
+            for ranker in here["ranker"].unique().sort()
         }
         elsewhere = [runs for ranker in rankers for runs in families.get(ranker, []) if runs.method == named]
         for ranker, family in families.items():
@@ -97,8 +100,8 @@ def summarise(
                 if baseline is not None:
                     row |= _comparison(runs.method, fixed, fixed_tests, "baseline", "baseline_")
                 rows.append(row)
-        rows += [{**place, **row} for row in _first_stage(here["bm25"], keys, candidates)]
-    return pl.DataFrame(rows, schema=_schema(keys, baseline is not None))
+        rows += [{**place, **row} for row in _first_stage(here["bm25"], columns, candidates)]
+    return pl.DataFrame(rows, schema=_schema(columns, baseline is not None))
 
 
 def _with_costs(trials: pl.DataFrame) -> pl.DataFrame:
@@ -124,16 +127,9 @@ def marks(row: Mapping[str, object], prefix: str = "") -> str:
     return shown
 
 
-def _places(trials: pl.DataFrame, every: pl.DataFrame) -> list[tuple[str, str, str]]:
-    pairs = evaluations(trials)
-    origins = list(dict.fromkeys(origin for origin, _ in pairs))
-    pairs.sort(key=lambda pair: origins.index(pair[0]))  # stable: measures stay in the order of the columns
-    return [(collection, *pair) for collection in every["collection"].unique().sort() for pair in pairs]
-
-
-def _family(results: pl.DataFrame, keys: list[str]) -> list[MethodRuns]:
+def _family(results: pl.DataFrame, columns: list[str]) -> list[MethodRuns]:
     """The methods of one ranker in one place, the highest mean first, those without any run last."""
-    family = [runs_of(method, (*METHOD, *keys, "method")) for method in results.partition_by("method")]
+    family = [runs_of(method, columns) for method in results.partition_by("method")]
     return sorted(family, key=lambda runs: (-runs.mean if len(runs.values) else math.inf, runs.method))
 
 
@@ -175,7 +171,7 @@ def _comparison(
     return {name: opponents[method].method} | {prefix + test: p for test, p in tests[method].items()}
 
 
-def _first_stage(figures: pl.Series, keys: list[str], candidates: str) -> list[Row]:
+def _first_stage(figures: pl.Series, columns: list[str], candidates: str) -> list[Row]:
     """The first stage alone over the same candidates: one value if all runs agree, as they do on one split."""
     values = figures.drop_nulls().sort().to_numpy()
     if not len(values):
@@ -183,7 +179,7 @@ def _first_stage(figures: pl.Series, keys: list[str], candidates: str) -> list[R
     if np.ptp(values) <= 1e-12:
         values = values[:1]
     method = BM25 if first_stage_of(candidates) == "BM25" else RUN
-    identity = {"ranker": "bm25", **dict.fromkeys((*METHOD[1:], *keys), "-"), "method": method}
+    identity = {**dict.fromkeys(columns, "-"), "ranker": "bm25", "method": method}
     spread = _spread(MethodRuns(identity, [MeasuredRun(value) for value in values]), np.random.default_rng(0))
     return [{**identity, **spread, "ci_low": None, "ci_high": None, "marks": ""}]
 
@@ -193,9 +189,9 @@ def _digest(*names: str) -> int:
     return crc32("\n".join(names).encode())
 
 
-def _schema(keys: list[str], baseline: bool) -> dict[str, pl.DataType]:
+def _schema(columns: list[str], baseline: bool) -> dict[str, pl.DataType]:
     text, number = pl.String(), pl.Float64()
-    schema: dict[str, pl.DataType] = dict.fromkeys(("collection", *METHOD, *keys, "method"), text)
+    schema: dict[str, pl.DataType] = dict.fromkeys(("collection", *columns), text)
     schema |= dict.fromkeys(("measure", "candidates"), text)
     schema |= dict.fromkeys(("runs", "failed", "diverged"), pl.Int64())
     schema |= dict.fromkeys(("mean", "std", "min", "max", "ci_low", "ci_high"), number)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from cluster.output.methods import METHOD, column_of, evaluations, factors, measurements
+from cluster.output.methods import evaluations, measurements, method_columns
 from cluster.statistics.by_query import values_by_run
 from cluster.statistics.comparison import MethodRuns, compare, compare_both, runs_of
 from cluster.statistics.paired import CrossedDifference, Floats, crossed_difference, differences, mean_difference
@@ -191,7 +191,7 @@ def conclude(
         queries: the frame of `queries.parquet`; None compares runs alone.
         equal_within: the margin of the tests of equivalence; None makes none.
     """
-    every, keys = measurements(trials), [column_of(key) for key in factors(trials)]
+    every, columns = measurements(trials), method_columns(trials)
     measure = evaluations(trials)[0][1]
     done = trials.filter(pl.col("status") == "done")["run"].to_list()
     by_query = {} if queries is None else values_by_run(queries, done, measure)
@@ -206,15 +206,12 @@ def conclude(
             place = {"collection": str(collection), "ranker": str(ranker), "candidates": str(origin)}
             here = every.filter(*(pl.col(name) == value for name, value in place.items()), measure=measure)
             methods = here.partition_by("method", as_dict=True)
-            families[str(origin)] = {
-                row["method"]: runs_of(methods[row["method"],], (*METHOD, *keys, "method"))
-                for row in part.iter_rows(named=True)
-            }
+            families[str(origin)] = {method: runs_of(methods[method,], columns) for method in part["method"]}
             family, values = families[str(origin)], by_query.get(str(origin))
             concluded[str(origin)] = _verdict(place | {"measure": measure}, part, family, values, equal_within)
         verdicts += concluded.values()
         depends += _dependence(concluded, families, by_query)
-    return Conclusion(verdicts, depends + _across_rankers(trials, every, by_query, measure, keys))
+    return Conclusion(verdicts, depends + _across_rankers(trials, every, by_query, measure, columns))
 
 
 def _verdict(
@@ -342,7 +339,7 @@ def _across_rankers(
     every: pl.DataFrame,
     by_query: Mapping[str, Mapping[str, Floats]],
     measure: str,
-    keys: Sequence[str],
+    columns: Sequence[str],
 ) -> list[str]:
     """Compare rankers trained with the same method, on the leading origin, with the first ranker of the study."""
     origin = evaluations(trials)[0][0]
@@ -354,9 +351,8 @@ def _across_rankers(
             both = [part.filter(ranker=ranker).partition_by("method", as_dict=True) for ranker in (rankers[0], other)]
             family, against = {}, {}
             for key in sorted(both[0].keys() & both[1].keys()):
-                identity = ("ranker", *METHOD[1:], *keys, "method")
-                family[str(key[0])] = runs_of(both[1][key], identity)
-                against[str(key[0])] = runs_of(both[0][key], identity)
+                family[str(key[0])] = runs_of(both[1][key], columns)
+                against[str(key[0])] = runs_of(both[0][key], columns)
             family = {name: runs for name, runs in family.items() if len(runs.values) and len(against[name].values)}
             compared = compare(list(family.values()), against, by_query.get(origin))
             several = f" on {collection}" if every["collection"].n_unique() > 1 else ""

@@ -19,7 +19,7 @@ from typing import Any
 
 from numba import njit
 
-_OPTIONS: dict[str, Any] = {"cache": True, "_nrt": False, "forceinline": True}
+_OPTIONS: dict[str, Any] = {"cache": True, "_nrt": False, "forceinline": True, "no_cfunc_wrapper": True}
 kernel = njit(**_OPTIONS)
 """Compiles a function that a loop calls. Numba counts references to each array at each call, which costs more than the
 work of these functions does; none of them allocates, and who calls them holds the arrays, so that is left out."""
