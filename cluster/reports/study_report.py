@@ -108,7 +108,7 @@ class StudyResults:
         others = {name: tables[name] for name in names if tables.get(name) is not None}
         written = (storage.read(CONFIG) or b"").decode()
         lost = failure_summary(EventLog.read(storage))
-        known = {"config": read_config(storage), "written": written, "lost": lost, "waiting": waiting}
+        known: dict[str, Any] = {"config": read_config(storage), "written": written, "lost": lost, "waiting": waiting}
         return cls(trials, **others, **known)
 
 
