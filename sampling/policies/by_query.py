@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 class ByQuery(SamplingPolicy):
     """One action for queries with a low feature, and another one for the others.
 
-    What a negative teaches may depend on the query: a hard one may help where the relevant document is ranked first,
-    and be relevant itself where it is not. `pyrite fork RUN by=FEATURE` measures whether there is anything to gain.
+    What a negative teaches may depend on the query: a hard one may help if the relevant document is ranked first, and
+    be relevant itself if it is not. `pyrite fork RUN by=FEATURE` measures whether there is anything to gain.
 
     Args:
         feature: what is known of a query. `positive_rank`: the rank of its relevant document in the list of the first
