@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -244,19 +244,29 @@ def make_pool(
         more = beyond.with_columns(run=pl.lit(len(runs.names), pl.UInt32), place=pl.col("place").cast(pl.UInt32))
         table = pl.concat([table, more.select(table.columns)])
         runs = replace(runs, names=[*runs.names, BEYOND], teams=[*runs.teams, BEYOND])
-    lines = table.filter(pl.col("topic").is_in(names)).partition_by("topic", as_dict=True)
-    judgements: dict[Any, pl.DataFrame] = {}
+    table = table.filter(pl.col("topic").is_in(names))
+    pooled = table.select("topic", "document").unique().sort("topic", "document")
+    pooled = pooled.with_columns(number=pl.int_range(pl.len(), dtype=pl.Int32).over("topic"))
+    lines = _by_topic(table.join(pooled, on=["topic", "document"], how="left"))
+    judgements: dict[str, pl.DataFrame] = {}
     unknown = 0
-    if qrels is not None:
+    if qrels is None:
+        pooled = pooled.with_columns(grade=pl.lit(None, pl.Int32))
+    else:
         # -1 marks a pooled document that was not judged, as for trec_eval and infAP.
         unknown = int((qrels["grade"] == -1).sum())
         qrels = qrels.filter(pl.col("grade") != -1).unique(["query", "document"], keep="last", maintain_order=True)
-        judgements = qrels.filter(pl.col("query").is_in(names)).partition_by("query", as_dict=True)
+        judged = qrels.filter(pl.col("query").is_in(names)).rename({"query": "topic"})
+        judgements = _by_topic(judged)
+        pooled = pooled.join(judged, on=["topic", "document"], how="left", maintain_order="left")
+    grade = pl.col("grade")
+    documents = _by_topic(pooled.with_columns(grade.fill_null(0).cast(pl.Int32), judged=grade.is_not_null()))
     numbers = {team: number for number, team in enumerate(dict.fromkeys(runs.teams))}
     teams = np.array([numbers[team] for team in runs.teams], np.int32)
     _check_unicode(lines, judgements)
-    longest = int(table.filter(pl.col("topic").is_in(names))["place"].to_numpy().max(initial=0)) + 1
-    topics = [_topic(name, lines[name,], judgements.get((name,)), teams, longest, relevant_from) for name in names]
+    longest = int(table["place"].to_numpy().max(initial=0)) + 1
+    relevant = {name: int((rows["grade"] >= relevant_from).sum()) for name, rows in judgements.items()}
+    topics = [_topic(name, lines[name], documents[name], relevant.get(name, 0), teams, longest) for name in names]
     unjudged = sum(int((~topic.judged).sum()) for topic in topics) if qrels is not None else 0
     notes = {
         **runs.notes,
@@ -321,7 +331,18 @@ def _no_common_topic(of_runs: Sequence[str], judged: set[str]) -> BadInput:
     return BadInput(what, remedy=remedy)
 
 
-def _check_unicode(lines: Mapping[Any, pl.DataFrame], judgements: Mapping[Any, pl.DataFrame]) -> None:
+def _by_topic(rows: pl.DataFrame) -> dict[str, pl.DataFrame]:
+    """Return the rows of each topic. Slices of one table cost far less than a table per topic."""
+    ordered = rows.sort("topic", maintain_order=True)
+    runs = ordered["topic"].rle().struct.unnest()
+    stops = runs["len"].cum_sum()
+    return {
+        name: ordered.slice(stop - length, length)
+        for name, length, stop in zip(runs["value"], runs["len"], stops, strict=True)
+    }
+
+
+def _check_unicode(lines: Mapping[str, pl.DataFrame], judgements: Mapping[str, pl.DataFrame]) -> None:
     """Refuse ids that look the same and differ in their Unicode form, as those of macOS and other systems do.
 
     Raises:
@@ -336,26 +357,15 @@ def _check_unicode(lines: Mapping[Any, pl.DataFrame], judgements: Mapping[Any, p
         forms = {unicodedata.normalize("NFC", name): name for name in judged["document"]}
         for name in other.sort():
             if (same := forms.get(unicodedata.normalize("NFC", name))) is not None:
-                what = f"document {name!a} of topic {topic[0]} is {same!a} in the judgements, another Unicode form"
+                what = f"document {name!a} of topic {topic} is {same!a} in the judgements, another Unicode form"
                 raise BadInput(what, remedy="convert one of the files, for example with uconv -x nfc")
 
 
 def _topic(
-    name: str,
-    lines: pl.DataFrame,
-    qrels: pl.DataFrame | None,
-    teams: NDArray[np.int32],
-    longest: int,
-    relevant_from: int,
+    name: str, lines: pl.DataFrame, documents: pl.DataFrame, relevant: int, teams: NDArray[np.int32], longest: int
 ) -> Topic:
-    documents = lines["document"].unique().sort()
-    numbered = pl.DataFrame({"document": documents}).with_row_index("number")
+    """Return a topic of its lines (run, place, number) and its documents (document, grade, judged)."""
     ranking = np.full((len(teams), longest), NO_DOCUMENT, np.int32)
-    number = lines.join(numbered, on="document", how="left", maintain_order="left")["number"].to_numpy()
-    ranking[lines["run"].to_numpy(), lines["place"].to_numpy()] = number
-    grades, judged, relevant = np.zeros(len(documents), np.int32), np.zeros(len(documents), bool), 0
-    if qrels is not None:
-        grade = numbered.join(qrels, on="document", how="left", maintain_order="left")["grade"]
-        grades, judged = grade.fill_null(0).to_numpy().astype(np.int32), grade.is_not_null().to_numpy()
-        relevant = int((qrels["grade"] >= relevant_from).sum())
-    return Topic(name, topic_pool(ranking, len(documents), teams), documents, grades, judged, relevant)
+    ranking[lines["run"].to_numpy(), lines["place"].to_numpy()] = lines["number"].to_numpy()
+    ids, grades, judged = documents["document"], documents["grade"].to_numpy(), documents["judged"].to_numpy()
+    return Topic(name, topic_pool(ranking, len(ids), teams), ids, grades, judged, relevant)
