@@ -1,4 +1,4 @@
-"""A planted effect per query for `benchmarks.feedback_control --effect query`: can a decision per query be found?
+"""Measures whether a decision per query is found, for `benchmarks.feedback_control --effect query`.
 
 The collection is that of `feedback_control`. BM25's first ten ranks are true negatives for half of the training
 queries, and hidden positives for the others: there, the judged document ranks behind them. Its rank shows which kind a

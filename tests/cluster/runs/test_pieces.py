@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,8 @@ def content(value: Any) -> Any:
         return value.dtype.str, value.shape, value.tobytes()
     if hasattr(value, "__dataclass_fields__"):
         return {name: content(getattr(value, name)) for name in value.__dataclass_fields__}
+    if isinstance(value, Mapping):
+        return {name: content(each) for name, each in value.items()}
     return [content(each) for each in value] if isinstance(value, list) else value
 
 
