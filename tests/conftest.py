@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -167,7 +168,7 @@ def _drawn_or_not(drawn: Callable[..., Any], stub: Callable[..., Any], *argument
 @pytest.fixture(scope="session", autouse=True)
 def _commands_leave_figures_undrawn() -> Iterator[None]:
     """Drawing takes seconds of each report: by day it is done for tests that ask for `drawn`."""
-    from cluster.reports import report
+    from cluster.reports import canvas, report
 
     stubs = {
         "png": lambda figure: b"\x89PNG of a figure",
@@ -175,9 +176,8 @@ def _commands_leave_figures_undrawn() -> Iterator[None]:
         "panels": lambda figure: [],
     }
     with pytest.MonkeyPatch.context() as patch:
-        for name, stub in stubs.items():
-            drawn = getattr(report, name)
-            patch.setattr(report, name, functools.partial(_drawn_or_not, drawn, stub))
+        drawing = {n: functools.partial(_drawn_or_not, getattr(canvas, n), stub) for n, stub in stubs.items()}
+        patch.setattr(report, "canvas", lambda: SimpleNamespace(**drawing))
         yield
 
 

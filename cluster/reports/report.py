@@ -11,11 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.resources import files
-from typing import TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import polars as pl
 from markupsafe import Markup, escape
-from matplotlib.figure import Figure
 from rich import box
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.markup import escape as escaped
@@ -25,11 +24,20 @@ from rich.text import Text
 
 from cluster.output.storage import Storage
 from cluster.output.tables import as_parquet
-from cluster.reports.canvas import panels, png, svg
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 STYLE, SCRIPT = (files("cluster.reports").joinpath(f"page/page.{kind}").read_text("utf-8") for kind in ("css", "js"))
 VIEW = Markup('<svg viewBox="{} {} {} {}" aria-hidden="true"><use href="#{}-figure"/></svg>')
 """A part of a figure, for a narrow page."""
+
+
+def canvas() -> Any:
+    """Return the module that draws. It loads Matplotlib, which a report of tables alone does without."""
+    from cluster.reports import canvas as drawing
+
+    return drawing
 
 
 @dataclass(frozen=True)
@@ -144,18 +152,18 @@ class Drawing:
     @cached_property
     def png(self) -> bytes:
         """The figure's file. It is drawn before the page's, which takes its layout from there."""
-        return png(self.figure)
+        return canvas().png(self.figure)
 
     @cached_property
     def views(self) -> list[tuple[float, float, float, float]]:
         """The parts that a narrow page shows, by the layout of the file."""
         assert self.png
-        return panels(self.figure)
+        return canvas().panels(self.figure)
 
     def to_html(self) -> Markup:
         views = self.views
         narrow = Markup().join(VIEW.format(*box, self.name) for box in views)
-        whole = _tag("div", Markup(svg(self.figure, self.name)), class_="whole" if views else "")
+        whole = _tag("div", Markup(canvas().svg(self.figure, self.name)), class_="whole" if views else "")
         stacked = _tag("div", narrow, class_="panels") if views else ""
         return _tag("figure", whole, stacked, _tag("figcaption", self.caption))
 
