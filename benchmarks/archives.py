@@ -1,4 +1,4 @@
-"""Reads the archived runs of docs/experiments/data, and prints their numbers."""
+"""Reads archived runs of docs/experiments/data, and formats numbers for tables."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Archive:
 
     @cached_property
     def about(self) -> dict[str, Any]:
-        """The command, the baseline, the processor, the seconds of all runs, and whether these are to be compared."""
+        """The command, the baseline, the processor, the seconds of all runs, and whether times can be compared."""
         content: dict[str, Any] = json.loads((DATA / self.name / "about.json").read_text("utf-8"))
         return content
 

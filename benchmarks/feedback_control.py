@@ -8,8 +8,8 @@ half of the trainings, from a random batch on, they are hidden positives instead
 random documents at that batch. The clock cannot know it, and the features of `state=progress` may show it.
 
 Each learner has the same number of trainings, and is measured with new seeds. It prints the AP of the dev queries, and
-which share of the oracle's gain over the tuned constant each learner gets. Only a learner that gets a good part of it
-may be cited for "feedback does not pay".
+which share of the oracle's gain, over BM25 always and over the tuned constant, each learner gets. Only a learner that
+gets a good part of it may be cited for "feedback does not pay".
 
 With `--effect query` the best action differs between queries instead (`benchmarks.query_control`).
 """

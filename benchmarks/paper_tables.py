@@ -68,7 +68,7 @@ def comparison(archive: Archive, measures: Sequence[str] = ()) -> str:
 
 
 def _note(archive: Archive, measures: Sequence[str], tests: Tests) -> str:
-    """What the runs and the columns of `comparison` are."""
+    """Describe the runs and the columns of `comparison`."""
     seeds, agents = archive.trials["seed"].n_unique(), archive.measured["agent"].n_unique()
     several = f" and {agents - ('-' in archive.measured['agent'])} agents" if agents > 1 else ""
     least = {
@@ -176,7 +176,7 @@ def _by_agent(archive: Archive, first: str, second: str) -> bool:
 
 
 def pool_comparison(names: Sequence[str]) -> str:
-    """A paper's pooling table beside two archives: the text taken literally, and as the paper's program draws."""
+    """Print a paper's pooling table next to archives of the text taken literally, and as the paper's program draws."""
     ours, as_published = map(PoolArchive, names)
     printed = yaml.safe_load((archives.DATA / "papers.yaml").read_text("utf-8"))["pools"]
     head = ["method", *(row["judgements"] for row in ours.rows(next(iter(printed))))]

@@ -47,7 +47,7 @@ def over_places(archives: Sequence[Archive]) -> str:
 
 
 def places(first: str, archives: Sequence[Archive]) -> str:
-    """One method beside all others at several places: means, rates, and its differences.
+    """Compare one method with all others at several places: means, rates and differences.
 
     Args:
         first: the method.
@@ -87,7 +87,7 @@ def _means(
             f"**{number(value)}**" if top else number(value) for value, top in zip(means[method], best, strict=True)
         ]
         elsewhere = [np.mean([archive.methods(origin)[method].mean for archive in archives]) for origin in others]
-        rates = " ".join(number(_rate(archive, method), 3) for archive in archives)
+        rates = " ".join(number(rate(archive, method), 3) for archive in archives)
         name = f"**{method}**" if method == first else method
         over = [number(float(mean)) for mean in (np.mean(means[method]), *elsewhere)]
         rows.append([name, *values, *over, signed(float(lead)), rates])
@@ -101,8 +101,10 @@ def _against_best(
     rows = []
     for place, archive in enumerate(archives):
         row = [names[place]]
-        dev = {method: _dev(archive, method) for method in rivals}
-        for best in (max(rivals, key=lambda method, p=place: means[method][p]), max(dev, key=dev.__getitem__)):  # type: ignore[misc]
+        of_test = {method: means[method][place] for method in rivals}
+        of_dev = {method: _dev(archive, method) for method in rivals}
+        for values in (of_test, of_dev):
+            best = max(values, key=values.__getitem__)
             test = _test(archive, first, best)
             row += [
                 best,
@@ -149,7 +151,7 @@ def _dev(archive: Archive, method: str) -> float:
     return float(np.mean([max(curve) for curve in _trials(archive, method)["curve_validation"]]))
 
 
-def _rate(archive: Archive, method: str) -> float:
+def rate(archive: Archive, method: str) -> float:
     """The learning rate of a method's runs."""
     rates = {re.search(r"optimizer\.lr=([\d.e-]+)", text)[1] for text in _trials(archive, method)["overrides"]}  # type: ignore[index]
     (rate,) = {float(rate) for rate in rates}

@@ -1,4 +1,4 @@
-"""Measures whether a decision per query is found, for `benchmarks.feedback_control --effect query`.
+"""Measures whether `policy=by_query` finds a planted effect per query, for `benchmarks.feedback_control`.
 
 The collection is that of `feedback_control`. BM25's first ten ranks are true negatives for half of the training
 queries, and hidden positives for the others: there, the judged document ranks behind them. Its rank shows which kind a
@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.feedback_control import HEAD, Changing, Made, train
+from cluster.statistics.fork_values import SIDES
 from ranking.ranked_lists import RankedLists
 from ranking.training import Batch, RankerTraining
 from sampling.policies.action import Action
@@ -30,7 +31,6 @@ from sampling.query_features import Feature, QuerySplit
 QUERY_FEATURES: tuple[Feature, ...] = ("positive_rank", "score_gap", "margin")
 ACTIONS = ("random", f"bm25:1-{HEAD}")
 OWN = ["random", "bm25"]
-SIDES = ("below", "above")
 WRONG = 0.1
 """The share of the queries whose rank shows the wrong kind."""
 Choice = tuple[Feature, str, str]

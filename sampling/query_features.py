@@ -1,4 +1,4 @@
-"""Describes queries by numbers, and splits them by one: what a decision per query can depend on."""
+"""Computes features of queries, and splits queries by a feature."""
 
 from __future__ import annotations
 

@@ -118,3 +118,14 @@ def test_pools_stand_beside_the_paper(tmp_path: Path, monkeypatch: pytest.Monkey
     assert "pyrite pool b" in printed
     item = {"found": {"archive": "a", "method": "mm", "budget": 5}, "seeds": 2, "status": "repeated"}
     assert paper_tables._result(item) == ("3.50", "2", "", "repeated")
+
+
+@pytest.mark.parametrize("path", sorted(archives.DATA.glob("*/rates.parquet")), ids=lambda path: path.parent.name)
+def test_a_methods_rate_is_the_best_on_dev_queries(path: Path) -> None:
+    archive, means = archives.Archive(path.parent.name), pl.read_parquet(path)
+    means = means.group_by("arm", "lr").agg(pl.col("dev").mean(), seeds=pl.col("seed").n_unique())
+    assert means["seeds"].unique().to_list() == [3]
+    assert set(means["arm"]) == set(archive.methods("bm25"))
+    for (method,), rates in means.group_by("arm"):
+        assert len(rates) == 3
+        assert place_tables.rate(archive, str(method)) == rates.sort("dev")["lr"][-1]

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, TypeAlias
+from types import ModuleType
+from typing import TYPE_CHECKING, TypeAlias
 
 import polars as pl
 from markupsafe import Markup, escape
@@ -33,7 +34,7 @@ VIEW = Markup('<svg viewBox="{} {} {} {}" aria-hidden="true"><use href="#{}-figu
 """A part of a figure, for a narrow page."""
 
 
-def canvas() -> Any:
+def canvas() -> ModuleType:
     """Return the module that draws. It loads Matplotlib, which a report of tables alone does without."""
     from cluster.reports import canvas as drawing
 

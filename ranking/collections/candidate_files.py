@@ -118,15 +118,12 @@ def _of_rows(file: Path, rows: Iterable[tuple[int, Mapping[str, Any]]], faults: 
             there = ", ".join(row) or "nothing"
             faults.report("broken line", f"no qid, or neither pos nor neg: it has {there}", file, number)
             continue
-        for name in names:
-            yield from ((str(query), *document) for document in _ids(row[name]))
-
-
-def _score(value: Any) -> float | None:
-    try:
-        return None if value is None else float(value)
-    except (TypeError, ValueError):
-        return None
+        try:
+            documents = [document for name in names for document in _ids(row[name])]
+        except (TypeError, ValueError) as error:
+            faults.report("broken line", f"a score is not a number ({error})", file, number)
+            continue
+        yield from ((str(query), *document) for document in documents)
 
 
 def _ids(value: Any) -> Iterator[tuple[str, float | None]]:
@@ -134,7 +131,7 @@ def _ids(value: Any) -> Iterator[tuple[str, float | None]]:
         identifier = next((value[name] for name in IDS if name in value), None)
         if identifier is not None:
             score = next((value[name] for name in SCORES if value.get(name) is not None), None)
-            yield str(identifier), _score(score)
+            yield str(identifier), None if score is None else float(score)
             return
         value = list(value.values())
     if isinstance(value, Sequence) and not isinstance(value, str):

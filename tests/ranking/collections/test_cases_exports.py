@@ -338,3 +338,13 @@ def test_a_file_without_candidates_is_named(tmp_path: Path) -> None:
         read_candidates(tmp_path / "run", Faults())
     pl.DataFrame({"query_id": ["7"], "positive_id": ["1"], "negative_id": ["2"]}).write_parquet(tmp_path / "t.parquet")
     assert read_candidates(tmp_path / "t.parquet", Faults())["document"].to_list() == ["1", "2"]
+
+
+def test_a_score_that_is_not_a_number_is_counted(tmp_path: Path) -> None:
+    rows = [{"qid": 1, "neg": [{"pid": 2, "score": "high"}]}, {"qid": 1, "neg": [3]}]
+    file = jsonl(tmp_path / "scored.jsonl", rows)
+    with pytest.raises(BadInput, match=r"scored.jsonl:1: broken line: a score is not a number"):
+        read_candidates(file, Faults())
+    faults = Faults(strict=False)
+    assert read_candidates(file, faults)["document"].to_list() == ["3"]
+    assert faults.skipped == {"broken line": 1}
