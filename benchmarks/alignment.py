@@ -52,7 +52,7 @@ def half(parts: Mapping[str, Any], second: bool) -> dict[str, Any]:
 
 def predicted(config: dict[str, Any], parts: dict[str, Any], state: bytes) -> tuple[dict[str, float], float]:
     """The dot product of each action's gradient with that of the sample at a state, and the CPU seconds of it."""
-    policy = Aligned(ACTIONS, each=1)
+    policy = Aligned(ACTIONS, each=1, otherwise="in_batch")  # none but these actions
     training, sampler = assemble(config, parts, 0, policy=policy)
     training.load_state_dict(from_bytes(state)[0])
     policy.start_run(sampler.functions, training)
