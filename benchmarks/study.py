@@ -22,15 +22,15 @@ from unittest.mock import patch
 import numpy as np
 import polars as pl
 import ray
-from cluster.tune import live_table as live
-from cluster.tune import study_work as tuning
 from rich.console import Console
 
+from cluster.commands import study as command
 from cluster.commands.experiment import conduct
 from cluster.commands.study import StudyExperiment
 from cluster.config.compose import compose
 from cluster.executors.session import session
 from cluster.runs.artifacts import Artifacts
+from cluster.telemetry.live_table import LiveTable
 from ranking.checkpoint import to_bytes
 
 SMALLEST = [
@@ -40,14 +40,14 @@ SMALLEST = [
 ENDS: dict[str, tuple[float, float]] = {}
 
 
-class Timed(live.LiveTable):
+class Timed(LiveTable):
     """A live table that notes when each run starts and ends."""
 
     def start(self, name: str) -> None:
         ENDS[name] = (time.monotonic(), 0.0)
         super().start(name)
 
-    def end(self, name: str, best: float) -> None:
+    def end(self, name: str, best: float | None) -> None:
         ENDS[name] = (ENDS[name][0], time.monotonic())
         super().end(name, best)
 
@@ -130,7 +130,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--runs", type=int, default=6, help="of a study; more than two")
     parser.add_argument("--processes", type=int, default=10, help="that hold the collection")
     chosen = parser.parse_args(arguments)
-    with session(dashboard=False), patch.object(tuning, "LiveTable", Timed):
+    with session(dashboard=False), patch.object(command, "LiveTable", Timed):
         memory(chosen)
         alone, overhead = throughput(chosen, 1)
         paired, _ = throughput(chosen, 2)

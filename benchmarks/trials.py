@@ -2,8 +2,8 @@
 
     python -m benchmarks.trials [COUNT …] [--runs] [--profile]
 
-Each COUNT is a separate process with the study's `run_trials`: trials with a whole configuration each that only report
-three epochs, or, with --runs, a real study of COUNT runs of a fraction of a second each.
+Each COUNT is a separate process with the study's `TuneExecutor`: trials with a whole configuration each that only
+report three epochs, or, with --runs, a real study of COUNT runs of a fraction of a second each.
 """
 
 from __future__ import annotations
@@ -28,41 +28,43 @@ from rich.console import Console
 import cluster  # noqa: F401  before ray, which it tells how to authenticate
 from benchmarks.process_memory import resident
 from cluster.config.compose import compose
+from cluster.executors.resources import Resources
 from cluster.executors.session import session
+from cluster.executors.task import Context, Task
+from cluster.output.storage import Storage
+from cluster.telemetry.live_table import LiveTable
+from cluster.telemetry.run_watch import RunWatch, raise_unwritable
+from cluster.telemetry.tracking.tracking import tracked
 
 SMALLEST = ["1", "1 --runs"]
 EPOCHS = 3
 SCALE = 2**20
 
 
-def body(trial: dict[str, Any]) -> None:
-    """A trial that only reports."""
-    from ray import tune
-
+def body(config: str, context: Context) -> dict[str, Any]:
+    """Only report."""
     for epoch in range(EPOCHS):
-        told = {"epoch": epoch + 1, "max_epochs": EPOCHS, "validation": 0.5, "best": 0.5}
-        tune.report(told)
+        reported = {"epoch": epoch + 1, "max_epochs": EPOCHS, "validation": 0.5, "best": 0.5}
+        context.report(reported)
+    return reported
 
 
 def empty_trials(count: int, out: Path) -> float:
     """Run trials that do nothing; the seconds that it took."""
-    from cluster.tune.known_runs import KnownRuns
-    from cluster.tune.live_table import LiveTable
-    from cluster.tune.runner import run_trials
-    from ray import tune
+    from cluster.executors.tune import TuneExecutor
 
-    from cluster.output.storage import Storage
-
+    storage, console = Storage(str(out)), Console(quiet=True)
     config = compose(["policy=fixed", "function=bm25"])
-    configs = [json.dumps(config | {"seed": seed}) for seed in range(count)]  # as `cluster.tune.trainable` has them
-    runs = [{"name": f"run-{seed:05}", "config": text, "parts": {}} for seed, text in enumerate(configs)]
+    tasks = [
+        Task(f"run-{seed:05}", body, {"config": json.dumps(config | {"seed": seed})}, Resources(cpu=1))
+        for seed in range(count)
+    ]
     started = time.perf_counter()
-    with LiveTable(Console(quiet=True), count, 0, "AP@100") as table:
-        errors = run_trials(
-            tune.with_resources(body, {"cpu": 1}), KnownRuns(runs), Storage(str(out)),
-            {"concurrent": None, "retries": 0}, table,
-        )  # fmt: skip
-    assert not errors
+    with LiveTable(console, count, 0, "AP@100") as table, tracked([], storage, console, "study", False) as tracking:
+        watch = RunWatch(table, "out", tracking)
+        for done in TuneExecutor(storage).run(tasks, watch=watch):
+            raise_unwritable(done)
+    assert not watch.errors
     assert table.done == count
     return time.perf_counter() - started
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
+import ast
+import importlib.util
 import re
 import shlex
 from collections.abc import Callable, Iterator
@@ -13,6 +14,7 @@ import torch
 
 from tests.made_up import write_beir, write_runs
 
+OURS = {"benchmarks", "cluster", "pooling", "pyrite", "ranking", "rl", "sampling"}
 FOLDER = Path(__file__).resolve().parents[1] / "benchmarks"
 SCRIPTS = sorted(path.stem for path in FOLDER.glob("*.py") if "__main__" in path.read_text("utf-8"))
 ArgumentsOf = Callable[[str], list[str]]
@@ -73,6 +75,15 @@ def _threads() -> Iterator[None]:
 def test_all_are_found() -> None:
     assert {"agents", "environment", "pooling", "transformers"} <= set(SCRIPTS)
     assert set(PRINTS) | LONG <= set(SCRIPTS)
+
+
+def test_what_they_import_exists() -> None:
+    """Also within functions, and of scripts that run at night only."""
+    nodes = [node for path in FOLDER.glob("*.py") for node in ast.walk(ast.parse(path.read_text("utf-8")))]
+    names = {node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module}
+    ours = {name for name in names if name.split(".")[0] in OURS}
+    assert len(ours) > 50
+    assert not {name for name in ours if importlib.util.find_spec(name) is None}
 
 
 @pytest.mark.nightly
