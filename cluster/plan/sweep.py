@@ -54,7 +54,12 @@ EACH_ALONE = ("policy=fixed", "selector=uniform")
 """The default method line for functions that a user sweeps over."""
 
 
-def points(methods: Sequence[Sequence[str]], common: Sequence[str], given: Sequence[str]) -> list[Point]:
+def points(
+    methods: Sequence[Sequence[str]],
+    common: Sequence[str],
+    given: Sequence[str],
+    labels: Sequence[str] | None = None,
+) -> list[Point]:
     """Return every combination of a study's sweeps.
 
     If the user sweeps over functions and names no policy, each function is compared alone, and the experiment's lines
@@ -66,24 +71,28 @@ def points(methods: Sequence[Sequence[str]], common: Sequence[str], given: Seque
         methods: lines of overrides; the study is their union.
         common: overrides of all lines.
         given: the user's overrides. Each replaces the same key in `common` and in every line.
+        labels: what the user calls the method of each line.
 
     Raises:
-        BadInput: if an override is malformed.
+        BadInput: if an override is malformed, or lines with two labels are the same method.
     """
     _refuse_lost_sweeps(given)
     expanded: list[Point] = []
-    for line in [EACH_ALONE] if _compares_functions(given) else methods or [[]]:
+    lines = [EACH_ALONE] if _compares_functions(given) and not labels else methods or [[]]
+    for line, label in zip(lines, labels or [None] * len(lines), strict=True):
         merged: dict[str, Any] = {}
         for text in [*common, *line, *given]:
             override = _parse(text)
             merged[key_of(override.get_key_element())] = override
         if _has_no_choice(merged, given):
             continue
-        expanded += _expand(list(merged.values()))
+        expanded += [replace(point, label=label) for point in _expand(list(merged.values()))]
     expanded = [point for point in expanded if not _has_other_functions(point, given)]
     distinct: dict[Any, Point] = {}
     for point in map(_whole, applicable_overrides(expanded, set(map(key_of, given)))):
-        distinct.setdefault((frozenset(point.overrides), point.intervals), point)
+        known = distinct.setdefault((frozenset(point.overrides), point.intervals), point)
+        if known.label != point.label:
+            raise BadInput(f"{point.label!r} is the same as {known.label!r}", "methods", "leave one of them out")
     return _name_swept(list(distinct.values()))
 
 
@@ -111,23 +120,15 @@ def labelled_points(methods: Sequence[Mapping[str, Any]], common: Sequence[str],
     Raises:
         BadInput: if an override is malformed, a method sweeps over several values, or two methods are the same.
     """
-    labels: dict[Any, str] = {}
-    every: list[list[str]] = []
+    lines: list[tuple[str, list[str]]] = []
     for method in methods:
         label, line = method["label"], method["overrides"]
-        lines = line if line and isinstance(line[0], list | tuple) else [line]
-        for text in itertools.chain(*lines):
+        alternatives = line if line and isinstance(line[0], list | tuple) else [line]
+        for text in itertools.chain(*alternatives):
             if _parse(text).is_sweep_override():
                 raise BadInput(f"{text!r} sweeps", f"methods: {label}", "give each value a method with its own label")
-        for point in points(lines, common, given):
-            known = labels.setdefault((frozenset(point.overrides), point.intervals), label)
-            if known != label:
-                raise BadInput(f"{label!r} is the same as {known!r}", "methods", "leave one of them out")
-        every += lines
-    return [
-        replace(point, label=labels[frozenset(point.overrides), point.intervals])
-        for point in points(every, common, given)
-    ]
+        lines += [(label, each) for each in alternatives]
+    return points([line for _, line in lines], common, given, [label for label, _ in lines])
 
 
 def _compares_functions(given: Sequence[str]) -> bool:
@@ -175,9 +176,7 @@ def _name_swept(distinct: list[Point]) -> list[Point]:
             if has_option(point.overrides, key):
                 known.add(given.get(key))
     varied = [key for key, known in values.items() if len(known) > 1]
-    return [
-        Point(point.overrides, point.intervals, (*varied, *(key for key, _ in point.intervals))) for point in distinct
-    ]
+    return [replace(point, swept=(*varied, *(key for key, _ in point.intervals))) for point in distinct]
 
 
 def values_of(text: str) -> list[str]:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from cluster.config.compose import compose
 from cluster.config.whole import takes_whole
-from cluster.plan.sweep import Interval, draws, given_seeds, identity, plan, points
+from cluster.plan.sweep import Interval, draws, given_seeds, identity, labelled_points, plan, points
 from ranking.errors import BadInput
 
 
@@ -210,3 +210,19 @@ def test_a_class_that_would_replace_every_name_of_a_sweep_is_refused() -> None:
         points([], [], ["selector=uniform,top", "selector._target_=mine.Selector"])
     assert "selector=uniform selector._target_=sampling.selection.uniform.Uniform," in str(refusal.value)
     assert len(points([], [], ["selector=uniform", "selector._target_=mine.A,mine.B"])) == 2
+
+
+def test_a_labelled_method_without_a_swept_option_runs_once() -> None:
+    methods = [
+        {"label": "agents", "overrides": ["policy=learned", "function=[random,bm25]"]},
+        {"label": "coin", "overrides": ["policy=random", "function=[random,bm25]"]},
+    ]
+    found = labelled_points(methods, ["policy.agent=range(0,2)"], [])
+    assert [point.label for point in found] == ["agents", "agents", "coin"]
+    assert found[2].overrides == ("policy=random", "function=[random,bm25]")
+
+
+def test_two_labels_of_one_method_are_refused() -> None:
+    methods = [{"label": name, "overrides": ["policy=random"]} for name in ("a", "b")]
+    with pytest.raises(BadInput, match="'b' is the same as 'a'"):
+        labelled_points(methods, [], [])
