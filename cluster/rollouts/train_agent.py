@@ -140,7 +140,8 @@ def _learn(
         ended = [row(LEARNED, summary) for summary in trainer.update()]
         rows += ended
         count += len(ended)
-        on_progress(LearningProgress(rows, count, config["episodes"]))
+        if ended:  # Tune answers each report within milliseconds, longer than many an update takes
+            on_progress(LearningProgress(rows, count, config["episodes"]))
         if time.perf_counter() - saved >= config["save_every"]:
             save()
             saved = time.perf_counter()
