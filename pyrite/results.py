@@ -16,6 +16,7 @@ import polars as pl
 from rich.console import Console
 from rich.text import Text
 
+from cluster.commands.first_folder import absolute, recorded_folder
 from cluster.config.compose import compose
 from cluster.output.manifest import read_config
 from cluster.output.storage import Storage
@@ -357,7 +358,8 @@ class StudyResult(ReportedResult):
         value = pl.col("curve_validation").list.max() if column is None else pl.col(column)
         ordered = done.sort(value.fill_nan(None), descending=True, nulls_last=True, maintain_order=True)
         row = ordered.row(0, named=True)
-        return Best(row, Trained(row["overrides"], self.files(row["run"]).get("weights")))
+        overrides = shlex.join(absolute(shlex.split(row["overrides"]), recorded_folder(self.config)))
+        return Best(row | {"overrides": overrides}, Trained(overrides, self.files(row["run"]).get("weights")))
 
     def files(self, run: str) -> dict[str, str]:
         """Return the paths of a run's files: `result`, and `weights`, `state` and `tensorboard` if they exist.

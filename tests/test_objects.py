@@ -271,7 +271,7 @@ def test_a_pool_is_served_to_people(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     pyrite.Pool([runs], method=method).serve(data, out=tmp_path / "out", options=options, console=console)
     assert len(served) == 1
     assert "your link, as the owner: http://127.0.0.1:" in console.file.getvalue()
-    kept = json.loads((tmp_path / "out" / "overrides.json").read_text("utf-8"))
+    kept = json.loads((tmp_path / "out" / "overrides.json").read_text("utf-8"))["overrides"]
     assert "grades=[0,1,2]" in kept
     assert any("mm" in text or "LastFirst" in text for text in kept if text.lstrip("+").startswith("method"))
 

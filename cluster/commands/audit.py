@@ -13,6 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 from rich.console import Console
 
+from cluster.commands.first_folder import absolute, recorded_folder
 from cluster.config.compose import compose
 from cluster.config.groups import CHOICES
 from cluster.output.manifest import read_config
@@ -193,7 +194,8 @@ def print_commands(
 def collection_of(place: str) -> str:
     """Return the options of the collection of a study or a mining, for a command; "collection=…" if it has several."""
     config = read_config(Storage(place))
-    named = [str(text) for text in config.get("overrides", []) if str(text).partition("=")[0].startswith("collection")]
+    overrides = absolute(config.get("overrides", []), recorded_folder(config))
+    named = [text for text in overrides if text.partition("=")[0].startswith("collection")]
     return shlex.join(named) if named and len(config.get("collections", {})) == 1 else "collection=…"
 
 

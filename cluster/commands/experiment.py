@@ -8,13 +8,14 @@ import shlex
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, chdir, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, ExitStack, chdir, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from rich.console import Console
 from rich.markup import escape
 
+from cluster.commands.first_folder import STARTED_IN, absolute, recorded_folder
 from cluster.config.aliases import quoted_baseline
 from cluster.config.quoting import quoted_path
 from cluster.config.trust import from_folder
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
     from cluster.runs.artifacts import Artifacts
     from pooling.systems.inputs import Rerank
 
-STARTED_IN = "started_in"
-"""Key in `config.yaml` of the working folder, to which relative paths refer."""
 SHARE = 20
 """The pause before the next report, as a multiple of the time to write one."""
 _log = logging.getLogger(__name__)
@@ -112,6 +111,7 @@ class Experiment(ABC):
         with ExitStack() as entered:
             if (folder := recorded_folder(saved)) is not None:
                 storage = storage if "://" in resume else Storage(os.path.abspath(resume))
+                arguments = absolute(arguments, os.getcwd())
                 entered.enter_context(chdir(folder))
             with from_folder():
                 experiment = cls.continued(arguments, saved, storage)
@@ -208,17 +208,6 @@ class Experiment(ABC):
         if self.workers is not None:
             self.workers.close()  # Ray starts processes itself
         return ray_session(self.options["address"], self.options["dashboard"], work, console)
-
-
-def recorded_folder(saved: Mapping[str, Any]) -> str | None:
-    """Return the folder in which an experiment was started, to which its relative paths refer.
-
-    None if that is the current folder, or does not exist on this machine.
-    """
-    folder = saved.get(STARTED_IN)
-    with suppress(OSError):
-        return folder if folder and os.path.isdir(folder) and not os.path.samefile(folder, os.curdir) else None
-    return None
 
 
 def conduct(experiment: Experiment, console: Console) -> int:

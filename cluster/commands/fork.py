@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from cluster.commands.experiment import Experiment, Work
+from cluster.commands.first_folder import absolute, recorded_folder
 from cluster.config.compose import compose
 from cluster.config.groups import CHOICES
 from cluster.config.validate import check_run
@@ -65,8 +66,7 @@ class ForkExperiment(Experiment):
         del options[CHOICES]
         if options["run"] is None:
             raise BadInput("which run?", remedy="give the folder of a `pyrite train out=FOLDER`: pyrite fork FOLDER")
-        saved = read_config_of("train", Storage(options["run"]))
-        return cls(options, compose(list(map(str, saved["overrides"]))), Storage(options["out"] or new_place("fork")))
+        return cls(options, compose(_overrides(options["run"])), Storage(options["out"] or new_place("fork")))
 
     @classmethod
     def continued(cls, arguments: list[str], saved: dict[str, Any], storage: Storage) -> ForkExperiment:
@@ -99,7 +99,7 @@ class ForkExperiment(Experiment):
     def _kept(self, artifacts: Artifacts) -> dict[int, dict[int, bytes]]:
         """Return the states that the run has kept (`keep_at`), by seed and batch, if code and data are the same."""
         saved = read_config_of("train", Storage(self.options["run"]))
-        config = compose(list(map(str, saved["overrides"])))
+        config = compose(_overrides(self.options["run"]))
         state = SavedState(Storage(self.options["run"]), saved["run"], artifacts.provenance(config))
         states = {step: state.kept_at(step) for step in config["keep_at"]}
         return {config["seed"]: {step: content for step, content in states.items() if content is not None}}
@@ -117,8 +117,7 @@ class ForkExperiment(Experiment):
         ]
 
     def manifest(self) -> dict[str, Any]:
-        overrides = read_config_of("train", Storage(self.options["run"]))["overrides"]
-        return {"fork": self.requested, "overrides": list(overrides), "facts": self.facts}
+        return {"fork": self.requested, "overrides": _overrides(self.options["run"]), "facts": self.facts}
 
     def check_unchanged(self, before: dict[str, Any]) -> None:
         if before.get("facts") != self.facts:
@@ -167,6 +166,12 @@ class ForkExperiment(Experiment):
         if self.options["regress"]:
             show_regression(regress(forks), self.options["length"], self.output, console)
         return 0
+
+
+def _overrides(run: str) -> list[str]:
+    """Return the overrides of a run in a folder, which may have been trained in another working folder."""
+    saved = read_config_of("train", Storage(run))
+    return absolute(saved["overrides"], recorded_folder(saved))
 
 
 class ForkTasks:

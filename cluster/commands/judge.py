@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 
 from rich.console import Console
 
+from cluster.commands.first_folder import STARTED_IN, absolute, recorded_folder
 from cluster.config.aliases import as_override
 from cluster.config.build import build
 from cluster.config.compose import compose
@@ -67,7 +68,7 @@ def judge(overrides: Sequence[str], console: Console, resume: str | None = None)
     config, storage, remembered = _configuration(overrides)
     listening = listen(config["host"], config["port"])
     judging = _open(config, console, grow=resume is not None)
-    storage.write(OVERRIDES, json.dumps(remembered).encode())
+    storage.write(OVERRIDES, json.dumps({STARTED_IN: os.getcwd(), "overrides": remembered}).encode())
     private_file(Path(storage.path(OVERRIDES)))
     port = listening.getsockname()[1]
     shown = "127.0.0.1" if config["host"] in ("0.0.0.0", "") else config["host"]
@@ -193,8 +194,11 @@ def _folder(overrides: Sequence[str]) -> Storage:
 def _remembered(storage: Storage) -> list[str]:
     content = storage.read(OVERRIDES)
     try:
-        return list(map(str, json.loads(content))) if content else []
-    except ValueError:
+        saved = json.loads(content) if content else []
+        if isinstance(saved, list):  # of old versions
+            saved = {"overrides": saved}
+        return absolute(saved["overrides"], recorded_folder(saved))
+    except (ValueError, TypeError, KeyError):
         raise BadInput("is damaged", f"{storage}/{OVERRIDES}", "delete it, and give the options again") from None
 
 

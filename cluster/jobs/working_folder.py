@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from glob import glob
 from pathlib import Path
 
 from cluster.config.quoting import PATHS, PATHS_OR_NUMBERS, quoted
@@ -148,7 +149,10 @@ class ClusterPaths:
         if not text or "://" in text or _LOCAL_URI.fullmatch(text):
             return bool(_LOCAL_URI.fullmatch(text))
         named = f".{key.lstrip('+~')}".endswith(PATH_OPTIONS)
-        return (named or "/" in text or "." in text) and os.path.exists(self.absolute(text))
+        path = self.absolute(text)
+        return (named or "/" in text or "." in text) and (
+            os.path.exists(path) or bool(self.visible(path) and glob(path))
+        )
 
     def _input(self, key: str, text: str) -> str:
         uri = _LOCAL_URI.fullmatch(text)

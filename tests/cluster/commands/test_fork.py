@@ -12,10 +12,16 @@ from tests.cluster.runs.test_fork import SMALL
 
 
 def test_a_kept_run_is_forked_and_gone_on_with(
-    beir_folder: Path, own_cache: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    beir_folder: Path,
+    own_cache: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     kept, out = str(tmp_path / "run"), tmp_path / "forks"
-    assert command("train", "collection=beir", f"collection.path={beir_folder}", *SMALL, f"out={kept}") == 0
+    monkeypatch.chdir(beir_folder.parent)
+    assert command("train", "collection=beir", f"collection.path={beir_folder.name}", *SMALL, f"out={kept}") == 0
+    monkeypatch.chdir(tmp_path)
     asked = ["at=[0,5]", "actions=[random,bm25@dynamic:4]", "length=2", "replicates=2", "bases=2", "workers=0"]
     assert command("fork", kept, *asked, f"out={out}") == 0
     said = capsys.readouterr().out

@@ -91,7 +91,7 @@ def test_the_second_time_the_folder_is_enough(start: Start, files: Path) -> None
     assert re.findall(r"token=\S+", first) == re.findall(r"token=\S+", second)
     assert "reading the documents" in first
     assert "reading the documents" not in second
-    remembered = json.loads((files / "out" / "overrides.json").read_text())
+    remembered = json.loads((files / "out" / "overrides.json").read_text())["overrides"]
     assert not any(text.startswith(("out=", "port=")) for text in remembered)
     start("budget=3", "double=0.5", "title=Again")  # these may change
     for other in ("method=mtf", "seed=4", "grades=[0,1]", "depth=2", f"qrels={files / 'qrels'}"):
@@ -200,3 +200,15 @@ def test_every_option_has_a_default_but_what_is_judged() -> None:
     config = compose(["collection=pydocs", "runs=runs"], "judge")
     assert config["host"] == "127.0.0.1"
     assert list(config["method"]) == ["posterior_fusion"]
+
+
+def test_a_campaign_is_continued_from_another_folder(
+    start: Start, files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(files)
+    start("runs=[runs/a,runs/b]", "collection=beir", "collection.path=beir", "topics=topics.tsv")
+    for folder, more in (("elsewhere", "budget=2"), ("runs", "topics=../topics.tsv")):
+        (files / folder).mkdir(exist_ok=True)
+        monkeypatch.chdir(files / folder)
+        assert "2 topics, 10 documents of 2 runs" in start(more)
+        assert "2 topics" in start()

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cluster.commands.experiment import STARTED_IN, recorded_folder
+from cluster.commands.first_folder import STARTED_IN, absolute, recorded_folder
 from cluster.commands.study import StudyExperiment
 from cluster.output.manifest import write_config
 from cluster.output.storage import Storage
@@ -53,3 +53,17 @@ def test_a_folder_of_another_machine_changes_nothing(tmp_path: Path) -> None:
     assert recorded_folder({STARTED_IN: str(tmp_path / "nowhere")}) is None
     assert recorded_folder({STARTED_IN: os.getcwd()}) is None
     assert recorded_folder({STARTED_IN: str(tmp_path)}) == str(tmp_path)
+
+
+def test_paths_that_exist_become_absolute(tmp_path: Path) -> None:
+    (tmp_path / "runs").mkdir()
+    for name in ("a.gz", "b.gz"):
+        (tmp_path / "runs" / name).touch()
+    given = ["runs=[runs/a.gz,'runs/b.gz']", "runs=runs/*.gz", "runs=runs", "+qrels=runs/none", "title=runs", "seed=1"]
+    wanted = [
+        f"runs=[{tmp_path}/runs/a.gz,{tmp_path}/runs/b.gz]",
+        f"runs={tmp_path}/runs/*.gz",
+        f"runs={tmp_path}/runs",
+    ]
+    assert absolute(given, str(tmp_path)) == [*wanted, *given[3:]]
+    assert absolute(given, None) == given
