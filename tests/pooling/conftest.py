@@ -1,13 +1,17 @@
-"""Small pools."""
+"""Small pools, and a server for the judging page."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import socket
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
+import uvicorn
 from scipy.sparse import csr_array
 
 from pooling.pool import Pool, Terms, Topic, topic_pool
@@ -29,6 +33,25 @@ def with_texts_and_machine(topic: Topic) -> Topic:
     for array in (*terms, machine):
         array.flags.writeable = False
     return replace(topic, pool=topic.pool._replace(terms=terms, machine=machine))
+
+
+@pytest.fixture
+def listen() -> Iterator[Callable[[Any], int]]:
+    """Serves applications of the judging page, each on a port that it returns, until the test ends."""
+    running = []
+
+    def start(app: Any) -> int:
+        listening = socket.create_server(("127.0.0.1", 0))
+        server = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="off", ws="none"))
+        thread = threading.Thread(target=server.run, args=([listening],))
+        thread.start()
+        running.append((server, thread))
+        return int(listening.getsockname()[1])
+
+    yield start
+    for server, thread in running:
+        server.should_exit = True
+        thread.join()
 
 
 @pytest.fixture(scope="session")

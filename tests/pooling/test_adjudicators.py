@@ -15,9 +15,12 @@ from pooling.adjudicators.bandit.bandit import Bandit
 from pooling.adjudicators.epsilon_greedy import EpsilonGreedy
 from pooling.adjudicators.hedge import Hedge
 from pooling.adjudicators.max_mean import MaxMean
+from pooling.adjudicators.minimal_test_collection import MinimalTestCollection
 from pooling.adjudicators.moffat import MoffatA, MoffatB, MoffatC
 from pooling.adjudicators.move_to_front import MoveToFront
 from pooling.adjudicators.posterior_fusion import PosteriorFusion
+from pooling.adjudicators.rank_similarity import Borda, Comb
+from pooling.adjudicators.reciprocal_rank import ReciprocalRank
 from pooling.adjudicators.static import DocID, Rank
 from pooling.adjudicators.thompson import Thompson
 from pooling.adjudicators.uniform import Random
@@ -228,6 +231,36 @@ def test_posterior_fusion(pool_of) -> None:
     # Shares 1/2, 1/3, 1/4, 1/5, means 1/2. 2 and 3 are tied at .375. 2 leaves 1/3, 1/2, 1/3: 3 has .292, 1 .278, 4 .25.
     # 3 leaves 1/4, 1/3, 1/3: 1 has .194, 5 .178, 4 .167. 1 makes them 2/5, 1/2, 1/3: 4 has .25, 5 .211.
     assert order(pool_of, PosteriorFusion(1, 1, 1, 1, "first"), *SHARING) == [2, 3, 1, 4, 5, 0]
+
+
+def test_combsum_and_combmnz(pool_of) -> None:
+    # Similarities 1, .75, .5, .25 in runs of four and 1, .5 in the run of two.
+    # 0: .25, 1: 1.5, 2: 1.5, 3: 1.5, 4: 1, 5: .75; times 1, 2, 2, 2, 1, 2 holders for CombMNZ: 5 goes before 4.
+    assert order(pool_of, Comb(0), *SHARING) == [1, 2, 3, 4, 5, 0]
+    assert order(pool_of, Comb(1), *SHARING) == [1, 2, 3, 5, 4, 0]
+
+
+def test_borda(pool_of) -> None:
+    # Points 6, 5, 4, 3 and 1.5 for what a run of four lacks; 6, 5 and 2.5 for what the run of two lacks.
+    # 0: 3 + 1.5 + 2.5 = 7, 1: 5 + 5 + 2.5 = 12.5, 2: 4 + 1.5 + 6 = 11.5, 3: 6 + 4 + 2.5 = 12.5,
+    # 4: 1.5 + 6 + 2.5 = 10, 5: 1.5 + 3 + 5 = 9.5.
+    assert order(pool_of, Borda(), *SHARING) == [1, 3, 2, 4, 5, 0]
+
+
+def test_reciprocal_rank(pool_of) -> None:
+    # 1/(1 + rank) is 1/2, 1/3, 1/4, 1/5. 0: .2, 1: .667, 2: .75, 3: .75, 4: .5, 5: .533; 2 is before 3 by its id.
+    for grades in ([0] * 6, [1] * 6):  # judgements change nothing
+        assert order(pool_of, ReciprocalRank(1, "first"), SHARING[0], grades) == [2, 3, 1, 5, 4, 0]
+    # A large constant counts the runs that hold a document: 1, 2, 3 and 5 are held twice.
+    assert set(order(pool_of, ReciprocalRank(1e6, "first"), *SHARING)[:4]) == {1, 2, 3, 5}
+
+
+def test_minimal_test_collection(pool_of) -> None:
+    # Documents 0 and 3 have the same rank in both runs and decide nothing between them; 1 and 2 change places.
+    for grades in ([0] * 4, [1] * 4):
+        assert order(pool_of, MinimalTestCollection(), [[0, 1, 2, 3], [0, 2, 1, 3]], grades) == [1, 2, 0, 3]
+    # A document of one run comes before what both hold.
+    assert order(pool_of, MinimalTestCollection(), [[0, 1], [0, 2]], [1, 0, 1]) == [1, 2, 0]
 
 
 def test_graded_rewards(pool_of) -> None:

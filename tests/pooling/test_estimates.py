@@ -3,6 +3,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+import polars as pl
 import pytest
 
 from pooling.adjudicators.active_sampling import ActiveSampling
@@ -155,3 +156,12 @@ def test_options_out_of_range_are_refused() -> None:
     ):
         with pytest.raises(BadInput):
             build()
+
+
+def test_single_topics_of_active_sampling(random_pool: Callable[..., Pool]) -> None:
+    pool = random_pool(np.random.default_rng(8), topics=8, runs=8, documents=120, depth=40)
+    rows = pl.concat(estimation(ActiveSampling(), pool, seed, [12, 26]) for seed in range(40))
+    for budget in (12, 26):
+        covered = rows.filter(pl.col("budget") == budget)["topics_covered"].mean()
+        assert isinstance(covered, float)
+        assert covered >= 0.93

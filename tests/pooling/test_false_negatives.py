@@ -50,3 +50,25 @@ def test_no_relevant_one_found_does_not_say_that_there_is_none() -> None:
     assert 0.1 < told.high < 0.2  # 20 draws: 1 - .025^(1/20)
     assert told.high == pytest.approx(1 - 0.025 ** (1 / 20))
     assert rate(np.ones(3), np.ones(3), np.full(3, np.nan)).rate is None
+
+
+@pytest.mark.by_day(2)
+@pytest.mark.parametrize("prevalence", [0.005, 0.02, 0.1])
+@pytest.mark.parametrize("budget", [100, 300])
+def test_intervals_hold_the_truth_also_if_little_is_relevant_and_few_are_judged(prevalence: float, budget: int) -> None:
+    # One policy repeats few negatives, the other shows many once: the latter's few relevant ones have uneven weights.
+    rng = np.random.default_rng(3)
+    repeating = np.where(rng.random(3000) < 0.3, rng.geometric(0.2, 3000), 0).astype(float)
+    flat = (rng.random(3000) < 0.9).astype(float)
+    shown = repeating + flat > 0
+    exposures = [repeating[shown], flat[shown]]
+    relevant = (rng.random(shown.sum()) < prevalence).astype(float)
+    held = np.zeros((200, 2))
+    for seed in range(200):
+        drawn = draw(sizes_of(exposures), budget, np.random.default_rng(seed))
+        judged = np.full(len(relevant), np.nan)
+        judged[drawn.order[:budget]] = relevant[drawn.order[:budget]]
+        for policy, shares in enumerate(exposures):
+            estimated, truth = rate(shares, drawn.inclusion, judged), (shares * relevant).sum() / shares.sum()
+            held[seed, policy] = estimated.low - 1e-12 <= truth <= estimated.high + 1e-12
+    assert held.mean(0).min() >= 0.93

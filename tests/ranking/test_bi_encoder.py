@@ -177,15 +177,12 @@ def sentence_folder(made_up: Callable[..., str], folder: Path, **options: Any) -
 
 def test_a_folder_says_how_its_texts_become_vectors(made_up: Callable[..., str], tmp_path: Path) -> None:
     assert SentenceFolder.read(made_up()) == SentenceFolder(made_up(), made_up(), longest=40, plain=True)
-    for pooling in ("mean", "cls"):
-        for similarity in ("cosine", "dot"):
-            folder = str(
-                sentence_folder(made_up, tmp_path / f"{pooling}-{similarity}", pooling=pooling, similarity=similarity)
-            )
-            read = ranker(folder)
-            assert (read.pooling, read.similarity, read.drawn) == (pooling, similarity, [])
-            other = ranker(folder, pooling="cls", similarity="dot")
-            assert (other.pooling, other.similarity) == ("cls", "dot")
+    for pooling, similarity in (("mean", "dot"), ("cls", "cosine")):
+        folder = str(sentence_folder(made_up, tmp_path / pooling, pooling=pooling, similarity=similarity))
+        read = ranker(folder)
+        assert (read.pooling, read.similarity, read.drawn) == (pooling, similarity, [])
+        other = ranker(folder, pooling="cls", similarity="dot")
+        assert (other.pooling, other.similarity) == ("cls", "dot")
 
 
 def test_two_towers_are_written_and_read(

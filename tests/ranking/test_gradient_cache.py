@@ -125,8 +125,6 @@ def test_a_large_batch_takes_the_memory_of_a_chunk(
 
 
 def _repeated(encoded: EncodedCollection, copies: int) -> EncodedCollection:
-    from dataclasses import replace
-
     documents = encoded.documents
     for _ in range(copies - 1):
         documents = documents.followed_by(Texts(encoded.documents.tokens, encoded.documents.offsets))

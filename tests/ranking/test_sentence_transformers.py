@@ -101,19 +101,6 @@ def test_our_bi_encoder_there(
     np.testing.assert_allclose(model.encode(long.to_list()), vectors(ranker, long), atol=1e-5)
 
 
-def test_our_two_towers_there(small_bert: str, tiny: Collection, tmp_path: Path) -> None:
-    ranker = BiEncoder(generator(), small_bert, tied=False)
-    with torch.no_grad():
-        next(ranker.query_tower.parameters()).mul_(0.5)
-    ranker.save_pretrained(str(tmp_path))
-    assert_only_safetensors(tmp_path)
-    model = library.SentenceTransformer(str(tmp_path), device="cpu", local_files_only=True)
-    queries, documents = tiny.queries["text"], tiny.documents["text"]
-    np.testing.assert_allclose(model.encode_query(queries.to_list()), vectors(ranker, queries, True), atol=1e-5)
-    np.testing.assert_allclose(model.encode_document(documents.to_list()), vectors(ranker, documents), atol=1e-5)
-    assert np.abs(vectors(ranker, queries, True) - vectors(ranker, queries)).max() > 0.01
-
-
 def test_their_bi_encoder_here(minilm: str, tiny: Collection, tmp_path: Path) -> None:
     """Both as it was published, with modules named in the old way, and as it is written today."""
     model = library.SentenceTransformer(minilm, device="cpu", local_files_only=True)
@@ -123,21 +110,6 @@ def test_their_bi_encoder_here(minilm: str, tiny: Collection, tmp_path: Path) ->
         ranker = BiEncoder(generator(), folder)
         assert (ranker.pooling, ranker.similarity, ranker.dimension) == ("mean", "cosine", 384)
         np.testing.assert_allclose(vectors(ranker, tiny.documents["text"]), expected, atol=1e-5)
-
-
-def test_their_two_towers_here(small_bert: str, tiny: Collection, tmp_path: Path) -> None:
-    from sentence_transformers.sentence_transformer.modules import Pooling, Router, Transformer
-
-    towers = [[Transformer(small_bert), Pooling(128, "cls")] for _ in range(2)]
-    with torch.no_grad():
-        next(towers[0][0].parameters()).mul_(0.5)
-    model = library.SentenceTransformer(modules=[Router.for_query_document(*towers)], device="cpu")
-    model.save_pretrained(str(tmp_path))
-    ranker = BiEncoder(generator(), str(tmp_path), similarity="dot", tied=False)
-    assert ranker.pooling == "cls"
-    queries, documents = tiny.queries["text"], tiny.documents["text"]
-    np.testing.assert_allclose(vectors(ranker, queries, True), model.encode_query(queries.to_list()), atol=1e-5)
-    np.testing.assert_allclose(vectors(ranker, documents), model.encode_document(documents.to_list()), atol=1e-5)
 
 
 DECLARED = {

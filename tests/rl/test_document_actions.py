@@ -11,7 +11,6 @@ import torch
 from gymnasium.utils.env_checker import check_env
 from torch import Tensor
 
-from ranking.checkpoint import from_bytes, to_bytes
 from ranking.errors import BadInput
 from ranking.sources import Sources
 from ranking.training import Batch
@@ -114,21 +113,3 @@ def test_an_episode_says_so(tiny_sources: Sources) -> None:
 def test_picks_are_for_one_batch(tiny_sources: Sources, decision_every: int | str) -> None:
     with pytest.raises(BadInput, match="decision_every"):
         document_environment(tiny_sources, decision_every=decision_every)
-
-
-def test_a_state_goes_on_to_the_last_bit(tiny_sources: Sources) -> None:
-    actions = np.random.default_rng(3).integers(DOCUMENTS, size=(9, PAIRS * PICKS))
-    whole = document_environment(tiny_sources)
-    whole.reset()
-    ends = [whole.step(action) for action in actions]
-    interrupted = document_environment(tiny_sources)
-    interrupted.reset()
-    for action in actions[:4]:
-        interrupted.step(action)
-    resumed = document_environment(tiny_sources)
-    resumed.load_state_dict(from_bytes(to_bytes(interrupted.state_dict())))
-    observation, _ = resumed.reset()
-    assert all(np.array_equal(observation[name], ends[3][0][name]) for name in observation)
-    behind = [resumed.step(action) for action in actions[4:]]
-    for (_, reward, *_, info), (_, other, *_, last) in zip(ends[4:], behind, strict=True):
-        assert (reward, info) == (other, last)

@@ -29,17 +29,13 @@ from tests.rl.documents import (
 from tests.rl.trainings import starts
 
 
-def lists_of(documents: list[list[int]], scores: list[list[float]]) -> RankedLists:
-    return RankedLists(np.array(documents, np.int32), np.array(scores, np.float32))
-
-
 class Lists(TfIdf):
     """Lists made by hand."""
 
     def __init__(self, documents: list[list[int]]) -> None:
         super().__init__(len(documents[0]))
         scores = [[0.5 if document >= 0 else -np.inf for document in row] for row in documents]
-        self.lists = lists_of(documents, scores)
+        self.lists = RankedLists(np.array(documents, np.int32), np.array(scores, np.float32))
         self.counts = self.lists.counts
 
 

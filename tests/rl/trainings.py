@@ -100,7 +100,6 @@ def environment_of(
 
 
 def agent_of(sources: Sources, decision_every: int | str = 1, seed: int = 0) -> TrainedAgent:
-    """An agent that has learned nothing, and is not uniform."""
     """An agent with weights by chance, large enough to have opinions."""
     tables = state_tables_of(sources)
     network = PolicyNetwork(tables.space, 2, torch.Generator().manual_seed(seed), last=3.0)

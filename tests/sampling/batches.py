@@ -1,14 +1,34 @@
-"""Batches of queries for tests that look at functions and selectors alone."""
+"""Batches of queries, and functions with lists by hand, for tests that look at functions and selectors alone."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ranking.encoding import EncodedCollection
+from ranking.ranked_lists import stack_lists
 from ranking.training import Batch
+from sampling.retrieval.bm25 import Bm25Function
 
 
 def batch_of(*queries: int | NDArray[np.integer]) -> Batch:
     """A batch of these queries, or of an array of them, whose positives nobody asks for."""
     asked = np.concatenate([np.atleast_1d(np.asarray(query, np.int64)) for query in queries])
     return Batch(asked, np.zeros(len(asked), np.int32))
+
+
+def listed(lists: Sequence[Sequence[int]], depth: int = 0, encoded: EncodedCollection | None = None) -> Bm25Function:
+    """BM25 with a list of documents for each query, scored 0, −1, −2 and so on."""
+    pairs = [(np.array(documents, int), -np.arange(len(documents), dtype=float)) for documents in lists]
+    function = Bm25Function()
+    function.prepare(encoded, stack_lists(pairs, depth or max(map(len, lists))))  # type: ignore[arg-type]
+    return function
+
+
+def prepared(function: Any, encoded: EncodedCollection) -> Any:
+    """A function without lists, ready for a collection."""
+    function.prepare(encoded, None)
+    return function

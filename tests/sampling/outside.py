@@ -1,4 +1,4 @@
-"""Parts as somebody outside the repository would write them: one class each, with nothing else touched."""
+"""Parts as a user outside the repository writes them: one class each."""
 
 from __future__ import annotations
 

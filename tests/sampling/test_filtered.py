@@ -10,7 +10,7 @@ import pytest
 
 from ranking.encoding import EncodedCollection
 from ranking.errors import BadInput
-from ranking.ranked_lists import RankedLists, stack_lists
+from ranking.ranked_lists import RankedLists
 from ranking.training import Batch, RankerTraining
 from sampling.filtered import FilteredFunction
 from sampling.policies.fixed import Fixed
@@ -24,14 +24,7 @@ from sampling.selection.selector import Selector
 from sampling.selection.shared import Shared
 from sampling.selection.top import Top
 from sampling.selection.uniform import Uniform
-from tests.sampling.batches import batch_of
-
-
-def ranked(lists: list[list[int]], encoded: EncodedCollection) -> Bm25Function:
-    function = Bm25Function()
-    depth = max(map(len, lists))
-    function.prepare(encoded, stack_lists([(np.array(row), -np.arange(float(len(row)))) for row in lists], depth))
-    return function
+from tests.sampling.batches import batch_of, listed
 
 
 @pytest.fixture
@@ -47,7 +40,7 @@ def test_relevant_pairs(encoded: EncodedCollection) -> None:
 
 
 def test_the_head_of_a_list_without_relevant_and_taken_documents(encoded: EncodedCollection) -> None:
-    function = ranked([[3, 1, 5, 0, 2, 4], [3, 1]], encoded)
+    function = listed([[3, 1, 5, 0, 2, 4], [3, 1]], encoded=encoded)
     pairs, rng = RelevantPairs(encoded), np.random.default_rng(0)
     top = FilteredFunction(function, pairs).top(batch_of(0, 1), 3, rng)
     assert top.documents.tolist() == [[1, 0, 2], [3, 1, -1]]
@@ -59,7 +52,7 @@ def test_the_head_of_a_list_without_relevant_and_taken_documents(encoded: Encode
 
 
 def test_draws_stay_uniform_over_what_is_left(encoded: EncodedCollection) -> None:
-    function = ranked([[3, 1, 5, 0, 2, 4, 7]], encoded)
+    function = listed([[3, 1, 5, 0, 2, 4, 7]], encoded=encoded)
     offered = FilteredFunction(function, RelevantPairs(encoded), np.full((30_000, 1), 7, np.int32))
     documents = offered.sample(batch_of(np.zeros(30_000, int)), 2, np.random.default_rng(0)).documents
     pairs, counts = np.unique(np.sort(documents, axis=1), axis=0, return_counts=True)
@@ -101,7 +94,7 @@ def test_a_selector_that_breaks_its_promise_is_named(
     training = tiny_training()
     batch = training.next_batch()
     rows = [[int(batch.positives[row]) if d == "positive" else d for d in ds] for row, ds in enumerate(picked)]
-    function = ranked([[0, 1, 2]] * 8, training.encoded)
+    function = listed([[0, 1, 2]] * 8, encoded=training.encoded)
     one = Sampler(Fixed(), {"bm25": function}, Picking(rows), 2, np.random.default_rng(0))
     with pytest.raises(BadInput, match=says):
         one.negatives(batch, training)
@@ -112,7 +105,7 @@ def test_a_selector_that_repeats_another_functions_document_is_named(
 ) -> None:
     training = tiny_training()
     batch = batch_of(6)
-    functions: dict[str, RetrievalFunction] = {name: ranked([[0, 1, 2]] * 8, training.encoded) for name in "ab"}
+    functions: dict[str, RetrievalFunction] = {name: listed([[0, 1, 2]] * 8, encoded=training.encoded) for name in "ab"}
     one = Sampler(Mixture(per="negative"), functions, Picking([[1]]), 2, np.random.default_rng(0))
     with pytest.raises(BadInput, match="Picking over b picked a document that another function has supplied"):
         one.negatives(batch, training)
@@ -156,10 +149,7 @@ def test_negatives_before_an_interrupt_count_for_their_epoch(tiny_training: Call
     def made() -> tuple[RankerTraining, Sampler]:
         training = tiny_training()
         first = int(training.next_batch().queries[0])
-        lists = [[9, 10, 11] if query == first else [] for query in range(8)]
-        pairs = [(np.array(row, int), -np.arange(float(len(row)))) for row in lists]
-        function = Bm25Function()
-        function.prepare(training.encoded, stack_lists(pairs, 3))
+        function = listed([[9, 10, 11] if query == first else [] for query in range(8)], encoded=training.encoded)
         return training, Sampler(Fixed(), {"bm25": function}, Uniform(), 2, np.random.default_rng(0))
 
     training, one = made()

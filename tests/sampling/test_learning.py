@@ -10,20 +10,19 @@ import pytest
 import torch
 
 from ranking.checkpoint import from_bytes, to_bytes
-from ranking.ranked_lists import stack_lists
 from ranking.training import Batch, RankerTraining, UpdateResult
 from sampling.policies.curriculum import Curriculum
 from sampling.policies.fixed import Fixed
 from sampling.policies.mixture import Mixture
 from sampling.policies.policy import SamplingPolicy
 from sampling.policies.schedule import Schedule
-from sampling.retrieval.bm25 import Bm25Function
 from sampling.retrieval.function import CandidateBatch, RetrievalFunction
 from sampling.retrieval.random import RandomFunction
 from sampling.sampler import Sampler
 from sampling.selection.adversarial import Adversarial
 from sampling.selection.selector import Selector
 from sampling.selection.uniform import Uniform
+from tests.sampling.batches import listed
 
 WAYS: dict[str, Callable[[], tuple[SamplingPolicy, Selector]]] = {
     "curriculum": lambda: (Curriculum(history=4), Uniform()),
@@ -35,11 +34,8 @@ WAYS: dict[str, Callable[[], tuple[SamplingPolicy, Selector]]] = {
 
 
 def sampler(training: RankerTraining, policy: SamplingPolicy, selector: Selector, seed: int = 0) -> Sampler:
-    functions: dict[str, RetrievalFunction] = {"bm25": Bm25Function()}
-    lists = [
-        (np.array([10, 11, 3, 4, 6][: 5 - query % 3]), -np.arange(5 - query % 3, dtype=float)) for query in range(8)
-    ]
-    functions["bm25"].prepare(training.encoded, stack_lists(lists, 5))
+    lists = [[10, 11, 3, 4, 6][: 5 - query % 3] for query in range(8)]
+    functions: dict[str, RetrievalFunction] = {"bm25": listed(lists, encoded=training.encoded)}
     if policy.chooses:
         functions = {"random": RandomFunction(), **functions}
         functions["random"].prepare(training.encoded, None)
@@ -92,17 +88,6 @@ def test_interrupted_it_goes_on_to_the_bit(way: str, at: int, tiny_training: Cal
     assert len(ends[0]) == len(ends[1])
     assert all(torch.equal(one, two) for one, two in zip(*ends, strict=True))
     assert of_other.report() == of_whole.report()
-
-
-def test_a_sampler_goes_back_to_a_loaded_state(tiny_training: Callable[..., RankerTraining]) -> None:
-    training = tiny_training()
-    source = sampler(training, *WAYS["curriculum with adversarial"]())
-    advance(training, source, 2)
-    saved = from_bytes(to_bytes({"training": training.state_dict(), "sampler": source.state_dict()}))
-    once = advance(training, source, 4)
-    training.load_state_dict(saved["training"])
-    source.load_state_dict(saved["sampler"])
-    assert advance(training, source, 4) == once
 
 
 @pytest.mark.by_day(2)

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from ranking.checkpoint import from_bytes, to_bytes
 from ranking.encoding import EncodedCollection, Judgements
 from ranking.errors import BadInput
 from ranking.ranked_lists import stack_lists
@@ -20,7 +19,6 @@ from sampling.guard import Guard, negatives_lists
 from sampling.policies.fixed import Fixed
 from sampling.policies.mixture import Mixture
 from sampling.policies.policy import SamplingPolicy
-from sampling.retrieval.bm25 import Bm25Function
 from sampling.retrieval.function import RetrievalFunction
 from sampling.retrieval.in_batch import InBatch
 from sampling.retrieval.random import RandomFunction
@@ -31,7 +29,7 @@ from sampling.selection.error_reduction import ErrorReduction
 from sampling.selection.top import Top
 from sampling.selection.uniform import Uniform
 from tests.examples import few
-from tests.sampling.batches import batch_of
+from tests.sampling.batches import batch_of, listed
 
 
 class Hash:
@@ -61,13 +59,6 @@ class Alternating(SamplingPolicy):
 
     def choose(self, batch: Batch, training: Any, rng: np.random.Generator) -> np.ndarray:
         return np.arange(len(batch)) % len(self.functions)
-
-
-def listed(lists: list[list[int]]) -> RetrievalFunction:
-    function = Bm25Function()
-    pairs = [(np.array(documents, int), -np.arange(len(documents), dtype=float)) for documents in lists]
-    function.prepare(None, stack_lists(pairs, 4))  # type: ignore[arg-type]
-    return function
 
 
 def step(scores: list[list[float]]) -> UpdateResult:
@@ -146,40 +137,6 @@ def test_a_selector_learns_of_its_own_part_of_the_batch() -> None:
         ([1, 0], [[3, 4], [1, 2]], [[9, 1, 2], [8, 4, 5]]),
         ([1, 0], [[6], [5]], [[9, 3], [8, 6]]),
     ]
-
-
-@pytest.mark.parametrize("selector", [Uniform(), Dynamic(0.5, 4), ErrorReduction(4)])
-def test_state_saved_and_restored_gives_the_same_draws(
-    selector: Any, encoded_of: Callable[..., EncodedCollection]
-) -> None:
-    encoded = encoded_of([[1]] * 40, [[1]] * 3, {0: {1: 1}, 1: {2: 1, 3: 1}, 2: {39: 1}})
-
-    def make(seed: int) -> Sampler:
-        functions: dict[str, RetrievalFunction] = {
-            "random": RandomFunction(),
-            "list": listed([[1, 2, 3, 4], [5, 6], [7]]),
-        }
-        functions["random"].prepare(encoded, None)
-        return Sampler(Mixture(per="query"), functions, selector, 3, np.random.default_rng(seed))
-
-    def draw(one: Sampler, times: int) -> list[list[list[int]]]:
-        drawn = []
-        for _ in range(times):
-            negatives = one.negatives(batch_of(0, 1, 2, 1), Hash(encoded))  # type: ignore[arg-type]
-            one.observe(negatives, UpdateResult(0, 0, np.ones((4, 4), np.float32) * len(drawn)))
-            drawn.append(negatives.tolist())
-        return drawn
-
-    first, again = make(1), make(1)
-    whole = draw(first, 9)
-    assert draw(again, 4) == whole[:4]
-    other = make(2)
-    other.load_state_dict(from_bytes(to_bytes(again.state_dict())))
-    assert draw(other, 5) == whole[4:]
-    second = make(1)
-    draw(second, 4)
-    draw(second, 5)
-    assert other.report() == second.report()
 
 
 class Everything(Ranked):

@@ -11,17 +11,15 @@ import torch
 
 from ranking.checkpoint import from_bytes, to_bytes
 from ranking.objectives.self_involvement import JointSIR, SequentialSIR
-from ranking.ranked_lists import stack_lists
 from ranking.training import RankerTraining
 from sampling.filtered import FilteredFunction
 from sampling.policies.fixed import Fixed
 from sampling.relevant_pairs import RelevantPairs
-from sampling.retrieval.bm25 import Bm25Function
 from sampling.sampler import Sampler
 from sampling.selection.top import Top
 from sampling.selection.uniform import Uniform
 from sampling.staged_training import CompressedLists, StagedTraining, compress_lists
-from tests.sampling.batches import batch_of
+from tests.sampling.batches import batch_of, listed
 
 Assemble = Callable[[], tuple[RankerTraining, Sampler]]
 
@@ -34,10 +32,8 @@ def assemble(tiny_training: Callable[..., RankerTraining]) -> Callable[..., Asse
         def make() -> tuple[RankerTraining, Sampler]:
             training = tiny_training()
             training.objective, training.max_epochs = objective, max_epochs
-            function = Bm25Function()
-            heads = [[10, 11, 3, 4, 6, 7, 2]] * 3 + [[3, 4, 6, 7, 2]] + [[10, 11, 3, 4, 6, 7, 2]] * 4
-            lists = [(np.array(head), -np.arange(float(len(head)))) for head in heads]
-            function.prepare(training.encoded, stack_lists(lists, 7))
+            lists = [[10, 11, 3, 4, 6, 7, 2]] * 3 + [[3, 4, 6, 7, 2]] + [[10, 11, 3, 4, 6, 7, 2]] * 4
+            function = listed(lists, encoded=training.encoded)
             return training, Sampler(Fixed(), {"bm25": function}, Uniform(), 6, np.random.default_rng(0))
 
         return make

@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
-import signal
-import socket
-import subprocess
-import sys
-import textwrap
-import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +12,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-import uvicorn
 
 from pooling.adjudicators.bandit.bandit import Bandit
 from pooling.adjudicators.max_mean import MaxMean
@@ -149,8 +141,8 @@ class Served:
 
 
 @pytest.fixture
-def served(pool: Pool, tmp_path: Path) -> Iterator[Callable[..., Served]]:
-    running = []
+def served(pool: Pool, tmp_path: Path, listen: Callable[[Any], int]) -> Iterator[Callable[..., Served]]:
+    stores = []
 
     def serve(options: Options | None = None, gold: pl.DataFrame | None = None, pool: Pool = pool) -> Served:
         elsewhere = pl.DataFrame({"id": ["far-1", "far-2"], "text": ["A mole digs afar", "Nothing of the kind"]})
@@ -158,18 +150,12 @@ def served(pool: Pool, tmp_path: Path) -> Iterator[Callable[..., Served]]:
             tmp_path, pool, Bandit(MaxMean()), documents(), TOPICS, options, of={"pool": "browsed"}, gold=gold,
             collection=lambda: [documents().select("id", "text"), elsewhere],
         )  # fmt: skip
-        listening = socket.create_server(("127.0.0.1", 0))
-        server = uvicorn.Server(uvicorn.Config(judging.app, log_level="warning", lifespan="off", ws="none"))
-        thread = threading.Thread(target=server.run, args=([listening],))
-        thread.start()
-        running.append((server, thread, judging))
-        return Served(judging, f"http://127.0.0.1:{listening.getsockname()[1]}")
+        stores.append(judging.store)
+        return Served(judging, f"http://127.0.0.1:{listen(judging.app)}")
 
     yield serve
-    for server, thread, judging in running:
-        server.should_exit = True
-        thread.join()
-        judging.store.close()
+    for each in stores:
+        each.close()
 
 
 def test_judge_undo_skip_and_export(served: Callable[..., Served], enter: Enter, tmp_path: Path) -> None:
@@ -249,25 +235,6 @@ def test_two_assessors_never_get_the_same_document(served: Callable[..., Served]
     both[0].press("n")
     assert both[0].text("#topic-name") == "2"
     assert not both[0].faults + both[1].faults
-
-
-@pytest.mark.nightly
-def test_double_judging_shows_agreement(served: Callable[..., Served], enter: Enter) -> None:
-    room = served(Options(budget=4, double=1.0))
-    ada, grace = enter(room.link, "Ada"), enter(room.link, "Grace")
-    for grade in "1100":
-        ada.press(grade)
-    assert "4 wait for a second assessor" in ada.text("#nothing-text")
-    grace.press("p")
-    for grade in "1000":
-        grace.press(grade)
-    assert "κ" not in grace.page.content().replace(grace.text("#text"), "")
-    owner = enter(room.owner, "Owner")
-    owner.page.click("#assessor")
-    owner.page.click("#overview-button")
-    owner.page.wait_for_selector("#pairs li")
-    # Observed agreement 3/4; by chance 1/2 · 1/4 + 1/2 · 3/4 = 1/2: κ = (3/4 - 1/2) / (1 - 1/2) = 1/2.
-    assert owner.text("#pairs") == "Ada and Grace: κ 0.50; 3 of 4 equal"
 
 
 @pytest.mark.nightly
@@ -472,82 +439,6 @@ def test_narrow_screens_keys_and_focus(served: Callable[..., Served], enter: Ent
     assert not ada.faults
 
 
-SERVER = """
-    import sys
-    from pathlib import Path
-    sys.path.insert(0, sys.argv[1])
-    from test_page import TOPICS, documents
-    from cluster.commands.judge import listen, run
-    from pooling.adjudicators.bandit.bandit import Bandit
-    from pooling.adjudicators.max_mean import MaxMean
-    from pooling.judging.opening import open_judging
-    from pooling.pool import make_pool
-    from pooling.runs import read_runs
-    out, runs, port = sys.argv[2:]
-    listening = listen("127.0.0.1", int(port))
-    pool = make_pool(read_runs(runs), None, 12)
-    judging = open_judging(out, pool, Bandit(MaxMean()), documents(), TOPICS, of={"pool": "killed"})
-    print(listening.getsockname()[1], judging.links[1].token, flush=True)
-    run(judging.app, listening)
-"""
-
-
-class Killable:
-    """A server that is a process of its own."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.runs, self.port = folder / "out", str(write_runs(folder / "runs")), 0
-
-    def start(self) -> str:
-        arguments = [sys.executable, "-c", textwrap.dedent(SERVER), str(Path(__file__).parent)]
-        root = str(Path(__file__).resolve().parents[3])
-        self.process = subprocess.Popen(
-            [*arguments, str(self.folder), self.runs, str(self.port)],
-            stdout=subprocess.PIPE, text=True, env=os.environ | {"PYTHONPATH": root},
-        )  # fmt: skip
-        assert self.process.stdout is not None
-        port, token = self.process.stdout.readline().split()
-        self.port = int(port)
-        return f"http://127.0.0.1:{port}/?token={token}"
-
-    def kill(self) -> None:
-        self.process.send_signal(signal.SIGKILL)
-        self.process.wait()
-
-
-@pytest.fixture
-def killable(tmp_path: Path) -> Iterator[Killable]:
-    server = Killable(tmp_path)
-    yield server
-    if server.process.poll() is None:
-        server.kill()
-
-
-@pytest.mark.nightly
-def test_kill_9_in_the_middle_loses_nothing(killable: Killable, enter: Enter) -> None:
-    ada = enter(killable.start(), "Ada")
-    ada.press("1").press("0")
-    shown = ada.document
-    killable.kill()
-    ada.page.keyboard.press("1")  # nobody hears it
-    ada.page.wait_for_selector("#problem:has-text('Not saved yet')")
-    assert ada.document == shown
-    assert len(store.read(killable.folder).judgements) == 2
-    killable.start()
-    ada.page.wait_for_selector("#problem", state="hidden")  # the page asked again by itself
-    ada.ready()
-    assert ada.document != shown
-    assert ada.text("#judged") == "3"
-    judged = store.read(killable.folder).judgements
-    assert judged["grade"].to_list() == [1, 0, 1]
-    assert judged["document"][2] == shown
-    shown = ada.document
-    ada.page.reload()
-    assert ada.ready().document == shown
-    assert re.fullmatch(r"http://127\.0\.0\.1:\d+/", ada.page.url)
-    assert not ada.faults
-
-
 def test_by_keyboard_alone(served: Callable[..., Served], enter: Enter) -> None:
     ada = enter(served().link, "Ada", width=390)
     ada.page.evaluate("() => document.activeElement.blur()")
@@ -656,6 +547,7 @@ def test_the_owner_resolves_a_disagreement_on_the_page(
     owner.page.wait_for_selector("#overview[open]")
     assert "α" in owner.text("#alpha")
     assert "Ada: 0, Grace: 1, Joan: 1" in owner.text("#disputed")
+    assert "Ada and Grace: κ 0.00; 0 of 1 equal" in owner.text("#pairs")
     owner.page.get_by_role("button", name="not relevant: 1-").click()
     owner.page.wait_for_selector("#disputed button[aria-pressed=true]")
     assert {line.split()[3] for line in room.qrels(tmp_path) if line.startswith("1 ")} == {"0"}

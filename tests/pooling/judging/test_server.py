@@ -7,10 +7,8 @@ import http.client
 import io
 import json
 import os
-import socket
 import sqlite3
 import stat
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,7 +16,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-import uvicorn
 
 from pooling.across_topics import AcrossTopics
 from pooling.adjudicators.bandit.bandit import Bandit
@@ -95,35 +92,22 @@ def pool(random_pool: Callable[..., Pool]) -> Pool:
 
 
 @pytest.fixture
-def serve(tmp_path: Path, pool: Pool) -> Iterator[Serve]:
-    running = []
+def serve(tmp_path: Path, pool: Pool, listen: Callable[[Any], int]) -> Iterator[Serve]:
+    stores = []
 
     def start(options: Options | None = None, method: Method | None = None, **more: Any) -> Served:
         names = pool.topics[0].documents.to_list()
         documents = pl.DataFrame({"id": names[1:], "text": [EVIL] * (len(names) - 1)})
         topics = {"1": TopicText("Tunnels of moles", "Who digs <b>tunnels</b>?", ""), "2": TopicText("Bats")}
-        judging = open_judging(
-            tmp_path / "out",
-            pool,
-            method or Bandit(MaxMean()),
-            documents,
-            topics,
-            options,
-            of={"pool": "tested"},
-            **more,
-        )
-        listening = socket.create_server(("127.0.0.1", 0))
-        server = uvicorn.Server(uvicorn.Config(judging.app, log_level="warning", lifespan="off", ws="none"))
-        thread = threading.Thread(target=server.run, args=([listening],))
-        thread.start()
-        running.append((server, thread, judging))
-        return Served(judging, listening.getsockname()[1])
+        method = method or Bandit(MaxMean())
+        of = {"pool": "tested"}
+        judging = open_judging(tmp_path / "out", pool, method, documents, topics, options, of=of, **more)
+        stores.append(judging.store)
+        return Served(judging, listen(judging.app))
 
     yield start
-    for server, thread, judging in running:
-        server.should_exit = True
-        thread.join()
-        judging.store.close()
+    for store in stores:
+        store.close()
 
 
 def test_the_token_is_exchanged_for_a_cookie_and_leaves_the_address(serve: Serve) -> None:
@@ -143,28 +127,22 @@ def test_the_token_is_exchanged_for_a_cookie_and_leaves_the_address(serve: Serve
     assert headers["cache-control"] == "no-store"
 
 
-@pytest.mark.parametrize(
-    "path", ["/", "/?token=", "/?token=wrong", "/?token=%ff", "/judge.js", "/qrels.txt", "/nothing"]
-)
-def test_nothing_is_there_without_the_token(serve: Serve, path: str) -> None:
-    status, headers, text = Client(serve().port).send("GET", path)
-    assert (status, "Open your link" in text) == (403, True)
-    assert "set-cookie" not in headers
-
-
-@pytest.mark.parametrize("path", ["/next", "/judge", "/sign-in", "/undo", "/leave"])
-def test_nothing_is_done_without_the_token(serve: Serve, path: str) -> None:
+def test_nothing_is_there_or_done_without_the_token(serve: Serve) -> None:
     served = serve()
+    for path in ("/", "/?token=", "/?token=wrong", "/?token=%ff", "/judge.js", "/qrels.txt", "/nothing"):
+        status, headers, text = Client(served.port).send("GET", path)
+        assert (status, "Open your link" in text, "set-cookie" in headers) == (403, True, False), path
     client = Client(served.port)
     client.cookies = {next(iter(served.client().cookies)): "wrong"}
-    assert client.post(path, {"name": "ada"})[0] == 403
+    for path in ("/next", "/judge", "/sign-in", "/undo", "/leave"):
+        assert client.post(path, {"name": "ada"})[0] == 403
     assert not served.judging.session.state.assessors
 
 
-@pytest.mark.by_day(2)
-@pytest.mark.parametrize(
-    ("headers", "status"),
-    [
+def test_only_the_page_itself_may_change_anything(serve: Serve) -> None:
+    served = serve(hosts=["judging.example"])
+    client = served.client("ada")
+    requests: list[tuple[dict[str, str | None], int]] = [
         ({}, 200),
         ({"sec_fetch_site": "same-origin"}, 200),
         ({"sec_fetch_site": "same-origin", "origin": None}, 200),
@@ -182,21 +160,19 @@ def test_nothing_is_done_without_the_token(serve: Serve, path: str) -> None:
         ({"host": "localhost:99", "origin": "http://localhost:99"}, 200),
         ({"host": "judging.example", "origin": "https://judging.example"}, 200),
         ({"content_type": "text/plain"}, 400),
-    ],
-)
-def test_only_the_page_itself_may_change_anything(serve: Serve, headers: dict[str, str | None], status: int) -> None:
-    served = serve(hosts=["judging.example"])
-    client = served.client("ada")
-    before = len(served.judging.store.events())
-    assert client.post("/turn", {"topic": "2"}, **headers)[0] == status
-    assert (len(served.judging.store.events()) > before) == (status == 200)
+    ]
+    for headers, status in requests:
+        before = len(served.judging.store.events())
+        topic = "2" if client.post("/next")[1]["turned"] != "2" else "1"
+        assert client.post("/turn", {"topic": topic}, **headers)[0] == status, headers
+        assert (len(served.judging.store.events()) > before) == (status == 200), headers
 
 
-@pytest.mark.by_day(2)
-@pytest.mark.parametrize("content", [b"", b"[", b"[]", b'"x"', b"\xff", b"[" * 20_000])
-def test_requests_that_are_no_json_objects(serve: Serve, content: bytes) -> None:
-    status, answer = serve().client("ada").post("/next", content)
-    assert (status, answer["message"]) == (400, "Requests are JSON objects.")
+def test_requests_that_are_no_json_objects(serve: Serve) -> None:
+    client = serve().client("ada")
+    for content in (b"", b"[", b"[]", b'"x"', b"\xff", b"[" * 20_000):
+        status, answer = client.post("/next", content)
+        assert (status, answer["message"]) == (400, "Requests are JSON objects.")
 
 
 CLOSED = -1
@@ -210,34 +186,27 @@ def status_of(client: Client, path: str, content: Any, **headers: str | None) ->
         return CLOSED
 
 
-def test_requests_that_are_too_long(serve: Serve) -> None:
-    assert status_of(serve().client("ada"), "/next", b" " * (LONGEST_BODY + 1)) in (413, CLOSED)
-
-
-def test_requests_that_name_no_host(serve: Serve) -> None:
+def test_requests_that_are_too_long_or_name_no_host(serve: Serve) -> None:
     served = serve()
     client = served.client("ada")
     before = len(served.judging.store.events())
+    assert status_of(client, "/next", b" " * (LONGEST_BODY + 1)) in (413, CLOSED)
     assert status_of(client, "/turn", {"topic": "2"}, host=None) in (400, CLOSED)
     assert len(served.judging.store.events()) == before
 
 
-@pytest.mark.by_day(3)
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"grade": None}, {"grade": True}, {"grade": "1"}, {"grade": 9}, {"document": 5}, {"document": ""},
-        {"topic": ["1"]}, {"request": None}, {"request": "x" * 2000},
-    ],
-)  # fmt: skip
-def test_judgements_that_lack_something(serve: Serve, wrong: dict[str, Any]) -> None:
+def test_judgements_that_lack_something_or_have_a_bad_note(serve: Serve) -> None:
     served = serve()
     client = served.client("ada")
     state = client.post("/next")[1]
     good = {"topic": state["topic"]["name"], "document": state["document"]["name"], "grade": 1, "request": "r"}
-    status, answer = client.post("/judge", good | wrong)
-    assert status == 400
-    assert set(answer) == {"message"}
+    for wrong in (
+        {"grade": None}, {"grade": True}, {"grade": "1"}, {"grade": 9}, {"document": 5}, {"document": ""},
+        {"topic": ["1"]}, {"request": None}, {"request": "x" * 2000},
+        {"note": 5}, {"note": None}, {"note": "x" * 3000}, {"note": "a\x00b"},
+    ):  # fmt: skip
+        status, answer = client.post("/judge", good | wrong)
+        assert (status, set(answer)) == (400, {"message"}), wrong
     assert not served.judging.session.state.judgements
 
 
@@ -413,24 +382,24 @@ def test_who_was_taken_off_the_list_judges_no_more(serve: Serve) -> None:
     assert not served.judging.session.state.judgements
 
 
-@pytest.mark.parametrize(
-    ("headers", "options", "secure"),
-    [
-        ({}, {}, False), ({"x_forwarded_proto": "https"}, {}, True), ({"x_forwarded_proto": "http"}, {}, False),
-        ({}, {"encrypted": True}, True),
-    ],
-)  # fmt: skip
-def test_cookies_hold_no_token_and_are_secure_behind_tls(
-    serve: Serve, headers: dict[str, str], options: dict[str, bool], secure: bool
-) -> None:
-    served = serve(**options)
-    client, token = Client(served.port), served.judging.links[0].token
-    _, answer, _ = client.send("GET", f"/?token={token}", **headers)
-    assert ("secure" in answer["set-cookie"].lower()) == secure
-    assert token not in answer["set-cookie"]
-    assert client.send("GET", f"/?token={next(iter(client.cookies.values()))}")[0] == 403  # nor is it a token
-    _, answer, _ = client.send("POST", "/sign-in", {"name": "ada"}, **headers)
-    assert ("secure" in answer["set-cookie"].lower()) == secure
+def test_cookies_hold_no_token_and_are_secure_behind_tls(serve: Serve) -> None:
+    plain = serve()
+
+    def is_secure(served: Served, **headers: str) -> bool:
+        client, token = Client(served.port), served.judging.links[0].token
+        _, answer, _ = client.send("GET", f"/?token={token}", **headers)
+        assert token not in answer["set-cookie"]
+        assert client.send("GET", f"/?token={next(iter(client.cookies.values()))}")[0] == 403  # nor is it a token
+        _, signed_in, _ = client.send("POST", "/sign-in", {"name": "ada"}, **headers)
+        secure = ["secure" in each["set-cookie"].lower() for each in (answer, signed_in)]
+        assert secure[0] == secure[1]
+        return secure[0]
+
+    assert not is_secure(plain)
+    assert not is_secure(plain, x_forwarded_proto="http")
+    assert is_secure(plain, x_forwarded_proto="https")
+    plain.judging.store.close()
+    assert is_secure(serve(encrypted=True))
 
 
 def test_ones_own_judgements_are_listed_and_corrected_in_place(serve: Serve) -> None:
@@ -490,17 +459,6 @@ def test_what_an_assessor_cannot_judge_goes_to_another(serve: Serve) -> None:
     assert owner.send("GET", "/qrels.txt")[2].splitlines().count(f"1 0 {document} 1") == 1
     rows = list(csv.DictReader(io.StringIO(owner.send("GET", "/judgements.csv")[2])))
     assert [row["grade"] for row in rows if row["document"] == document] == ["", "1"]
-
-
-@pytest.mark.by_day(2)
-@pytest.mark.parametrize("note", [5, None, "x" * 3000, "a\x00b"])
-def test_notes_that_are_none(serve: Serve, note: Any) -> None:
-    served = serve()
-    client = served.client("ada")
-    document = client.post("/next")[1]["document"]["name"]
-    asked = {"topic": "1", "document": document, "grade": 1, "request": "r", "note": note}
-    assert client.post("/judge", asked)[0] == 400
-    assert not served.judging.session.state.judgements
 
 
 def test_what_could_not_be_saved_is_not_done(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:

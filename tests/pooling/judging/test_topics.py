@@ -1,3 +1,5 @@
+"""Topics in the forms that collections have."""
+
 from __future__ import annotations
 
 import gzip
@@ -9,40 +11,57 @@ import pytest
 from pooling.judging.topics import TopicText, read_topics, topics_of
 from ranking.errors import BadInput
 
-TREC = """<top>
-<num> Number: 401
-<title> moles, <b>tunnels</b>
+TOPICS = {"301": TopicText("wind water", "Why?", "All of it."), "302": TopicText("moles", "", "")}
+FORMS = {
+    "XML, number as attribute": '<?xml version="1.0"?>\n<topics task="x">\n<topic number="301">\n'
+    "<query>wind\nwater</query><description>Why?</description><narrative>All of it.</narrative></topic>\n"
+    '<topic number="302"><query>moles</query></topic></topics>',
+    "XML, number as element": "<topics><topic><number>301</number><title>wind water</title><question>Why?</question>"
+    "<narr>All of it.</narr></topic><topic><num> 302 </num><title>moles</title></topic></topics>",
+    "TREC": "<top><num> Number: 301\n<title> wind water\n<desc> Description:\nWhy?\n<narr> Narrative:\nAll of it.\n"
+    "</top>\n<top><num> Number: 302\n<title> moles\n</top>",
+    "lines": "301\twind water\tWhy?\tAll of it.\n\n302\tmoles\n",
+    "a table with tabs": "qid\tquery\tdescription\tnarrative\n301\twind water\tWhy?\tAll of it.\n302\tmoles\t\t\n",
+    "a table with commas": 'query_id,text,desc,narr\n301,wind water,Why?,"All of it."\n302,moles,,\n',
+    "JSON lines": '{"_id": "301", "text": "wind water", "description": "Why?", "narrative": "All of it."}\n'
+    '{"id": 302, "title": "moles"}\n',
+    "a JSON list": '[{"qid": "301", "query": "wind water", "description": "Why?", "narrative": "All of it."},\n'
+    ' {"number": 302, "title": "moles", "description": null}]',
+    "JSON by id": '{"301": {"title": "wind water", "description": "Why?", "narrative": "All of it."}, "302": "moles"}',
+}
+TITLES = {
+    "roots and entities": '<topic number="{n}"><query>{text}</query><note>a & b&nbsp;c</note></topic>\n',
+    "a namespace": '<topics xmlns="http://made.up"><topic><num>Number: {n}</num><title>{text}</title></topic></topics>',
+    "an identifier": "<topics><topic lang='en'><identifier>{n}</identifier><title>{text}</title></topic></topics>",
+    "a number in the tag": '<top number="{n}">\n<title> {text}\n</top>\n',
+    "colons": "{n}:1:{text}\n",
+    "semicolons without a header": "{n};{text}\n",
+    "JSON in JSON": '{{"topics": [{{"number": {n}, "title": "{text}"}}]}}',
+}
+"""Forms without description and narrative."""
 
-<desc> Description:
-Who digs?
 
-<narr> Narrative:
-Any mole &amp; all.
-</top>
-<top>
-<num> 402 </num>
-<desc> Bats </desc>
-</top>
-"""
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_is_read_as_the_same_topics(tmp_path: Path, form: str) -> None:
+    (tmp_path / "topics").write_text(FORMS[form])
+    assert read_topics(tmp_path / "topics") == TOPICS
+    (tmp_path / "packed").write_bytes(gzip.compress(FORMS[form].encode()))
+    assert read_topics(tmp_path / "packed") == TOPICS
 
 
-def test_trec_topics_with_whatever_parts_they_have(tmp_path: Path) -> None:
-    path = tmp_path / "topics.gz"
-    path.write_bytes(gzip.compress(TREC.encode()))
-    assert read_topics(path) == {
-        "401": TopicText("moles,", "Who digs?", "Any mole & all."),  # the parser takes <b> for a field
-        "402": TopicText("", "Bats", ""),
-    }
+@pytest.mark.parametrize("form", TITLES)
+def test_titles_are_read_in_further_forms(tmp_path: Path, form: str) -> None:
+    path = tmp_path / ("topics.csv" if "semicolons" in form else "topics")
+    path.write_text(TITLES[form].format(n=7, text="where does the mole sleep"))
+    assert read_topics(path)["7"].title == "where does the mole sleep"
 
 
-def test_other_forms_of_topics(tmp_path: Path) -> None:
+def test_tags_entities_and_encodings(tmp_path: Path) -> None:
     path = tmp_path / "topics"
-    path.write_text("7\tmoles\n\n8\tbats\tWhich bats?\tAll.\n")
-    assert read_topics(path) == {"7": TopicText("moles"), "8": TopicText("bats", "Which bats?", "All.")}
-    path.write_text(
-        '{"_id": "7", "text": "moles"}\n{"id": 8, "title": "bats", "description": null, "narrative": "All."}\n'
-    )
-    assert read_topics(path) == {"7": TopicText("moles"), "8": TopicText("bats", "", "All.")}
+    path.write_text("<top>\n<num> 401\n<title> moles, <b>tunnels</b>\n\n<narr> All &amp; any.\n</top>\n")
+    assert read_topics(path) == {"401": TopicText("moles,", "", "All & any.")}  # the parser takes <b> for a field
+    path.write_text("<top>\n<num> 402 </num>\n<desc> Bats </desc>\n</top>\n")
+    assert read_topics(path) == {"402": TopicText("", "Bats", "")}
     path.write_bytes("1\tMäuse\n".encode("latin-1"))
     assert read_topics(path, "latin-1") == {"1": TopicText("Mäuse")}
     assert topics_of(pl.DataFrame({"id": ["1"], "text": ["moles"]})) == {"1": TopicText("moles")}
@@ -51,15 +70,23 @@ def test_other_forms_of_topics(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        ("", "no topics"), ("no tab in it", ":1: broken line: text outside of <top>"), ("\tx", "broken line"),
-        ("1\tmoles\n1\tbats", ":2: duplicate id: another topic"), ("1\ta\tb\tc\td", ":1: broken line: 5 columns"),
-        ('{"_id": "1", "text": "x"}\n{', ":2: broken line"), ('{"text": ["x"]}', "is no text"),
-        ('{"_id": {}, "text": "x"}', "without a number"), ('{"_id": "1", "text": [5]}', "text of topic 1 is no text"),
+        ("", "no topics"),
+        ("<topics><topic><query>x</query></topic></topics>", "has no topics with a number"),
+        ("<topics></topics>", "has no topics with a number"),
+        ("<topics><topic number='1'>", "is not XML"),
         ("<top>\n<title> x\n</top>", "without a number"),
+        ('{"_id": {}, "text": "x"}', "without a number"),
+        ('[{"id": "1", "text": [5]}]', "the text of topic 1 is no text"),
+        ('{"text": ["x"]}', "is no text"),
+        ('{"_id": "1", "text": "x"}\n{', ":2: broken line"),
+        ("qid,query\n1,a,b\n", "topics:2: broken line: 3 cells, and 2 in the first row"),
+        ("1\ta\tb\tc\td", ":1: broken line: 5 columns"),
+        ("301 wind water\n", "topics:1: broken line: text outside of <top>"),
+        ("\tx", "broken line"),
+        ("1\ta\n1\tb\n", "topics:2: duplicate id: another topic is called '1'"),
     ],
-)  # fmt: skip
-def test_topics_that_are_none(tmp_path: Path, content: str, says: str) -> None:
-    path = tmp_path / "topics"
-    path.write_text(content)
+)
+def test_broken_topics_are_refused_in_one_line(tmp_path: Path, content: str, says: str) -> None:
+    (tmp_path / "topics").write_text(content)
     with pytest.raises(BadInput, match=says):
-        read_topics(path)
+        read_topics(tmp_path / "topics")

@@ -147,28 +147,6 @@ def test_nothing_to_read(write_beir: WriteBeir, cache: Path, strict: bool) -> No
         open_collection(Beir(folder), cache, strict)
 
 
-def test_wrong_encoding(write_beir: WriteBeir, cache: Path) -> None:
-    folder = write_beir()
-    with (folder / "corpus.jsonl").open("ab") as file:
-        file.write('{"_id": "d9", "text": "caf\xe9"}\n'.encode("latin-1"))
-    with pytest.raises(BadInput, match=r"corpus\.jsonl:4: wrong encoding: byte 0xe9"):
-        open_collection(Beir(folder), cache)
-    assert open_collection(Beir(folder), cache, strict=False).skipped == {"wrong encoding": 1}
-
-
-@few(6, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(share=st.floats(0, 1, exclude_max=True), strict=st.booleans(), file=st.sampled_from(["corpus", "queries"]))
-def test_any_truncation_of_a_gzip_is_noticed(
-    write_beir: WriteBeir, cache: Path, share: float, strict: bool, file: str
-) -> None:
-    folder = write_beir(packed=True)
-    path = folder / f"{file}.jsonl.gz"
-    path.write_bytes(path.read_bytes()[: int(share * path.stat().st_size)])
-    with pytest.raises(BadInput, match=rf"{file}\.jsonl\.gz(:\d+)?: "):
-        open_collection(Beir(folder), cache, strict)
-    assert list(cache.glob("*")) == []  # nothing half-read is left
-
-
 def no_text_twice(queries: dict[str, str]) -> bool:
     """Whether no two queries would be joined."""
     return len({" ".join(text.lower().split()) for text in queries.values()}) == len(queries)

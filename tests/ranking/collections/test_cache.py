@@ -153,7 +153,7 @@ def test_processes_that_read_at_once_do_not_harm_each_other(write_beir: WriteBei
     folder = write_beir(corpus=many)
     command = [sys.executable, "-c", READ_AND_TELL, folder, cache, " ".join(str(entry["text"]) for entry in many)]
     processes = [
-        subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(3)
+        subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(2)
     ]
     for process in processes:
         assert process.stdout is not None

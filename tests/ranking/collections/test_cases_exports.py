@@ -12,39 +12,23 @@ import pytest
 
 from ranking.collections.beir import Beir
 from ranking.collections.candidate_files import read_candidates
-from ranking.collections.collection import Collection
 from ranking.collections.faults import Faults
 from ranking.collections.msmarco import MsMarco
 from ranking.collections.pairs import Pairs
 from ranking.collections.trec import Trec
 from ranking.errors import BadInput
+from tests.ranking.collections import animals
+from tests.ranking.collections.animals import answers, write_beir, write_lines
 from tests.ranking.collections.conftest import Read
 
-ANIMALS = ("mole", "bat", "owl", "newt", "toad", "wasp", "carp", "pike")
-ROWS = [{"query": f"where does the {name} sleep", "answer": f"The {name} sleeps in trees"} for name in ANIMALS]
-QUERIES, ANSWERS = [row["query"] for row in ROWS], [row["answer"] for row in ROWS]
-
-
-def jsonl(path: Path, rows: list[Any]) -> Path:
-    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    return path
-
-
-def relevant(collection: Collection) -> dict[str, set[str]]:
-    rows = collection.judgements.filter(pl.col("grade") > 0)
-    rows = rows.join(collection.documents.select(document="id", answer="text"), on="document")
-    rows = rows.join(collection.queries.select(query="id", asked="text"), on="query")
-    return {asked: set(rows.filter(pl.col("asked") == asked)["answer"]) for asked in rows["asked"]}
-
-
+ROWS = animals.ROWS[:8]
+QUESTIONS, ANSWERS = [row["query"] for row in ROWS], [row["answer"] for row in ROWS]
 EXPECTED = {row["query"]: {row["answer"]} for row in ROWS}
-
-
 WHOLE = {
     "columns of pandas": {name: {str(n): row[name] for n, row in enumerate(ROWS)} for name in ("query", "answer")},
     "index of pandas": {str(n): row for n, row in enumerate(ROWS)},
     "split of pandas": {"columns": ["query", "answer"], "index": [0], "data": [list(row.values()) for row in ROWS]},
-    "lists": {"query": QUERIES, "positive": ANSWERS},
+    "lists": {"query": QUESTIONS, "positive": ANSWERS},
     "splits": {"train": ROWS[:6], "test": ROWS[6:]},
 }
 
@@ -53,7 +37,7 @@ WHOLE = {
 def test_a_table_in_one_object(tmp_path: Path, read: Read, form: str) -> None:
     (tmp_path / "rows.json").write_text(json.dumps(WHOLE[form]))
     collection = read(Pairs(tmp_path / "rows.json"))
-    assert relevant(collection) == EXPECTED
+    assert answers(collection) == EXPECTED
     if form == "splits":
         assert (collection.queries["split"] == "test").sum() == 2
 
@@ -78,8 +62,8 @@ LISTS = {
 
 @pytest.mark.parametrize("form", LISTS)
 def test_lists_of_texts_are_taken_apart(tmp_path: Path, read: Read, form: str) -> None:
-    collection = read(Pairs(jsonl(tmp_path / "rows.jsonl", LISTS[form])))
-    assert relevant(collection) == EXPECTED
+    collection = read(Pairs(write_lines(tmp_path / "rows.jsonl", LISTS[form])))
+    assert answers(collection) == EXPECTED
     assert set(collection.documents["text"]) <= {*ANSWERS, "Nobody", "An owl's"}
 
 
@@ -116,7 +100,7 @@ def test_what_can_not_be_meant_is_refused_with_a_remedy(tmp_path: Path, read: Re
 def test_lists_of_one_length_in_several_rows_are_no_table(tmp_path: Path, read: Read) -> None:
     rows = [{"query": ["ask", row["query"]], "pos": ["find", row["answer"]]} for row in ROWS]
     with pytest.raises(BadInput, match=r":1: broken line: the query is a list of 2 texts; write one text per query"):
-        read(Pairs(jsonl(tmp_path / "rows.jsonl", rows)))
+        read(Pairs(write_lines(tmp_path / "rows.jsonl", rows)))
 
 
 NAMES = [("question1", "question2"), ("sentence_0", "sentence_1"), ("prompt", "completion"), ("query", "text")]
@@ -125,7 +109,7 @@ NAMES = [("question1", "question2"), ("sentence_0", "sentence_1"), ("prompt", "c
 @pytest.mark.parametrize("names", NAMES)
 def test_names_of_other_tools_are_known(tmp_path: Path, read: Read, names: tuple[str, str]) -> None:
     rows = [dict(zip(names, row.values(), strict=True)) | {"id": str(n)} for n, row in enumerate(ROWS)]
-    assert relevant(read(Pairs(jsonl(tmp_path / "rows.jsonl", rows)))) == EXPECTED
+    assert answers(read(Pairs(write_lines(tmp_path / "rows.jsonl", rows)))) == EXPECTED
 
 
 def test_headers_of_tsv_are_seen_by_any_of_their_names(tmp_path: Path, read: Read) -> None:
@@ -136,13 +120,13 @@ def test_headers_of_tsv_are_seen_by_any_of_their_names(tmp_path: Path, read: Rea
 
 def test_a_column_of_splits_is_followed(tmp_path: Path, read: Read) -> None:
     rows = [row | {"split": "validation" if n == 6 else "test" if n == 7 else "train"} for n, row in enumerate(ROWS)]
-    collection = read(Pairs(jsonl(tmp_path / "train.jsonl", rows)))
+    collection = read(Pairs(write_lines(tmp_path / "train.jsonl", rows)))
     assert collection.queries["split"].to_list() == ["train"] * 6 + ["dev", "test"]
     assert collection.facts["files with a column of splits"] == "8 rows name theirs"
 
 
 def test_files_that_are_not_read_are_counted(tmp_path: Path, read: Read) -> None:
-    jsonl(tmp_path / "train.jsonl", ROWS)
+    write_lines(tmp_path / "train.jsonl", ROWS)
     for name in ("README.md", "dataset_infos.json", ".gitattributes", "LICENSE"):
         (tmp_path / name).write_text("{}")
     (tmp_path / "more.xlsx").write_text("x")
@@ -157,75 +141,65 @@ def test_files_that_are_not_read_are_counted(tmp_path: Path, read: Read) -> None
 def test_one_id_for_two_texts_is_named_or_replaced(tmp_path: Path, read: Read, kind: str) -> None:
     name = "query_id" if kind == "query" else "document_ids"
     rows = [row | {name: "7" if kind == "query" else ["7"]} for row in ROWS]
-    path = jsonl(tmp_path / "rows.jsonl", rows)
+    path = write_lines(tmp_path / "rows.jsonl", rows)
     with pytest.raises(BadInput, match=rf"rows\.jsonl:2: duplicate id: another {kind} is called '7'; .*by its text"):
         read(Pairs(path))
     collection = read(Pairs(path), strict=False)
-    assert relevant(collection) == EXPECTED
+    assert answers(collection) == EXPECTED
     assert collection.skipped == {"duplicate id": len(ROWS) - 1}
 
 
 def test_several_ids_for_one_text_are_counted(tmp_path: Path, read: Read) -> None:
     rows = [{"query_id": n, "query": "Who", "positive": row["answer"]} for n, row in enumerate(ROWS)]
-    collection = read(Pairs(jsonl(tmp_path / "rows.jsonl", rows)))
+    collection = read(Pairs(write_lines(tmp_path / "rows.jsonl", rows)))
     assert collection.facts["queries with several ids for one text"].startswith("7 rows")
 
 
 def test_relevant_documents_among_the_negatives_are_counted(tmp_path: Path, read: Read) -> None:
     rows = [row | {"negatives": [row["answer"], "Nobody"]} for row in ROWS]
-    collection = read(Pairs(jsonl(tmp_path / "rows.jsonl", rows)))
-    assert relevant(collection) == EXPECTED
+    collection = read(Pairs(write_lines(tmp_path / "rows.jsonl", rows)))
+    assert answers(collection) == EXPECTED
     assert collection.facts["candidates given as negatives that are relevant"].startswith("8 ")
 
 
 def test_composed_and_decomposed_texts_are_one(tmp_path: Path, read: Read) -> None:
     rows = [{"query": f"caf\u00e9 {n}", "answer": f"{text} noir"} for n, text in enumerate(("caf\u00e9", "cafe\u0301"))]
-    assert read(Pairs(jsonl(tmp_path / "rows.jsonl", rows))).size == 1
+    assert read(Pairs(write_lines(tmp_path / "rows.jsonl", rows))).size == 1
 
 
 @pytest.mark.parametrize("kind", [".feather", ".parquet"])
 def test_tables_of_arrow_and_bytes(tmp_path: Path, read: Read, kind: str) -> None:
     rows = pl.DataFrame(ROWS).with_columns(pl.col("query").cast(pl.Binary))
     (rows.write_ipc if kind == ".feather" else rows.write_parquet)(tmp_path / f"rows{kind}")
-    assert relevant(read(Pairs(tmp_path / f"rows{kind}"))) == EXPECTED
+    assert answers(read(Pairs(tmp_path / f"rows{kind}"))) == EXPECTED
 
 
 # BEIR, MS MARCO and TREC
 
-DOCUMENTS = [{"_id": f"d{n}", "title": "", "text": text} for n, text in enumerate(ANSWERS)]
-ASKED = [{"_id": f"q{n}", "text": text} for n, text in enumerate(QUERIES)]
+DOCUMENTS, QUERIES = animals.DOCUMENTS[:8], animals.QUERIES[:8]
 QRELS = "".join(f"q{n}\td{n}\t1\n" for n in range(len(ROWS)))
-
-
-def beir(folder: Path, documents: Any = DOCUMENTS, queries: Any = ASKED, **qrels: str) -> Path:
-    (folder / "qrels").mkdir(parents=True)
-    jsonl(folder / "corpus.jsonl", documents)
-    jsonl(folder / "queries.jsonl", queries)
-    for name, text in (qrels or {"test": QRELS}).items():
-        (folder / "qrels" / f"{name}.tsv").write_text(text)
-    return folder
 
 
 @pytest.mark.parametrize("form", ["Pyserini", "Tevatron", "paragraphs", "array"])
 def test_documents_under_other_names(tmp_path: Path, read: Read, form: str) -> None:
     documents: list[Any] = DOCUMENTS
-    queries: list[Any] = ASKED
+    queries: list[Any] = QUERIES
     if form == "Pyserini":
         documents = [{"id": row["_id"], "contents": row["text"]} for row in DOCUMENTS]
     elif form == "Tevatron":
         documents = [{"docid": row["_id"], "title": "", "text": row["text"]} for row in DOCUMENTS]
-        queries = [{"query_id": row["_id"], "query": row["text"]} for row in ASKED]
+        queries = [{"query_id": row["_id"], "query": row["text"]} for row in QUERIES]
     elif form == "paragraphs":
         documents = [row | {"text": row["text"].split()} for row in DOCUMENTS]
-    folder = beir(tmp_path / "beir", documents, queries)
+    folder = write_beir(tmp_path / "beir", {"test.tsv": QRELS}, documents, queries)
     if form == "array":
         (folder / "corpus.jsonl").unlink()
         (folder / "corpus.json").write_text(json.dumps(documents, indent=1))
-    assert relevant(read(Beir(folder))) == EXPECTED
+    assert answers(read(Beir(folder))) == EXPECTED
 
 
 def test_judgements_in_parts_and_twice(tmp_path: Path, read: Read) -> None:
-    folder = beir(tmp_path / "beir")
+    folder = write_beir(tmp_path / "beir", {"test.tsv": QRELS}, DOCUMENTS, QUERIES)
     (folder / "qrels" / "test.tsv.gz").write_bytes(gzip.compress(QRELS.encode()))
     (folder / "corpus.jsonl.gz").write_bytes(gzip.compress(b"{}"))
     assert read(Beir(folder)).facts["files that are not read"] == "2 (test.tsv.gz, corpus.jsonl.gz)"
@@ -240,13 +214,13 @@ def test_judgements_in_parts_and_twice(tmp_path: Path, read: Read) -> None:
         numbers = range(4 * part, 4 * part + 4)
         rows = {"query-id": [f"q{n}" for n in numbers], "corpus-id": [f"d{n}" for n in numbers], "score": [1] * 4}
         pl.DataFrame(rows).write_parquet(folder / "qrels" / f"test-0000{part}-of-00002.parquet")
-    assert relevant(read(Beir(folder))) == EXPECTED
+    assert answers(read(Beir(folder))) == EXPECTED
     (folder / "qrels").rename(folder / "default")
-    assert relevant(read(Beir(folder))) == EXPECTED
+    assert answers(read(Beir(folder))) == EXPECTED
 
 
 def test_the_folder_around_a_beir_folder_names_it(tmp_path: Path, read: Read) -> None:
-    beir(tmp_path / "animals")
+    write_beir(tmp_path / "animals", {"test.tsv": QRELS})
     with pytest.raises(BadInput, match=r"the folder holds animals; name the folder in it: collection\.path=.*/animals"):
         read(Beir(tmp_path))
 
@@ -262,11 +236,11 @@ def test_ids_that_differ_in_their_form_are_named(
     rows = [row | {"_id": documents.format(n=n)} for n, row in enumerate(DOCUMENTS)]
     qrels = "".join(f"q{n}\t{form.format(n=n)}\t1\n" for n in range(1, len(ROWS)))
     with pytest.raises(BadInput, match=rf"test\.tsv:1: unknown document: .*\(but '.*', which differs in {reason}"):
-        read(Beir(beir(tmp_path / "beir", rows, test=qrels)))
+        read(Beir(write_beir(tmp_path / "beir", {"test.tsv": qrels}, rows, QUERIES)))
 
 
 def test_an_empty_file_of_judgements_is_counted(tmp_path: Path, read: Read) -> None:
-    folder = beir(tmp_path / "beir", test=QRELS, train="query-id\tcorpus-id\tscore\n")
+    folder = write_beir(tmp_path / "beir", {"test.tsv": QRELS, "train.tsv": "query-id\tcorpus-id\tscore\n"})
     assert read(Beir(folder)).facts["files without judgements"] == "1"
 
 
@@ -275,31 +249,31 @@ def test_columns_of_ms_marco_by_their_header(tmp_path: Path, read: Read) -> None
     documents = "".join(f"{n}\t{text}\tAnimals\n" for n, text in enumerate(ANSWERS))
     (tmp_path / "collection.tsv").write_text(f"id\ttext\ttitle\n{documents}")
     (tmp_path / "queries.dev.tsv").write_text(
-        "qid\ttype\tquery\n" + "".join(f"{n}\tx\t{text}\n" for n, text in enumerate(QUERIES))
+        "qid\ttype\tquery\n" + "".join(f"{n}\tx\t{text}\n" for n, text in enumerate(QUESTIONS))
     )
     (tmp_path / "qrels.dev.tsv").write_text("".join(f"{n}\t0\t{n}\t1\n" for n in range(len(ROWS))))
-    assert relevant(read(MsMarco(tmp_path))) == {
-        asked: {f"Animals {text}"} for asked, text in zip(QUERIES, ANSWERS, strict=True)
+    assert answers(read(MsMarco(tmp_path))) == {
+        asked: {f"Animals {text}"} for asked, text in zip(QUESTIONS, ANSWERS, strict=True)
     }
 
 
 @pytest.mark.parametrize("form", ["json lines", "id elements"])
 def test_documents_of_trec_in_other_forms(tmp_path: Path, read: Read, form: str) -> None:
     if form == "json lines":
-        jsonl(tmp_path / "docs.jsonl", [{"id": f"d{n}", "contents": text} for n, text in enumerate(ANSWERS)])
+        write_lines(tmp_path / "docs.jsonl", [{"id": f"d{n}", "contents": text} for n, text in enumerate(ANSWERS)])
     else:
         rows = "".join(f"<doc><id>d{n}</id><text>{text}</text></doc>\n" for n, text in enumerate(ANSWERS))
         (tmp_path / "docs.xml").write_text(f"<docs>{rows}</docs>")
-    (tmp_path / "topics.tsv").write_text("".join(f"{n}\t{text}\r\n" for n, text in enumerate(QUERIES)))
+    (tmp_path / "topics.tsv").write_text("".join(f"{n}\t{text}\r\n" for n, text in enumerate(QUESTIONS)))
     (tmp_path / "qrels.txt").write_text("".join(f"{n} 0 d{n} True\n" for n in range(len(ROWS))))
-    assert relevant(read(Trec(tmp_path))) == EXPECTED
+    assert answers(read(Trec(tmp_path))) == EXPECTED
 
 
 def test_line_breaks_of_an_old_mac(tmp_path: Path, read: Read) -> None:
-    folder = beir(tmp_path / "beir")
+    folder = write_beir(tmp_path / "beir", {"test.tsv": QRELS}, DOCUMENTS, QUERIES)
     for file in ("corpus.jsonl", "qrels/test.tsv"):
         (folder / file).write_bytes((folder / file).read_bytes().replace(b"\n", b"\r"))
-    assert relevant(read(Beir(folder))) == EXPECTED
+    assert answers(read(Beir(folder))) == EXPECTED
 
 
 TEVATRON = {"query_id": "7", "query_text": "x", "positive_document_ids": ["1"], "negative_document_ids": ["2", "3"]}
@@ -309,6 +283,8 @@ CANDIDATES = {
     "triples.jsonl": "[7, 1, 2]\n[7, 1, 3]\n",
     "ways.jsonl": "[7, 1, 2, 3]\n",
     "scored.json": json.dumps([7, *SCORED]),
+    "blanks.txt": "7 1 2\n7 1 3\n",
+    "commas.csv": "7,1,2\n7,1,3\n",
     "triples.csv": "query_id,positive_id,negative_id\n7,1,2\n7,1,3\n",
     "top1000.tsv": "".join(f"7\t{document}\task\ttext\n" for document, _ in SCORED),
     "run.json": json.dumps({"7": dict(SCORED)}),
@@ -342,7 +318,7 @@ def test_a_file_without_candidates_is_named(tmp_path: Path) -> None:
 
 def test_a_score_that_is_not_a_number_is_counted(tmp_path: Path) -> None:
     rows = [{"qid": 1, "neg": [{"pid": 2, "score": "high"}]}, {"qid": 1, "neg": [3]}]
-    file = jsonl(tmp_path / "scored.jsonl", rows)
+    file = write_lines(tmp_path / "scored.jsonl", rows)
     with pytest.raises(BadInput, match=r"scored.jsonl:1: broken line: a score is not a number"):
         read_candidates(file, Faults())
     faults = Faults(strict=False)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import polars as pl
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from ranking.collections.splits import folds, usable
 from ranking.errors import BadInput
@@ -68,23 +66,6 @@ def test_too_few_queries_are_told_what_would_help() -> None:
         folds(queries(none=4), 5)
     with pytest.raises(BadInput, match="2 queries cannot be cut into 3 folds; 3 is the fewest folds"):
         folds(queries(none=2), 3)
-
-
-@given(n=st.integers(3, 60), k=st.integers(3, 10))
-def test_folds_test_every_query_once(n: int, k: int) -> None:
-    frame = queries(none=n)
-    if n < k:
-        with pytest.raises(BadInput, match="cannot be cut"):
-            folds(frame, k)
-        return
-    cut = folds(frame, k)
-    tested = [set(fold.filter(pl.col("split") == "test")["id"]) for fold in cut]
-    assert sorted(query for part in tested for query in part) == sorted(frame["id"])
-    assert max(map(len, tested)) - min(map(len, tested)) <= 1
-    for i, fold in enumerate(cut):
-        assert fold["id"].equals(frame["id"])
-        assert fold["split"].null_count() == 0
-        assert set(fold.filter(pl.col("split") == "dev")["id"]) == tested[(i + 1) % k]
 
 
 def test_folds_repeat_and_depend_on_nothing_but_ids_and_salt() -> None:

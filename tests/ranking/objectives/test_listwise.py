@@ -43,15 +43,6 @@ def test_contrastive_by_hand() -> None:
     assert value(Contrastive(), one) == pytest.approx(value(SoftmaxLikelihood(), one))
 
 
-def test_a_row_without_negatives_costs_nothing_and_has_a_finite_gradient() -> None:
-    scores = torch.tensor([[1.0, 0.0]], requires_grad=True)
-    loss = Contrastive().loss(scores, Block(torch.tensor([[True, False]])))
-    loss.backward()
-    assert float(loss) == 0
-    assert scores.grad is not None
-    assert scores.grad.tolist() == [[0, 0]]
-
-
 def test_lambdarank_by_hand() -> None:
     """Ranks are 3, 1 and 2; gains 1, 0 and 3; the ideal DCG is 3 + 1/log₂ 3."""
     discount = [1 / math.log2(4), 1.0, 1 / math.log2(3)]

@@ -128,15 +128,6 @@ def test_absent_negatives_count_for_nothing() -> None:
         )
 
 
-def test_a_block_without_negatives_costs_nothing() -> None:
-    scores = tensor([2.0, 1.0, 0.0]).requires_grad_()
-    loss = JointSIR([2]).loss(scores, Block(torch.tensor([[True, False, False]])))
-    loss.backward()
-    assert loss.item() == 0
-    assert scores.grad is not None
-    assert not scores.grad.any()
-
-
 @given(scores_of, st.sampled_from(["top", "random"]), st.integers(2, 8), st.integers(0, 99))
 def test_the_positive_always_survives(values: list[float], pick: str, size: int, seed: int) -> None:
     scores = tensor(values)

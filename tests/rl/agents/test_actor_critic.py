@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 
@@ -20,11 +22,10 @@ from tests.rl.agents.learners import (
 )
 
 
-@pytest.mark.by_day(1)
-@pytest.mark.parametrize(("terminated", "truncated"), [(True, False), (False, True), (False, False)])
-def test_one_step_follows_equations_9_to_11(terminated: bool, truncated: bool) -> None:
-    episode = episode_of(1, terminated, truncated)
-    before, after, module = stepped(learner_of(ActorCriticLearner), [episode])
+def assert_equations_9_to_11(episode: Any, terminated: bool = False, **options: Any) -> None:
+    """Hold one update, at the learning rates of `options`, against the equations by hand."""
+    rates = {"actor_lr": ACTOR_LR, "critic_lr": CRITIC_LR} | options
+    before, after, module = stepped(learner_of(ActorCriticLearner, **rates), [episode])
     state, following = observation(episode, 0), observation(episode, 1)
     value = module.critic(state).squeeze()
     expected_next = 0.0 if terminated else module.critic(following).item()  # cut off is not over
@@ -34,24 +35,19 @@ def test_one_step_follows_equations_9_to_11(terminated: bool, truncated: bool) -
     moved |= {name: part for name, part in gradient(log_chance, module).items() if name.startswith("actor")}
     assert len(moved) == len(before)
     for name, direction in moved.items():
-        rate = ACTOR_LR if name.startswith("actor") else CRITIC_LR
+        rate = rates["actor_lr" if name.startswith("actor") else "critic_lr"]
         assert torch.allclose(after[name], before[name] + rate * delta * direction, atol=1e-6), name
         assert direction.abs().max() > 0
+
+
+@pytest.mark.by_day(1)
+@pytest.mark.parametrize(("terminated", "truncated"), [(True, False), (False, True), (False, False)])
+def test_one_step_follows_equations_9_to_11(terminated: bool, truncated: bool) -> None:
+    assert_equations_9_to_11(episode_of(1, terminated, truncated), terminated)
 
 
 def test_the_agent_as_printed_follows_equations_9_to_11_and_nothing_else() -> None:
     printed: ActorCritic = build(option("agent", "as_printed"))
     assert printed.options["quota"] == {"steps": 1}
     options = {name: value for name, value in printed.options.items() if name != "quota"}
-    episode = episode_of(1, False)
-    before, after, module = stepped(learner_of(ActorCriticLearner, **options | {"actor_lr": 0.5}), [episode])
-    state, following = observation(episode, 0), observation(episode, 1)
-    value = module.critic(state).squeeze()
-    delta = float(episode.get_rewards(0)) + GAMMA * module.critic(following).item() - value.item()
-    log_chance = torch.log_softmax(module.actor(state), 1)[0, int(episode.get_actions(0))]
-    for name, direction in gradient(log_chance, module).items():
-        if name.startswith("actor"):
-            assert torch.allclose(after[name], before[name] + 0.5 * delta * direction, atol=1e-6), name
-    for name, direction in gradient(module.critic(state).squeeze(), module).items():
-        expected = before[name] + printed.options["critic_lr"] * delta * direction
-        assert torch.allclose(after[name], expected, atol=1e-6), name
+    assert_equations_9_to_11(episode_of(1, False), **options | {"actor_lr": 0.5})

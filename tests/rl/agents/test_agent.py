@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.toys import EarlyLate, maker, policy_value, shares_of_first
+from benchmarks.toys import EarlyLate, maker, policy_value
 from ranking.errors import BadInput
 from rl.agents.actor_critic import ActorCritic
 from rl.agents.agent import Agent
@@ -30,14 +30,6 @@ def test_it_learns_which_function_is_better_when(agent: Agent, updates: int, sta
     assert abs(policy_value(policy) - 0.5) < 0.02
     play(trainer, updates)
     assert policy_value(described(trainer.network, trainer.policy_weights())) > 0.8
-
-
-@pytest.mark.nightly
-def test_where_nothing_matters_it_claims_nothing(start: Any) -> None:
-    trainer = start(ActorCritic(), copies=8, matter=False)
-    play(trainer, 300)
-    shares = shares_of_first(described(trainer.network, trainer.policy_weights()))
-    assert 0.2 < shares.mean() < 0.8
 
 
 @pytest.mark.parametrize(

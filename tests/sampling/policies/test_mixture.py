@@ -69,11 +69,6 @@ def test_others_are_the_whole_number_below_or_above(count: int) -> None:
             assert chisquare(frequencies, np.array([1 - above, above]) * 20_000).pvalue > 0.001
 
 
-def test_one_negative_a_query_follows_the_weights() -> None:
-    frequencies = np.bincount(assigned(1, 30_000).ravel(), minlength=3)
-    assert chisquare(frequencies, np.array(WEIGHTS) * 30_000).pvalue > 0.01
-
-
 @pytest.mark.parametrize("count", [1, 3, 7])
 def test_queries_are_shared_out_each_by_itself(count: int) -> None:
     """What one query gets says nothing about the next."""

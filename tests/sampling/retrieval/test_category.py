@@ -15,7 +15,7 @@ from ranking.errors import BadInput
 from sampling.retrieval.category import CategoryFunction, OtherCategory, SameSubcategory
 from sampling.retrieval.category import SameCategory as WholeCategory
 from tests.examples import few
-from tests.sampling.batches import batch_of
+from tests.sampling.batches import batch_of, prepared
 
 EncodedOf = Callable[..., EncodedCollection]
 Labels = Sequence[tuple[int, int]]
@@ -77,12 +77,6 @@ def made(encoded_of: EncodedOf) -> EncodedCollection:
     return collection(encoded_of, DOCUMENTS, [row[0] for row in rows], [row[1] for row in rows])
 
 
-def ready(kind: type[CategoryFunction], encoded: EncodedCollection) -> CategoryFunction:
-    function = kind()
-    function.prepare(encoded, None)
-    return function
-
-
 def regions_of(name: str, kind: type[CategoryFunction]) -> list[set[int]]:
     """A query's regions in the order in which the function takes them."""
     subcategory, category, outside = QUERIES[name][2:]
@@ -96,7 +90,7 @@ def regions_of(name: str, kind: type[CategoryFunction]) -> list[set[int]]:
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_region_is_given_whole_before_the_next(kind: type[CategoryFunction], made: EncodedCollection) -> None:
     """Asked for all, the function gives region after region; for fewer, as much of the first ones as there is room."""
-    function = ready(kind, made)
+    function = prepared(kind(), made)
     for name, row in ROWS.items():
         regions = regions_of(name, kind)
         sizes = list(map(len, regions))
@@ -124,7 +118,7 @@ def test_a_region_is_given_whole_before_the_next(kind: type[CategoryFunction], m
 
 def test_the_fallback_of_a_batch_by_hand(made: EncodedCollection) -> None:
     rows = np.array([ROWS["both"], ROWS["category alone"], ROWS["the last category"], ROWS["both"]])
-    function, rng = ready(SameSubcategory, made), np.random.default_rng(0)
+    function, rng = prepared(SameSubcategory(), made), np.random.default_rng(0)
     candidates = function.sample(batch_of(rows), 3, rng)
     # Of three each: 2 in the subcategory and 1 beside; 3 of the category; 1 and then 2 from anywhere; as the first.
     assert candidates.tier is not None
@@ -155,14 +149,14 @@ def test_uniform_within_a_region(kind: type[CategoryFunction], name: str, made: 
     """All pairs of documents are as probable."""
     region = regions_of(name, kind)[0]
     count = 2 if len(region) > 2 else 1
-    candidates = ready(kind, made).sample(batch_of(np.full(20_000, ROWS[name])), count, np.random.default_rng(3))
+    candidates = prepared(kind(), made).sample(batch_of(np.full(20_000, ROWS[name])), count, np.random.default_rng(3))
     sets, frequencies = np.unique(np.sort(candidates.documents, axis=1), axis=0, return_counts=True)
     assert [tuple(row) for row in sets.tolist()] == sorted(combinations(sorted(region), count))
     assert chisquare(frequencies).pvalue > 0.01
 
 
 def test_uniform_in_what_it_falls_back_to(made: EncodedCollection) -> None:
-    candidates = ready(SameSubcategory, made).sample(
+    candidates = prepared(SameSubcategory(), made).sample(
         batch_of(np.full(20_000, ROWS["both"])), 6, np.random.default_rng(4)
     )
     assert set(candidates.documents[:, 2:4].ravel().tolist()) == {4, 6}
@@ -177,7 +171,7 @@ def test_a_collection_without_categories_is_bad_input(encoded_of: EncodedOf) -> 
     for kind in KINDS:
         for encoded in (bare, none):
             with pytest.raises(BadInput, match="the collection has no categories"):
-                ready(kind, encoded)
+                prepared(kind(), encoded)
 
 
 LABEL = st.tuples(st.integers(-1, 2), st.integers(-1, 2))
@@ -201,7 +195,9 @@ def test_every_region_is_what_its_words_say(
     encoded = collection(encoded_of, documents, [labels for labels, _ in queries], [own & every for _, own in queries])
     for kind in KINDS:
         offers = (
-            ready(kind, encoded).sample(batch_of(np.arange(len(queries))), count, np.random.default_rng(seed)).documents
+            prepared(kind(), encoded)
+            .sample(batch_of(np.arange(len(queries))), count, np.random.default_rng(seed))
+            .documents
         )
         for ((category, subcategory), relevant), row in zip(queries, offers.tolist(), strict=True):
             left = every - relevant

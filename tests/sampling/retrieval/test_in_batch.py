@@ -12,6 +12,7 @@ from ranking.training import Batch
 from sampling.filtered import FilteredFunction
 from sampling.relevant_pairs import RelevantPairs
 from sampling.retrieval.in_batch import InBatch
+from tests.sampling.batches import prepared
 
 
 def batch(*positives: int) -> Batch:
@@ -24,18 +25,12 @@ def with_contents(encoded: EncodedCollection, texts: list[list[int]]) -> Encoded
     )
 
 
-def prepared(encoded: EncodedCollection) -> InBatch:
-    function = InBatch()
-    function.prepare(encoded, None)
-    return function
-
-
 def test_positives_of_others_by_hand(encoded_of: Callable[..., EncodedCollection]) -> None:
     """Documents 1 and 4 read the same; the second query judges document 3 relevant too."""
     texts = [[5], [6], [7], [8], [6]]
     encoded = with_contents(encoded_of(texts, [[1]] * 4, {0: {1: 1}, 1: {2: 1, 3: 1}, 2: {3: 1}, 3: {4: 1}}), texts)
     whole = batch(1, 2, 3, 4)
-    offered = FilteredFunction(prepared(encoded), RelevantPairs(encoded))
+    offered = FilteredFunction(prepared(InBatch(), encoded), RelevantPairs(encoded))
     found = offered.sample(whole, 4, np.random.default_rng(0))
     shown = [sorted(1 if d == 4 else d for d in row if d >= 0) for row in found.documents.tolist()]
     assert shown == [[2, 3], [1], [1, 2], [2, 3]]  # the text of 1 and 4 once
@@ -46,7 +41,9 @@ def test_positives_of_others_by_hand(encoded_of: Callable[..., EncodedCollection
 def test_a_part_of_a_batch_is_shown_the_positives_of_all(encoded_of: Callable[..., EncodedCollection]) -> None:
     encoded = encoded_of([[d] for d in range(6)], [[1]] * 4, {q: {q: 1} for q in range(4)})
     part = batch(0, 1, 2, 3).part(np.array([2]))
-    drawn = np.array([prepared(encoded).sample(part, 2, np.random.default_rng(s)).documents[0] for s in range(6000)])
+    drawn = np.array(
+        [prepared(InBatch(), encoded).sample(part, 2, np.random.default_rng(s)).documents[0] for s in range(6000)]
+    )
     sets, counts = np.unique(np.sort(drawn, axis=1), axis=0, return_counts=True)
     assert sets.tolist() == [[0, 1], [0, 3], [1, 3]]
     assert chisquare(counts).pvalue > 0.001
@@ -54,7 +51,7 @@ def test_a_part_of_a_batch_is_shown_the_positives_of_all(encoded_of: Callable[..
 
 def test_a_query_alone_has_none(encoded_of: Callable[..., EncodedCollection]) -> None:
     encoded = encoded_of([[1], [2]], [[1]], {0: {0: 1}})
-    documents = prepared(encoded).top(batch(0), 3, np.random.default_rng(0)).documents
+    documents = prepared(InBatch(), encoded).top(batch(0), 3, np.random.default_rng(0)).documents
     assert (documents == -1).all()
 
 
@@ -63,8 +60,7 @@ def test_hard_ones_are_what_was_mined_for_others(encoded_of: Callable[..., Encod
     texts = [[1], [2], [3], [4], [2], [6], [7], [6], [9]]
     encoded = encoded_of(texts, [[1]] * 4, {0: {0: 1, 5: 1}, 1: {1: 1}, 2: {2: 1}, 3: {3: 1}})
     encoded = with_contents(encoded, texts)
-    function = InBatch(hard=True)
-    function.prepare(encoded, None)
+    function = prepared(InBatch(hard=True), encoded)
     whole = replace(batch(0, 1, 2, 3), mined=np.array([[6], [7], [4], [-1]], np.int32))
     offered = FilteredFunction(function, RelevantPairs(encoded), whole.mined)
     found = offered.sample(whole, 9, np.random.default_rng(0)).documents
@@ -81,5 +77,5 @@ def test_hard_ones_are_what_was_mined_for_others(encoded_of: Callable[..., Encod
 def test_what_reads_as_another_relevant_document_is_left_out(encoded_of: Callable[..., EncodedCollection]) -> None:
     texts = [[1], [2], [3], [3]]
     encoded = with_contents(encoded_of(texts, [[1]] * 2, {0: {0: 1, 2: 1}, 1: {3: 1}}), texts)
-    found = prepared(encoded).sample(batch(0, 3), 3, np.random.default_rng(0)).documents
+    found = prepared(InBatch(), encoded).sample(batch(0, 3), 3, np.random.default_rng(0)).documents
     assert found.tolist() == [[-1, -1], [0, -1]] or [sorted(row) for row in found.tolist()] == [[-1, -1], [-1, 0]]

@@ -11,12 +11,11 @@ from scipy.stats import chisquare
 from torch import Tensor, nn
 
 from ranking.encoding import EncodedCollection
-from ranking.ranked_lists import stack_lists
 from ranking.rankers.ranker import Ranker
 from ranking.texts import Texts
 from ranking.training import Batch, RankerTraining, UpdateResult
-from sampling.retrieval.bm25 import Bm25Function
 from sampling.selection.adversarial import Adversarial, GeneratorDraw
+from tests.sampling.batches import listed
 
 STEP = UpdateResult(0.0, 0.0, np.zeros((1, 1), np.float32))
 LIST = [1, 2, 3, 4]
@@ -65,9 +64,7 @@ def make(encoded_of: Callable[..., EncodedCollection]) -> Make:
         )
         selector = Adversarial(**options)
         selector.start_run({}, training)  # type: ignore[arg-type]
-        function = Bm25Function()
-        lists = [(np.array(found, int), -np.arange(len(found), dtype=float)) for found in (LIST, [3], [])]
-        function.prepare(None, stack_lists(lists, 4))  # type: ignore[arg-type]
+        function = listed([LIST, [3], []])
         queries = np.array(rows or [0])
         return selector, training, function, Batch(queries, np.zeros(len(queries), np.int32))
 

@@ -7,9 +7,7 @@ import pytest
 from scipy.stats import chisquare
 
 from ranking.errors import BadInput
-from ranking.ranked_lists import stack_lists
 from ranking.training import Batch
-from sampling.retrieval.bm25 import Bm25Function
 from sampling.retrieval.function import CandidateBatch
 from sampling.selection.ahns import AHNS
 from sampling.selection.dynamic import Dynamic
@@ -20,6 +18,7 @@ from sampling.selection.simans import SimANS
 from sampling.selection.top import Top
 from sampling.selection.uniform import Uniform
 from sampling.selection.window import Window
+from tests.sampling.batches import listed
 
 LIST = [10, 11, 12, 13, 14, 15]
 SCORE = {10: 0.1, 11: 3.0, 12: -5.0, 13: 2.0, 14: 7.0, 15: 1.0, 0: 0.0}
@@ -39,9 +38,7 @@ class Stub:
 
 def select(selector: Selector, count: int, rows: int = 1, seed: int = 0, length: int = 6) -> CandidateBatch:
     """From lists of which every second is empty but for one document."""
-    function = Bm25Function()
-    documents, scores = np.array(LIST[:length]), -np.arange(length, dtype=float)
-    function.prepare(None, stack_lists([(documents, scores), (documents[:1], scores[:1])], length))  # type: ignore[arg-type]
+    function = listed([LIST[:length], LIST[:1]])
     batch = Batch(np.zeros(rows, np.int64), np.zeros(rows, np.int32))
     return selector.select(batch, function, count, Stub(), np.random.default_rng(seed))  # type: ignore[arg-type]
 

@@ -8,11 +8,10 @@ import pytest
 import torch
 
 from ranking.errors import BadInput
-from ranking.ranked_lists import stack_lists
 from ranking.rankers.dense import DenseRanker
 from ranking.training import Batch
-from sampling.retrieval.bm25 import Bm25Function
 from sampling.selection.tri_sampler import TriSampler
+from tests.sampling.batches import listed
 
 VECTORS = np.array([[1, 0], [1, 0], [0.5, 0.75**0.5], [0.5, -(0.75**0.5)]], np.float32)
 """The positive, its twin, and two documents that score the same with the query, one near and one far from both."""
@@ -41,8 +40,7 @@ def test_it_prefers_equal_sides() -> None:
         encoded=SimpleNamespace(documents=SimpleNamespace(take=lambda rows: rows)),
         score=lambda queries, documents: (VECTORS[documents] @ query).astype(np.float32),
     )
-    function = Bm25Function()
-    function.prepare(None, stack_lists([(np.array([1, 2, 3]), -np.arange(3.0))], 3))  # type: ignore[arg-type]
+    function = listed([[1, 2, 3]])
     batch = Batch(np.zeros(9000, np.int64), np.zeros(9000, np.int32))
     picked = TriSampler(4.0, 3).select(batch, function, 1, training, np.random.default_rng(0)).documents  # type: ignore[arg-type]
     # The side is ½. Sides to query and positive: 1 has ½ and 1; 2 has 1 and ½; 3 has −½ and ½.
