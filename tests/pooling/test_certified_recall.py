@@ -11,7 +11,6 @@ from pooling.judging_order import JudgingOrder
 from pooling.knee import Knee
 from pooling.pool import Pool
 from pooling.stopping import FoundNothing, savings
-from ranking.errors import BadInput
 
 
 def test_the_p_value_by_hand() -> None:
@@ -48,9 +47,3 @@ def test_certified_recall_holds_as_often_as_it_says(pool_of: Callable[..., Pool]
     assert table["target"].to_list() == [0.9, 0.8]
     again = savings(pool, order, [CertifiedRecall(0.8, 0.9, first=20, after=hasty)], seed=1)
     assert again["judged"][0] == table["judged"][1]
-
-
-def test_options_out_of_range_are_refused() -> None:
-    for build in (lambda: Knee(ratio=1), lambda: CertifiedRecall(recall=1), lambda: CertifiedRecall(first=0)):
-        with pytest.raises(BadInput):
-            build()

@@ -1,17 +1,12 @@
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import polars as pl
 import pytest
 
 from pooling.judging_order import JudgingOrder
-from pooling.pool import make_pool
 from pooling.ranking_quality import RankingQuality, ranking_quality
-from pooling.runs import read_runs
 from ranking.errors import BadInput
-from ranking.trec_files import read_qrels
 
 # Two topics, three runs; relevant are 0 and 1 in both. Full MAP: run0 1, run1 (1/2 + 2/3) / 2, run2 0.
 RANKINGS = [[[0, 1, 2], [2, 0, 1], [3, 4, 2]]] * 2
@@ -80,23 +75,3 @@ def test_everything_judged_is_the_truth(random_pool) -> None:
     assert (last["tau"], last["drop"], last["bias"]) == (pytest.approx(1), 0, pytest.approx(0))
     assert last["tau_ap"] == pytest.approx(1)
     assert last["inf_bias"] == pytest.approx(0, abs=1e-4)  # infAP's ε
-
-
-@pytest.mark.nightly
-def test_trec8(shared_data: Path) -> None:
-    """On real runs the relevant documents first rank them better than a random order, and infAP says too much of it."""
-    pool = make_pool(
-        read_runs(str(shared_data / "trec8" / "runs"), "file"), read_qrels(shared_data / "trec8" / "qrels.txt.gz")
-    )
-    of_pool, rng = RankingQuality(pool), np.random.default_rng(0)
-    chance = JudgingOrder([rng.permutation(topic.pool.size).astype(np.int32) for topic in pool.topics])
-    oracle = JudgingOrder(
-        [np.argsort(~pool.is_relevant(topic), kind="stable").astype(np.int32) for topic in pool.topics]
-    )
-    by_chance, best = (of_pool.table(order, [100, 300, 10_000]) for order in (chance, oracle))
-    assert (best["tau"] > by_chance["tau"])[:2].all()
-    assert (by_chance["inf_tau"] > by_chance["tau"])[:2].all()
-    assert (best["inf_bias"] > 0.05)[:2].all()
-    assert (by_chance["inf_bias"].abs() < by_chance["bias"].abs() / 2)[:2].all()
-    assert by_chance["found"][2] == best["found"][2] == pytest.approx(94.04)
-    assert best["tau"][2] == pytest.approx(1)

@@ -64,11 +64,6 @@ def test_one_topic_is_judged_as_by_posterior_fusion(random_pool: Callable[..., P
     assert shared.documents[0].tolist() == alone.documents[0].tolist()
 
 
-def test_a_strength_below_0_is_refused() -> None:
-    with pytest.raises(BadInput, match="strength is -1"):
-        SharedFusion(PosteriorFusion(), -1)
-
-
 def test_odds_over_runs_by_hand(pool_of: Callable[..., Pool]) -> None:
     # One team, whose two runs hold documents 0 and 1 at the top, one each: x is 1 for both, .5 for none (constant 0).
     pool = pool_of([[[0, 1], [1, 0]]], [[1, 0]], teams=["a", "a"])
@@ -117,9 +112,3 @@ def test_texts_are_asked_for_where_they_have_a_weight(random_pool: Callable[...,
     bare = replace(pool, topics=[replace(own, pool=own.pool._replace(terms=NO_TERMS)) for own in pool.topics])
     with pytest.raises(BadInput, match="the pool has none"):
         simulate(reading, bare, [0])
-
-
-@pytest.mark.parametrize("bad", [{"weight": -1}, {"until": 0}, {"until": 1.5}, {"fade": -1}, {"spread": 0}])
-def test_bad_options_of_a_regression_are_refused(bad: dict[str, float]) -> None:
-    with pytest.raises(BadInput, match=f"{next(iter(bad))} "):
-        RunRegression(**bad)

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+import torch
 
 from ranking.collections.beir import Beir
 from ranking.collections.cache import open_collection
@@ -106,18 +107,12 @@ class ByIndex(Ranker):
 
     def __init__(self) -> None:
         super().__init__()
-        import torch
-
         self.weight = torch.nn.Parameter(torch.ones(1))
 
     def represent_queries(self, queries):  # type: ignore[no-untyped-def]
-        import torch
-
         return torch.zeros(len(queries), 1)
 
     def represent_documents(self, documents):  # type: ignore[no-untyped-def]
-        import torch
-
         lengths = torch.from_numpy(documents.lengths.astype(np.float32))
         return lengths[:, None]
 
@@ -125,8 +120,6 @@ class ByIndex(Ranker):
         return (queries + documents).sum(-1) * self.weight
 
     def layers(self):  # type: ignore[no-untyped-def]
-        import torch
-
         return [torch.nn.ParameterList([self.weight])]
 
 

@@ -6,20 +6,15 @@ import importlib
 import inspect
 import math
 import pkgutil
-import shutil
 from collections.abc import Iterator, Mapping
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from omegaconf import OmegaConf
 
 import rl
 from benchmarks.toys import EarlyLate, maker
 from cluster.commands.learn import compose_learning
-from cluster.config import compose
 from cluster.config.build import build
 from cluster.config.groups import group_options, option
 from cluster.rollouts.environments import gamma_of
@@ -146,35 +141,12 @@ class Weighted(Reward):
         return float(np.average(outcome.after - outcome.before, weights=weights))
 
 
-WEIGHTED = """\
-# What was gained, most of all where the first stage is far from the best.
-_target_: tests.rl.test_contracts.Weighted
-scale: 1     # every reward is multiplied by it
-floor: 0.1   # weight of a query that the first stage has in the best order
-"""
-
-
-@pytest.fixture
-def with_weighted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The configuration with one more file."""
-    content: Any = OmegaConf.create(WEIGHTED)
-    assert set(content) == {"_target_", "scale", "floor"}
-    shutil.copytree(compose.CONF, tmp_path / "conf")
-    (tmp_path / "conf" / "reward" / "weighted.yaml").write_text(WEIGHTED)
-    monkeypatch.setattr(compose, "CONF", tmp_path / "conf")
-
-
-def test_a_reward_of_ones_own_is_one_class_and_one_file(with_weighted: None) -> None:
-    config = compose_learning(["reward=weighted", "reward.scale=10", "reward.floor=0.2", "scale=tiny"])
-    assert config[compose.CHOICES]["reward"] == "weighted"
+def test_a_reward_from_elsewhere_is_named_by_its_class() -> None:
+    overrides = ["reward._target_=tests.rl.test_contracts.Weighted", "reward.scale=10", "+reward.floor=0.2"]
+    config = compose_learning([*overrides, "scale=tiny"])
     assert gamma_of(config) == 1
     before, after = np.array([0.1, 0.5, 0.3]), np.array([0.3, 0.4, 0.3])
     first_stage, ideal = np.array([0.0, 0.9, 0.5]), np.array([0.8, 1.0, 0.5])
     outcome = DecisionOutcome(before, after, first_stage, ideal, [], 1.0, False)
     # Weights .8, .2 (the floor) and .2: 10 · (.8 · .2 − .2 · .1 + 0) / 1.2.
     assert build(config["reward"])(outcome) == pytest.approx(10 * 0.14 / 1.2)
-
-
-def test_a_reward_from_elsewhere_is_named_by_its_class() -> None:
-    config = compose_learning(["reward._target_=tests.rl.test_contracts.Weighted", "+reward.floor=0.5", "scale=tiny"])
-    assert build(config["reward"]).floor == 0.5

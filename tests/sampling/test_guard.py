@@ -12,7 +12,6 @@ from ranking.ranked_lists import RankedLists, stack_lists
 from ranking.sources import Sources
 from sampling.guard import Guard, negatives_lists, positive_scores
 from sampling.guarded_documents import REASONS
-from sampling.retrieval.bm25 import Bm25Function
 from sampling.retrieval.random import RandomFunction
 from sampling.retrieval.ranked import Ranked
 
@@ -108,34 +107,6 @@ def test_functions_without_lists_are_left_alone(sources: Sources) -> None:
     assert guarded.total == len(guarded.queries) == 0
 
 
-def test_bm25_lists_of_the_tiny_collection(tiny_sources: Sources) -> None:
-    """Guarded candidates score no higher than the best relevant document, by BM25's own scores."""
-    function, queries = Bm25Function(depth=12), np.arange(8)
-    whole, none, _ = negatives_lists(function, tiny_sources, Guard())
-    guarded, dropped, _ = negatives_lists(function, tiny_sources, Guard(positive="best", relative=0.8))
-    assert whole is not None
-    assert guarded is not None
-    assert none.total == 0
-    assert dropped.total == whole.counts.sum() - guarded.counts.sum() > 0
-    best = positive_scores(function, tiny_sources, Guard(), queries)
-    assert best is not None
-    assert (guarded.scores <= best[:, None] * 0.2 + 1e-6).all()
-    relevant = tiny_sources.encoded.judgements.relevant()
-    assert not relevant.lookup(queries, whole.documents).any()
-    every = function.rank(tiny_sources)
-    for query in queries:
-        contents, known = (
-            tiny_sources.encoded.contents,
-            set(tiny_sources.encoded.contents(relevant.of(query)[0]).tolist()),
-        )
-        expected = []
-        for document in every.documents[query].tolist():
-            if document >= 0 and (content := int(contents(np.array(document)))) not in known:
-                known.add(content)  # each text once
-                expected.append(document)
-        assert [d for d in whole.documents[query].tolist() if d >= 0] == expected
-
-
 def test_lists_are_as_long_as_asked_for(sources: Sources) -> None:
     """What is left out is made up for from further down, as far as the function ranks anything."""
     lists, none, _ = negatives_lists(Known(2), sources, Guard())
@@ -192,26 +163,6 @@ def test_a_function_that_finds_no_relevant_document_drops_nothing(sources: Sourc
     assert lists is not None
     assert lists.counts.tolist() == [4, 5, 6]
     assert guarded.total == 0
-
-
-def test_a_positive_outside_the_lists_leaves_something_to_train_on(tiny_sources: Sources) -> None:
-    """Lists of a fixed depth whose documents all score above the positive were emptied by the guard."""
-    whole = Bm25Function(depth=12).rank(tiny_sources)
-    relevant = tiny_sources.encoded.judgements
-    deep = [
-        query
-        for query, row in enumerate(whole.documents.tolist())
-        if row[0] >= 0 and not relevant.are_relevant(np.array([query]), np.array([row[:1]])).any()
-    ]
-    short, _, _ = negatives_lists(Bm25Function(depth=1), tiny_sources, Guard(positive="best", relative=0.0))
-    assert short is not None
-    best = positive_scores(Bm25Function(), tiny_sources, Guard(), np.arange(8))
-    assert best is not None
-    for query in deep:
-        ranked = zip(whole.documents[query].tolist(), whole.scores[query].tolist(), strict=True)
-        own = set(relevant.relevant().of(query)[0].tolist())
-        expected = [d for d, score in ranked if d >= 0 and d not in own and score <= best[query]][:1]
-        assert [d for d in short.documents[query].tolist() if d >= 0] == expected
 
 
 def test_a_ceiling_is_on_the_scale_of_the_scores(sources: Sources) -> None:

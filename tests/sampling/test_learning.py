@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 from ranking.checkpoint import from_bytes, to_bytes
 from ranking.training import Batch, RankerTraining, UpdateResult
@@ -54,40 +53,6 @@ def advance(training: RankerTraining, source: Sampler, updates: int) -> list[Any
         if training.epoch_over:
             training.validate()
     return seen
-
-
-def tensors(state: Any) -> list[torch.Tensor]:
-    if isinstance(state, dict):
-        return [tensor for value in state.values() for tensor in tensors(value)]
-    return [torch.as_tensor(state)] if isinstance(state, torch.Tensor | np.ndarray) else []
-
-
-@pytest.mark.by_day(2)
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("at", [0, 1, 5])
-def test_interrupted_it_goes_on_to_the_bit(way: str, at: int, tiny_training: Callable[..., RankerTraining]) -> None:
-    whole = tiny_training()
-    of_whole = sampler(whole, *WAYS[way]())
-    expected = advance(whole, of_whole, 10)
-    first = tiny_training()
-    of_first = sampler(first, *WAYS[way]())
-    assert advance(first, of_first, at) == expected[:at]
-    saved = to_bytes({"training": first.state_dict(), "sampler": of_first.state_dict()})
-    # Saved again before it went on: what was loaded is still there.
-    for seed in (1, 2):
-        state = from_bytes(saved)
-        other = tiny_training(seed)
-        of_other = sampler(other, *WAYS[way](), seed)
-        other.load_state_dict(state["training"])
-        of_other.load_state_dict(state["sampler"])
-        saved = to_bytes({"training": other.state_dict(), "sampler": of_other.state_dict()})
-    if not at and "adversarial" in way:  # a generator that has not begun copies the ranker that it finds
-        assert not of_other.state_dict().get("selector")
-    assert advance(other, of_other, 10 - at) == expected[at:]
-    ends = [tensors(from_bytes(to_bytes(source.state_dict()))) for source in (of_whole, of_other)]
-    assert len(ends[0]) == len(ends[1])
-    assert all(torch.equal(one, two) for one, two in zip(*ends, strict=True))
-    assert of_other.report() == of_whole.report()
 
 
 @pytest.mark.by_day(2)

@@ -7,28 +7,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given
-from hypothesis import strategies as st
 
 from ranking.encoding import EncodedCollection, Judgements
 from ranking.errors import BadInput
-from ranking.ranked_lists import stack_lists
-from ranking.sources import Sources
 from ranking.training import Batch, UpdateResult
-from sampling.guard import Guard, negatives_lists
 from sampling.policies.fixed import Fixed
 from sampling.policies.mixture import Mixture
 from sampling.policies.policy import SamplingPolicy
 from sampling.retrieval.function import RetrievalFunction
 from sampling.retrieval.in_batch import InBatch
-from sampling.retrieval.random import RandomFunction
-from sampling.retrieval.ranked import Ranked
 from sampling.sampler import Sampler
 from sampling.selection.dynamic import Dynamic
-from sampling.selection.error_reduction import ErrorReduction
 from sampling.selection.top import Top
-from sampling.selection.uniform import Uniform
-from tests.examples import few
 from tests.sampling.batches import batch_of, listed
 
 
@@ -137,55 +127,6 @@ def test_a_selector_learns_of_its_own_part_of_the_batch() -> None:
         ([1, 0], [[3, 4], [1, 2]], [[9, 1, 2], [8, 4, 5]]),
         ([1, 0], [[6], [5]], [[9, 3], [8, 6]]),
     ]
-
-
-class Everything(Ranked):
-    """Lists all documents, the relevant ones too, in an order by chance."""
-
-    def search(self, sources: Sources, queries: Any, depth: int) -> Any:
-        size = len(sources.encoded.documents)
-        rows = [(np.random.default_rng(query).permutation(size), -np.arange(size, dtype=float)) for query in queries]
-        return stack_lists(rows, depth)
-
-
-@few(20, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    st.lists(st.dictionaries(st.integers(0, 9), st.integers(-1, 2)), min_size=3, max_size=3),
-    st.integers(1, 10),
-    st.integers(1, 6),
-    st.sampled_from([Uniform(), Top(), Dynamic(0.5, 3), Dynamic(0.0, 20), ErrorReduction(5)]),
-    st.sampled_from(["batch", "query", "negative"]),
-    st.integers(0, 1000),
-)
-def test_a_judged_relevant_document_is_never_a_negative_nor_one_shown_twice(
-    encoded_of: Callable[..., EncodedCollection],
-    grades: list[dict[int, int]],
-    size: int,
-    count: int,
-    selector: Any,
-    per: str,
-    seed: int,
-) -> None:
-    judged = [{document: grade for document, grade in row.items() if document < size} for row in grades]
-    encoded = encoded_of([[1]] * size, [[1]] * 3, dict(enumerate(judged)))
-    sources = Sources(None, encoded, None)  # type: ignore[arg-type]
-    functions: dict[str, RetrievalFunction] = {"random": RandomFunction(), "list": Everything(depth=7)}
-    for function in functions.values():
-        function.prepare(encoded, negatives_lists(function, sources, Guard())[0])
-    one = Sampler(Mixture(per=per), functions, selector, count, np.random.default_rng(seed))
-    for queries in ([0, 1, 2], [2], [1, 1, 0, 0, 2]):
-        batch = batch_of(*queries)
-        negatives = one.negatives(batch, Hash(encoded))  # type: ignore[arg-type]
-        assert negatives.shape == (len(queries), count)
-        assert negatives.dtype == np.int32
-        for query, row in zip(queries, negatives.tolist(), strict=True):
-            there = [document for document in row if document >= 0]
-            relevant = {document for document, grade in judged[query].items() if grade > 0}
-            assert len(set(there)) == len(there)
-            assert not set(there) & relevant
-            assert max(there, default=0) < size
-            if len(there) < count and selector.__class__ is not Top and per != "negative":
-                assert len(there) >= min(count, min(7, size) - len(relevant))
 
 
 def test_each_of_several_functions_supplies_its_number_by_its_own_selector() -> None:

@@ -49,5 +49,3 @@ def test_grades_of_other_topics_are_refused(pool: Pool) -> None:
         with_machine(pool, other)
     with pytest.raises(BadInput, match="no grades of a machine"):
         MachinePrior().start(pool.topics[0].pool, np.random.default_rng(0), ["run0"])
-    with pytest.raises(BadInput):
-        MachinePrior(doubt=0)

@@ -217,27 +217,6 @@ def test_texts_stay_texts(served: Callable[..., Served], enter: Enter) -> None:
 
 
 @pytest.mark.nightly
-def test_two_assessors_never_get_the_same_document(served: Callable[..., Served], enter: Enter, tmp_path: Path) -> None:
-    room = served(Options(budget=6))
-    both = [enter(room.link, name) for name in ("Ada", "Grace")]
-    assert [assessor.text("#topic-name") for assessor in both] == ["1", "2"]
-    both[1].press("p")
-    seen: list[str | None] = []
-    for turn in range(3):
-        assert both[0].document != both[1].document
-        for assessor in both:
-            seen.append(assessor.document)
-            assessor.press(str(turn % 2))
-    assert len(set(seen)) == 6
-    assert both[1].text("#nothing-title") == "Topic 1 is done"
-    assert both[0].text("#nothing-title") == "No document for you at the moment"  # when Ada had judged her last one
-    assert len(room.qrels(tmp_path)) == 6
-    both[0].press("n")
-    assert both[0].text("#topic-name") == "2"
-    assert not both[0].faults + both[1].faults
-
-
-@pytest.mark.nightly
 def test_the_overview_compares_people_with_a_machine(pool: Pool, served: Callable[..., Served], enter: Enter) -> None:
     # The machine finds the odd documents of topic 1 relevant, and so do people, but for the first that they judge.
     names = [name for topic in pool.topics for name in topic.documents if topic.name == "1"]
@@ -373,14 +352,6 @@ def test_keys_can_be_turned_off(served: Callable[..., Served], enter: Enter) -> 
 
 
 @pytest.mark.nightly
-def test_texts_run_in_the_direction_of_their_script(served: Callable[..., Served], enter: Enter) -> None:
-    ada = enter(served().link, "Ada")
-    for where in ("#text", "#topic-title", "#description", "#narrative", "#note"):
-        ada.page.eval_on_selector(where, "(each) => { each.textContent = 'שלום'; each.value = 'שלום'; }")
-        assert ada.page.eval_on_selector(where, "(each) => getComputedStyle(each).direction") == "rtl", where
-
-
-@pytest.mark.nightly
 def test_the_page_says_when_to_stop(served: Callable[..., Served], enter: Enter) -> None:
     room = served(Options(recall=0.5, confidence=0.5))
     ada = enter(room.link, "Ada")
@@ -391,17 +362,6 @@ def test_the_page_says_when_to_stop(served: Callable[..., Served], enter: Enter)
     assert ada.page.is_visible("#may-stop")
     assert re.fullmatch(r"at least \d+%", ada.text("#recall"))
     assert ada.text("#topics option:checked").startswith("◌ 1")
-
-
-@pytest.mark.nightly
-def test_a_link_of_ones_own_needs_no_name(served: Callable[..., Served], browser: Any) -> None:
-    room = served(Options(assessors=["Ada", "Grace"]))
-    page = browser.new_context().new_page()
-    page.goto(room.link)
-    page.wait_for_selector("#document:not([hidden])")
-    assert page.text_content("#assessor") == "Ada"
-    assert not page.is_visible("#overview-button")
-    page.context.close()
 
 
 @pytest.mark.nightly

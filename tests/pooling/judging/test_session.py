@@ -70,6 +70,12 @@ class Room:
         topic = self.pool.topics[place[0]]
         return topic.name, topic.documents[place[1]]
 
+    def enter(self, *assessors: str, topic: str = "1") -> None:
+        """Sign assessors in, and give them a topic."""
+        for name in assessors:
+            self.session.sign_in(name)
+            self.session.turn(name, topic)
+
     def judge(self, assessor: str, grade: int | None = None) -> tuple[int, int] | None:
         """Judge what is on the screen; return it."""
         place = self.session.next(assessor)
@@ -235,8 +241,7 @@ def test_what_was_skipped_comes_back_when_nothing_else_is_left(tmp_path: Path, p
 
 def test_open_documents_wait_for_their_assessor_or_are_handed_back(room: Room) -> None:
     place = room.session.next("ada")
-    room.session.sign_in("grace")
-    room.session.turn("grace", "1")
+    room.enter("grace")
     others = room.judge_all("grace")
     assert place not in others
     assert len(others) == room.pool.size - 1
@@ -353,9 +358,7 @@ def test_whatever_assessors_do_a_restart_finds_the_same_desk(
 @pytest.mark.parametrize(("double", "expected"), [(0, 0), (0.25, 2), (3, 3), (1.0, 9), (50, 9)])
 def test_as_many_documents_are_judged_twice_as_asked(tmp_path: Path, pool: Pool, double: float, expected: int) -> None:
     room = Room(tmp_path, pool, options=Options(budget=9, double=double))
-    for name in ("ada", "grace", "edsger"):
-        room.session.sign_in(name)
-        room.session.turn(name, "1")
+    room.enter("ada", "grace", "edsger")
     for _ in range(40):
         for name in ("ada", "grace", "edsger"):
             room.judge(name)
@@ -370,17 +373,14 @@ def test_the_first_assessor_never_gets_the_second_judgement(tmp_path: Path, pool
     room.session.sign_in("ada")
     first = [room.judge("ada") for _ in range(4)]
     assert room.session.next("ada") is None
-    room.session.sign_in("grace")
-    room.session.turn("grace", "1")
+    room.enter("grace")
     assert [room.judge("grace") for _ in range(4)] == first
     assert room.session.next("grace") is None
 
 
 def test_the_method_hears_the_first_judgement_that_was_not_withdrawn(tmp_path: Path, pool: Pool) -> None:
     room = Room(tmp_path, pool, "thompson", Options(double=1.0))
-    for name in ("ada", "grace"):
-        room.session.sign_in(name)
-        room.session.turn(name, "1")
+    room.enter("ada", "grace")
     place = room.judge("ada", 1)
     assert room.judge("grace", 0) == place
     room.session.undo("ada", room.request())
@@ -432,8 +432,7 @@ def test_what_is_on_the_screen_of_who_was_taken_off_goes_back(tmp_path: Path, po
     for act in (lambda: session.next("ada"), lambda: session.undo("ada", "r"), lambda: session.turn("ada", "2")):
         with pytest.raises(Refused, match="ada is no longer among the assessors"):
             act()
-    session.sign_in("grace")
-    session.turn("grace", "1")
+    room.enter("grace")
     assert session.next("grace") == place
     room.options = Options(assessors=["grace", "ada"])
     assert room.restart().has_signed_in("ada")
@@ -458,9 +457,7 @@ def test_topics_of_an_assessor_are_not_handed_to_others(tmp_path: Path, pool: Po
 
 def test_who_gets_the_first_document_owns_the_topic(tmp_path: Path, pool: Pool) -> None:
     room = Room(tmp_path, pool, options=Options(owners="first", assessors=["ada", "grace"]))
-    for name in ("ada", "grace"):
-        room.session.sign_in(name)
-        room.session.turn(name, "1")
+    room.enter("ada", "grace")
     room.session.next("ada")
     assert room.session.next("grace") is None
     assert room.restart().owner_of(0) == "ada"
@@ -552,9 +549,7 @@ def test_assessors_begin_with_gold_documents_that_nothing_else_hears_of(tmp_path
     room.store.close()
     room.gold = gold_of(pool)
     session = room.open()
-    for name in ("ada", "grace"):
-        session.sign_in(name)
-        session.turn(name, "1")
+    room.enter("ada", "grace")
     first = [room.judge("ada", 1), room.judge("ada", 1)]
     assert first == [(0, 3), (0, 5)] == [room.judge("grace", 0) for _ in range(2)]
     assert not session.state.judgements

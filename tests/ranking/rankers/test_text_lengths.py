@@ -9,35 +9,20 @@ from typing import Any
 
 import pytest
 import torch
-import transformers
 
 from ranking.errors import BadInput
 from ranking.rankers.bi_encoder import BiEncoder
 from ranking.rankers.cross_encoder import CrossEncoder
 from ranking.rankers.decoder import Decoder
 from ranking.rankers.text_lengths import FILE
-from tests.ranking.checkpoints import tokenizer_of
 
 KINDS = {"bi_encoder": BiEncoder, "cross_encoder": CrossEncoder, "decoder": Decoder}
 
 
-@pytest.fixture(scope="module")
-def plain(made_up: Callable[..., str], tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
+@pytest.fixture
+def plain(made_up: Callable[..., str], decoder_checkpoint: Callable[..., str]) -> Callable[[str], str]:
     """A checkpoint of somebody else's, for each kind of ranker."""
-
-    def make(kind: str) -> str:
-        if kind != "decoder":
-            return made_up()
-        folder = str(tmp_path_factory.mktemp("llama"))
-        tokenizer = tokenizer_of("bert", ["Query", "Document", "Relevant", ":"])
-        sizes: dict[str, Any] = {"hidden_size": 16, "intermediate_size": 24, "max_position_embeddings": 400}
-        heads: dict[str, Any] = {"num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 1}
-        config = transformers.LlamaConfig(vocab_size=len(tokenizer), pad_token_id=0, num_labels=1, **sizes, **heads)
-        transformers.LlamaForSequenceClassification(config).save_pretrained(folder)
-        tokenizer.save_pretrained(folder)
-        return folder
-
-    return make
+    return lambda kind: decoder_checkpoint(headed=True) if kind == "decoder" else made_up()
 
 
 def lengths(kind: str, checkpoint: str, **options: Any) -> tuple[int, int]:

@@ -86,22 +86,12 @@ def test_each_copy_gives_the_same_number_of_steps_in_order() -> None:
     sampled = runner._sample(2, None)
     assert where(sampled) == [(0, [5, 6]), (1, [5, 6]), (2, [5]), (2, [6])]
     assert runner._progress()[1] == 18
-
-
-@pytest.mark.nightly
-def test_chunks_join_without_a_gap() -> None:
-    runner = runner_of(1)
-    first, second = runner._sample(1, None) + runner._sample(1, None)
-    last = first.get_observations(-1)["model"]
-    assert np.array_equal(last, second.get_observations(0)["model"])
-    assert first.get_observations(0)["model"][0] == 0
-
-
-@pytest.mark.nightly
-def test_the_end_of_an_episode_is_its_own_and_not_the_next_one_s_start() -> None:
-    (episode, _) = runner_of(1)._sample(4, None)
-    assert episode.get_observations(-1)["model"][0] == np.float32(3 / 20)
-    assert len(episode) == 3
+    first, second, following = runner._sample(1, None)[0], *runner._sample(5, None)[:2]
+    assert np.array_equal(first.get_observations(-1)["model"], second.get_observations(0)["model"])  # without a gap
+    # The end of an episode is its own, and not the start of the next.
+    assert second.is_done
+    assert second.get_observations(-1)["model"][0] == np.float32(3 / 20)
+    assert following.get_observations(0)["model"][0] == 0
 
 
 @pytest.mark.nightly

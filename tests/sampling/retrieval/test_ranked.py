@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from ranking.encoding import EncodedCollection
-from ranking.errors import BadInput
 from ranking.ranked_lists import stack_lists
 from sampling.retrieval.bm25 import Bm25Function
 from sampling.retrieval.ranked import draw_positions
@@ -81,8 +80,6 @@ def test_the_top_is_the_lists_head() -> None:
     assert ready().top(batch_of(0), 0, np.random.default_rng(0)).documents.shape == (1, 0)
 
 
-def test_a_ranked_function_needs_lists_and_a_depth(encoded_of: Callable[..., EncodedCollection]) -> None:
+def test_a_ranked_function_needs_lists(encoded_of: Callable[..., EncodedCollection]) -> None:
     with pytest.raises(ValueError, match="received no lists"):
         Bm25Function().prepare(encoded_of([[1]], [[1]], {}), None)
-    with pytest.raises(BadInput, match="depth is 0"):
-        Bm25Function(depth=0)
