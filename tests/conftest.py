@@ -28,6 +28,7 @@ from ranking.encoding import EncodedCollection, Encoder, Judgements
 from ranking.sources import Sources
 from ranking.texts import Texts
 from ranking.vectors import WordVectors
+from tests.examples import NIGHTLY
 from tests.made_up import write_beir
 
 os.environ["RAY_AUTH_MODE"] = "token"
@@ -134,7 +135,6 @@ RAY = ExitStack()
 """Its session: several files' one after the other, until a file has no use for it."""
 OF_THIS_TEST = {"ray": False, "drawn": False}
 """Whether the test that runs, or a fixture of it, is one of Ray's, and whether it asks for figures."""
-NIGHTLY = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
 
 
 @pytest.hookimpl(wrapper=True)

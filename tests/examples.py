@@ -7,6 +7,8 @@ from typing import Any
 
 from hypothesis import settings
 
+NIGHTLY = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
+
 
 def few(by_day: int, **options: Any) -> settings:
     """Draw so many examples in `make test` and ten times as many in `make nightly`; other tests have their profile's.
@@ -15,5 +17,4 @@ def few(by_day: int, **options: Any) -> settings:
         by_day: the number of `make test`.
         options: of `hypothesis.settings`.
     """
-    night = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
-    return settings(max_examples=10 * by_day if night else by_day, **options)
+    return settings(max_examples=10 * by_day if NIGHTLY else by_day, **options)

@@ -38,13 +38,10 @@ class Nodes:
 
     Args:
         *cpus: cores that each node says it has, the head's first.
-        resources: made-up ones of each node, as `{"rack": 1}`.
-        store: bytes of each node's object store.
     """
 
-    def __init__(self, *cpus: float, resources: dict[str, float] | None = None, store: int = STORE) -> None:
+    def __init__(self, *cpus: float) -> None:
         self.folder = tempfile.mkdtemp(prefix="pyrite-", dir="/tmp")  # sockets have short names
-        self.store, self.resources = store, resources or {}
         with _environment(PATIENCE_OF_RAY):
             self.cluster = Cluster()
             self.seen: set[psutil.Process] = set()
@@ -61,11 +58,10 @@ class Nodes:
         """The nodes that are not the head."""
         return sorted(self.cluster.worker_nodes, key=lambda node: node.unique_id)
 
-    def add(self, cpus: float, **resources: float) -> Any:
+    def add(self, cpus: float) -> Any:
         """Let a node join."""
         asked: dict[str, Any] = {
-            "num_cpus": cpus, "resources": {**self.resources, **resources}, "object_store_memory": self.store,
-            "include_dashboard": False, "num_gpus": 0,
+            "num_cpus": cpus, "num_gpus": 0, "object_store_memory": STORE, "include_dashboard": False,
             # Else that of the local Ray, loopback, where a test before has left one running in this process.
             "node_ip_address": node_ip_address_from_perspective(),
         }  # fmt: skip
@@ -158,9 +154,9 @@ class Nodes:
 
 
 @contextlib.contextmanager
-def nodes(*cpus: float, resources: dict[str, float] | None = None, store: int = STORE) -> Iterator[Nodes]:
+def nodes(*cpus: float) -> Iterator[Nodes]:
     """`Nodes` for a while."""
-    made = Nodes(*cpus, resources=resources, store=store)
+    made = Nodes(*cpus)
     try:
         yield made
     finally:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -118,16 +117,11 @@ def test_ids_with_blanks_are_refused_before_anything_is_judged(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A run can't hold them. `test_a_mined_folder_is_audited` is the quick test of the command."""
-    (tmp_path / "own" / "qrels").mkdir(parents=True)
-    texts = [f"{word} {WORDS[n - 1]} {WORDS[n - 2]}" for n, word in enumerate(WORDS)]
-    for name, prefix in (("corpus", "doc "), ("queries", "q")):
-        rows = [{"_id": f"{prefix}{n}", "title": "", "text": text} for n, text in enumerate(texts)]
-        if name == "queries":
-            rows = [row | {"text": row["text"].split()[0]} for row in rows]
-        (tmp_path / "own" / f"{name}.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    for split, numbers in (("train", range(8)), ("dev", range(8, 10)), ("test", range(10, 12))):
-        lines = "".join(f"q{n}\tdoc {n}\t1\n" for n in numbers)
-        (tmp_path / "own" / "qrels" / f"{split}.tsv").write_text(f"query-id\tcorpus-id\tscore\n{lines}")
+    corpus = [{"_id": f"doc {n}", "text": f"{word} {WORDS[n - 1]}"} for n, word in enumerate(WORDS)]
+    queries = [{"_id": f"q{n}", "text": word} for n, word in enumerate(WORDS)]
+    splits = {"train": range(8), "dev": range(8, 10), "test": range(10, 12)}
+    qrels = {split: [(f"q{n}", f"doc {n}", 1) for n in numbers] for split, numbers in splits.items()}
+    write_texts(tmp_path / "own", corpus, queries, qrels)
     given = ["collection=beir", f"collection.path={tmp_path / 'own'}", f"cache={tmp_path / 'cache'}"]
     mined, audited = tmp_path / "mined", tmp_path / "audit"
     assert command("mine", *given, "function=bm25", "count=1", f"out={mined}") == 0

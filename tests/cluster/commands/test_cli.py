@@ -4,9 +4,6 @@ import pytest
 
 from tests.cluster.command_line import command
 
-HEAVY = {"torch", "ray", "polars", "numpy", "hydra", "matplotlib", "scipy", "transformers"}
-VERBS = ["train", "study", "pool", "judge", "report", "options", "submit"]
-
 
 def test_options_of_a_pool(capsys: pytest.CaptureFixture[str]) -> None:
     assert command("options", "--for", "pool", "method=mm") == 0

@@ -99,11 +99,6 @@ def test_the_second_time_the_folder_is_enough(start: Start, files: Path) -> None
             start(other)
 
 
-def test_the_former_name_of_the_collection_is_refused(start: Start, files: Path) -> None:
-    with pytest.raises(BadInput, match=r"documents=beir: there is no option documents .* called collection=beir now"):
-        start(f"runs={files / 'runs'}", "documents=beir", f"documents.path={files / 'beir'}", "method=shared")
-
-
 def test_other_machines_are_let_in_with_a_warning(start: Start, files: Path) -> None:
     assert "other machines can reach this page" in start(*options(files), "host=0.0.0.0")
     assert "other machines" not in start()  # and not again unless it is said again

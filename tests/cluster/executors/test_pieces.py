@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import ray
 
 from cluster.executors.pieces import run_pieces, run_pieces_here
 from ranking.collections.pieces import Run
@@ -33,8 +34,6 @@ def done_by(folder: Path, run: Run, count: int) -> set[int]:
 
 
 def test_a_few_pieces_are_done_in_this_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import ray
-
     monkeypatch.setattr(ray, "is_initialized", lambda: False)  # another test's may be there
     assert done_by(tmp_path, run_pieces, 3) == {os.getpid()}
 
@@ -48,8 +47,6 @@ def test_ray_does_what_there_is_a_ray_for(run: Run, ray_session: None, tmp_path:
 
 
 def test_a_task_hands_pieces_out_though_it_holds_every_core(ray_session: None, tmp_path: Path) -> None:
-    import ray
-
     def reads(folder: Path) -> int:
         run_pieces(Write(folder), 3)
         return os.getpid()

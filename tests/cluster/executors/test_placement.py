@@ -10,13 +10,7 @@ from ray import cloudpickle
 
 from cluster.commands.mine import MineExperiment
 from cluster.config.compose import compose
-from cluster.executors.resources import (
-    Resources,
-    at_once,
-    check_bundle,
-    check_demand,
-    demand,
-)  # fmt: skip
+from cluster.executors.resources import Resources, at_once, check_bundle, check_demand, demand
 from cluster.executors.task import Task
 from cluster.executors.tune import placement_of
 from cluster.executors.worker import Origin
@@ -40,9 +34,8 @@ def trial(*overrides: str) -> Any:
 
 
 def pooled(*overrides: str) -> dict[str, float]:
-    (only,) = placement_of(
-        {"task": cloudpickle.dumps((Task("", "", {}, resources_of(compose(list(overrides), "pool"))), Origin()))}
-    ).bundles
+    task = Task("", "", {}, resources_of(compose(list(overrides), "pool")))
+    (only,) = placement_of({"task": cloudpickle.dumps((task, Origin()))}).bundles
     return dict(only)
 
 

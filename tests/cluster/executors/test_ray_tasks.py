@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import ray
 
 from cluster.executors.ray_tasks import RayExecutor
 from cluster.executors.task import Once, Retry, Task, TaskLost
@@ -18,8 +19,6 @@ def failing(folder: Path, name: str, times: int, how: str) -> Task:
 
 
 def test_tasks_on_ray(ray_session: None, tmp_path: Path) -> None:
-    import ray
-
     # In the order of their needs, with values from the object store.
     tasks = [
         Task("b", f"{BODIES}:square", {"number": 3}, needs=frozenset({"a"})),

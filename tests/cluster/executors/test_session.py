@@ -8,12 +8,10 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from cluster.executors.address import check_address, clashing_files, is_cluster
-from cluster.executors.object_store import wanted_store
 from cluster.executors.session import LONGEST_FOLDER, _job_config, _refusal, _short_folder, session
 from ranking.errors import BadInput
 
@@ -179,8 +177,3 @@ def test_files_of_the_user_with_our_names_are_found(tmp_path: Path, monkeypatch:
     path = _job_config()._py_driver_sys_path
     path.extend([str(tmp_path)])
     assert path[-1] == str(ROOT)  # workers put each in front, so the last one counts
-
-
-def test_a_container_of_64_mb_leaves_the_store_to_ray(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "statvfs", lambda path: SimpleNamespace(f_bavail=64, f_frsize=1 << 20))
-    assert wanted_store(20 << 20) is None

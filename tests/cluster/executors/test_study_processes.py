@@ -38,18 +38,14 @@ def test_runs_in_another_process_are_what_they_are_here(base: list[str], tmp_pat
     with Processes(1, WARM_UP, caller=False) as alone:
         while not alone.ready():
             time.sleep(0.05)
-        for experiment, executor in (
-            (here, LocalExecutor(shared=shared)),
-            (elsewhere, LocalExecutor(0, alone, shared)),
-        ):
+        executors = LocalExecutor(shared=shared), LocalExecutor(0, alone, shared)
+        for experiment, executor in zip((here, elsewhere), executors, strict=True):
             storage = experiment.plan.storage
             tasks = [task_of(planned, experiment.artifacts, storage) for planned in experiment.waiting]
             assert [done.error for done in executor.run(tasks)] == [None, None]
     assert len(here.waiting) == 2
     for planned in here.waiting:
         one, other = (read_outcome(each.plan.storage, planned.name) for each in (here, elsewhere))
-        assert one is not None
-        assert other is not None
         assert one.means() == other.means()
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import ray
 
 from cluster.index.client import RemoteIndex
 from cluster.index.encoder_options import EncoderOptions
@@ -27,17 +28,10 @@ LISTED = Listed(np.arange(0, 12, 2), 9)
 
 def start(folder: Path, refresh: Refresh, shards: int, listed: Listed | None = None) -> RemoteIndex:
     spec = IndexSpec(
-        f"negative-index:shards:{refresh.mode}:{shards}",
-        ToyCorpus(),
-        folder / "index",
-        IndexOptions(),
-        EncoderOptions(1, cpu=0.1),
-        {"run": "test", "function": "shards"},
-        block=7,
-        shards=shards,
-        on_lost=refresh.on_lost_shard,
-        listed=listed,
-    )
+        f"negative-index:shards:{refresh.mode}:{shards}", ToyCorpus(), folder / "index", IndexOptions(),
+        EncoderOptions(1, cpu=0.1), {"run": "test", "function": "shards"}, block=7, shards=shards,
+        on_lost=refresh.on_lost_shard, listed=listed,
+    )  # fmt: skip
     said: list[str] = []
     index = RemoteIndex(spec, refresh, said.append)
     index.said = said  # type: ignore[attr-defined]
@@ -53,20 +47,11 @@ def of_two(ray_session: None, tmp_path_factory: pytest.TempPathFactory) -> Itera
     assert not index.folder.exists()
 
 
-def shard_of(index: RemoteIndex, number: int | str) -> Any:
-    """The actor of a shard."""
-    import ray
-
+def kill(index: RemoteIndex, number: int) -> None:
+    """End a shard's actor as a crash would: Ray starts it again."""
     names = [each["name"] for each in ray.util.list_named_actors(all_namespaces=True)]
     (name,) = [name for name in names if name.startswith(f"{index.name}:shard-{number}#")]
-    return ray.get_actor(name)
-
-
-def kill(index: RemoteIndex, number: int | str) -> None:
-    """As a crash would: Ray starts the actor again."""
-    import ray
-
-    ray.kill(shard_of(index, number), no_restart=False)
+    ray.kill(ray.get_actor(name), no_restart=False)
 
 
 def local(shards: int, lag: int = 15) -> LocalIndex:
@@ -125,10 +110,8 @@ def test_a_shard_that_is_killed_goes_on_from_its_disk_and_without_a_disk_is_buil
     assert right(of_two.search(QUERIES, 20, 40), depth=20)
 
 
-@pytest.mark.usefixtures("kills")
+@pytest.mark.nightly
 def test_the_serving_actor_finds_its_shards_again(of_two: RemoteIndex) -> None:
-    import ray
-
     of_two.load_state_dict({"token": of_two.token, **EMPTY})
     of_two.publish(weights_of(5), 5)
     before = of_two.search(QUERIES, 20, 5)
@@ -138,7 +121,8 @@ def test_the_serving_actor_finds_its_shards_again(of_two: RemoteIndex) -> None:
     assert (of_two.folder / "shards" / "1" / "000000005" / "documents.npy").stat().st_mtime_ns == made
 
 
-@pytest.mark.usefixtures("ray_session", "kills")
+@pytest.mark.nightly
+@pytest.mark.usefixtures("ray_session")
 def test_readers_may_go_on_without_a_shard(tmp_path: Path) -> None:
     index = start(tmp_path, Refresh("async", every=10, on_lost_shard="skip"), 2)
     index.publish(weights_of(0), 0)

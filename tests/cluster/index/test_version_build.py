@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import ray
 
 from cluster.index.encoder_options import EncoderOptions
 from cluster.index.index_folder import IndexFolder, Publication, digest_of
@@ -45,15 +46,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def build(ray_session: None, folder: Path) -> Iterator[IndexBuild]:
     """Two encoders, who take seven texts at once."""
-    import ray
-
     build = build_of(ToyCorpus(folder=str(folder)))
     yield build
     for actor in build.pool.actors:
         ray.kill(actor)
 
 
-@pytest.mark.usefixtures("kills")
+@pytest.mark.nightly
 def test_the_block_of_an_encoder_that_dies_is_done_again(build: IndexBuild, folder: Path, tmp_path: Path) -> None:
     (folder / "poison").touch()
     version = version_of(build, tmp_path, 5)
@@ -66,8 +65,6 @@ def test_the_block_of_an_encoder_that_dies_is_done_again(build: IndexBuild, fold
 
 @pytest.mark.nightly
 def test_an_encoder_that_does_not_see_the_folder_hands_its_vectors_back(build: IndexBuild, tmp_path: Path) -> None:
-    import ray
-
     weights = weights_of(1)
     content = np.frombuffer(to_bytes(weights), np.uint8)
     encode = build.pool.actors[0].encode.options(num_returns=2)
@@ -78,9 +75,8 @@ def test_an_encoder_that_does_not_see_the_folder_hands_its_vectors_back(build: I
     for row, vector in enumerate(vectors):
         tokens = documents.tokens[documents.offsets[10 + row] : documents.offsets[11 + row]]
         np.testing.assert_allclose(vector, table[tokens].sum(0), rtol=1e-5, atol=1e-6)
-    assert not ray.get(
-        build.pool.actors[0].finish.remote(tmp_path / "no", tmp_path / "nowhere", 0, 0, "one", IndexOptions())
-    )
+    finish = build.pool.actors[0].finish.remote
+    assert not ray.get(finish(tmp_path / "no", tmp_path / "nowhere", 0, 0, "one", IndexOptions()))
 
 
 @pytest.mark.nightly
@@ -97,8 +93,6 @@ def test_an_encoder_builds_the_index_of_faiss(build: IndexBuild, tmp_path: Path)
 
 @pytest.mark.nightly
 def test_there_may_be_more_encoders_than_blocks_and_no_documents_at_all(ray_session: None, tmp_path: Path) -> None:
-    import ray
-
     build = build_of(ToyCorpus(documents=0, queries=3))
     version = version_of(build, tmp_path, 0)
     documents, scores = version.search(np.arange(3), 4)

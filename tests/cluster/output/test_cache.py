@@ -97,13 +97,3 @@ def test_what_arrives_cut_short_is_not_kept(tmp_path: Path, monkeypatch: pytest.
             at_hand(file)
     assert list(file.parent.iterdir()) == []
     assert at_hand(file)
-
-
-def test_a_place_that_may_not_be_written_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "a"))
-    (tmp_path / "shared").touch()  # also for root, who may write into any folder
-    file = cache_of({"cache": f"file://{tmp_path}/shared"}) / "x"
-    file.parent.mkdir(parents=True)
-    file.write_text("made")
-    with pytest.raises(BadInput, match="shared"):
-        publish(file)

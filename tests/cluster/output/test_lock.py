@@ -44,6 +44,9 @@ def test_a_lock_is_renewed_and_taken_away(monkeypatch: pytest.MonkeyPatch) -> No
             with pytest.raises(BadInput, match="writes to it"), output_lock(storage):
                 pass
         assert storage.read(lock.FILE) is None
+        storage.write(lock.FILE, b"process 1 on a machine that is gone;0;0")
+        with output_lock(storage):
+            pass
 
 
 def test_an_interrupt_by_the_user_stays_one(monkeypatch: pytest.MonkeyPatch) -> None:

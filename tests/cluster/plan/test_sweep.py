@@ -134,11 +134,6 @@ def test_a_run_is_named_by_its_overrides(base: list[str]) -> None:
     assert identity(again[0].config) == identity(runs[1].config)
 
 
-def test_the_main_job_has_nine_methods() -> None:
-    design = compose([], "study")["experiment"]
-    assert len(points(design["methods"], design["overrides"], [])) == 9
-
-
 def test_draws_fill_the_space() -> None:
     shares = draws(2, [8])
     assert shares.shape == (8, 2)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import psutil
 import pytest
+import ray
 
 from cluster.config.compose import compose
 from cluster.output.file_lock import file_lock
@@ -67,8 +68,6 @@ def test_tasks_make_the_same_files_and_say_the_same(
 def test_trials_get_parts_that_this_process_never_opens(
     ray_session: None, base: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import ray
-
     config = compose([*base, *BOTH, f"cache={tmp_path}"])
     expected = Artifacts().parts(config)
     artifacts = RemoteArtifacts()

@@ -1,26 +1,40 @@
-"""Parts of runs behind a URI: made by one machine, and used by another that has nothing but the command."""
+"""Parts of runs behind a URI, also of a collection in pieces: made by one machine, and used by another."""
 
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
 
 from cluster.config.compose import compose
+from cluster.executors.object_store import bytes_of
 from cluster.runs.artifacts import MESSAGES, Artifacts
 from ranking.collections import pieces
 from ranking.pieced_array import PiecedArray
 from tests.cluster.command_line import command
-from tests.cluster.runs.test_pieces import content
 from tests.made_up import seventh_of, write_beir
 
 
+def content(value: Any) -> Any:
+    """Return all that a part says, arrays by their bytes."""
+    if isinstance(value, np.ndarray | PiecedArray):
+        value = np.asarray(value)
+        return value.dtype.str, value.shape, value.tobytes()
+    if hasattr(value, "__dataclass_fields__"):
+        return {name: content(getattr(value, name)) for name in value.__dataclass_fields__}
+    if isinstance(value, Mapping):
+        return {name: content(each) for name, each in value.items()}
+    return [content(each) for each in value] if isinstance(value, list) else value
+
+
 def machine(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Artifacts, list[str]]:
-    """What a process of a machine makes parts with, and what it says meanwhile."""
+    """Return what a process of a machine makes parts with, and what it says meanwhile."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / name))
     told: list[str] = []
     return Artifacts(told.append), told
@@ -32,10 +46,8 @@ def test_parts_made_on_one_machine_are_used_on_another(
 ) -> None:
     monkeypatch.setattr("cluster.executors.pieces.connected", lambda: False)  # a test run's Ray has another home
     monkeypatch.setattr("cluster.executors.pieces.LEAST_PIECES", 100)
-    folder = write_beir(tmp_path / "made_up", documents=200, labels=False)
+    folder = write_beir(tmp_path / "made_up", documents=200)
     size = seventh_of(folder)
-    if several:
-        monkeypatch.setattr(pieces, "PIECE", size)
 
     def config(cache: Path | str) -> dict[str, Any]:
         return compose([
@@ -43,11 +55,16 @@ def test_parts_made_on_one_machine_are_used_on_another(
             "function=[bm25,random]", "policy=random", "origin=[bm25,random]", f"cache={cache}",
         ])  # fmt: skip
 
-    remote = config(f"file://{tmp_path}/shared")
+    plain, remote = config(tmp_path / "plain"), config(f"file://{tmp_path}/shared")
+    keys, expected = Artifacts().keys(plain), Artifacts().parts(plain)
+    assert {"base", "origin:bm25", "function:bm25", "validation"} <= expected.keys()
+    if several:
+        monkeypatch.setattr(pieces, "PIECE", size)
     made, told = machine("a", tmp_path, monkeypatch)
-    expected = Artifacts().parts(config(tmp_path / "plain"))
     first = made.parts(remote)
     assert "encoding texts" in told
+    assert made.keys(remote) == keys  # results in one piece are results in seven
+    assert len(made.collection(remote).pieces) == (7 if several else 0)
     sizes = made.bytes_of(remote)
     shutil.rmtree(folder)
     shutil.rmtree(tmp_path / "a")
@@ -58,7 +75,9 @@ def test_parts_made_on_one_machine_are_used_on_another(
     assert first.keys() == second.keys() == expected.keys()
     for name, part in expected.items():
         assert content(part) == content(first[name]) == content(second[name]), name
-    assert isinstance(second["base"].encoded.documents.tokens, PiecedArray) == several
+    documents = second["base"].encoded.documents
+    assert isinstance(documents.tokens, PiecedArray) == several
+    assert (bytes_of(documents) < 3000 < bytes_of(expected["base"].encoded.documents)) == several
     assert not list((tmp_path / "b").rglob("documents*.arrow"))  # a run reads no texts
     assert not list(tmp_path.rglob("*.part"))
     # A part that is cut short behind the URI is made again, and published anew.

@@ -7,7 +7,6 @@ from pathlib import Path
 import optuna
 import pytest
 
-from cluster.config.compose import compose
 from cluster.search.optuna_runs import StoredSearch
 from ranking.errors import BadInput
 
@@ -28,7 +27,3 @@ def test_results_are_copied_and_a_resumed_search_replaces_them(tmp_path: Path) -
 def test_a_storage_that_can_not_be_opened() -> None:
     with pytest.raises(BadInput, match=r"can't be opened .*sqlite:///search.db"):
         StoredSearch("nothing://x", ["a"])
-
-
-def test_the_option_is_written_as_users_expect() -> None:
-    assert compose(["search.storage=sqlite:///a b.db"], "study")["search_storage"] == "sqlite:///a b.db"

@@ -10,7 +10,6 @@ import polars as pl
 import pytest
 
 from cluster.commands.study import StudyExperiment, callbacks_of
-from cluster.config.durations import seconds_of
 from cluster.config.groups import CHOICES
 from cluster.config.trust import from_folder
 from cluster.executors.local import LocalExecutor
@@ -30,14 +29,14 @@ MADE_OF = {"base": "x"}
 SWEEP = ["policy=fixed", "function=bm25", "selector=uniform", "optimizer.lr=tag(log,interval(1e-4,1e-1))"]
 
 
-def play(
-    storage: Storage, sampler: str, parallel: int, at_once: int, samples: int = 9, sweep: list[str] = SWEEP
-) -> tuple[list[float], int]:
+def play(storage: Storage, sampler: str, parallel: int, at_once: int, samples: int = 9) -> tuple[list[float], int]:
     """Search for a learning rate of .01: what is proposed, in order, and the most runs that were open at once."""
-    search = OptunaRuns(
-        points([], [], sweep), samples, [0], storage, lambda config: MADE_OF, sampler, parallel, swept=swept_keys(sweep)
-    )
-    return played(search, at_once)
+    return played(searched(SWEEP, samples, storage, sampler, parallel), at_once)
+
+
+def searched(sweep: list[str], samples: int, storage: Storage, sampler: str = "tpe", parallel: int = 1) -> OptunaRuns:
+    found, swept = points([], [], sweep), swept_keys(sweep)
+    return OptunaRuns(found, samples, [0], storage, lambda config: MADE_OF, sampler, parallel, swept=swept)
 
 
 def played(search: OptunaRuns, at_once: int = 1) -> tuple[list[float], int]:
@@ -67,6 +66,7 @@ def test_a_search_is_the_same_whatever_the_workers_and_after_an_interrupt(sample
     assert len(set(one)) == 9
     again, _ = play(Storage(str(tmp_path / "one")), sampler, 3, 1)
     assert again == one
+    assert play(Storage(str(tmp_path / "alone")), sampler, 1, 5, samples=3)[1] == 1  # each learns from the last
 
 
 ALTERNATIVES = [
@@ -80,9 +80,7 @@ def test_names_and_the_options_of_alternatives_are_searched(parallel: int, at_on
     """`lazy_adam` has no weight decay, which is drawn for `adam` alone."""
 
     def search(folder: str) -> OptunaRuns:
-        found, storage = points([], [], ALTERNATIVES), Storage(str(tmp_path / folder))
-        swept = swept_keys(ALTERNATIVES)
-        return OptunaRuns(found, 24, [0], storage, lambda config: MADE_OF, "tpe", parallel, swept=swept)
+        return searched(ALTERNATIVES, 24, Storage(str(tmp_path / folder)), parallel=parallel)
 
     runs = search("one")
     assert (len(runs.examples()), runs.total) == (4, 24)  # parts of each combination are prepared; one search
@@ -109,9 +107,7 @@ def test_names_and_the_options_of_alternatives_are_searched(parallel: int, at_on
 def test_a_search_learns_which_name_is_better(tmp_path: Path) -> None:
     """Results are better with smaller batches, so later proposals choose them."""
     sweep = [*SWEEP, "training.batch_size=8,16,32,64"]
-    search = OptunaRuns(
-        points([], [], sweep), 40, [0], Storage(str(tmp_path)), lambda config: MADE_OF, swept=swept_keys(sweep)
-    )
+    search = searched(sweep, 40, Storage(str(tmp_path)))
     while isinstance(task := search.next(), Task):
         (planned,) = [each for each in search.proposed if each.name == task.key]
         best = 1 / planned.config["training"]["batch_size"]
@@ -124,10 +120,7 @@ def test_a_search_learns_which_name_is_better(tmp_path: Path) -> None:
 @pytest.mark.parametrize("parallel", [1, 5])
 def test_a_proposal_that_repeats_a_run_counts_it_once(parallel: int, tmp_path: Path) -> None:
     sweep = [*SWEEP[:3], "training.batch_size=16,32", "optimizer=adam,adamw", "training.patience=1,2"]
-    search = OptunaRuns(
-        points([], [], sweep), 20, [0], Storage(str(tmp_path)), lambda config: MADE_OF, "tpe", parallel,
-        swept=swept_keys(sweep),
-    )  # fmt: skip
+    search = searched(sweep, 20, Storage(str(tmp_path)), parallel=parallel)
     tasks = []
     while isinstance(task := search.next(), Task):
         tasks.append(task.key)
@@ -168,24 +161,6 @@ def test_few_combinations_are_all_run(tmp_path: Path) -> None:
     assert (len(runs), len(proposed)) == (4, 0)
     runs, proposed = StudyExperiment.new([*names, "samples=3", "seeds=1"]).plan.runs()
     assert (len(runs), len(proposed)) == (0, 4)
-
-
-def test_one_proposal_at_a_time_learns_from_each(tmp_path: Path) -> None:
-    _, most = play(Storage(str(tmp_path)), "tpe", 1, 5, samples=4)
-    assert most == 1
-
-
-@pytest.mark.parametrize(
-    ("text", "seconds"), [("2h", 7200), ("1h30m", 5400), ("90s", 90), ("1.5m", 90), ("1d", 86400), (30, 30), (0.5, 0.5)]
-)
-def test_times_as_people_write_them(text: str | float, seconds: float) -> None:
-    assert seconds_of(text, "time_budget") == seconds
-
-
-@pytest.mark.parametrize("text", ["", "2 hours", "h", "-1h", 0, "0s", "10"])
-def test_what_is_no_time(text: str | float) -> None:
-    with pytest.raises(BadInput, match="time_budget"):
-        seconds_of(text, "time_budget")
 
 
 def test_no_run_begins_when_the_time_is_over() -> None:

@@ -9,6 +9,7 @@ from scipy import stats
 from cluster.reports.analysis_figures import query_histogram
 from cluster.statistics.by_query import best_two
 from cluster.statistics.summary import summarise
+from tests.cluster.trial_rows import trials_of
 
 MEASURE = "AP@100"
 FIRST = {"a0": [1.0, 0.5, 0.2], "a1": [0.5, 0.5, 0.2]}
@@ -17,27 +18,16 @@ FIRST = {"a0": [1.0, 0.5, 0.2], "a1": [0.5, 0.5, 0.2]}
 
 def two_rankers(steady: list[float]) -> tuple[pl.DataFrame, pl.DataFrame]:
     """A ranker whose methods differ by hand-made queries, and one whose methods differ by `steady`."""
-    of = {**FIRST, "b0": [0.25, 0.5, 0.6, 1.0], "c0": [0.5, 0.6, 0.7], "d0": [0.5 - x for x in steady]}
+    of = {**FIRST, "b0": [0.25, 0.5, 0.6, 1.0], "c0": [0.5, 0.6, 0.7]}
     of["d0"] = [own - less for own, less in zip(of["c0"], steady, strict=True)]
     means = {"a0": 0.7, "a1": 0.6, "b0": 0.5, "c0": 0.6, "d0": 0.4}
-    trials = pl.DataFrame(
+    trials = trials_of(
         {
-            "run": list(of),
-            "seed": [0, 1, 0, 0, 0],
-            "ranker": ["ff", "ff", "ff", "mp", "mp"],
-            "selector": ["uniform", "uniform", "top", "uniform", "top"],
-            "swept": [[] for _ in of],
-            "bm25:RR": [means[run] for run in of],
+            "run": run, "seed": int(run[1]), "ranker": "ff" if run[0] in "ab" else "mp", "overrides": "",
+            "selector": "uniform" if run[0] in "ac" else "top", "bm25:RR": mean,
         }
-    ).with_columns(
-        overrides=pl.lit(""),
-        policy=pl.lit("fixed"),
-        function=pl.lit("bm25"),
-        objective=pl.lit("softmax"),
-        status=pl.lit("done"),
-        collection=pl.lit("c"),
-        fingerprint=pl.lit("f"),
-    )
+        for run, mean in means.items()
+    )  # fmt: skip
     queries = pl.DataFrame(
         [
             {"run": run, "query": str(query), "origin": origin, "RR": value + (origin == "random")}
@@ -78,7 +68,6 @@ def test_a_difference_that_is_always_the_same_has_no_test() -> None:
 def test_the_histogram_counts_wins_ties_and_losses_apart() -> None:
     trials, queries = two_rankers([0.1, 0.1, 0.2])
     figure = query_histogram(best_two(trials, queries, summarise(trials), "RR"), "RR")
-    assert figure is not None
     ax = figure.axes[0]
     assert ax.get_title(loc="left") == "ff · bm25 candidates"
     assert ax.get_xlabel() == "RR of bm25 · uniform\nminus bm25 · top"

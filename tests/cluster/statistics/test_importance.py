@@ -55,14 +55,6 @@ def test_the_setting_that_matters_has_the_share() -> None:
 
 
 @pytest.mark.nightly
-def test_what_matters_only_together_is_told_apart() -> None:
-    shares = shares_of(importance(searched(lambda method, a, b, c: a * b, 100))[0])
-    both = shares["optimizer.lr", "training.patience"]
-    assert both > 0.04  # a seventh, of an infinite number of runs
-    assert both > 2 * max(share for (_, other), share in shares.items() if other == "sampling.negatives")
-
-
-@pytest.mark.nightly
 def test_methods_are_a_setting_too() -> None:
     trials = searched(lambda method, a, b, c: 0.3 + (0.2 * a if method == "bm25" else -0.2 * a), 40, ("bm25", "random"))
     found, ranks = importance(trials)
@@ -74,14 +66,6 @@ def test_methods_are_a_setting_too() -> None:
     page = section.to_html()
     assert "optimizer.lr with method" in page
     assert "outside what was drawn" in page
-
-
-@pytest.mark.nightly
-def test_of_noise_nothing_is_foretold() -> None:
-    noise = iter(np.random.default_rng(3).random(60))
-    found, _ = importance(searched(lambda method, a, b, c: next(noise)))
-    assert max(found["explained"].to_list()) < 0.1
-    assert min(found["low"].to_list()) < 0.1
 
 
 @pytest.mark.nightly

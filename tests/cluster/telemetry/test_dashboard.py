@@ -211,16 +211,8 @@ def session() -> Iterator[Session]:
 def test_every_query_returns_data_from_a_real_prometheus(session: Session, base: list[str], tmp_path: Path) -> None:
     """Of a study, and of one number of each metric that a study does not have."""
     with prometheus(session.config, tmp_path / "prometheus") as server:
-        given = [
-            "ranker=feed_forward",
-            "objective=softmax",
-            "policy=fixed",
-            "function=bm25",
-            "selector=uniform",
-            "seeds=2",
-            "concurrent=1",
-            f"out={tmp_path / 'watched'}",
-        ]
+        given = ["ranker=feed_forward", "objective=softmax", "policy=fixed", "function=bm25", "selector=uniform"]
+        given += ["seeds=2", "concurrent=1", f"out={tmp_path / 'watched'}"]
         assert session.order("ENDED", "study", *base, *given) == "0"
         asked = 'sum(ray_pyrite_training_steps_total{study="watched", method="feed_forward bm25 uniform softmax"})'
         wait(lambda: server.value(asked))

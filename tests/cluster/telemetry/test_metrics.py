@@ -10,11 +10,13 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pytest
+import ray
 from rich.console import Console
 
 from cluster.config.compose import compose
+from cluster.executors.task import Task
+from cluster.executors.tune import TuneExecutor
 from cluster.index.actor import IndexMetrics
 from cluster.output.storage import Storage
 from cluster.output.throttle import Throttle, poll
@@ -25,7 +27,10 @@ from cluster.runs.results import execute_run
 from cluster.telemetry import metrics as instruments
 from cluster.telemetry import training_metrics
 from cluster.telemetry.catalogue import CATALOGUE
+from cluster.telemetry.live_table import LiveTable
 from cluster.telemetry.metrics import ThrottledCounter, own_name, record, unique
+from cluster.telemetry.run_watch import RunWatch
+from cluster.telemetry.tracking.tracking import tracked
 from cluster.telemetry.training_metrics import LearningMetrics, TrainingMetrics, pairs, run_tags
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -62,11 +67,8 @@ def test_every_metric_is_told_somewhere_and_in_the_documentation() -> None:
     page = (ROOT / "docs" / "guide" / "watching.md").read_text()
     for metric in CATALOGUE.values():
         (row,) = (line for line in page.splitlines() if line.startswith(f"| `{metric.name}`"))
-        assert [cell.strip() for cell in row.split("|")][2:5] == [
-            metric.kind,
-            metric.unit,
-            ", ".join(f"`{tag}`" for tag in metric.tags),
-        ]
+        tags = ", ".join(f"`{tag}`" for tag in metric.tags)
+        assert [cell.strip() for cell in row.split("|")][2:5] == [metric.kind, metric.unit, tags]
 
 
 def test_without_ray_nothing_is_told_and_ray_is_not_loaded() -> None:
@@ -131,7 +133,7 @@ def test_a_run_tells_its_steps_and_pairs_but_not_at_each_step(base: list[str], t
     calls = []
     for size in (1, 8):
         told.clear()
-        config, keys, parts = run_of(base, f"training.batch_size={size}")
+        config, keys, parts = run_of(base, f"training.batch_size={size}", "training.max_epochs=2")
         outcome = execute_run("one", config, keys, parts, Storage(f"{tmp_path}/{size}"), lambda progress: None, run)
         assert total(told, "pyrite_training_steps_total") == outcome.steps
         examples = 24  # three queries of five are trained on, a document each
@@ -177,12 +179,6 @@ def test_what_was_done_before_an_interrupt_is_not_counted_again_and_stages_are(t
 
 
 def test_a_study_tells_its_trials_by_state(ray_session: None, told: Told, tmp_path: Path) -> None:
-    from cluster.executors.task import Task
-    from cluster.executors.tune import TuneExecutor
-    from cluster.telemetry.live_table import LiveTable
-    from cluster.telemetry.run_watch import RunWatch
-    from cluster.telemetry.tracking.tracking import tracked
-
     tasks = [Task("one", lambda: {"best": 0.5}), Task("two", lambda: {"best": 0.5})]
     storage, console = Storage(str(tmp_path / "states")), Console(quiet=True)
     with tracked([], storage, console, "study", False) as tracking, LiveTable(console, 2, 0, "AP") as shown:
@@ -231,6 +227,19 @@ def test_a_learning_tells_reward_and_shares(told: Told) -> None:
     assert shown["pyrite_learning_action_ratio", "random", "bm25"] == 0.5
 
 
+def test_an_actor_is_called_by_its_name(ray_session: None) -> None:
+    @ray.remote(num_cpus=0)
+    class Named:
+        def name(self) -> str:
+            return own_name("none")
+
+    assert own_name("index") == "index"
+    assert unique("a") != unique("a")
+    assert ray.get([Named.options(name="a-host").remote().name.remote(), Named.remote().name.remote()]) == [
+        *("a-host", "none"),
+    ]
+
+
 def test_an_index_and_a_host_tell_seldom(told: Told) -> None:
     index = IndexMetrics({"run": "r", "function": "dense"}, every=1e9)
     host = HostMetrics("host-0", every=1e9)
@@ -241,45 +250,8 @@ def test_an_index_and_a_host_tell_seldom(told: Told) -> None:
         with host.busy():
             pass
     index.built(3.0)
-    assert sorted(name for name, _, _ in told) == [
-        "pyrite_host_busy_seconds_total",
-        "pyrite_host_copies",
-        "pyrite_index_age_steps",
-        "pyrite_index_build_seconds",
-        "pyrite_index_guarded_documents_total",
-        "pyrite_index_queries_total",
-        "pyrite_index_version_number",
-    ]
+    of_host, of_index = ["busy_seconds_total", "copies"], ["age_steps", "build_seconds", "guarded_documents_total"]
+    of_index += ["queries_total", "version_number"]
+    names = [*(f"pyrite_host_{name}" for name in of_host), *(f"pyrite_index_{name}" for name in of_index)]
+    assert sorted(name for name, _, _ in told) == names
     assert all(set(tags) == set(CATALOGUE[name].tags) for name, _, tags in told)
-
-
-@pytest.mark.nightly
-def test_actors_are_named_so_that_a_person_knows_them(ray_session: None, tmp_path: Path) -> None:
-    import ray
-
-    from cluster.index.client import RemoteIndex
-    from cluster.index.encoder_options import EncoderOptions
-    from cluster.index.version_build import IndexSpec
-    from ranking.index import IndexOptions
-    from sampling.retrieval.dense import Refresh
-    from tests.cluster.index.toy_corpus import ToyCorpus, weights_of
-
-    assert own_name("index") == "index"
-    assert unique("a") != unique("a")
-    tags = {"run": "named", "function": "dense"}
-    encoders = EncoderOptions(2, cpu=0.1)
-    spec = IndexSpec("negative-index:named:dense", ToyCorpus(), tmp_path, IndexOptions(), encoders, tags)
-    index = RemoteIndex(spec, Refresh("async", every=10))
-    index.publish(weights_of(0), 0)
-    index.search(np.arange(3), 5, 0)
-    own = {name for name in ray.util.list_named_actors() if name.startswith(index.name)}
-    assert {name.removeprefix(index.name)[:10] for name in own} == {"", ":encoder-0", ":encoder-1"}
-    index.close()
-
-    @ray.remote(num_cpus=0)
-    class Named:
-        def name(self) -> str:
-            return own_name("none")
-
-    assert ray.get(Named.options(name="a-host").remote().name.remote()) == "a-host"
-    assert ray.get(Named.remote().name.remote()) == "none"

@@ -24,7 +24,8 @@ from tests.cluster.telemetry.read_back import ReadBack, of_mlflow, of_tensorboar
 
 RUN = TrackedRun("one-s3", {"selector": "top", "seed": "3"}, "selector=top seed=3")
 FINAL = {"bm25/AP@10": 0.25, "best": 0.5}
-KINDS: list[tuple[Callable[[], Tracker], Callable[[Path], dict[str, list[ReadBack]]], str, str]] = [
+Read = Callable[[Path], dict[str, list[ReadBack]]]
+KINDS: list[tuple[Callable[[], Tracker], Read, str, str]] = [
     (TensorBoard, of_tensorboard, "bm25/AP_10", "done"),
     (MLflow, of_mlflow, "bm25/AP_10", "FINISHED"),
     (WandB, of_wandb, "bm25/AP@10", "done"),
@@ -61,12 +62,7 @@ def tracking(tracker: Tracker, place: str, said: list[str] | None = None) -> Tra
 @pytest.mark.parametrize(("tracker", "read", "measure", "done"), KINDS)
 @pytest.mark.parametrize("scheme", ["", "file://"])
 def test_numbers_parameters_and_status_are_read_back(
-    tracker: Callable[[], Tracker],
-    read: Callable[[Path], dict[str, list[ReadBack]]],
-    measure: str,
-    done: str,
-    scheme: str,
-    out: Path,
+    tracker: Callable[[], Tracker], read: Read, measure: str, done: str, scheme: str, out: Path
 ) -> None:
     """In a folder, and behind a URI, where files are handed over."""
     said: list[str] = []
@@ -91,12 +87,7 @@ def test_numbers_parameters_and_status_are_read_back(
 @pytest.mark.parametrize(("tracker", "read", "measure", "done"), KINDS)
 @pytest.mark.parametrize("scheme", ["", "file://"])
 def test_a_run_that_is_interrupted_or_lost_is_there_once(
-    tracker: Callable[[], Tracker],
-    read: Callable[[Path], dict[str, list[ReadBack]]],
-    measure: str,
-    done: str,
-    scheme: str,
-    out: Path,
+    tracker: Callable[[], Tracker], read: Read, measure: str, done: str, scheme: str, out: Path
 ) -> None:
     """Lost after three epochs it repeats the third; interrupted after four another command goes on behind the third."""
     place = f"{scheme}{out}"
