@@ -13,6 +13,7 @@ from ranking.encoding import EncodedCollection
 from ranking.evaluation.evaluation import Evaluation
 from ranking.evaluation.origins import RandomCandidates
 from ranking.objectives.softmax import SoftmaxLikelihood
+from ranking.rankers.feed_forward import FeedForward
 from ranking.rankers.ranker import Ranker
 from ranking.sources import Sources
 from ranking.tokenization import Tokenization
@@ -36,6 +37,8 @@ def in_training(
     lr: float = 0.01,
     seed: int = 3,
     objective: Any = None,
+    optimizer: Any = torch.optim.SGD,
+    rng: np.random.Generator | None = None,
     **options: Any,
 ) -> RankerTraining:
     """The training of a ranker; batches of four."""
@@ -46,10 +49,21 @@ def in_training(
         encoded,
         np.arange(4),
         Evaluation(encoded, candidates, ["AP@8"]),
-        partial(torch.optim.SGD, lr=lr),
-        np.random.default_rng(seed),
+        partial(optimizer, lr=lr),
+        rng or np.random.default_rng(seed),
         **({"batch_size": 4} | options),
     )
+
+
+def in_small_batches(ranker: Ranker, sources: Sources, lr: float = 0.01, **options: Any) -> RankerTraining:
+    """The training of a ranker by Adam: five examples, three batches an epoch, the last of them short."""
+    options = {"encoded": sources.encoded, "batch_size": 2, "max_epochs": 4, "patience": 4} | options
+    return in_training(ranker, options.pop("encoded"), sources, lr, optimizer=torch.optim.Adam, **options)
+
+
+def feed_forward(sources: Sources, seed: int = 0) -> FeedForward:
+    """A tiny f_FF."""
+    return FeedForward(sources.vectors.filled(np.random.default_rng(seed)), generator(seed), preset="tiny")
 
 
 def steps(training: RankerTraining, count: int = 2) -> dict[str, torch.Tensor]:

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 
-from ranking.evaluation.evaluation import Evaluation
-from ranking.evaluation.origins import RandomCandidates
-from ranking.objectives.softmax import SoftmaxLikelihood
 from ranking.rankers.feed_forward import FeedForward
 from ranking.sources import Sources
 from ranking.training import RankerTraining
@@ -28,6 +24,7 @@ from sampling.retrieval.function import RetrievalFunction
 from sampling.retrieval.random import RandomFunction
 from sampling.sampler import Sampler
 from sampling.selection.uniform import Uniform
+from tests.ranking.trained import in_small_batches
 
 
 def functions_of(sources: Sources) -> dict[str, RetrievalFunction]:
@@ -51,24 +48,14 @@ def starts(
     sources: Sources, policy: Callable[[], SamplingPolicy] = AgentPolicy, max_epochs: int = 3, patience: int = 3
 ) -> Callable[[np.random.SeedSequence], tuple[RankerTraining, Sampler]]:
     """Makes trainings of a tiny f_FF: five examples, three batches an epoch, the last of them short."""
-    candidates = RandomCandidates(8).candidates(sources, np.array([4, 5]))
 
     def start(sequence: np.random.SeedSequence) -> tuple[RankerTraining, Sampler]:
         weights, order, sampling = sequence.spawn(3)
         rng = np.random.default_rng(weights)
         generator = torch.Generator().manual_seed(int(rng.integers(2**63)))
-        training = RankerTraining(
-            FeedForward(sources.vectors.filled(rng), generator, preset="tiny"),
-            SoftmaxLikelihood(),
-            sources.encoded,
-            np.arange(4),
-            Evaluation(sources.encoded, candidates, ["AP@8"]),
-            partial(torch.optim.Adam, lr=0.01),
-            np.random.default_rng(order),
-            batch_size=2,
-            max_epochs=max_epochs,
-            patience=patience,
-        )
+        ranker = FeedForward(sources.vectors.filled(rng), generator, preset="tiny")
+        rng = np.random.default_rng(order)
+        training = in_small_batches(ranker, sources, rng=rng, max_epochs=max_epochs, patience=patience)
         sampler = Sampler(policy(), functions_of(sources), Uniform(), 2, np.random.default_rng(sampling))
         return training, sampler
 

@@ -10,22 +10,17 @@ import importlib
 import inspect
 import pkgutil
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 import sampling.policies
 import sampling.retrieval
 import sampling.selection
 from cluster.config.groups import group_options, option
 from ranking.checkpoint import from_bytes, to_bytes
-from ranking.evaluation.evaluation import Evaluation
-from ranking.evaluation.origins import RandomCandidates
-from ranking.objectives.softmax import SoftmaxLikelihood
 from ranking.pair_scores import PairScores
 from ranking.sources import Sources
 from ranking.training import RankerTraining
@@ -41,6 +36,7 @@ from sampling.sampler import Sampler
 from sampling.selection.selector import Selector
 from sampling.selection.uniform import Uniform
 from sampling.staged_training import CompressedLists
+from tests.ranking.trained import in_small_batches
 from tests.sampling.retrieval.test_dense import Bag
 
 GROUPS: dict[str, tuple[Any, type]] = {
@@ -121,13 +117,8 @@ def given(tmp_path: Path, request: pytest.FixtureRequest) -> Callable[[dict[str,
 
 def training_of(sources: Sources) -> RankerTraining:
     """Of a ranker that an index can search, too: five examples, three batches an epoch."""
-    encoded = sources.encoded
-    evaluation = Evaluation(encoded, RandomCandidates(8).candidates(sources, np.array([4, 5])), ["AP@8"])
-    return RankerTraining(
-        Bag(len(encoded.idf)), SoftmaxLikelihood(), encoded, np.arange(4), evaluation,
-        partial(torch.optim.Adam, lr=0.1), np.random.default_rng(2), 2, max_epochs=4, patience=4,
-        teacher=PairScores.of(*(each.ravel() for each in np.indices((4, 12))), np.arange(48.0) % 7, 12),
-    )  # fmt: skip
+    teacher = PairScores.of(*(each.ravel() for each in np.indices((4, 12))), np.arange(48.0) % 7, 12)
+    return in_small_batches(Bag(len(sources.encoded.idf)), sources, lr=0.1, seed=2, teacher=teacher)
 
 
 def steps(source: Sampler, training: RankerTraining, count: int) -> list[list[list[int]]]:

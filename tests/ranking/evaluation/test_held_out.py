@@ -2,36 +2,21 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 import pytest
-import torch
 
 from ranking.checkpoint import from_bytes, to_bytes
-from ranking.evaluation.evaluation import Evaluation
 from ranking.evaluation.held_out import HeldOut
-from ranking.evaluation.origins import RandomCandidates
 from ranking.objectives.softmax import SoftmaxLikelihood
-from ranking.rankers.feed_forward import FeedForward
 from ranking.sources import Sources
 from ranking.training import Batch, NegativeSource, RankerTraining
+from tests.ranking.trained import feed_forward, in_small_batches
 
 QUERIES, DOCUMENTS = np.array([4, 5]), np.array([[4, 0, 1, 2], [10, 3, 5, -1]], np.int32)
 
 
-def ranker_of(sources: Sources) -> FeedForward:
-    return FeedForward(sources.vectors.filled(np.random.default_rng(0)), torch.Generator().manual_seed(0), "tiny")
-
-
 def training_of(sources: Sources, held_out: HeldOut | None) -> RankerTraining:
-    evaluation = Evaluation(sources.encoded, RandomCandidates(8).candidates(sources, QUERIES), ["AP@8"])
-    adam = partial(torch.optim.Adam, lr=0.01)
-    rng = np.random.default_rng(0)
-    return RankerTraining(
-        ranker_of(sources), SoftmaxLikelihood(), sources.encoded, np.arange(4), evaluation, adam, rng,
-        batch_size=2, max_epochs=3, patience=3, held_out=held_out,
-    )  # fmt: skip
+    return in_small_batches(feed_forward(sources), sources, seed=0, max_epochs=3, patience=3, held_out=held_out)
 
 
 class Same(NegativeSource):
@@ -45,7 +30,7 @@ class Same(NegativeSource):
 
 
 def test_the_loss_is_the_objectives_and_what_is_missing_does_not_count(tiny_sources: Sources) -> None:
-    ranker = ranker_of(tiny_sources)
+    ranker = feed_forward(tiny_sources)
     held_out = HeldOut(tiny_sources.encoded, QUERIES, DOCUMENTS)
     encoded, by_hand = tiny_sources.encoded, []
     for query, documents in zip(QUERIES, DOCUMENTS, strict=True):

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +13,7 @@ from torch import Tensor, nn
 from ranking.checkpoint import from_bytes, to_bytes
 from ranking.embedding import embed
 from ranking.errors import BadInput
-from ranking.evaluation.evaluation import Evaluation
-from ranking.evaluation.origins import RandomCandidates
 from ranking.index import IndexOptions
-from ranking.objectives.softmax import SoftmaxLikelihood
 from ranking.rankers.dense import DenseRanker
 from ranking.sources import Sources
 from ranking.texts import Texts
@@ -32,6 +28,7 @@ from sampling.retrieval.random import RandomFunction
 from sampling.sampler import Sampler
 from sampling.selection.top import Top
 from sampling.selection.uniform import Uniform
+from tests.ranking.trained import in_small_batches
 from tests.sampling.batches import batch_of
 
 
@@ -61,17 +58,9 @@ class Bag(DenseRanker):
 def bag_training(tiny_sources: Sources) -> Callable[..., RankerTraining]:
     """Makes the training of a `Bag` on `tiny`, as if no two texts were alike: three batches an epoch."""
     encoded = replace(tiny_sources.encoded, content=None)
-    evaluation = Evaluation(encoded, RandomCandidates(8).candidates(tiny_sources, np.array([4, 5])), ["AP@8"])
-
-    def make(ranker: Any = None) -> RankerTraining:
-        ranker = ranker or Bag(len(encoded.idf))
-        optimizer = partial(torch.optim.Adam, lr=0.1)
-        rng = np.random.default_rng(2)
-        return RankerTraining(
-            ranker, SoftmaxLikelihood(), encoded, np.arange(4), evaluation, optimizer, rng, 2, max_epochs=4, patience=4
-        )
-
-    return make
+    return lambda ranker=None: in_small_batches(
+        ranker or Bag(len(encoded.idf)), tiny_sources, lr=0.1, seed=2, encoded=encoded
+    )
 
 
 def started(training: RankerTraining, guard: Guard | None = None, **options: Any) -> Dense:

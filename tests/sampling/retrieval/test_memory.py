@@ -8,7 +8,6 @@ import torch
 
 from ranking.batch import Batch
 from ranking.errors import BadInput
-from ranking.rankers.feed_forward import FeedForward
 from ranking.sources import Sources
 from ranking.training import RankerTraining
 from sampling.policies.mixture import Mixture
@@ -16,6 +15,7 @@ from sampling.retrieval.in_batch import InBatch
 from sampling.retrieval.memory import Memory
 from sampling.sampler import Sampler
 from sampling.selection.uniform import Uniform
+from tests.ranking.trained import feed_forward
 from tests.sampling.test_contracts import training_of
 
 
@@ -103,8 +103,6 @@ def test_beside_in_batch_negatives_it_supplies_from_the_second_batch_on(tiny_sou
 
 def test_a_ranker_without_vectors_is_refused(tiny_sources: Sources) -> None:
     training = training_of(tiny_sources)
-    training.ranker = FeedForward(
-        tiny_sources.vectors.filled(np.random.default_rng(0)), torch.Generator().manual_seed(0), preset="tiny"
-    )
+    training.ranker = feed_forward(tiny_sources)
     with pytest.raises(BadInput, match="no vectors to remember"):
         prepared(tiny_sources, training)
