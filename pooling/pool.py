@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-import unicodedata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -13,7 +12,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from pooling.runs import Runs
+from pooling.runs import OnProgress, Runs, no_progress
 from pooling.sentinels import NO_DOCUMENT, NO_GRADE
 from ranking.errors import BadInput
 
@@ -211,6 +210,7 @@ def make_pool(
     relevant_from: int = 1,
     chosen: slice = slice(None),
     beyond: pl.DataFrame | None = None,
+    on_progress: OnProgress = no_progress,
 ) -> Pool:
     """Pool runs.
 
@@ -225,6 +225,7 @@ def make_pool(
         chosen: slice of these topics to keep.
         beyond: topic, document, place: documents of a collection to pool too, all of them, as the last run, `BEYOND`, a
             separate team; those of other topics are ignored.
+        on_progress: called with the topics that are done.
 
     Raises:
         BadInput: if no topic is in both, or an option is out of range.
@@ -239,6 +240,7 @@ def make_pool(
     names = names[chosen]
     if not names:
         raise BadInput(f"none of the {there} topics is left", remedy="choose other topics")
+    on_progress("pooling topics", 0, len(names))
     table = runs.table.filter(pl.col("place") < depth)
     if beyond is not None:
         more = beyond.with_columns(run=pl.lit(len(runs.names), pl.UInt32), place=pl.col("place").cast(pl.UInt32))
@@ -259,14 +261,17 @@ def make_pool(
         judged = qrels.filter(pl.col("query").is_in(names)).rename({"query": "topic"})
         judgements = _by_topic(judged)
         pooled = pooled.join(judged, on=["topic", "document"], how="left", maintain_order="left")
+        _check_unicode(pooled, judged)
     grade = pl.col("grade")
     documents = _by_topic(pooled.with_columns(grade.fill_null(0).cast(pl.Int32), judged=grade.is_not_null()))
     numbers = {team: number for number, team in enumerate(dict.fromkeys(runs.teams))}
     teams = np.array([numbers[team] for team in runs.teams], np.int32)
-    _check_unicode(lines, judgements)
     longest = int(table["place"].to_numpy().max(initial=0)) + 1
     relevant = {name: int((rows["grade"] >= relevant_from).sum()) for name, rows in judgements.items()}
-    topics = [_topic(name, lines[name], documents[name], relevant.get(name, 0), teams, longest) for name in names]
+    topics = []
+    for name in names:
+        topics.append(_topic(name, lines[name], documents[name], relevant.get(name, 0), teams, longest))
+        on_progress("pooling topics", len(topics), len(names))
     unjudged = sum(int((~topic.judged).sum()) for topic in topics) if qrels is not None else 0
     notes = {
         **runs.notes,
@@ -342,23 +347,27 @@ def _by_topic(rows: pl.DataFrame) -> dict[str, pl.DataFrame]:
     }
 
 
-def _check_unicode(lines: Mapping[str, pl.DataFrame], judgements: Mapping[str, pl.DataFrame]) -> None:
+def _check_unicode(pooled: pl.DataFrame, judged: pl.DataFrame) -> None:
     """Refuse ids that look the same and differ in their Unicode form, as those of macOS and other systems do.
+
+    Args:
+        pooled: topic, document, grade, which is null without a judgement.
+        judged: topic, document.
 
     Raises:
         BadInput: if a pooled and a judged document have such ids.
     """
-    for topic, judged in judgements.items():
-        pooled = lines[topic]["document"].unique()
-        other = pooled.filter(~pooled.is_in(judged["document"].implode()))
-        other = other.filter(other.str.len_bytes() > other.str.len_chars())
-        if not len(other):
-            continue
-        forms = {unicodedata.normalize("NFC", name): name for name in judged["document"]}
-        for name in other.sort():
-            if (same := forms.get(unicodedata.normalize("NFC", name))) is not None:
-                what = f"document {name!a} of topic {topic} is {same!a} in the judgements, another Unicode form"
-                raise BadInput(what, remedy="convert one of the files, for example with uconv -x nfc")
+    form = pl.col("document").str.normalize("NFC").alias("form")
+    other = pooled.filter(
+        pl.col("grade").is_null(), pl.col("document").str.len_bytes() > pl.col("document").str.len_chars()
+    )
+    same = other.with_columns(form).join(judged.with_columns(form), on=["topic", "form"]) if len(other) else other
+    if len(same):
+        row = same.sort("topic", "document").row(0, named=True)
+        what = f"document {row['document']!a} of topic {row['topic']} is {row['document_right']!a} in the judgements"
+        raise BadInput(
+            f"{what}, another Unicode form", remedy="convert one of the files, for example with uconv -x nfc"
+        )
 
 
 def _topic(

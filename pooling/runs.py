@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from glob import glob
 from pathlib import Path
@@ -19,6 +19,8 @@ from ranking.errors import BadInput
 Order = Literal["score", "rank", "file"]
 """What orders a run within a topic: `score` descending, then document descending, as in trec_eval; the `rank` column;
 or the order of the lines in the `file`."""
+OnProgress = Callable[[str, int, int], None]
+"""Is called with what is done, and how many of how many are done."""
 Precision = Literal["single", "double"]
 """The precision in which scores are compared: `single` as in trec_eval up to version 9, `double` as in version 10."""
 
@@ -79,6 +81,10 @@ class _Run(NamedTuple):
     contradicting: bool = False
 
 
+def no_progress(what: str, done: int, total: int) -> None:
+    """Show nothing."""
+
+
 def read_runs(
     paths: str | Sequence[str],
     order: Order = "score",
@@ -87,6 +93,7 @@ def read_runs(
     encoding: str = "utf-8",
     deepest: int | None = None,
     precision: Precision = "single",
+    on_progress: OnProgress = no_progress,
 ) -> Runs:
     """Read runs, plain or compressed, in any form of `ranking.collections.judgement_files.run_rows`.
 
@@ -102,6 +109,7 @@ def read_runs(
         encoding: encoding of the files.
         deepest: documents kept per topic; None keeps all.
         precision: precision in which scores are compared: `single` as in trec_eval 9, `double` as in trec_eval 10.
+        on_progress: called with the files that are read.
 
     Raises:
         BadInput: a broken line or a file that is no run (if strict); a missing file or folder; a folder without runs;
@@ -114,7 +122,8 @@ def read_runs(
     if not candidates:
         raise BadInput("there are no runs", remedy="give a folder of TREC runs, or name the files")
     faults, files, runs, no_runs = Faults(strict), [], [], 0
-    for file, in_folder in candidates:
+    for number, (file, in_folder) in enumerate(candidates):
+        on_progress("reading runs", number, len(candidates))
         run = _read(file, in_folder, order, faults, encoding, deepest, precision)
         if run is None:
             no_runs += 1

@@ -24,7 +24,7 @@ from cluster.config.build import build
 from cluster.config.compose import compose
 from cluster.output.storage import Storage
 from cluster.plan.sweep import key_of
-from cluster.pools.sources import fingerprint
+from cluster.pools.sources import fingerprint, shown_progress
 from pooling.judging import export, store
 from pooling.judging.documents import pooled, read_texts, write_texts
 from pooling.judging.folder import private_file
@@ -212,11 +212,12 @@ def _open(config: dict[str, Any], console: Console, grow: bool = False) -> Judgi
     folders = [config["runs"]] if isinstance(config["runs"], str) else config["runs"]
     if Path(config["out"]).resolve() in (Path(folder).resolve() for folder in folders):
         raise BadInput("is the folder of the runs", config["out"], "its files would be read as runs; give another out=")
-    runs = read_runs(
-        config["runs"], config["order"], config["groups"], config["strict"], config["encoding"], config["depth"],
-        config["order_precision"],
-    )  # fmt: skip
-    pool = make_pool(runs, None, config["depth"], config["relevant_from"])
+    with shown_progress(console) as on_progress:
+        runs = read_runs(
+            config["runs"], config["order"], config["groups"], config["strict"], config["encoding"], config["depth"],
+            config["order_precision"], on_progress,
+        )  # fmt: skip
+        pool = make_pool(runs, None, config["depth"], config["relevant_from"], on_progress=on_progress)
     if config["machine"] is not None:
         pool = with_machine(pool, read(config["machine"]))
     reader = build(config["collection"])

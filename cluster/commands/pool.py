@@ -7,7 +7,6 @@ from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
-from rich.status import Status
 
 from cluster.commands.experiment import Experiment, Work
 from cluster.config.compose import compose
@@ -24,7 +23,7 @@ from cluster.plan.pool_methods import PoolPlan, Variant, split, variants
 from cluster.plan.size import TURNS, pool_seconds, saved
 from cluster.plan.sweep import key_of
 from cluster.pools.pool_runs import StoredPools, resources_of, task_of
-from cluster.pools.sources import NamedPool, changed_files, file_digests, open_pools
+from cluster.pools.sources import NamedPool, changed_files, file_digests, open_pools, shown_progress
 from cluster.pools.trial import plan_trial, trial_store
 from cluster.telemetry.live_table import LiveTable
 from cluster.telemetry.run_watch import RunWatch, raise_unwritable
@@ -100,12 +99,9 @@ class PoolExperiment(Experiment):
         from pooling.pool import UNJUDGED_NOTE
 
         plan = self.plan
-        with console.status("reading runs and judgements") as status:
-            self.pools = pools = open_pools(
-                plan.config,
-                lambda name, done, total: _show_building(status, name, done, total),
-                any("texts" in needs_of(variant.build()) for variant in plan.variants),
-            )
+        reads_texts = any("texts" in needs_of(variant.build()) for variant in plan.variants)
+        with shown_progress(console) as on_progress:
+            self.pools = pools = open_pools(plan.config, on_progress, reads_texts)
         for pool in pools:
             console.print(escape(described(pool)), soft_wrap=True)
             for note, count in pool.pool.notes.items():
@@ -267,7 +263,3 @@ def described(named: NamedPool) -> str:
         f"pool of depth {pool.depth} ({pool.size / len(pool.topics):.1f} per topic), {relevant:,} of them relevant "
         f"({relevant / len(pool.topics):.2f} per topic), fingerprint {named.fingerprint}"
     )
-
-
-def _show_building(status: Status, name: str, done: int, total: int) -> None:
-    status.update(f"building systems to pool: {name} ({done}/{total})")

@@ -3,28 +3,34 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import yaml
 from pydantic import ValidationError
+from rich.console import Console
+from rich.markup import escape
 
 from cluster.config.groups import option
 from cluster.config.refusals import refusal
 from cluster.config.schema import PoolSourceConfig
 from cluster.output.cache import cache_of
 from cluster.output.provenance import contents
+from cluster.output.throttle import Throttle
 from cluster.pools.texts import PoolTexts
 from pooling.pool import UNJUDGED_NOTE, Pool, make_pool, with_machine
-from pooling.runs import files_of, read_runs
+from pooling.runs import OnProgress, files_of, read_runs
 from ranking.collections.faults import Faults
 from ranking.errors import BadInput
 from ranking.trec_files import read_qrels
 
 HALVES = {"all": slice(None), "even": slice(0, None, 2), "odd": slice(1, None, 2)}
 """Slices of the topics, by option."""
+LINE_EVERY_S = 10
+"""The time between two lines of progress in a log."""
 LISTED = 3
 """Number of changed files that a message names."""
 
@@ -46,15 +52,29 @@ class NamedPool:
     files: tuple[str, ...] = ()
 
 
-def open_pools(
-    config: dict[str, Any], on_system: Callable[[str, int, int], None], reads_texts: bool = False
-) -> list[NamedPool]:
+@contextmanager
+def shown_progress(console: Console) -> Iterator[OnProgress]:
+    """Show how far the runs are read and pooled: on a line of the terminal, elsewhere in a line every few seconds."""
+    lines = Throttle(LINE_EVERY_S)
+    lines.due()  # what is done at once needs no line
+    with console.status("reading runs and judgements") as status:
+
+        def show(what: str, done: int, total: int) -> None:
+            text = f"{what}: {done:,} of {total:,}"
+            status.update(escape(text))
+            if not console.is_terminal and lines.due():
+                console.print(text, soft_wrap=True, markup=False)
+
+        yield show
+
+
+def open_pools(config: dict[str, Any], on_progress: OnProgress, reads_texts: bool = False) -> list[NamedPool]:
     """Return the pools of a configuration.
 
     Args:
         config: conf/pool.yaml, composed.
-        on_system: called with each system that is built if no runs are given: its name, the number of finished systems,
-            and the total.
+        on_progress: called with the runs that are read, the topics that are pooled and, without runs, the systems that
+            are built.
         reads_texts: whether a method learns from texts.
 
     Raises:
@@ -67,11 +87,11 @@ def open_pools(
         sources = _read_sources(config["pools"], source)
     elif source["runs"] is None:
         texts = PoolTexts(node or option("collection", "pydocs") | {"queries": "topics"}, cache)
-        return [_systems(source, texts, cache, on_system, reads_texts, own=node is not None)]
+        return [_systems(source, texts, cache, on_progress, reads_texts, own=node is not None)]
     else:
         sources = {_name(source["runs"]): source}
     texts = PoolTexts(node, cache)
-    return [_named(name, source, texts, reads_texts) for name, source in sources.items()]
+    return [_named(name, source, texts, reads_texts, on_progress) for name, source in sources.items()]
 
 
 def _read_sources(path: str, defaults: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -97,7 +117,9 @@ def _name(runs: str | list[str]) -> str:
     return folder.parent.name if folder.name in ("runs", "inputs") else folder.name
 
 
-def _named(name: str, source: dict[str, Any], texts: PoolTexts, reads_texts: bool) -> NamedPool:
+def _named(
+    name: str, source: dict[str, Any], texts: PoolTexts, reads_texts: bool, on_progress: OnProgress
+) -> NamedPool:
     if source["runs"] is None or source["qrels"] is None:
         missing = "runs" if source["runs"] is None else "qrels"
         raise BadInput(
@@ -105,7 +127,7 @@ def _named(name: str, source: dict[str, Any], texts: PoolTexts, reads_texts: boo
         )
     runs = read_runs(
         source["runs"], source["order"], source["groups"], source["strict"], source["encoding"],
-        precision=source["order_precision"],
+        precision=source["order_precision"], on_progress=on_progress,
     )  # fmt: skip
     faults = Faults(source["strict"])
     qrels = read_qrels(source["qrels"], faults=faults, encoding=source["encoding"], repeated=source["qrels_repeated"])
@@ -114,7 +136,7 @@ def _named(name: str, source: dict[str, Any], texts: PoolTexts, reads_texts: boo
         first, step = chosen.start or 0, chosen.step or 1
         chosen = slice(first, first + step * source["most_topics"], step)
     beyond = texts.beyond(runs.topics, source["beyond"]) if source["beyond"] else None
-    pool = make_pool(runs, qrels, source["depth"], source["relevant_from"], chosen, beyond)
+    pool = make_pool(runs, qrels, source["depth"], source["relevant_from"], chosen, beyond, on_progress)
     if source["machine"] is not None:
         pool = with_machine(pool, read_qrels(source["machine"], faults=faults, encoding=source["encoding"]))
     if reads_texts:
@@ -136,7 +158,7 @@ def _systems(
     source: dict[str, Any],
     texts: PoolTexts,
     cache: Path,
-    on_system: Callable[[str, int, int], None],
+    on_progress: OnProgress,
     reads_texts: bool,
     own: bool,
 ) -> NamedPool:
@@ -144,12 +166,17 @@ def _systems(
     from cluster.runs.rerank import rerank
     from pooling.systems.systems import make_systems, pydocs_systems
 
+    def on_system(system: str, done: int, total: int) -> None:
+        on_progress(f"building systems to pool: {system}", done, total)
+
     if own:
         systems = make_systems(texts.collection, cache / "systems", rerank=rerank, on_system=on_system)
         name = texts.collection.name
     else:
         systems, name = pydocs_systems(cache, rerank, on_system), "pydocs"
-    named = _named(name, {**source, "runs": str(systems.runs), "qrels": str(systems.qrels)}, texts, reads_texts)
+    named = _named(
+        name, {**source, "runs": str(systems.runs), "qrels": str(systems.qrels)}, texts, reads_texts, on_progress
+    )
     named = replace(named, files=())
     if not own:
         # A topic is a class or module, and its members are the relevant documents: all are known.

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from cluster.config.compose import compose
-from cluster.pools.sources import NamedPool, open_pools
+from cluster.pools.sources import NamedPool, open_pools, shown_progress
 from ranking.errors import BadInput
 
 
@@ -94,3 +96,20 @@ def test_nothing_to_pool_is_refused(of_small_pool: list[str], small_pool: Path, 
     qrels.write_text("1 0 d00 1\n")
     with pytest.raises(BadInput, match="none of the 1 topics is left"):
         opened(f"runs={small_pool / 'runs'}", f"qrels={qrels}", "topics=odd")
+
+
+def test_reading_and_pooling_show_their_progress(of_small_pool: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    console = Console(file=io.StringIO())
+    monkeypatch.setattr("cluster.pools.sources.LINE_EVERY_S", 0)
+    with shown_progress(console) as on_progress:
+        open_pools(compose(of_small_pool, "pool"), on_progress)
+    lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    assert lines[:2] == ["reading runs: 0 of 6", "reading runs: 1 of 6"]
+    assert lines[6:8] == ["pooling topics: 0 of 4", "pooling topics: 1 of 4"]
+
+
+def test_ids_in_two_unicode_forms_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.run").write_text("1 Q0 e\u0301 1 2 a\n1 Q0 d 2 1 a\n")
+    (tmp_path / "qrels").write_text("1 0 \u00e9 1\n1 0 d 1\n")
+    with pytest.raises(BadInput, match=r"document 'e\\u0301' of topic 1 is '\\xe9' in the judgements, another Unicode"):
+        opened(f"runs={tmp_path / 'a.run'}", f"qrels={tmp_path / 'qrels'}")
