@@ -43,28 +43,20 @@ def made_up_study() -> Study:
                     run = f"{collection}-{ranker}-{policy}-{function}-{selector}-{seed}"
                     fails = len(trials) < failed
                     epochs = int(generator.integers(2, 5))
+                    reached = {
+                        "epochs": epochs, "best_epoch": epochs - 1, "steps": epochs * 10, "seconds": 12.5,
+                        "curve_loss": np.linspace(2, 1, epochs).tolist(),
+                        "curve_validation": np.linspace(mean / 2, mean, epochs).tolist(),
+                    }  # fmt: skip
                     row = {
-                        "run": run,
+                        "run": run, "ranker": ranker, "policy": policy, "function": function, "selector": selector,
                         "overrides": f"ranker={ranker} policy={policy} function={function} seed={seed}",
-                        "ranker": ranker,
-                        "policy": policy,
-                        "function": function,
-                        "selector": selector,
                         "objective": dict(p.values() for p in pairs).get("objective", "softmax"),
-                        "seed": seed,
-                        "status": "failed" if fails else "done",
-                        "error": "<b>out of memory</b> & gone" if fails else None,
-                        "collection": collection,
-                        "fingerprint": "0123456789abcdef",
-                        "epochs": None if fails else epochs,
-                        "best_epoch": None if fails else epochs - 1,
-                        "steps": None if fails else epochs * 10,
-                        "seconds": None if fails else 12.5,
-                        "curve_loss": None if fails else np.linspace(2, 1, epochs).tolist(),
-                        "curve_validation": None if fails else np.linspace(mean / 2, mean, epochs).tolist(),
-                        "validation_measure": "AP@100",
-                        "swept": pairs,
-                    }
+                        "seed": seed, "status": "failed" if fails else "done",
+                        "error": "<b>out of memory</b> & gone" if fails else None, "collection": collection,
+                        "fingerprint": "0123456789abcdef", **(dict.fromkeys(reached) if fails else reached),
+                        "validation_measure": "AP@100", "swept": pairs,
+                    }  # fmt: skip
                     for origin, centre in (("bm25", mean), ("random", 0.6 - mean)):
                         per_query = np.clip(centre + generator.normal(0, 0.02, 12), 0, 1)
                         for measure, share in (("AP@100", 1.0), ("RR@10", 1.2)):
@@ -94,27 +86,20 @@ def written_trials() -> Callable[..., pl.DataFrame]:
         rows = []
         for number, (overrides, value) in enumerate(runs):
             own = dict(text.split("=", 1) for text in overrides.split())
-            rows.append(
-                {
-                    "run": f"{collection}-{number:03}",
-                    "overrides": f"{overrides} seed={number}",
-                    **{key: own.get(key, default) for key, default in PARTS.items()},
-                    "function": own.get("function", "random+bm25"),
-                    "seed": number,
-                    "status": "failed" if value is None else "done",
-                    "error": None,
-                    "collection": collection,
-                    "fingerprint": f"fingerprint of {collection}",
-                    "bm25:AP@100": value,
-                    "swept": [{"key": key, "value": own[key]} for key in swept if key in own],
-                }
-            )
+            rows.append({
+                "run": f"{collection}-{number:03}", "overrides": f"{overrides} seed={number}", "seed": number,
+                **{key: own.get(key, default) for key, default in PARTS.items()},
+                "status": "failed" if value is None else "done", "error": None, "collection": collection,
+                "fingerprint": f"fingerprint of {collection}", "bm25:AP@100": value,
+                "swept": [{"key": key, "value": own[key]} for key in swept if key in own],
+            })  # fmt: skip
         return pl.DataFrame(rows, schema_overrides={"swept": SWEPT, "bm25:AP@100": pl.Float64})
 
     return make
 
 
-PARTS = {"ranker": "feed_forward", "policy": "fixed", "selector": "uniform", "objective": "softmax"}
+PARTS = {"ranker": "feed_forward", "policy": "fixed", "function": "random+bm25", "selector": "uniform",
+         "objective": "softmax"}  # fmt: skip
 
 
 def files_of(report: Report) -> set[str]:

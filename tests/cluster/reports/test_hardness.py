@@ -11,14 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster.reports import hardness as module
 from cluster.reports.analysis_sections import hardness
 from cluster.reports.canvas import png
 from cluster.reports.hardness import at_the_end, hardness_figure
 from cluster.reports.study_report import StudyResults, study_report
-from cluster.rollouts.request import compose_learning
 from cluster.runs.negative_tables import ROWS, SCHEMA, trace_table
-from ranking.errors import BadInput
 from sampling.shown import Trace
 from tests.cluster.command_line import command
 from tests.cluster.reports.conftest import METHODS, files_of
@@ -36,22 +33,14 @@ def trace(count: int, **given: Any) -> dict[str, np.ndarray]:
 
 def made_up_steps(trials: pl.DataFrame, count: int = 1200, index: bool = False) -> pl.DataFrame:
     """Steps of a made-up study's runs: negatives of each method climb to a height of its own."""
-    rng = np.random.default_rng(3)
-    tables = []
+    rng, steps, tables = np.random.default_rng(3), np.arange(count), []
+    built = {"version": steps // 200, "age": steps % 200 + 200 * (steps >= 200)} if index else {}
     for number, run in enumerate(trials["run"]):
-        steps = np.arange(count)
         climb = (1 - np.exp(-steps / 300)) * (1 + number // 4)
-        version = steps // 200 if index else -1
-        tables.append(
-            trace_table(run, ["bm25"], [trace(
-                count,
-                positive=3 + climb / 2 + rng.normal(0, 0.3, count),
-                negative=climb + rng.normal(0, 0.3, count),
-                misranked=np.clip(0.1 * climb + rng.normal(0, 0.05, count), 0, 1),
-                version=version,
-                age=steps % 200 + 200 * (steps >= 200) if index else -1,
-            )])
-        )  # fmt: skip
+        positive, negative = (center + rng.normal(0, 0.3, count) for center in (3 + climb / 2, climb))
+        misranked = np.clip(0.1 * climb + rng.normal(0, 0.05, count), 0, 1)
+        own = trace(count, positive=positive, negative=negative, misranked=misranked, **built)
+        tables.append(trace_table(run, ["bm25"], [own]))
     return pl.concat(tables)
 
 
@@ -113,7 +102,6 @@ def test_the_figure_has_a_line_a_method_where_its_runs_still_trained(made_up_stu
     runs = trials["run"].to_list()
     lengths = dict(zip(runs, (600, 600, 300, 600, 300, 300), strict=True))
     drawn = hardness_figure(trials, pl.concat([trace_table(run, ["x"], [trace(n)]) for run, n in lengths.items()]))
-    assert drawn is not None
     scores, misranked = drawn.axes
     assert [ax.get_ylabel() for ax in drawn.axes] == ["mean score of negatives", "share of misranked negatives"]
     ends = sorted(line.get_xdata()[-1] for line in scores.get_lines())
@@ -149,21 +137,10 @@ def test_the_report_shows_it(made_up_study: Any) -> None:
 @pytest.mark.nightly
 def test_a_few_runs_at_a_time_give_the_same(made_up_study: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     trials, _ = made_up_study(seeds=3, methods=METHODS[:2])
-    steps, seen = made_up_steps(trials, 300, index=True), list[int]()
+    steps = made_up_steps(trials, 300, index=True)
     whole, ends = hardness_figure(trials, steps), at_the_end(trials, steps)
-    monkeypatch.setattr(module, "BLOCK", 2)
-    by_stretch = module._by_stretch
-
-    def watched(steps: pl.DataFrame, **options: Any) -> pl.DataFrame:
-        seen.append(steps["run"].n_unique())
-        return by_stretch(steps, **options)
-
-    monkeypatch.setattr(module, "_by_stretch", watched)
-    parts = hardness_figure(trials, steps)
-    assert {*seen} == {1, 2}  # three runs a method
-    assert whole is not None
-    assert parts is not None
-    assert png(parts) == png(whole)
+    monkeypatch.setattr("cluster.reports.hardness.BLOCK", 2)  # of three runs a method
+    assert png(hardness_figure(trials, steps)) == png(whole)
     assert at_the_end(trials, steps).equals(ends)
 
 
@@ -180,9 +157,3 @@ def test_a_run_of_several_stages_leaves_and_prints_its_steps(
     assert (steps["negative"] * steps["steps"]).mean() == pytest.approx(samplers["negative_mean"][-1], rel=1e-3)
     printed = re.findall(r"^\W*(\d)\W+bm25", capsys.readouterr().out, re.MULTILINE)
     assert printed == ["1", "2", "3"]
-
-
-def test_what_trains_rankers_in_turn_has_no_episodes() -> None:
-    with pytest.raises(BadInput, match="sir_v1 trains several rankers in turn, and an episode has one"):
-        compose_learning(["objective=sir_v1", "objective.levels=[4,3]", "scale=tiny"])
-    assert compose_learning(["objective=sir_v3", "objective.levels=[4,3]", "scale=tiny"])

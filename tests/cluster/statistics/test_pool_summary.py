@@ -11,16 +11,9 @@ from cluster.statistics.pool_summary import WHOLE, efforts, estimate_errors, ove
 
 
 def budget_rows(found: dict[str, list[list[int]]], budget: int = 10) -> pl.DataFrame:
+    known = {"pool": "p", "budget": budget, "judged": 5}
     rows = [
-        {
-            "pool": "p",
-            "method": method,
-            "seed": seed,
-            "budget": budget,
-            "topic": str(topic),
-            "judged": 5,
-            "found": value,
-        }
+        known | {"method": method, "seed": seed, "topic": str(topic), "found": value}
         for method, seeds in found.items()
         for seed, topics in enumerate(seeds)
         for topic, value in enumerate(topics)
