@@ -21,8 +21,6 @@ def site() -> ModuleType:
     """docs/site_pages.py."""
     pytest.importorskip("mkdocs", reason="needs mkdocs-material, of the extra dev")
     spec = importlib.util.spec_from_file_location("site_pages", ROOT / "docs" / "site_pages.py")
-    assert spec is not None
-    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

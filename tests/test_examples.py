@@ -69,15 +69,6 @@ def test_the_notebook_has_the_scripts() -> None:
 
 
 @pytest.mark.nightly
-def test_the_notebook_runs(tmp_path: Path) -> None:
-    pytest.importorskip("nbconvert", reason="needs nbconvert and ipykernel")
-    for name in ("pairs.csv", "tour.ipynb"):
-        shutil.copy(EXAMPLES / name, tmp_path)
-    command = [sys.executable, "-m", "jupyter", "nbconvert", "--to", "notebook", "--execute", "tour.ipynb"]
-    subprocess.run(command, cwd=tmp_path, check=True)
-
-
-@pytest.mark.nightly
 @pytest.mark.parametrize("local", [True, False])
 def test_the_notebook_runs_in_a_kernel_with_ray_and_without(local: bool, tmp_path: Path) -> None:
     pytest.importorskip("nbconvert", reason="needs nbconvert and ipykernel")

@@ -160,6 +160,13 @@ def test_a_text_is_written_as_hydra_reads_it(text: str) -> None:
     assert getattr(value, "text", value) == text
 
 
+def test_bad_input_is_an_exception(base: list[str], tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="colour"):
+        pyrite.study([*base, "colour=red", f"out={tmp_path / 'none'}"])
+    with pytest.raises(BadInput, match=r"trials\.parquet"):
+        pyrite.StudyResult(str(tmp_path)).trials  # noqa: B018
+
+
 def test_a_study_of_objects_leaves_what_its_command_leaves(base: list[str], tmp_path: Path) -> None:
     data = pyrite.Collection.from_beir(base[1].partition("=")[2])
     others = {key: yaml.safe_load(value) for key, _, value in (text.partition("=") for text in base[2:])}
@@ -182,12 +189,6 @@ def test_a_study_of_objects_leaves_what_its_command_leaves(base: list[str], tmp_
     assert sorted(again.trials["run"]) == sorted(result.trials["run"])
 
 
-def write_pairs(path: Path) -> Path:
-    rows = [f"question {number} on {number % 7},answer {number} of {number % 11}\n" for number in range(60)]
-    path.write_text("query,passage\n" + "".join(rows))
-    return path
-
-
 SMALL: dict[str, object] = {
     "vectors": "random", "encoding.min_count": 1, "local": True, "dashboard": False, "track": [],
     "training.max_epochs": 1,
@@ -198,7 +199,9 @@ SMALL: dict[str, object] = {
 def test_the_script_of_the_documentation_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYRITE_CACHE", str(tmp_path / "cache"))
-    data = pyrite.Collection.from_pairs(write_pairs(tmp_path / "pairs.csv"))
+    rows = [f"question {number} on {number % 7},answer {number} of {number % 11}\n" for number in range(60)]
+    (tmp_path / "pairs.csv").write_text("query,passage\n" + "".join(rows))
+    data = pyrite.Collection.from_pairs(tmp_path / "pairs.csv")
     assert data.describe().startswith("pairs.csv: 60 pairs, 60 queries, 60 passages → train ")
     study = pyrite.Study(
         data,
@@ -220,26 +223,20 @@ def test_the_script_of_the_documentation_runs(tmp_path: Path, monkeypatch: pytes
     assert "same options" in repr(more.compare(result))
     monkeypatch.setenv("PYRITE_TRUST", "tests")  # a saved folder may come from anywhere
     saved = result.best.ranker.save(tmp_path / "best")
-    assert Path(pyrite.rank(saved, data, out=tmp_path / "best.run", options=RANKED)).stat().st_size > 0
+    assert Path(pyrite.rank(saved, data, out=tmp_path / "best.run")).stat().st_size > 0
     mined = pyrite.mine(data, BM25(5), guard=Guard(relative=0.05), options={"vectors": "random"})
     assert mined.dataset.column_names[:2] == ["query", "positive"]
     assert {"positive", "bm25"} == set(mined.explain()["of"])
 
 
-RANKED: dict[str, object] = {}
-
-
 def test_a_pool_is_simulated_and_judged_step_by_step(tmp_path: Path) -> None:
     folder = write_runs(tmp_path)
-    pool = pyrite.Pool(folder / "runs", folder / "qrels.txt.gz")
+    pool = pyrite.Pool(folder / "runs", folder / "qrels.txt.gz", local=True, dashboard=False, track=[])
     methods = [pyrite.MM(), pyrite.MTF(), pyrite.SharedFusion()]
-    options = {"out": tmp_path / "out", "budgets": [2, 4]}
-    local = pyrite.Pool(folder / "runs", folder / "qrels.txt.gz", local=True, dashboard=False, track=[])
-    result = local.simulate(methods, seeds=2, **options)
+    result = pool.simulate(methods, seeds=2, out=tmp_path / "out", budgets=[2, 4])
     assert set(result.budgets["method"]) == {"mm", "mtf", "shared_fusion"}
     assert "judgements per topic" in result.verdict
     first = pool.next("3")
-    assert first is not None
     assert first.topic == "3"
     pool.judge(first, 1)
     with pytest.raises(BadInput, match="was judged before"):

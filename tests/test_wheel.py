@@ -36,19 +36,8 @@ def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in (*MODULES, "pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source / name)
-    command = [
-        sys.executable,
-        "-m",
-        "pip",
-        "wheel",
-        "--no-deps",
-        "--no-build-isolation",
-        "--quiet",
-        "-w",
-        built,
-        source,
-    ]
-    done = subprocess.run(command, capture_output=True, text=True)
+    pip = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--quiet"]
+    done = subprocess.run([*pip, "-w", built, source], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     (wheel,) = built.glob("pyrite_ir-*.whl")
     with zipfile.ZipFile(wheel) as archive:
@@ -75,12 +64,6 @@ def test_every_file_is_in_it(unpacked: Path) -> None:
     of_the_project = {name for name in found if not name.startswith(about.name)}
     assert of_the_project == shipped()
     assert "pyrite = cluster.__main__:main" in (about / "entry_points.txt").read_text()
-    for folder, ending in (
-        ("cluster/conf", ".yaml"),
-        ("cluster/telemetry/dashboards", ".json"),
-        ("pooling/judging/page", ".js"),
-    ):
-        assert any(name.startswith(folder) and name.endswith(ending) for name in found), folder
 
 
 @pytest.mark.nightly

@@ -157,10 +157,7 @@ def test_a_machine_that_is_to_be_taken_away_is_left_and_nothing_is_repeated(
         (["policy=random"], "policy"),
         (["function=bm25"], "chooses between functions"),
         (["agent=ppo,reinforce"], "sweeps"),
-        (
-            ["objective=sir_v1", "objective.levels=[4,3]"],
-            "sir_v1 trains several rankers in turn, and an episode has one",
-        ),
+        (["objective=sir_v1", "objective.levels=[4,3]"], "trains several rankers in turn, and an episode has one"),
         (["copies=0"], "copies"),
         (["copies=8", "workers=3"], "divide evenly"),
     ],

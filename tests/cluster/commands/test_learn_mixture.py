@@ -189,7 +189,6 @@ def test_a_candidate_on_two_workers_has_the_numbers_of_one(
     (here,) = in_this_process(config, parts, one)([candidate])
     (there,) = in_ray_tasks(config, parts, two)([candidate])
     written = two.read(candidate.key)
-    assert written is not None
     assert written["return"] == there["return"]
     assert (there["epochs"], there["steps"]) == (here["epochs"], here["steps"])
     np.testing.assert_allclose(there["return"], here["return"], atol=1e-6)

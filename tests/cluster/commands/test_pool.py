@@ -6,7 +6,6 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-import yaml
 
 from tests.cluster.command_line import command
 
@@ -117,13 +116,6 @@ def test_a_changed_pool_is_not_gone_on_with(study: Path, small_pool: Path, capsy
         assert said.count("\n") == 1
     finally:
         qrels.write_text(before)
-
-
-def test_another_folder_is_not_continued(tmp_path: Path, capsys) -> None:  # type: ignore[no-untyped-def]
-    assert command("pool", "--resume", str(tmp_path)) == 2
-    (tmp_path / "config.yaml").write_text(yaml.safe_dump({"study": {}}))
-    assert command("pool", "--resume", str(tmp_path)) == 2
-    assert "was written by `pyrite study`, and not by a pooling study" in capsys.readouterr().err
 
 
 @pytest.mark.nightly

@@ -40,7 +40,6 @@ def test_relative_paths_refer_to_the_folder_of_the_first_command(
     experiment = Continued.read([], "out")
     with experiment.joined:
         assert experiment.folder == os.getcwd() == str(tmp_path / "first")
-        assert experiment.storage is not None
         assert experiment.storage.path("x") == str(tmp_path / "other" / "out" / "x")
     assert os.getcwd() == str(tmp_path / "other")
     with pytest.raises(BadInput, match="fails"):

@@ -161,22 +161,6 @@ def test_a_failed_run_is_reported_and_the_others_go_on(
     assert "failed" in capsys.readouterr().out
 
 
-def test_a_search_may_come_back_to_a_run(base: list[str], tmp_path: Path) -> None:
-    sweep = ["policy=fixed", "function=bm25", "selector=uniform", "training.patience=int(interval(1,2))", "seed=4,5"]
-    assert command("study", *base, *sweep, "samples=4", "search=optuna", "local=true", f"out={tmp_path}") == 0
-    trials = pl.read_parquet(tmp_path / "trials.parquet")
-    assert trials["run"].is_unique().all()
-    assert len(trials) < 8
-    assert sorted(trials["seed"].unique()) == [4, 5]
-    queries = pl.read_parquet(tmp_path / "queries.parquet")
-    assert queries.select("run", "query", "origin").is_unique().all()
-
-
-def test_more_than_there_is_is_refused(base: list[str], ray_session: None, tmp_path: Path) -> None:
-    for asked in ("resources.cpu=9999", "resources.gpu=999"):
-        assert command("study", *base, asked, "seeds=1", f"out={tmp_path / asked}") == 2
-
-
 @pytest.mark.gpu
 def test_two_runs_share_a_gpu(study: Path, base: list[str], cuda: str, tmp_path: Path) -> None:
     asked = ["policy=fixed", "function=bm25", "selector=uniform", "seeds=2", "resources.gpu=0.5", "dashboard=false"]

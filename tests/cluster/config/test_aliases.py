@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cluster.config.aliases import as_override, named_parts
+from cluster.config.aliases import as_override
 from cluster.config.build import build
 from cluster.config.compose import compose
 from cluster.config.counts import counts_of
@@ -24,11 +24,6 @@ def test_two_run_files_and_another_keep_their_order_and_options() -> None:
     assert config["function"]["hdct"] == option("function", "run_file")["run_file"] | {"path": "one"}
     assert (config["function"]["ance"]["path"], config["function"]["ance"]["depth"]) == ("two", 7)
     assert config["function"]["bm25"] == option("function", "bm25")["bm25"] | {"k1": 1.5}
-
-
-def test_what_is_not_named_is_left_alone() -> None:
-    overrides = ["function=[bm25,random]", "seed=1", "vectors.path=a@b"]
-    assert named_parts(overrides) == overrides
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,6 @@ def test_several_functions_keep_their_counts_and_selectors() -> None:
 
 def test_where_a_ranker_chooses_its_place_is_named() -> None:
     command = mine_command([*READ, "function=bm25", "selector=simans", "selector.a=2", "policy=fixed"])
-    assert command is not None
     assert command.endswith("selector=simans selector.a=2 count=4 checkpoint=YOUR_MODEL")
 
 

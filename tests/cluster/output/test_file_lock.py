@@ -53,7 +53,6 @@ def test_says_busy_without_waiting(tmp_path: Path) -> None:
 def test_a_maker_that_is_killed_blocks_nobody(tmp_path: Path) -> None:
     place = tmp_path / "part"
     holder = subprocess.Popen([sys.executable, "-c", HOLDER, str(place)], stdout=subprocess.PIPE, text=True)
-    assert holder.stdout is not None
     assert holder.stdout.readline() == "held\n"
     with pytest.raises(Busy), file_lock(place, wait=False):
         pass

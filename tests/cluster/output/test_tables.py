@@ -44,10 +44,8 @@ def test_a_table_by_run_is_written_and_read_as_it_was_made(
         storage = Storage(str(tmp_path / "out") if place == "local" else "store://bucket/out")
         write_table(storage, "queries", rows())
         found = scan_table(storage, "queries")
-        assert found is not None
         assert found.collect().equals(whole(rows()))
         read = read_table(storage, "queries")
-        assert read is not None
         assert read.equals(whole(rows()))
         assert storage.names() == ["queries.parquet"]
         assert pl.concat(batches(found.filter(pl.col("run") == "run 2"))).equals(whole(rows())[6:9])

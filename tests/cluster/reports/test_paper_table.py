@@ -150,7 +150,6 @@ def test_a_measure_may_name_its_origin(written_trials: Any) -> None:
     assert rows[-1] == ["random(random+bm25) · uniform", "–", ".1000", "–", ".1000", "–", ".0500", "–", "1.2000", "1"]
     assert html.count("<b>") == 4 + 2  # each column has its own best, and the paper's two theirs
     caption = re.search("<caption>(.*?)</caption>", html)
-    assert caption is not None
     assert caption[1].split("here: ")[1] == (
         "BM25&#39;s top passages, “R@1 near” is AP@100 of bm25, “R@1 far” is AP@100 of full, “I” is MI/H of embeddings"
     )

@@ -169,27 +169,6 @@ def test_machines_that_do_not_share_the_cache_leave_it_to_this_process(
     assert "base" in made
 
 
-@pytest.mark.nightly
-def test_a_task_that_is_killed_is_done_again_and_its_lock_blocks_nobody(
-    ray_session: None, base: list[str], tmp_path: Path, elsewhere: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    config, whole = compose([*base, "function=random", "seed=0", f"cache={tmp_path}"]), remote_artifacts._make
-    artifacts = RemoteArtifacts()
-    place, died = tmp_path / "parts" / f"{artifacts.keys(config)['base']}.safetensors", tmp_path / "died"
-
-    def dying(config: dict[str, Any], name: str | None, rerank: Any) -> list[str] | None:
-        if name == "base" and not died.exists():
-            with file_lock(place):
-                died.touch()
-                os.kill(os.getpid(), signal.SIGKILL)
-        return whole(config, name, rerank)
-
-    monkeypatch.setattr(remote_artifacts, "_make", dying)
-    artifacts.make([config])
-    assert died.exists()
-    assert place.exists()
-
-
 def test_an_interrupt_ends_the_tasks(
     ray_session: None, base: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

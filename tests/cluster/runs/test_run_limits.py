@@ -10,7 +10,6 @@ import time
 from pathlib import Path
 
 import numpy as np
-import polars as pl
 import psutil
 import pytest
 
@@ -137,26 +136,16 @@ threading.Thread(target=body).start()
     assert (state.hung(), state.hung()) == ("run_time", None)
 
 
-def test_a_run_that_takes_too_much_memory_is_reported(
+def test_a_run_beyond_its_limits_is_reported(
     base: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "slowly.py").write_text(SLOW)
     monkeypatch.syspath_prepend(str(tmp_path))
     slow = ["function=[]", "+function.slow._target_=slowly.Slow"]
-    assert command("train", *base, *slow, "run_memory=.01", f"out={tmp_path / 'large'}") == 2
-    assert "took more than 0.01 GB of memory and was ended" in capsys.readouterr().err
-    assert not list((tmp_path / "large").glob("runs/*"))
-
-
-def test_a_study_reports_a_run_that_hangs(base: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "slowly.py").write_text(SLOW)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    slow = ["function=[]", "+function.slow._target_=slowly.Slow", "policy=fixed", "selector=uniform", "track=[]"]
-    out = tmp_path / "study"
-    assert command("study", *base, *slow, "seeds=1", "run_time=1s", "local=true", f"out={out}") == 1
-    trials = pl.read_parquet(out / "trials.parquet")
-    assert trials["status"].to_list() == ["failed"]
-    assert "took longer than 1s and was ended" in trials["error"][0]
+    for limit, says in (("run_time=1s", "longer than 1s"), ("run_memory=.01", "more than 0.01 GB of memory")):
+        assert command("train", *base, *slow, limit, f"out={tmp_path / limit}") == 2
+        assert f"took {says} and was ended" in capsys.readouterr().err
+        assert not list((tmp_path / limit).glob("runs/*"))
 
 
 def test_durations_are_read() -> None:

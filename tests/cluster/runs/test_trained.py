@@ -84,7 +84,6 @@ def test_a_language_model_ranks_by_yes_and_no(beir_folder: Path, own_cache: Path
         transformers.LlamaForCausalLM(config).save_pretrained(folder)
     ranker = read_ranker(str(folder), gpu=False).ranker
     assert isinstance(ranker, Decoder)
-    assert ranker.words is not None
     assert ranker.words.tolist() == [1, 2]
     options = ["collection=beir", f"collection.path={beir_folder}", "measures=[AP@10]", f"out={tmp_path / 'out.run'}"]
     run = read_run(pyrite.rank(str(folder), options))

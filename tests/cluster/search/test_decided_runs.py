@@ -108,19 +108,3 @@ def test_a_study_of_undecided_methods(base: list[str], tmp_path: Path) -> None:
     assert command("study", "--power", str(out)) == 0
     assert (out / "power.parquet").is_file()
     assert command("study", "--power", str(out), "seeds=3") == 2
-
-
-@pytest.mark.parametrize(
-    ("options", "says"),
-    [
-        (["seeds=3"], "exclude each other"),
-        (["optimizer.lr=interval(0.1,0.2)"], "drawn"),
-        (["clip=0.005"], "clip"),
-        (["stop=never"], "stop"),
-    ],
-)
-def test_what_makes_no_sense_is_refused(
-    options: list[str], says: str, base: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert command("study", *base, "stop=decided", *options, "local=true", f"out={tmp_path / 'out'}") == 2
-    assert says in capsys.readouterr().err

@@ -204,25 +204,6 @@ def test_workers_of_ray_stop_the_same_runs(base: list[str], tmp_path: Path, ray_
     assert "stopped" in set(here["status"])
 
 
-@pytest.mark.by_day(3)
-@pytest.mark.parametrize(
-    ("options", "says"),
-    [
-        (["trial_scheduler=asha", "optimizer.lr=.001"], "compared by their seeds"),
-        (["trial_scheduler=asha", "optimizer.lr=interval(1e-4,1e-2)", "seeds=3"], "seeds=1"),
-        (["trial_scheduler=nothing"], "asha, hyperband, median"),
-        (["trial_scheduler=asha", "stop=decided"], "stop=decided compares seeds"),
-        (["stoppers=[pathlib.Path]", "optimizer.lr=interval(1e-4,1e-2)"], "no stopper"),
-    ],
-)
-def test_what_makes_no_sense_is_refused(
-    options: list[str], says: str, base: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    asked = ["policy=fixed", "function=bm25", "selector=uniform", f"out={tmp_path / 'out'}"]
-    assert command("study", *base, *asked, *options) == 2
-    assert says in capsys.readouterr().err
-
-
 def test_a_scheduler_of_ones_own(tmp_path: Path) -> None:
     asked = ["trial_scheduler=asha", "trial_scheduler._target_=ray.tune.schedulers.FIFOScheduler"]
     experiment = StudyExperiment.new([*asked, "optimizer.lr=interval(1e-4,1e-2)", f"out={tmp_path}"])

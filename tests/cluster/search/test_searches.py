@@ -197,18 +197,31 @@ def test_a_study_that_ran_out_of_time_is_stopped_and_goes_on(base: list[str], tm
         _ = study.across
 
 
+LR = "optimizer.lr=interval(1e-4,1e-2)"
+
+
+@pytest.mark.by_day(6)
 @pytest.mark.parametrize(
     ("options", "says"),
     [
         (["time_budget=soon"], "2h"),
         (["sampler=grid"], "sampler"),
-        (["callbacks=[tests.nowhere.Callback]", "local=true"], "needs Ray"),
+        (["seeds=1", "callbacks=[tests.nowhere.Callback]", "local=true"], "needs Ray"),
+        (["trial_scheduler=asha", "optimizer.lr=.001"], "compared by their seeds"),
+        (["trial_scheduler=asha", LR, "seeds=3"], "seeds=1"),
+        (["trial_scheduler=nothing"], "asha, hyperband, median"),
+        (["trial_scheduler=asha", "stop=decided"], "stop=decided compares seeds"),
+        (["stoppers=[pathlib.Path]", LR], "no stopper"),
+        (["stop=decided", "seeds=3"], "exclude each other"),
+        (["stop=decided", LR], "drawn"),
+        (["stop=decided", "clip=0.005"], "clip"),
+        (["stop=never"], "stop"),
     ],
 )
 def test_what_makes_no_sense_is_refused(
     options: list[str], says: str, base: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked = ["policy=fixed", "function=bm25", "selector=uniform", "seeds=1", f"out={tmp_path / 'out'}"]
+    asked = ["policy=fixed", "function=bm25", "selector=uniform", f"out={tmp_path / 'out'}"]
     assert command("study", *base, *asked, *options) == 2
     assert says in capsys.readouterr().err
 

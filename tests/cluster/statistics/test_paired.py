@@ -93,7 +93,6 @@ def test_a_crossed_difference_by_hand() -> None:
     """Two seeds by two queries, 3 and 1, 2 and 2: mean squares 0, 1 and 1 with one degree of freedom each."""
     cells = np.array([[3.0, 1.0], [2.0, 2.0]])
     test = crossed_difference(cells)
-    assert test is not None
     assert test.mean == 2
     assert (test.of_seed, test.of_query) == (0, 0)
     assert test.of_cell == pytest.approx(1)
@@ -113,7 +112,6 @@ def test_a_crossed_difference_has_the_spread_of_seeds_and_of_queries() -> None:
         (0 * of_seeds + of_queries, of_queries.std(ddof=1) / 50**0.5),
     ):
         test = crossed_difference(cells)
-        assert test is not None
         assert test.error == pytest.approx(error)
 
 

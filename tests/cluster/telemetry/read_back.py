@@ -64,7 +64,6 @@ def of_mlflow(out: Path) -> dict[str, list[ReadBack]]:
     shutil.copy(out / "mlflow" / STORE, copy)
     client = MlflowClient(tracking_uri=f"sqlite:///{copy}")
     experiment = client.get_experiment_by_name(out.name)
-    assert experiment is not None
     found: dict[str, list[ReadBack]] = {}
     for run in client.search_runs([experiment.experiment_id]):
         read = ReadBack(parameters=run.data.params, status=run.info.status)

@@ -183,7 +183,6 @@ class Session:
 
     def order(self, word: str, *arguments: str, value: float = 0.0) -> str:
         """Have it do something, and wait for the word that it is done."""
-        assert self.process.stdin is not None
         self.process.stdin.write(json.dumps({"command": arguments, "value": value}) + "\n")
         self.process.stdin.flush()
         return self._hear(word)
@@ -201,7 +200,6 @@ def session() -> Iterator[Session]:
         session.config.write_text(session.config.read_text().replace("scrape_interval: 10s", "scrape_interval: 1s"))
         yield session
     finally:
-        assert session.process.stdin is not None
         session.process.stdin.close()
         session.process.wait(60)
         shutil.rmtree(place, ignore_errors=True)

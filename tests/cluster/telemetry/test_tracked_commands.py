@@ -126,16 +126,13 @@ def test_a_pool_is_tracked_by_seeds(of_small_pool: list[str], tmp_path: Path) ->
             assert [value for _, value in run.told["found/3"][:2]] == pytest.approx(shares.to_list())
 
 
-@pytest.mark.by_day(2)
-@pytest.mark.parametrize("verb", ["study", "train", "learn", "pool"])
 def test_a_package_that_is_missing_stops_a_command_before_it_starts(
-    verb: str, base: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    base: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     real = importlib.util.find_spec  # it also finds modules whose docstrings are kept
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name in {"mlflow", "wandb"} else real(name))
-    options = ["runs=nowhere", "qrels=nowhere"] if verb == "pool" else base
-    assert command(verb, *options, "track=wandb", f"out={tmp_path / 'out'}") == 2
-    error = capsys.readouterr().err
-    assert error.count("\n") == 1
-    assert "pip install 'pyrite-ir[track]'" in error
-    assert not (tmp_path / "out").exists() or not list((tmp_path / "out").iterdir())
+    for verb, options in (("study", base), ("pool", ["runs=nowhere", "qrels=nowhere"])):
+        assert command(verb, *options, "track=wandb", f"out={tmp_path / verb}") == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert "pip install 'pyrite-ir[track]'" in line
+        assert not list((tmp_path / verb).glob("*"))

@@ -112,8 +112,6 @@ def test_workers_that_split_the_weights_go_on_from_one_process(
     outcome = run_on_workers(shared, parts, lambda progress: told.append(progress.epoch), store, 0)
     assert told == [2, 3]
     assert_close(outcome, whole)
-    assert outcome.weights is not None
-    assert whole.weights is not None
     assert outcome.weights.keys() == whole.weights.keys()
     read = [load(each["model.safetensors"]) for each in (outcome.weights, whole.weights)]
     for name, weight in read[1].items():
@@ -131,7 +129,6 @@ def test_a_study_whose_trials_have_two_workers(base: list[str], ray_session: Non
     assert command("study", *overrides, "resources.workers=2", "seeds=1", f"out={tmp_path}") == 0
     ((planned,), _) = StudyExperiment.new([*overrides, "seeds=1", f"out={tmp_path}"]).plan.runs()
     outcome = read_outcome(Storage(str(tmp_path)), planned.name)  # named as it would be with one worker
-    assert outcome is not None
     alone = run(planned.config, Artifacts().parts(planned.config))
     assert outcome.steps == alone.steps == 3
     np.testing.assert_allclose(outcome.losses, alone.losses, atol=1e-4)
