@@ -154,16 +154,6 @@ class Nodes:
 
 
 @contextlib.contextmanager
-def nodes(*cpus: float) -> Iterator[Nodes]:
-    """`Nodes` for a while."""
-    made = Nodes(*cpus)
-    try:
-        yield made
-    finally:
-        made.close()
-
-
-@contextlib.contextmanager
 def _environment(more: dict[str, str]) -> Iterator[None]:
     before = {key: os.environ.get(key) for key in more}
     os.environ.update(more)

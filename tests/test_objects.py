@@ -22,6 +22,7 @@ from cluster.plan.sweep import identity
 from cluster.statistics.summary import COSTS
 from pooling.adjudicators.moffat import MoffatA
 from pyrite import BM25, Guard, InBatch, Random, RandomPolicy, Schedule, SimANS, Static
+from pyrite.hidden import OURS, refuse_hidden_packages
 from pyrite.parts import Part, constructor_arguments, written
 from ranking.errors import BadInput
 from sampling.policies.policy import SamplingPolicy
@@ -287,3 +288,11 @@ def test_a_policy_of_the_users_own_chooses_among_functions() -> None:
     config = compose(["ranker=static", *pyrite.Negatives(Random(), BM25(), policy=EasyFirst(updates=3)).overrides()])
     assert config["policy"] == {"_target_": f"{__name__}.EasyFirst", "updates": 3}
     assert list(config["function"]) == ["random", "bm25"]
+
+
+def test_a_file_that_hides_a_package_is_named(tmp_path: Path) -> None:
+    refuse_hidden_packages()
+    (tmp_path / "ranking.py").write_text("")
+    refuse_hidden_packages([str(OURS), str(tmp_path)])
+    with pytest.raises(ImportError, match=r"ranking\.py hides Pyrite's package 'ranking'; rename it"):
+        refuse_hidden_packages([str(tmp_path), str(OURS)])

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import cluster.reports
 import cluster.statistics
@@ -77,3 +78,20 @@ def test_help_loads_nothing_heavy() -> None:
     )
     assert said.count("usage: pyrite") == len(verbs)
     assert [line for line in said.splitlines() if line.startswith("LOADED")] == ["LOADED"] * len(verbs)
+
+
+@pytest.mark.parametrize(("own", "meanwhile"), [("", "(10000, 100, 10)"), ("gc.set_threshold(0)", "(0, 10, 10)")])
+def test_garbage_is_looked_for_as_usual_once_all_is_imported(own: str, meanwhile: str) -> None:
+    program = (
+        f"import gc; {own}\n"
+        "usual = gc.get_threshold()\n"
+        "import cluster\n"
+        "print(gc.get_threshold())\n"
+        "kept = [[] for _ in range(1_100_000)]\n"
+        "assert gc.get_threshold() == usual\n"
+        "gc.set_threshold(20_000, 50, 5)\n"
+        "gc.collect()\n"
+        "assert gc.get_threshold() == (20_000, 50, 5)\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (ended.stdout.strip(), ended.stderr) == (meanwhile, "")

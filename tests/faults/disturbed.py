@@ -179,15 +179,3 @@ class Disturbed:
         while not what():
             assert time.monotonic() < deadline, f"it never came so far after {self.history}\n{self.said()}"
             time.sleep(0.1)
-
-
-def until(found: Callable[[], object], seconds: float, what: str) -> None:
-    deadline = time.monotonic() + seconds
-    while not found():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.1)
-
-
-def at_work(cluster: Nodes, node: Any) -> list[str]:
-    """What runs on a machine besides Ray's own processes."""
-    return [title for title in cluster.processes(node).values() if not title.startswith(SYSTEM)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +11,13 @@ import pytest
 import ray
 
 from cluster.commands.learn import LearnExperiment
-from cluster.executors.lost_process import NodeDraining
 from cluster.output.result_store import ResultStore
 from cluster.output.storage import Storage
-from cluster.rollouts.backends import RemoteEnvironments, retry_lost, workers_of
+from cluster.rollouts.backends import RemoteEnvironments, workers_of
 from cluster.rollouts.environments import Environments
 from cluster.rollouts.ranker_host import RankerHost
 from cluster.rollouts.request import compose_learning
-from cluster.rollouts.train_agent import EPISODES, LearningProgress, OnProgress, RolloutBackend, train_agent
+from cluster.rollouts.train_agent import EPISODES, LearningProgress, RolloutBackend, train_agent
 from cluster.runs.agent_file import read_agent
 from cluster.runs.artifacts import Artifacts
 from ranking.errors import BadInput
@@ -109,36 +107,6 @@ def test_rankers_on_a_host_learn_the_same(
     ray.kill(host)
     assert same(agent, undisturbed[0])
     assert episodes.equals(undisturbed[1])
-
-
-@pytest.mark.nightly
-def test_a_machine_that_is_to_be_taken_away_is_left_and_nothing_is_repeated(
-    config: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr("cluster.rollouts.train_agent.PROGRESS_EVERY_S", 0.0)
-    six, parts = config | {"episodes": 6}, Artifacts().parts(config)
-    said, told, left, calm = list[str](), list[int](), list[int](), list[int]()
-    agent, whole = taught(six, tmp_path / "calm", tell=lambda progress: calm.append(progress.episodes))
-
-    def tell(progress: LearningProgress) -> None:
-        told.append(progress.episodes)
-        assert progress.losses == 0
-
-    def leave(keep: Callable[[], None]) -> None:
-        if told[-1] >= 3 and not left:
-            keep()
-            left.append(told[-1])
-            raise NodeDraining
-
-    def attempt(tell: OnProgress) -> pl.DataFrame:
-        return train_agent(six, here(config), parts, store(tmp_path / "told"), tell, leave=leave)
-
-    episodes = retry_lost(attempt, tell, said.append)
-    assert len(said) == 1
-    assert "to be taken away" in said[0]
-    assert told == calm  # an update that was done again would be told again
-    assert same(read_agent(str(tmp_path / "told")), agent)
-    assert episodes.equals(whole)
 
 
 @pytest.mark.by_day(5)

@@ -118,18 +118,6 @@ def test_a_changed_pool_is_not_gone_on_with(study: Path, small_pool: Path, capsy
         qrels.write_text(before)
 
 
-@pytest.mark.nightly
-def test_two_pools_in_one_study(small_pool: Path, tmp_path: Path) -> None:
-    source = f"{{runs: {small_pool / 'runs'}, qrels: {small_pool / 'qrels.txt'}"
-    (tmp_path / "pools.yaml").write_text(f"deep: {source}, depth: 12}}\nflat: {source}, depth: 4}}\n")
-    out = tmp_path / "out"
-    given = [f"pools={tmp_path / 'pools.yaml'}", "method=mtf,mm", "method.mm.rate=0,1", "seeds=1", "budgets=[5]"]
-    assert command("pool", *given, "local=true", f"out={out}") == 0
-    summary = pl.read_csv(out / "summary.csv")
-    assert summary.select("pool", "method").unique().height == 2 * 3
-    assert set(summary["method"]) == {"mtf", "mm[rate=0]", "mm[rate=1]"}
-
-
 def test_a_pool_without_relevant_documents_is_reported(small_pool: Path, tmp_path: Path) -> None:
     qrels = tmp_path / "none.txt"
     qrels.write_text((small_pool / "qrels.txt").read_text().replace(" 1\n", " 0\n"))

@@ -85,17 +85,6 @@ def test_the_command_beside_a_run_reproduces_it(study: Path, tmp_path: Path) -> 
     assert (tmp_path / "one" / "weights" / row["run"] / "model.safetensors").is_file()
 
 
-@pytest.mark.nightly
-def test_report_makes_the_same_again(study: Path) -> None:
-    before = (study / "summary.csv").read_bytes()
-    (study / "summary.csv").unlink()
-    assert command("report", str(study)) == 0
-    assert (study / "summary.csv").read_bytes() == before
-    assert command("report", str(study), "baseline=policy=fixed function=bm25 selector=uniform") == 0
-    assert "baseline_difference" in pl.read_csv(study / "summary.csv").columns
-    (study / "summary.csv").write_bytes(before)
-
-
 def test_resuming_what_is_finished_runs_nothing(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = (study / "summary.csv").read_bytes()
     assert command("study", "--resume", str(study)) == 0

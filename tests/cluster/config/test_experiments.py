@@ -158,17 +158,6 @@ def test_table_1_is_two_rankers_by_eleven_methods_on_two_collections(tiny: dict[
     assert printed(best) == (".1239", ".011", "*†")
 
 
-@pytest.mark.by_day(2)
-@pytest.mark.parametrize("name", COHEN)
-def test_what_deviates_from_cohen_is_listed(name: str, tiny: dict[str, list[Planned]]) -> None:
-    differs = " ".join(study(name).design["published"]["differs"])
-    assert all(word in differs for word in ("agent=as_printed", "γ is 1 with R_diff", "weights that are kept"))
-    learned = [run.config[part].get("learn", ()) for run in tiny[name] for part in ("policy", "selector")]
-    assert any(learned)
-    given = any("gamma" in str(item) for items in learned for item in items)  # otherwise a reward's own
-    assert given == (name == "cohen2019_as_printed")
-
-
 def test_table_2_differs_by_reward_alone(tiny: dict[str, list[Planned]]) -> None:
     runs = [run for run in tiny["cohen2019_table2"] if run.config["policy"].get("learn")]
     learned = [run for run in runs if "agent=actor_critic" in str(run.config["policy"]["learn"])]
@@ -235,34 +224,6 @@ def sketched(of: StudyPlan) -> pl.DataFrame:
         swept = tuple((key, given[key]) for key in point.swept if key in given)
         runs.append(Planned(f"run-{number:03}", point.overrides, swept, config))
     return as_trials(runs)
-
-
-PICKS = {1: ["random"], 2: ["random"], 3: ["top"], 4: ["top"]}
-BOTH = {version: ["random", "top"] for version in (1, 2, 3, 4)}
-METHODS: dict[str, tuple[dict[int, list[str]], list[int]]] = {
-    "pu2021_table1": ({4: [""]}, [2]),
-    "pu2021_table2": (PICKS, [2]),
-    "pu2021_table3": (BOTH, [2, 3]),
-    "pu2021_figure5": ({3: ["top"], 4: ["top"]}, [1, 2, 3]),
-}
-"""Of each experiment the picks of each strategy, and the numbers of its levels."""
-
-
-@pytest.mark.by_day(4)
-@pytest.mark.parametrize("scale", ["paper", "medium", "small", "tiny"])
-@pytest.mark.parametrize("name", PU)
-def test_strategies_picks_and_levels_are_the_papers(name: str, scale: str) -> None:
-    picks, depths = METHODS[name]
-    wanted = [("sir_v0", "", 0)] * (3 if name == "pu2021_table3" else 1)
-    for version, every in picks.items():
-        of = depths if version > 2 else depths[:1]
-        wanted += [(f"sir_v{version}", pick, depth) for pick in every for depth in of]
-    found = []
-    for point in study(name, f"scale={scale}").points():
-        given = dict(text.split("=", 1) for text in point.overrides)
-        levels = given.get("objective.levels", "")
-        found.append((given["objective"], given.get("objective.pick", ""), len(items_of(levels)) if levels else 0))
-    assert sorted(found) == sorted(wanted)
 
 
 @pytest.mark.by_day(2)

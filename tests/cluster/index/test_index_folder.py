@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
+from cluster.index.calls import OWNER, claim, remove_orphans
 from cluster.index.index_folder import WEIGHTS, IndexFolder, Publication, digest_of
 from ranking.checkpoint import to_bytes
 from ranking.index import IndexOptions
@@ -93,3 +97,17 @@ def test_half_files_of_a_killed_actor_are_cleared_away(tmp_path: Path) -> None:
     assert again.published() == [good]
     assert again.versions() == {}
     assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == [good.file]
+
+
+def test_what_the_dead_have_left_is_removed_and_nothing_else(tmp_path: Path) -> None:
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    for name in ("mine", "dead", "elsewhere", "damaged"):
+        claim(tmp_path / name)
+    owner = json.loads((tmp_path / "dead" / OWNER).read_text())
+    (tmp_path / "dead" / OWNER).write_text(json.dumps(owner | {"pid": ended.pid}))
+    (tmp_path / "elsewhere" / OWNER).write_text(json.dumps({"host": "far away", "pid": ended.pid}))
+    (tmp_path / "damaged" / OWNER).write_text("{")
+    (tmp_path / "nobody's").mkdir()
+    remove_orphans(tmp_path)
+    assert {folder.name for folder in tmp_path.iterdir()} == {"mine", "elsewhere", "damaged", "nobody's"}

@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from cluster.config.compose import compose
-from cluster.pools.sources import NamedPool, open_pools, shown_progress
+from cluster.pools.sources import NamedPool, changed_files, file_digests, open_pools, shown_progress
 from ranking.errors import BadInput
 
 
@@ -113,3 +113,26 @@ def test_ids_in_two_unicode_forms_are_refused(tmp_path: Path) -> None:
     (tmp_path / "qrels").write_text("1 0 \u00e9 1\n1 0 d 1\n")
     with pytest.raises(BadInput, match=r"document 'e\\u0301' of topic 1 is '\\xe9' in the judgements, another Unicode"):
         opened(f"runs={tmp_path / 'a.run'}", f"qrels={tmp_path / 'qrels'}")
+
+
+@pytest.mark.parametrize(
+    ("now", "said"),
+    [
+        ({"a": "1", "b": "2"}, None),
+        ({"a": "1", "b": "3"}, "b differs"),
+        ({"a": "2", "b": "3"}, "a, b differ"),
+        ({"a": "1"}, "b is gone"),
+        ({"a": "1", "b": "2", "c": "4", "d": "4", "e": "4", "f": "4", "g": "4"}, "c, d, e and 2 more are new"),
+        ({"a": "0", "c": "4"}, "a differs, b is gone, c is new"),
+    ],
+)
+def test_files_that_have_changed_are_named(now: dict[str, str], said: str | None) -> None:
+    assert changed_files({"a": "1", "b": "2"}, now) == said
+
+
+def test_a_digest_goes_by_the_content(tmp_path: Path) -> None:
+    for name in ("one", "other"):
+        (tmp_path / name).write_text("text")
+    first, second = file_digests([str(tmp_path / "one"), str(tmp_path / "other")]).values()
+    assert first == second
+    assert len(first) == 12

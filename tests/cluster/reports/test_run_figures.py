@@ -100,14 +100,6 @@ def test_nothing_swept_has_no_figure(made_up_study: Any) -> None:
     assert hyperparameters(made_up_study(swept=[("rate", ["1e-3"])])[0], MEASURE) is None
 
 
-@pytest.mark.nightly
-def test_same_figure_same_bytes(made_up_study: Any) -> None:
-    trials, _ = made_up_study()
-    one, two = runs(trials, summarise(trials), MEASURE), runs(trials, summarise(trials), MEASURE)
-    assert png(one) == png(two)
-    assert svg(one, "runs") == svg(two, "runs")
-
-
 def test_png_is_whole(made_up_study: Any) -> None:
     image = png(curves(made_up_study()[0]))
     assert image.startswith(b"\x89PNG")

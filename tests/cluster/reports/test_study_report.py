@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from cluster.output.storage import Storage
-from cluster.reports.labels import p_value
+from cluster.reports.labels import broken, p_value
 from cluster.reports.report import Cell, Fold, Report, Section, Table, TerminalLine
 from cluster.reports.study_report import StudyResults, study_report
 from tests.cluster.reports.conftest import METHODS, files_of
@@ -190,3 +190,14 @@ def test_a_table_that_does_not_fit_has_columns_closer_together() -> None:
     assert rows[62].split() == rows[80].split()  # nothing is folded
     assert "fusion 10.25* 11.25*" in rows[62]
     assert "fusion  10.25*  11.25*" in rows[80]
+
+
+def test_names_are_broken_between_their_parts() -> None:
+    assert broken("bm25 · uniform") == "bm25 · uniform"
+    assert broken("schedule(in_batch+bm25) · uniform · policy.per=negative") == (
+        "schedule(in_batch+bm25) · uniform ·\npolicy.per=negative"
+    )
+    assert broken("x" * 50) == "x" * 50
+    assert broken("policy.actions=[in_batch,bm25:1-4,bm25@simans] · s0") == (
+        "policy.actions=[in_batch,bm25:1-4,\nbm25@simans] · s0"
+    )

@@ -1,4 +1,4 @@
-"""An objective and a learning-rate schedule of somebody else's: a class and a line of configuration each."""
+"""Classes from outside the repository: a class and a line of configuration each."""
 
 from __future__ import annotations
 
@@ -7,11 +7,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
+from cluster.config.build import build
 from cluster.config.compose import compose
 from cluster.runs.artifacts import Artifacts
 from cluster.runs.execute import run
+from ranking.errors import BadInput
+from tests.cluster.command_line import command
+from tests.sampling.outside import IN_BATCH, WINDOW
 
 MODULE = '''
 import numpy as np
@@ -80,3 +85,26 @@ def test_an_objective_with_a_teacher_and_a_schedule_plug_in(base: list[str], els
     assert all(each > 0 for each in of_teacher)
     constant = run(config | {"scheduler": {"_target_": "ranking.schedules.constant.Constant"}}, parts)
     assert constant.losses != outcome.losses
+
+
+def test_a_selector_and_a_function_of_ones_own(
+    base: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mine.py").write_text(WINDOW + IN_BATCH)
+    out = tmp_path / "out"
+    overrides = [
+        *base, "function=[]", "+function.others._target_=mine.OthersPositives",
+        "selector._target_=mine.Window", "+selector.first=1", "+selector.last=6", f"out={out}",
+    ]  # fmt: skip
+    monkeypatch.syspath_prepend(str(tmp_path))  # as PYTHONPATH does
+    assert command("train", *overrides) == 0
+    samplers = pl.read_parquet(out / "samplers.parquet")
+    assert samplers["function"].unique().to_list() == ["others"]
+    assert samplers["negatives"].min() > 0  # type: ignore[operator]
+
+
+def test_an_option_that_a_class_does_not_have_is_bad_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mine_too.py").write_text(WINDOW)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(BadInput, match="Window has no option lam; Window has first, last"):
+        build({"_target_": "mine_too.Window", "lam": 0.5})

@@ -6,6 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
+import optuna
 import polars as pl
 import pytest
 
@@ -18,7 +19,7 @@ from cluster.output.storage import Storage
 from cluster.plan.searches import searches
 from cluster.plan.sweep import points, swept_keys
 from cluster.runs.outcome import Outcome, write_outcome
-from cluster.search.optuna_runs import OptunaRuns
+from cluster.search.optuna_runs import OptunaRuns, StoredSearch
 from cluster.search.schedulers import EarlyStopping
 from cluster.search.time_budget import TimeBudget
 from pyrite import StudyResult
@@ -240,3 +241,21 @@ def test_callbacks_hear_of_trials() -> None:
     assert type(made).__name__ == "Callback"
     with pytest.raises(BadInput, match="no callback"):
         callbacks_of([{"_target_": "pathlib.Path"}])
+
+
+def test_results_are_copied_and_a_resumed_search_replaces_them(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'search.db'}"
+    search = optuna.create_study(direction="maximize")
+    trial = search.ask({"optimizer.lr": optuna.distributions.FloatDistribution(1e-4, 1e-2, log=True)})
+    result = search.tell(trial, 0.25)
+    for _ in range(2):
+        stored = StoredSearch(url, ["a", "b"])
+        stored.add(1, result)
+        assert [len(optuna.load_study(study_name=name, storage=url).trials) for name in "ab"] == [0, 1]
+    (copied,) = optuna.load_study(study_name="b", storage=url).trials
+    assert (copied.value, copied.params) == (0.25, trial.params)
+
+
+def test_a_storage_that_can_not_be_opened() -> None:
+    with pytest.raises(BadInput, match=r"can't be opened .*sqlite:///search.db"):
+        StoredSearch("nothing://x", ["a"])
