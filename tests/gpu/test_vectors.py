@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
@@ -12,12 +10,8 @@ from ranking.embedding import embed
 from ranking.faiss_index import import_faiss
 from ranking.index import IndexOptions, VectorIndex
 from ranking.rankers.static import Static
-from ranking.sources import Sources
 
-pytestmark = [
-    pytest.mark.gpu,
-    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU with CUDA"),
-]
+pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU with CUDA")]
 
 
 def made_up(count: int, dimension: int = 48) -> np.ndarray:
@@ -35,7 +29,7 @@ def without_gpu(vectors: np.ndarray, options: IndexOptions, queries: np.ndarray)
 
 
 @pytest.mark.parametrize("precision", ["float32", "float16"])
-def test_exact_lists_are_those_of_a_cpu_to_the_bit(precision: Any) -> None:
+def test_exact_lists_are_those_of_a_cpu_to_the_bit(precision):
     vectors = made_up(100_000).astype(precision)
     queries = made_up(400)[:64]
     index = VectorIndex.build(vectors, IndexOptions(precision=precision))
@@ -46,7 +40,7 @@ def test_exact_lists_are_those_of_a_cpu_to_the_bit(precision: Any) -> None:
 
 
 @pytest.mark.parametrize("factory", ["IVF64,Flat"])
-def test_faiss_on_a_gpu_finds_what_it_finds_on_a_cpu(factory: str) -> None:
+def test_faiss_on_a_gpu_finds_what_it_finds_on_a_cpu(factory):
     if not getattr(import_faiss(), "get_num_gpus", int)():
         pytest.skip("needs FAISS for a GPU: make install FAISS=gpu")
     vectors, queries = made_up(20_000), made_up(400)[:64]
@@ -63,7 +57,7 @@ def test_faiss_on_a_gpu_finds_what_it_finds_on_a_cpu(factory: str) -> None:
     assert shares[0] > 0.5
 
 
-def test_texts_get_the_same_vectors_and_memory_stays_bounded(tiny_sources: Sources) -> None:
+def test_texts_get_the_same_vectors_and_memory_stays_bounded(tiny_sources):
     table = tiny_sources.vectors.filled(np.random.default_rng(0))
     ranker = Static(table, torch.Generator().manual_seed(0))
     rows = np.tile(np.arange(12), 2000)

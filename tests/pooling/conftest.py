@@ -86,7 +86,7 @@ def pool_of() -> PoolOf:
 
 
 @pytest.fixture(scope="session")
-def random_pool(pool_of: PoolOf) -> Callable[..., Pool]:
+def random_pool(pool_of) -> Callable[..., Pool]:
     """Makes a pool of runs of differing quality by chance; every document is in some run."""
 
     def make(rng: np.random.Generator, topics: int = 4, runs: int = 6, documents: int = 30, depth: int = 12) -> Pool:

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,7 +16,7 @@ from pooling.simulation import found_at, simulate
 SIZES = st.lists(st.integers(1, 9), min_size=1, max_size=6)
 
 
-def test_topics_as_a_pool() -> None:
+def test_topics_as_a_pool():
     sizes = np.array([2, 1, 3])
     assert first_slots(sizes).tolist() == [0, 2, 3]
     pool = pool_of_topics(sizes)
@@ -28,14 +26,14 @@ def test_topics_as_a_pool() -> None:
     assert pool.size == 6
 
 
-def test_the_guard_takes_turns() -> None:
+def test_the_guard_takes_turns():
     method = AcrossTopics(Rank(), Bandit(MaxMean()), 3)
     assert method.guard(np.array([2, 1, 4])).tolist() == [0, 1, 2, 0, 2, 2]
     assert AcrossTopics(Rank(), Bandit(MaxMean()), 0).guard(np.array([2, 1])).tolist() == []
 
 
 @given(sizes=SIZES, least=st.integers(0, 12), seed=st.integers(0, 5), data=st.data())
-def test_every_document_once_and_the_least_first(sizes: list[int], least: int, seed: int, data) -> None:
+def test_every_document_once_and_the_least_first(sizes, least, seed, data):
     method = AcrossTopics(Rank(), Bandit(MaxMean()), least)
     rewards = [np.array(data.draw(st.lists(st.sampled_from([0.0, 1.0]), min_size=n, max_size=n))) for n in sizes]
     turns = method.turns(np.array(sizes), rewards, seed)
@@ -45,7 +43,7 @@ def test_every_document_once_and_the_least_first(sizes: list[int], least: int, s
     assert turns.tolist() == method.turns(np.array(sizes), rewards, seed).tolist()
 
 
-def test_a_shared_budget_goes_where_it_pays(pool_of: Callable[..., Pool]) -> None:
+def test_a_shared_budget_goes_where_it_pays(pool_of):
     # Nothing is relevant in the first topic, everything in the second: of a budget of 5 judgements a topic, 10 in all,
     # each has its 2, and the second takes what is left.
     documents = list(range(8))
@@ -59,7 +57,7 @@ def test_a_shared_budget_goes_where_it_pays(pool_of: Callable[..., Pool]) -> Non
     assert sizes_of(pool).tolist() == [8, 8]
 
 
-def test_topics_hear_the_same_in_a_campaign(random_pool: Callable[..., Pool]) -> None:
+def test_topics_hear_the_same_in_a_campaign(random_pool):
     pool = random_pool(np.random.default_rng(4))
     for topic in pool.topics:
         topic.grades[:] *= np.random.default_rng(5).integers(1, 4, len(topic.grades))

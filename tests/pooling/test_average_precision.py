@@ -1,8 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-
 import numpy as np
 import pytest
 import pytrec_eval
@@ -47,7 +44,7 @@ def by_trec_eval(pool: Pool, order: JudgingOrder, spent: np.ndarray, rankings=No
     return values
 
 
-def test_by_hand(pool_of) -> None:
+def test_by_hand(pool_of):
     pool = pool_of([[[0, 1, 2, 3], [3, 4, 0, -1]]], [[1, 0, 1, 0, 1]], outside=1)
     evaluation = PoolEvaluation(pool)
     order = JudgingOrder([np.array([1, 2, 0, 3, 4], np.int32)])
@@ -73,13 +70,13 @@ def test_by_hand(pool_of) -> None:
     assert evaluation.found(evaluation.states(order, np.array([3]))).tolist() == [2]
 
 
-def test_a_topic_with_one_relevant_document_and_one_with_none(pool_of) -> None:
+def test_a_topic_with_one_relevant_document_and_one_with_none(pool_of):
     full = PoolEvaluation(pool_of([[[0, 1]], [[0, 1]]], [[0, 1], [0, 0]])).full()
     assert full.tolist() == [[0.5], [0.0]]
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_agrees_with_trec_eval(random_pool, seed: int) -> None:
+def test_agrees_with_trec_eval(random_pool, seed):
     pool = random_pool(np.random.default_rng(seed))
     order, evaluation = random_order(pool, seed), PoolEvaluation(pool)
     for budget in (1, 3, 10, 20, 100):
@@ -90,7 +87,7 @@ def test_agrees_with_trec_eval(random_pool, seed: int) -> None:
     np.testing.assert_allclose(evaluation.full(), values.ap, rtol=0, atol=1e-12)  # all are judged by now
 
 
-def test_other_rankings_than_the_pools(random_pool) -> None:
+def test_other_rankings_than_the_pools(random_pool):
     """Deeper ones, with documents outside the pool between those that are in it."""
     rng = np.random.default_rng(3)
     pool = random_pool(rng)
@@ -109,7 +106,7 @@ def test_other_rankings_than_the_pools(random_pool) -> None:
         PoolEvaluation(pool, rankings[1:])
 
 
-def test_infap_of_uniform_samples_is_nearly_unbiased_and_of_relevant_first_is_not(random_pool) -> None:
+def test_infap_of_uniform_samples_is_nearly_unbiased_and_of_relevant_first_is_not(random_pool):
     pool = random_pool(np.random.default_rng(8), topics=20, documents=60, depth=30)
     evaluation = PoolEvaluation(pool)
     full = evaluation.full().mean()
@@ -123,7 +120,7 @@ def test_infap_of_uniform_samples_is_nearly_unbiased_and_of_relevant_first_is_no
     assert evaluation(evaluation.states(oracle, oracle.spent(10))).inf_ap.mean() > full + 0.1
 
 
-def test_grades_below_relevant_are_judged_and_not_relevant(pool_of) -> None:
+def test_grades_below_relevant_are_judged_and_not_relevant(pool_of):
     rankings, order = [[[0, 1, 2]]], JudgingOrder([np.array([0, 1, 2], np.int32)])
     graded = PoolEvaluation(pool_of(rankings, [[1, 3, 2]], relevant_from=2))
     binary = PoolEvaluation(pool_of(rankings, [[0, 1, 1]]))
@@ -133,7 +130,7 @@ def test_grades_below_relevant_are_judged_and_not_relevant(pool_of) -> None:
         assert (one.inf_ap == other.inf_ap).all()
 
 
-def test_unpooled_documents_count_for_the_rank_alone(pool_of) -> None:
+def test_unpooled_documents_count_for_the_rank_alone(pool_of):
     evaluation = PoolEvaluation(pool_of([[[0, 1, 2]]], [[1, 0, 1]]))
     states = np.array([UNPOOLED, -1, 1, UNPOOLED], np.int8)
     values = evaluation(states)
@@ -141,7 +138,7 @@ def test_unpooled_documents_count_for_the_rank_alone(pool_of) -> None:
     assert values.inf_ap[0, 0] == pytest.approx(1 / 3 + 2 / 3 * 1 / 2 * 1 / 2)  # one pooled of two, a half relevant
 
 
-def test_trec8_full_map_is_trec_evals(shared_data: Path) -> None:
+def test_trec8_full_map_is_trec_evals(shared_data):
     qrels = read_qrels(shared_data / "trec8" / "qrels.txt.gz")
     folder = shared_data / "trec8" / "runs"
     files = [str(folder / f"input.{name}.gz") for name in ("att99atdc", "READWARE", "UniNET8St")]
@@ -159,7 +156,7 @@ def test_trec8_full_map_is_trec_evals(shared_data: Path) -> None:
         np.testing.assert_allclose(full[:, run], [expected[topic]["map"] for topic in runs.topics], atol=1e-12)
 
 
-def test_several_points_at_once_are_each_as_if_alone(random_pool: Callable[..., Pool]) -> None:
+def test_several_points_at_once_are_each_as_if_alone(random_pool):
     rng = np.random.default_rng(6)
     pool = random_pool(rng, topics=3)
     evaluation = PoolEvaluation(pool)

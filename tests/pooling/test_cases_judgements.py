@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import polars as pl
 import pytest
@@ -45,16 +44,16 @@ def runs_of(lists: dict[str, str]) -> Runs:
 @pytest.mark.parametrize(
     ("repeated", "grades"), [("max", [2, 1, 1]), ("mean", [1, 1, 1])]
 )  # of 0, 2 and 1 the mean is 1; of 0 and 1 it is rounded up
-def test_judgements_given_again_are_merged_and_counted(tmp_path: Path, repeated: str, grades: list[int]) -> None:
+def test_judgements_given_again_are_merged_and_counted(tmp_path, repeated, grades):
     (tmp_path / "qrels").write_text("7 1 a 0\n7 1 b 0\n7 2 a 2\n7 3 a 1\n7 2 b 1\n8 1 a 1\n")
     faults = Faults()
-    read = read_qrels(tmp_path / "qrels", faults=faults, repeated=repeated)  # type: ignore[arg-type]
+    read = read_qrels(tmp_path / "qrels", faults=faults, repeated=repeated)
     assert read.rows() == [("7", "a", grades[0]), ("7", "b", grades[1]), ("8", "a", grades[2])]
     assert list(faults.notes.values()) == [3]
     assert "counts" in next(iter(faults.notes))
 
 
-def test_judgements_given_again_may_stop(tmp_path: Path) -> None:
+def test_judgements_given_again_may_stop(tmp_path):
     (tmp_path / "qrels").write_text("7 1 a 0\n7 2 a 2\n")
     with pytest.raises(BadInput, match=r"qrels:2: document 'a' is judged again for query '7'.*qrels_repeated=max"):
         read_qrels(tmp_path / "qrels", repeated="stop")
@@ -74,13 +73,13 @@ def test_judgements_given_again_may_stop(tmp_path: Path) -> None:
         ("qid\tdocid\trel\n7\t\t1\n", "qrels:2: broken line: the document's id is empty"),
     ],
 )
-def test_what_can_not_be_read_is_refused(tmp_path: Path, content: str, says: str) -> None:
+def test_what_can_not_be_read_is_refused(tmp_path, content, says):
     (tmp_path / "qrels").write_text(content)
     with pytest.raises(BadInput, match=says):
         read_qrels(tmp_path / "qrels")
 
 
-def test_minus_one_is_pooled_and_not_judged() -> None:
+def test_minus_one_is_pooled_and_not_judged():
     qrels = pl.DataFrame({"query": ["7"] * 3, "document": ["a", "b", "c"], "grade": [-1, -2, 1]})
     pool = make_pool(runs_of({"7": "a b c d"}), qrels)
     assert pool.topics[0].judged.tolist() == [False, True, True, False]
@@ -98,13 +97,13 @@ def test_minus_one_is_pooled_and_not_judged() -> None:
         ("x", "y", "are they of the same collection"),
     ],
 )
-def test_topics_that_differ_in_form_are_named(of_runs: str, judged: str, says: str) -> None:
+def test_topics_that_differ_in_form_are_named(of_runs, judged, says):
     qrels = pl.DataFrame({"query": [judged], "document": ["a"], "grade": [1]})
     with pytest.raises(BadInput, match=says):
         make_pool(runs_of({of_runs: "a b"}), qrels)
 
 
-def test_ids_in_another_unicode_form_are_named() -> None:
+def test_ids_in_another_unicode_form_are_named():
     qrels = pl.DataFrame({"query": ["7"], "document": ["cafe\u0301"], "grade": [1]})
     with pytest.raises(BadInput, match=r"document 'caf\\xe9' of topic 7 is 'cafe\\u0301' in the judgements"):
         make_pool(runs_of({"7": "caf\u00e9 b"}), qrels)
@@ -123,7 +122,7 @@ FORMS = {name: (text, GRADES) for name, text in SAME.items()} | {
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_every_form_of_judgements_is_read(tmp_path: Path, form: str) -> None:
+def test_every_form_of_judgements_is_read(tmp_path, form):
     text, rows = FORMS[form]
     (tmp_path / "qrels").write_text(text)
     assert read_qrels(tmp_path / "qrels").rows() == rows

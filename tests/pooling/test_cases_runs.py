@@ -24,7 +24,7 @@ Written = Callable[..., str]
 
 
 @pytest.fixture
-def written(tmp_path: Path) -> Written:
+def written(tmp_path) -> Written:
     def write(content: str | bytes, name: str = "sys", encoding: str = "utf-8") -> str:
         (tmp_path / "runs").mkdir(exist_ok=True)
         raw = content.encode(encoding) if isinstance(content, str) else content
@@ -73,7 +73,7 @@ FORMS = {
 }
 
 
-def test_a_run_in_parquet(written: Written) -> None:
+def test_a_run_in_parquet(written):
     content = io.BytesIO()
     names = ["q_id", "doc_id", "score"]
     pl.DataFrame(list(reversed(RANKING)), names, orient="row").write_parquet(content)
@@ -83,7 +83,7 @@ def test_a_run_in_parquet(written: Written) -> None:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_every_form_is_read_as_the_same_ranking(written: Written, form: str) -> None:
+def test_every_form_is_read_as_the_same_ranking(written, form):
     runs = read_runs(written(FORMS[form]))
     assert lists(runs) == {"7": ["d3", "d1", "d2"], "8": ["d2", "d4"]}
     assert runs.names == ["sys"]
@@ -91,7 +91,7 @@ def test_every_form_is_read_as_the_same_ranking(written: Written, form: str) -> 
     assert runs.notes["runs without scores (ordered by their ranks)"] == (form == "MS MARCO")
 
 
-def test_distances_are_named(written: Written) -> None:
+def test_distances_are_named(written):
     folder = written("7 Q0 a 1 .1 s\n7 Q0 b 2 .2 s\n7 Q0 c 3 .3 s\n")
     assert lists(read_runs(folder))["7"] == ["c", "b", "a"]
     [count] = [count for note, count in read_runs(folder).notes.items() if "order=rank" in note]
@@ -100,7 +100,7 @@ def test_distances_are_named(written: Written) -> None:
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-8-sig"])
-def test_wide_encodings_are_read_by_their_mark(written: Written, encoding: str) -> None:
+def test_wide_encodings_are_read_by_their_mark(written, encoding):
     text = TREC.replace("d1", "döc")
     marked = text if encoding in ("utf-16", "utf-32", "utf-8-sig") else f"\ufeff{text}"
     assert lists(read_runs(written(marked, encoding=encoding)))["7"] == ["d3", "döc", "d2"]
@@ -109,9 +109,7 @@ def test_wide_encodings_are_read_by_their_mark(written: Written, encoding: str) 
 @pytest.mark.parametrize(
     ("suffix", "pack"), [("gz", gzip.compress), ("bz2", bz2.compress), ("xz", lzma.compress), ("zst", zstd)]
 )
-def test_compressed_runs_are_known_by_their_bytes(
-    written: Written, suffix: str, pack: Callable[[bytes], bytes]
-) -> None:
+def test_compressed_runs_are_known_by_their_bytes(written, suffix, pack):
     packed = pack(TREC.replace(" sys", "").replace("\n", " x\n").encode())
     assert lists(read_runs(written(packed, "no suffix")))["8"] == ["d2", "d4"]
     path = Path(written(packed[:-9], f"cut.{suffix}")) / f"cut.{suffix}"
@@ -125,17 +123,14 @@ def test_compressed_runs_are_known_by_their_bytes(
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        (
-            "7 Q0 doc 9 4 1.0 sys",
-            "sys:1: .* the last column is the number '1.0', and text follows: has an id a blank",
-        ),
+        ("7 Q0 doc 9 4 1.0 sys", "sys:1: .* the last column is the number '1.0', and text follows: has an id a blank"),
         ("7 Q0 d9 4 1,5 sys", r"sys:1: broken line: score '1,5' is not a number: write a point, not a comma"),
         ("7 Q0 d9 4 nan sys", r"sys:1: broken line: score 'nan' is not a number"),
         ("7 Q0 d9 4 1.0", r"sys:1: broken line: not 6 columns \(query, q0, document, rank, score, tag\)"),
         ("7 Q0 d\x009 4 1.0 sys", "sys:1: broken line: a NUL character in an id"),
     ],
 )
-def test_what_can_not_be_read_is_refused_with_its_line_or_counted(written: Written, line: str, says: str) -> None:
+def test_what_can_not_be_read_is_refused_with_its_line_or_counted(written, line, says):
     folder = written(f"{line}\n{TREC}")
     with pytest.raises(BadInput, match=says):
         read_runs(folder)
@@ -145,12 +140,12 @@ def test_what_can_not_be_read_is_refused_with_its_line_or_counted(written: Writt
 
 
 @pytest.mark.parametrize("content", ["{", '{"7": 5}', '{"7": {"d1": "high"}}'])
-def test_json_of_another_shape_is_refused(written: Written, content: str) -> None:
+def test_json_of_another_shape_is_refused(written, content):
     with pytest.raises(BadInput, match="sys"):
         read_runs(written(content))
 
 
-def test_ranks_must_be_numbers_only_if_they_order_the_run(written: Written) -> None:
+def test_ranks_must_be_numbers_only_if_they_order_the_run(written):
     folder = written(FORMS["ranks as words"])
     assert lists(read_runs(folder, order="file"))["8"] == ["d2", "d4"]
     with pytest.raises(BadInput, match="sys:1: broken line: the rank is not a whole number"):
@@ -158,13 +153,13 @@ def test_ranks_must_be_numbers_only_if_they_order_the_run(written: Written) -> N
     assert lists(read_runs(written("7 Q0 b 2.0 9 s\n7 Q0 a 1.0 1 s\n"), order="rank")) == {"7": ["a", "b"]}
 
 
-def test_ties_are_those_of_the_precision(written: Written) -> None:
+def test_ties_are_those_of_the_precision(written):
     folder = written("7 Q0 a 1 0.50000002 s\n7 Q0 b 2 0.50000001 s\n7 Q0 c 3 0.5 s\n")
     assert lists(read_runs(folder)) == {"7": ["c", "b", "a"]}  # equal as float32: by document, descending
     assert lists(read_runs(folder, precision="double")) == {"7": ["a", "b", "c"]}
 
 
-def test_an_empty_file_is_a_run_that_found_nothing(written: Written) -> None:
+def test_an_empty_file_is_a_run_that_found_nothing(written):
     written(TREC)
     for content, name in (("", "nothing"), ("\n \n", "blanks"), ("# no results\n", "comment")):
         folder = written(content, name)
@@ -175,7 +170,7 @@ def test_an_empty_file_is_a_run_that_found_nothing(written: Written) -> None:
     assert pool.topics[0].pool.lengths.tolist() == [0, 0, 0, 3]
 
 
-def test_files_that_are_no_runs_are_refused_or_left_out_and_counted(written: Written) -> None:
+def test_files_that_are_no_runs_are_refused_or_left_out_and_counted(written):
     for name in ("README.md", "Thumbs.db", "LICENSE"):
         folder = written(b"\xd0\xcf\x11\xe0 no run", name)
     written(b"\x89PNG\r\n\x1a\n\xff\xfe", "figure.png")
@@ -189,7 +184,7 @@ def test_files_that_are_no_runs_are_refused_or_left_out_and_counted(written: Wri
     assert lists(read_runs([written("7 Q0 d 1 2 x\n", "README")][0] + "/README")) == {"7": ["d"]}  # named by the user
 
 
-def test_ties_of_single_precision_alone_are_counted_with_the_remedy(written: Written) -> None:
+def test_ties_of_single_precision_alone_are_counted_with_the_remedy(written):
     folder = written("7 Q0 d1 1 12345678.1 sys\n7 Q0 d2 2 12345678.0 sys\n7 Q0 d3 3 1 sys\n7 Q0 d4 4 1 sys\n")
     [(note, count)] = [(note, count) for note, count in read_runs(folder).notes.items() if "order_precision" in note]
     assert count == 1

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 from scipy.stats import hypergeom
@@ -9,18 +7,17 @@ from scipy.stats import hypergeom
 from pooling.certified_recall import CertifiedRecall, p_value
 from pooling.judging_order import JudgingOrder
 from pooling.knee import Knee
-from pooling.pool import Pool
 from pooling.stopping import FoundNothing, savings
 
 
-def test_the_p_value_by_hand() -> None:
+def test_the_p_value_by_hand():
     # 9 found before; with 9 known of a recall of .9, 2 more in the rest would be one too many. A sample of 5 of 10.
     assert p_value(9, 0, 5, 10, 0.9) == pytest.approx(float(hypergeom.cdf(0, 10, 2, 5)))
     assert p_value(9, 0, 5, 10, 0.9) == pytest.approx((5 * 4) / (10 * 9))  # neither of two is in the sample
     assert p_value(90, 0, 5, 3, 0.9) == 0.0  # the rest can't hold as many as it would take
 
 
-def test_the_knee_of_a_curve_that_turns_flat() -> None:
+def test_the_knee_of_a_curve_that_turns_flat():
     relevant = np.zeros(400, bool)
     relevant[:50] = True
     rule = Knee(ratio=6, ease=0, least=60)
@@ -31,7 +28,7 @@ def test_the_knee_of_a_curve_that_turns_flat() -> None:
     assert Knee(ease=0).first(np.zeros(150, bool)) == 150
 
 
-def test_certified_recall_holds_as_often_as_it_says(pool_of: Callable[..., Pool]) -> None:
+def test_certified_recall_holds_as_often_as_it_says(pool_of):
     rng, reached, saved, topics, size = np.random.default_rng(2), [], [], 150, 300
     grades = []
     for _ in range(topics):

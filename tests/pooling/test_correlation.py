@@ -21,12 +21,12 @@ def tau_ap_by_definition(full: np.ndarray, partial: np.ndarray) -> float:
 
 
 @given(TIED)
-def test_kendall_is_scipys(pairs: list[tuple[int, int]]) -> None:
+def test_kendall_is_scipys(pairs):
     a, b = np.array(pairs, float).T
     assert kendall_tau(a, b) == pytest.approx(stats.kendalltau(a, b).statistic, abs=1e-12, nan_ok=True)
 
 
-def test_tau_ap_by_hand() -> None:
+def test_tau_ap_by_hand():
     full = np.array([4.0, 3, 2, 1])
     assert tau_ap(full, full) == pytest.approx(1)
     assert tau_ap(full, -full) == pytest.approx(-1)
@@ -38,13 +38,13 @@ def test_tau_ap_by_hand() -> None:
 
 
 @given(st.permutations(range(7)))
-def test_tau_ap_without_ties_is_the_published_formula(order: list[int]) -> None:
+def test_tau_ap_without_ties_is_the_published_formula(order):
     full, partial = np.arange(7.0), np.array(order, float)
     assert tau_ap(full, partial) == pytest.approx(tau_ap_by_definition(full, partial))
 
 
 @given(TIED)
-def test_tau_ap_is_the_mean_over_all_orders_of_the_estimates_ties(pairs: list[tuple[int, int]]) -> None:
+def test_tau_ap_is_the_mean_over_all_orders_of_the_estimates_ties(pairs):
     full, partial = np.array(pairs, float).T
     signed, decided = [], []
     for order in permutations(range(len(full))):
@@ -58,7 +58,7 @@ def test_tau_ap_is_the_mean_over_all_orders_of_the_estimates_ties(pairs: list[tu
 
 
 @given(TIED)
-def test_an_equal_evaluation_has_one_and_ties_of_all_have_none(pairs: list[tuple[int, int]]) -> None:
+def test_an_equal_evaluation_has_one_and_ties_of_all_have_none(pairs):
     scores = np.array(pairs, float).T[0]
     if len(set(scores)) > 1:
         assert tau_ap(scores, scores) == pytest.approx(1)
@@ -68,13 +68,13 @@ def test_an_equal_evaluation_has_one_and_ties_of_all_have_none(pairs: list[tuple
     assert largest_drop(scores, scores) == (0, None)
 
 
-def test_sums_in_another_order_are_ties() -> None:
+def test_sums_in_another_order_are_ties():
     a, b = 0.1 + 0.2 + 0.3, 0.3 + 0.2 + 0.1
     assert a != b
     assert ranks(np.array([a, b, 0.0])).tolist() == [1.5, 1.5, 3]
 
 
-def test_largest_drop() -> None:
+def test_largest_drop():
     full = np.array([0.9, 0.5, 0.4, 0.3])
     assert largest_drop(full, np.array([0.2, 0.5, 0.4, 0.3])) == (3, 0)
     assert largest_drop(full, np.array([0.9, 0.4, 0.4, 0.5])) == (1.5, 1)  # ranks 1, 3.5, 3.5, 2

@@ -6,7 +6,7 @@ import importlib
 import inspect
 import pkgutil
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cache
 
 import numpy as np
@@ -55,7 +55,7 @@ def with_defaults() -> dict[str, Variant]:
 
 
 @pytest.fixture(scope="module")
-def pool(random_pool: Callable[..., Pool]) -> Pool:
+def pool(random_pool) -> Pool:
     return random_pool(np.random.default_rng(12), topics=3)
 
 
@@ -79,7 +79,7 @@ def judged_by(campaign: Campaign, pool: Pool, steps: int = -1) -> list[tuple[int
 
 @pytest.mark.by_day(6)
 @pytest.mark.parametrize("name", METHODS)
-def test_it_judges_in_the_order_of_its_plain_form(name: str, pool: Pool) -> None:
+def test_it_judges_in_the_order_of_its_plain_form(name, pool):
     method = method_of(name)
     for seed, order in zip([0, 3], simulate(method, pool, [0, 3]), strict=True):
         plain = plain_simulation(method, pool, seed)
@@ -91,7 +91,7 @@ def test_it_judges_in_the_order_of_its_plain_form(name: str, pool: Pool) -> None
 
 @pytest.mark.by_day(6)
 @pytest.mark.parametrize("name", METHODS)
-def test_it_judges_everything_once_and_alike_with_people_and_after_a_pause(name: str, pool: Pool) -> None:
+def test_it_judges_everything_once_and_alike_with_people_and_after_a_pause(name, pool):
     method = method_of(name)
     [order] = simulate(method, pool, [2])
     expected = judgements(order)
@@ -109,7 +109,7 @@ def test_it_judges_everything_once_and_alike_with_people_and_after_a_pause(name:
 
 @pytest.mark.by_day(6)
 @pytest.mark.parametrize("name", METHODS)
-def test_it_hands_out_nothing_twice_to_several_assessors(name: str, pool: Pool) -> None:
+def test_it_hands_out_nothing_twice_to_several_assessors(name, pool):
     campaign, rng = Campaign(pool, method_of(name), 1), np.random.default_rng(4)
     handed_out = judged_by(campaign, pool, 7)
     elsewhere = {(topic, 5) for topic in range(len(pool.topics))} - set(handed_out)
@@ -140,7 +140,7 @@ def classes() -> Iterator[type]:
         yield from (found for found in everything if can_be_chosen(found, module.name))
 
 
-def test_each_class_can_be_chosen_by_a_file() -> None:
+def test_each_class_can_be_chosen_by_a_file():
     used: set[type] = set()
     for name in group_options()["method"]:
         method = method_of(name)

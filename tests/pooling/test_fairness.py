@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from pooling.adjudicators.bandit.bandit import Bandit
@@ -9,11 +7,10 @@ from pooling.adjudicators.max_mean import MaxMean
 from pooling.adjudicators.shallow_first import ShallowFirst
 from pooling.fairness import fairness
 from pooling.judging_order import JudgingOrder
-from pooling.pool import Pool
 from pooling.simulation import simulate
 
 
-def test_fairness_by_hand(pool_of: Callable[..., Pool]) -> None:
+def test_fairness_by_hand(pool_of):
     # Run 0 and 1 are one team: document 0 is theirs alone, 2 is held by both teams, 3 by run 2 alone.
     pool = pool_of([[[0, 1, 2], [1, 0, 2], [2, 3, -1]]], [[1, 0, 1, 1]], teams=["a", "a", "b"])
     order = JudgingOrder([np.array([0, 1, 2, 3], np.int32)])
@@ -26,7 +23,7 @@ def test_fairness_by_hand(pool_of: Callable[..., Pool]) -> None:
     assert table["crowded"].to_list() == [1, 1, 1, 1]
 
 
-def test_shallow_first_judges_all_runs_alike_first(random_pool: Callable[..., Pool]) -> None:
+def test_shallow_first_judges_all_runs_alike_first(random_pool):
     pool = random_pool(np.random.default_rng(3), topics=2)
     [fair] = simulate(ShallowFirst(Bandit(MaxMean()), depth=3), pool, [0])
     for topic, documents in zip(pool.topics, fair.documents, strict=True):

@@ -6,24 +6,24 @@ import pytest
 from pooling.false_negatives import draw, rate, sizes_of
 
 
-def test_sizes_treat_policies_alike() -> None:
+def test_sizes_treat_policies_alike():
     assert sizes_of([np.array([1.0, 3.0]), np.array([100.0, 0.0])]).tolist() == [0.625, 0.375]
 
 
-def test_everything_is_drawn_for_certain_where_there_is_room() -> None:
+def test_everything_is_drawn_for_certain_where_there_is_room():
     drawn = draw(np.array([1.0, 2.0]), 5, np.random.default_rng(0))
     assert drawn.inclusion.tolist() == [1, 1]
     told = rate(np.array([1.0, 3.0]), drawn.inclusion, np.array([1.0, 0.0]))
     assert (told.rate, told.low, told.high, told.judged) == (0.25, 0.25, 0.25, 2)
 
 
-def test_a_larger_sample_keeps_the_smaller() -> None:
+def test_a_larger_sample_keeps_the_smaller():
     sizes = np.random.default_rng(1).random(50)
     small, large = (draw(sizes, count, np.random.default_rng(2)).order[:count].tolist() for count in (5, 20))
     assert large[:5] == small
 
 
-def test_rates_are_unbiased_and_intervals_hold_the_truth() -> None:
+def test_rates_are_unbiased_and_intervals_hold_the_truth():
     rng, count = np.random.default_rng(4), 400
     exposures = [rng.integers(0, 6, count).astype(float), rng.integers(0, 2, count).astype(float) * 4]
     relevant = (rng.random(count) < 0.15).astype(float)
@@ -44,7 +44,7 @@ def test_rates_are_unbiased_and_intervals_hold_the_truth() -> None:
         assert np.std(rates[policy]) > 0.01
 
 
-def test_no_relevant_one_found_does_not_say_that_there_is_none() -> None:
+def test_no_relevant_one_found_does_not_say_that_there_is_none():
     told = rate(np.ones(100), np.full(100, 0.2), np.where(np.arange(100) < 20, 0.0, np.nan))
     assert told.rate == 0
     assert 0.1 < told.high < 0.2  # 20 draws: 1 - .025^(1/20)
@@ -55,7 +55,7 @@ def test_no_relevant_one_found_does_not_say_that_there_is_none() -> None:
 @pytest.mark.by_day(2)
 @pytest.mark.parametrize("prevalence", [0.005, 0.02, 0.1])
 @pytest.mark.parametrize("budget", [100, 300])
-def test_intervals_hold_the_truth_also_if_little_is_relevant_and_few_are_judged(prevalence: float, budget: int) -> None:
+def test_intervals_hold_the_truth_also_if_little_is_relevant_and_few_are_judged(prevalence, budget):
     # One policy repeats few negatives, the other shows many once: the latter's few relevant ones have uneven weights.
     rng = np.random.default_rng(3)
     repeating = np.where(rng.random(3000) < 0.3, rng.geometric(0.2, 3000), 0).astype(float)

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 
@@ -10,7 +8,7 @@ from pooling.adjudicators.sampled import CERTAIN, Sample
 from pooling.adjudicators.stratified_sampling import StratifiedSampling
 from pooling.estimates import design_of, estimate
 from pooling.estimation import topic_samples
-from pooling.pool import Pool, TopicPool
+from pooling.pool import TopicPool
 
 
 def plain_ap(
@@ -60,7 +58,7 @@ def plain_variance(pool: TopicPool, sample: Sample, relevant: np.ndarray, run: i
 @pytest.mark.parametrize(
     "method", [ActiveSampling(), StratifiedSampling(bounds=[2, 5], rates=[4, 2, 1])], ids=["active", "stratified"]
 )
-def test_it_is_what_leaving_out_each_document_gives(random_pool: Callable[..., Pool], method, budget) -> None:  # type: ignore[no-untyped-def]
+def test_it_is_what_leaving_out_each_document_gives(random_pool, method, budget):
     pool = random_pool(np.random.default_rng(8), topics=1, documents=40, depth=15)
     [topic] = pool.topics
     relevant = pool.is_relevant(topic)
@@ -75,7 +73,7 @@ def test_it_is_what_leaving_out_each_document_gives(random_pool: Callable[..., P
         assert budget < 8 or told.ap_variance.max() > 0
 
 
-def test_of_two_documents_by_hand(pool_of: Callable[..., Pool]) -> None:
+def test_of_two_documents_by_hand(pool_of):
     # Two of four are drawn, at ranks 1 and 2; the first is relevant. AP is 1 with both; without the second too, and
     # without the first nothing is known: the jackknife sees no spread.
     pool = pool_of([[[0, 1, 2, 3]]], [[1, 0, 0, 1]])

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import polars as pl
 import pytest
@@ -37,7 +35,7 @@ RUNS = runs_of({"a1": {"1": "cab", "2": "x"}, "a2": {"1": "bdc"}, "b": {"1": "e"
 QRELS = qrels_of(("1", "a", 1), ("1", "d", 0), ("1", "e", 2), ("1", "q", 1), ("2", "x", 0), ("4", "x", 1))
 
 
-def test_a_pool() -> None:
+def test_a_pool():
     pool = make_pool(RUNS, QRELS, depth=2)
     assert [topic.name for topic in pool.topics] == ["1", "2"]
     assert pool.runs == ["a1", "a2", "b"]
@@ -68,7 +66,7 @@ def test_a_pool() -> None:
     }
 
 
-def test_holders_of_a_document() -> None:
+def test_holders_of_a_document():
     pool = make_pool(RUNS, QRELS, depth=3).topics[0].pool
 
     def held(document: int) -> list[tuple[int, int]]:
@@ -84,7 +82,7 @@ def test_holders_of_a_document() -> None:
     ]
 
 
-def test_higher_grades_alone() -> None:
+def test_higher_grades_alone():
     pool = make_pool(RUNS, QRELS, relevant_from=2)
     assert pool.is_relevant(pool.topics[0]).tolist() == [False, False, False, False, True]
     assert [topic.relevant for topic in pool.topics] == [1, 0]
@@ -92,20 +90,20 @@ def test_higher_grades_alone() -> None:
     assert make_pool(RUNS, QRELS, relevant_from=3).highest == 3
 
 
-def test_without_judgements() -> None:
+def test_without_judgements():
     pool = make_pool(RUNS, None)
     assert [topic.name for topic in pool.topics] == ["1", "2", "3"]
     assert not any(topic.judged.any() or topic.grades.any() or topic.relevant for topic in pool.topics)
     assert pool.notes["pooled documents without a judgement (taken as not relevant)"] == 0
 
 
-def test_of_two_judgements_the_last_counts() -> None:
+def test_of_two_judgements_the_last_counts():
     pool = make_pool(RUNS, qrels_of(("2", "x", 1), ("2", "x", 0), ("2", "y", 0), ("2", "y", 1)))
     assert pool.topics[0].grades.tolist() == [0, 1]
     assert pool.topics[0].relevant == 1
 
 
-def test_topics_of_ones_choice() -> None:
+def test_topics_of_ones_choice():
     pool = make_pool(RUNS, None)
     some = pool.only(["3", "1"])
     assert [topic.name for topic in some.topics] == ["1", "3"]
@@ -113,18 +111,18 @@ def test_topics_of_ones_choice() -> None:
 
 
 @pytest.mark.parametrize("options", [{"depth": 0}, {"relevant_from": 0}])
-def test_options_out_of_range(options: dict[str, int]) -> None:
+def test_options_out_of_range(options):
     with pytest.raises(BadInput, match="1 or more"):
         make_pool(RUNS, QRELS, **options)
 
 
-def test_nothing_in_common() -> None:
+def test_nothing_in_common():
     with pytest.raises(BadInput, match="no topic in common"):
         make_pool(RUNS, qrels_of(("9", "a", 1)))
 
 
 @given(st.lists(st.lists(st.integers(0, 9), max_size=6, unique=True), min_size=1, max_size=6).filter(any))
-def test_a_topics_arrays_say_the_same(lists: list[list[int]]) -> None:
+def test_a_topics_arrays_say_the_same(lists):
     ranking = np.full((len(lists), 6), NO_DOCUMENT, np.int32)
     for run, documents in enumerate(lists):
         ranking[run, : len(documents)] = documents
@@ -138,7 +136,7 @@ def test_a_topics_arrays_say_the_same(lists: list[list[int]]) -> None:
     assert cells == sorted(expected)
 
 
-def test_trec8(shared_data: Path) -> None:
+def test_trec8(shared_data):
     # Losada et al. (2016): 94.04 relevant documents a topic in the pool (table 2), 94.56 known of (table 1).
     pool = make_pool(read_runs(str(shared_data / "trec8" / "runs")), read_qrels(shared_data / "trec8" / "qrels.txt.gz"))
     assert (len(pool.topics), len(pool.runs), pool.depth) == (50, 71, 100)
@@ -146,7 +144,7 @@ def test_trec8(shared_data: Path) -> None:
     assert np.mean([topic.relevant for topic in pool.topics]) == pytest.approx(94.56)
 
 
-def test_a_depth_beyond_the_longest_list_costs_nothing() -> None:
+def test_a_depth_beyond_the_longest_list_costs_nothing():
     deep, whole = (make_pool(RUNS, QRELS, depth=depth) for depth in (10**9, 3))
     for topic, other in zip(deep.topics, whole.topics, strict=True):
         assert topic.pool.ranking.tolist() == other.pool.ranking.tolist()

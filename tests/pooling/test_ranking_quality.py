@@ -13,7 +13,7 @@ RANKINGS = [[[0, 1, 2], [2, 0, 1], [3, 4, 2]]] * 2
 GRADES = [[1, 1, 0, 0, 0]] * 2
 
 
-def test_by_hand(pool_of) -> None:
+def test_by_hand(pool_of):
     pool = pool_of(RANKINGS, GRADES, outside=1)
     # First two that are not relevant, so all runs have 0; then those that are.
     order = JudgingOrder([np.array([2, 3, 0, 1, 4], np.int32)] * 2)
@@ -33,7 +33,7 @@ def test_by_hand(pool_of) -> None:
     )
 
 
-def test_topics_differ_in_what_is_judged(pool_of) -> None:
+def test_topics_differ_in_what_is_judged(pool_of):
     pool = pool_of(RANKINGS, [[1, 1, 0, 0, 0], [0, 0, 0, 0, 0]])
     order = JudgingOrder([np.array([0, 1, 2, 3, 4], np.int32)] * 2)
     row = RankingQuality(pool).at(order, np.array([1, 4]))
@@ -41,7 +41,7 @@ def test_topics_differ_in_what_is_judged(pool_of) -> None:
     assert row["recall"] == row["lowest_recall"] == 0.5  # the second topic has nothing to recall
 
 
-def test_a_shared_budget_is_counted_by_its_turns(pool_of) -> None:
+def test_a_shared_budget_is_counted_by_its_turns(pool_of):
     pool = pool_of(RANKINGS, GRADES)
     documents = [np.array([0, 1, 2, 3, 4], np.int32)] * 2
     turns = np.array([0, 0, 0, 1, 0, 0, 1, 1, 1, 1], np.int32)
@@ -50,7 +50,7 @@ def test_a_shared_budget_is_counted_by_its_turns(pool_of) -> None:
     assert table["recall"].to_list() == [(1 + 1 / 2) / 2]
 
 
-def test_no_relevant_document_at_all(pool_of) -> None:
+def test_no_relevant_document_at_all(pool_of):
     pool = pool_of(RANKINGS, [[0] * 5] * 2)
     table = ranking_quality(pool, JudgingOrder([np.arange(5, dtype=np.int32)] * 2), [1, 5])
     assert table["recall"].is_nan().all()
@@ -59,13 +59,13 @@ def test_no_relevant_document_at_all(pool_of) -> None:
     assert table["dropped"].null_count() == 2
 
 
-def test_budgets_below_one_are_refused(pool_of) -> None:
+def test_budgets_below_one_are_refused(pool_of):
     pool = pool_of(RANKINGS, GRADES)
     with pytest.raises(BadInput, match="budget of 0"):
         ranking_quality(pool, JudgingOrder([np.arange(5, dtype=np.int32)] * 2), [5, 0])
 
 
-def test_everything_judged_is_the_truth(random_pool) -> None:
+def test_everything_judged_is_the_truth(random_pool):
     pool = random_pool(np.random.default_rng(2), topics=6, runs=12)
     order = JudgingOrder([np.arange(topic.pool.size, dtype=np.int32) for topic in pool.topics])
     first, again = ranking_quality(pool, order, [1, 5, 10, 1000]), ranking_quality(pool, order, [1, 5, 10, 1000])

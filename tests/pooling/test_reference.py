@@ -122,7 +122,7 @@ def assert_same(method: Method, pool: Pool, seed: int) -> None:
 @pytest.mark.parametrize("arm", ARMS)
 @given(data=st.data(), pool=pools(), seed=st.integers(0, 99))
 @few(5)
-def test_bandits(arm: str, data, pool: Pool, seed: int) -> None:
+def test_bandits(arm, data, pool, seed):
     assert_same(data.draw(bandits(ARMS[arm])), pool, seed)
 
 
@@ -130,7 +130,7 @@ def test_bandits(arm: str, data, pool: Pool, seed: int) -> None:
 @pytest.mark.parametrize("fusion", FUSIONS)
 @given(data=st.data(), pool=pools(), seed=st.integers(0, 99))
 @few(5)
-def test_fusions(fusion: str, data, pool: Pool, seed: int) -> None:
+def test_fusions(fusion, data, pool, seed):
     assert_same(data.draw(FUSIONS[fusion]), pool, seed)
 
 
@@ -138,7 +138,7 @@ def test_fusions(fusion: str, data, pool: Pool, seed: int) -> None:
 @pytest.mark.parametrize("arm", ["max_mean", "thompson", "ucb1", "epsilon_greedy"])
 @given(data=st.data(), pool=pools(), seed=st.integers(0, 99), least=st.integers(0, 4))
 @few(5)
-def test_shared_budgets(arm: str, data, pool: Pool, seed: int, least: int) -> None:
+def test_shared_budgets(arm, data, pool, seed, least):
     topics = data.draw(
         bandits(ARMS[arm]).filter(lambda bandit: not (bandit.options().replays or bandit.options().in_teams))
     )
@@ -148,7 +148,7 @@ def test_shared_budgets(arm: str, data, pool: Pool, seed: int, least: int) -> No
 @pytest.mark.nightly
 @given(data=st.data(), pool=pools(), grades=st.sampled_from([Graded(), Graded(exponential=True)]))
 @few(5)
-def test_gains_that_leave_rounding_behind(data, pool: Pool, grades: Graded) -> None:
+def test_gains_that_leave_rounding_behind(data, pool, grades):
     pool = Pool(pool.topics, pool.runs, pool.teams, pool.depth, pool.relevant_from, 7)
     forgets = data.draw(forgetting().filter(lambda options: "window" not in options))
     for arm in (MaxMean(), UCB1Tuned()):
@@ -157,7 +157,7 @@ def test_gains_that_leave_rounding_behind(data, pool: Pool, grades: Graded) -> N
         assert_same(fusion(reward=grades), pool, 3)
 
 
-def test_a_window_of_gains_that_leave_rounding_behind(pool_of) -> None:
+def test_a_window_of_gains_that_leave_rounding_behind(pool_of):
     rng = np.random.default_rng(0)
     for seed in range(20):
         pool = pool_of([np.array_split(rng.permutation(60), 4)], [rng.integers(0, 4, 60).tolist()])
@@ -166,7 +166,7 @@ def test_a_window_of_gains_that_leave_rounding_behind(pool_of) -> None:
 
 @pytest.mark.by_day(1)
 @pytest.mark.parametrize("window", [0, 1, 300])
-def test_long_runs_of_which_little_is_relevant(pool_of, window: int) -> None:
+def test_long_runs_of_which_little_is_relevant(pool_of, window):
     # Only after hundreds of plays does the variance decide UCB1-Tuned's bound, and not its limit of 1/4.
     lists = np.random.default_rng(0).permutation(1200).reshape(2, 600).tolist()
     pool = pool_of([lists], [(np.random.default_rng(1).random(1200) < 0.02).astype(int).tolist()])

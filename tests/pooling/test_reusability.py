@@ -17,7 +17,7 @@ def in_order_of_ids(pool: Pool) -> JudgingOrder:
     return JudgingOrder([np.arange(topic.pool.size, dtype=np.int32) for topic in pool.topics])
 
 
-def test_without_team_is_the_pool_of_the_other_runs() -> None:
+def test_without_team_is_the_pool_of_the_other_runs():
     """As if the team's files had not been read at all."""
     rng = np.random.default_rng(2)
     teams = ["b", "a", "b", "c", "a", "c"]
@@ -50,13 +50,13 @@ def test_without_team_is_the_pool_of_the_other_runs() -> None:
             assert (one.grades == other.grades).all()
             assert (one.judged == other.judged).all()
             assert (one.name, one.relevant) == (other.name, other.relevant)
-            arrays = [(*each.pool._replace(terms=None), *each.pool.terms) for each in (one, other)]  # type: ignore[arg-type]
+            arrays = [(*each.pool._replace(terms=None), *each.pool.terms) for each in (one, other)]
             for array, of_expected in ((a, b) for a, b in zip(*arrays, strict=True) if a is not None):
                 assert array.dtype == of_expected.dtype
                 assert array.tolist() == of_expected.tolist()
 
 
-def test_a_topic_that_only_the_team_has(pool_of) -> None:
+def test_a_topic_that_only_the_team_has(pool_of):
     pool = pool_of([[[0, 1], [-1, -1]], [[0, 1], [1, 0]]], [[1, 0], [0, 1]])
     reduced = without_team(pool, "run0")
     assert [topic.pool.size for topic in reduced.topics] == [0, 2]
@@ -64,7 +64,7 @@ def test_a_topic_that_only_the_team_has(pool_of) -> None:
     assert table["map_out"].to_list() == [pytest.approx((0 + 1 / 2) / 2)]
 
 
-def test_by_hand(pool_of) -> None:
+def test_by_hand(pool_of):
     # Document 0 is run0's alone, and relevant, as is 2. Judged are the two first by number.
     rankings, grades = [[[0, 2], [1, 2], [2, 1]]], [[1, 0, 1]]
     pool = pool_of(rankings, grades, teams=["x", "y", "y"])
@@ -85,7 +85,7 @@ def test_by_hand(pool_of) -> None:
     assert table["fallen_full"].to_list() == [1.5, 0, 0]
 
 
-def test_a_team_that_finds_nothing_of_its_own_loses_nothing(pool_of) -> None:
+def test_a_team_that_finds_nothing_of_its_own_loses_nothing(pool_of):
     pool = pool_of([[[0, 1, 2], [2, 1, 0], [1, 2, 3]]], [[1, 0, 1, 0]], teams=["x", "y", "z"])
     table = leave_out_teams(pool, in_order_of_ids, [1, 2, 4], ["x", "y"])
     assert table["budget"].to_list() == [1, 2, 4, 1, 2, 4]
@@ -93,7 +93,7 @@ def test_a_team_that_finds_nothing_of_its_own_loses_nothing(pool_of) -> None:
     assert table["fallen"].to_list() == [0] * 6
 
 
-def test_the_judge_sees_the_reduced_pool_and_the_team_is_unpooled(random_pool) -> None:
+def test_the_judge_sees_the_reduced_pool_and_the_team_is_unpooled(random_pool):
     pool = random_pool(np.random.default_rng(5))
     seen = []
 
@@ -120,7 +120,7 @@ def test_the_judge_sees_the_reduced_pool_and_the_team_is_unpooled(random_pool) -
     assert table.equals(leave_out_teams(pool, judge, [10, 1000]))
 
 
-def test_bad_input(random_pool, pool_of) -> None:
+def test_bad_input(random_pool, pool_of):
     pool = random_pool(np.random.default_rng(5))
     with pytest.raises(BadInput, match=r"no team 'nobody'; there are team0, team1, team2"):
         without_team(pool, "nobody")

@@ -11,7 +11,7 @@ from ranking.errors import BadInput
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Callable[..., Path]:
+def folder(tmp_path) -> Callable[..., Path]:
     """Writes run files of lines `topic document rank score`, with the file's name for a tag unless another is given."""
 
     def write(tags: dict[str, str] | None = None, **files: str) -> Path:
@@ -48,22 +48,22 @@ RANKED = "1 d2 3 .5, 1 d9 1 .5, 1 d1 2 .9, 1 d10 4 .5"
         ("file", ["d2", "d9", "d1", "d10"]),
     ],
 )
-def test_orders(folder, order, expected: list[str]) -> None:
+def test_orders(folder, order, expected):
     assert lists(read_runs(str(folder(a=RANKED)), order)) == {("a", "1"): expected}
 
 
-def test_tied_ranks_keep_the_order_of_the_lines(folder) -> None:
+def test_tied_ranks_keep_the_order_of_the_lines(folder):
     assert lists(read_runs(str(folder(a="1 d1 1 .1, 1 d3 1 .2, 1 d2 0 .3")), "rank")) == {
         ("a", "1"): ["d2", "d1", "d3"]
     }
 
 
-def test_an_unknown_order(folder) -> None:
+def test_an_unknown_order(folder):
     with pytest.raises(BadInput, match="no order 'best'"):
-        read_runs(str(folder(a=RANKED)), "best")  # type: ignore[arg-type]
+        read_runs(str(folder(a=RANKED)), "best")
 
 
-def test_names_teams_and_topics(folder) -> None:
+def test_names_teams_and_topics(folder):
     place = folder(
         tags={"input.b": "zeta1", "c.run": "Beta2"},
         **{"input.b": "10 d1 1 1, 9 d1 1 1", "c.run": "x2 d1 1 1, 9 d1 1 1", "_3": "x10 d5 1 1"},
@@ -76,7 +76,7 @@ def test_names_teams_and_topics(folder) -> None:
     assert read_runs(str(place), groups=None).teams == runs.names
 
 
-def test_two_files_of_one_tag_are_named_by_their_files(folder, tmp_path: Path) -> None:
+def test_two_files_of_one_tag_are_named_by_their_files(folder, tmp_path):
     place = folder(tags={"input.a": "same", "b.txt": "same"}, **{"input.a": "1 d1 1 1", "b.txt": "1 d2 1 1"})
     runs = read_runs(str(place))
     assert runs.names == ["a", "b"]
@@ -90,7 +90,7 @@ def test_two_files_of_one_tag_are_named_by_their_files(folder, tmp_path: Path) -
         read_runs([str(place), str(other)])
 
 
-def test_the_table_of_teams(folder, tmp_path: Path) -> None:
+def test_the_table_of_teams(folder, tmp_path):
     place, groups = folder(a1="1 d1 1 1", a2="1 d1 1 1"), tmp_path / "groups"
     groups.write_text("a2\tx\n\na1, y\nunused z\n")
     assert read_runs(str(place), groups=str(groups)).teams == ["y", "x"]
@@ -104,7 +104,7 @@ def test_the_table_of_teams(folder, tmp_path: Path) -> None:
         read_runs(str(place), groups=str(tmp_path / "absent"))
 
 
-def test_a_document_named_again_is_counted_once(folder) -> None:
+def test_a_document_named_again_is_counted_once(folder):
     place = folder(a="1 d1 1 .3, 1 d2 2 .2, 1 d1 3 .9, 2 d1 1 1")
     runs = read_runs(str(place), "file")
     assert lists(runs) == {("a", "1"): ["d1", "d2"], ("a", "2"): ["d1"]}
@@ -113,13 +113,13 @@ def test_a_document_named_again_is_counted_once(folder) -> None:
     assert lists(read_runs(str(place)))["a", "1"] == ["d1", "d2"]
 
 
-def test_only_the_deepest_are_kept(folder) -> None:
+def test_only_the_deepest_are_kept(folder):
     runs = read_runs(str(folder(a=RANKED)), deepest=2)
     assert lists(runs) == {("a", "1"): ["d1", "d9"]}
     assert not any(count for note, count in runs.notes.items() if "rise from one rank" not in note)
 
 
-def test_other_encodings(folder) -> None:
+def test_other_encodings(folder):
     place = folder(a="1 d1 1 1")
     (place / "a").write_bytes("1 Q0 d1 1 1 Zürich\n".encode("latin-1"))
     with pytest.raises(BadInput, match=r"runs/a:1: wrong encoding"):
@@ -127,7 +127,7 @@ def test_other_encodings(folder) -> None:
     assert read_runs(str(place), encoding="latin-1").names == ["Zürich"]
 
 
-def test_nothing_to_read(folder, tmp_path: Path) -> None:
+def test_nothing_to_read(folder, tmp_path):
     empty = tmp_path / "empty"
     empty.mkdir()
     with pytest.raises(BadInput, match="empty: no runs in it"):
@@ -148,7 +148,7 @@ def test_nothing_to_read(folder, tmp_path: Path) -> None:
         read_runs([str(place / "a")], strict=False)
 
 
-def test_files_by_name_are_as_their_folder(folder) -> None:
+def test_files_by_name_are_as_their_folder(folder):
     place = folder(a=RANKED, b="2 d1 1 1")
     in_folder = read_runs(str(place))
     for by_name in (read_runs([str(place / "b"), str(place / "a")]), read_runs(str(place / "[ab]"))):
@@ -158,7 +158,7 @@ def test_files_by_name_are_as_their_folder(folder) -> None:
         read_runs(str(place.parent))
 
 
-def test_ties_are_counted_by_what_orders_the_run(tmp_path: Path) -> None:
+def test_ties_are_counted_by_what_orders_the_run(tmp_path):
     lines = ["1 Q0 a 1 3 t", "1 Q0 b 2 3 t", "1 Q0 c 3 2 t", "2 Q0 a 1 3 t", "2 Q0 b 1 1 t"]
     (tmp_path / "run").write_text("\n".join(lines) + "\n")
     counted = {

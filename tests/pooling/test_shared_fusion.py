@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -8,7 +7,7 @@ import pytest
 
 from pooling.adjudicators.posterior_fusion import PosteriorFusion
 from pooling.effort import total_curve
-from pooling.pool import NO_TERMS, Pool, topic_pool
+from pooling.pool import NO_TERMS, topic_pool
 from pooling.run_regression import RunRegression
 from pooling.shared_fusion import SharedFusion, rounds, side_by_side
 from pooling.simulation import found_at, needs_of, simulate
@@ -16,20 +15,20 @@ from pooling.text_regression import TextRegression
 from ranking.errors import BadInput
 
 
-def test_topics_take_turns() -> None:
+def test_topics_take_turns():
     assert list(rounds(3)) == [1, 2, 3]
     assert list(rounds(25))[18:] == [19, 20, 22, 24, 26]
     assert side_by_side([2, 1, 3]).tolist() == [0, 1, 2, 0, 2, 2]
 
 
-def test_the_prior_is_of_the_other_topics(pool_of: Callable[..., Pool]) -> None:
+def test_the_prior_is_of_the_other_topics(pool_of):
     method = SharedFusion(PosteriorFusion(alpha=0.5, beta=2), strength=10)
     strength, means = method.prior(np.array([[4.0, 2.0], [6.0, 0.0]]), np.array([[4.0, 0.0], [3.0, 0.0]]))
     assert strength == 10
     assert means.tolist() == [[3.5 / 8.5, 0.5 / 2.5], [4.5 / 6.5, 0.5 / 4.5]]
 
 
-def test_trust_in_other_topics_is_estimated() -> None:
+def test_trust_in_other_topics_is_estimated():
     method, rng = SharedFusion(PosteriorFusion()), np.random.default_rng(1)
     judged = np.full((30, 8), 40.0)
     alike = rng.binomial(40, np.linspace(0.1, 0.8, 8), (30, 8)).astype(float)
@@ -40,7 +39,7 @@ def test_trust_in_other_topics_is_estimated() -> None:
     assert method.prior(judged[:1], alike[:1])[0] == 0  # nothing to learn from
 
 
-def test_it_finds_more_where_runs_are_alike_in_all_topics(pool_of: Callable[..., Pool]) -> None:
+def test_it_finds_more_where_runs_are_alike_in_all_topics(pool_of):
     rng, rankings, grades = np.random.default_rng(8), [], []
     for _ in range(20):
         relevant = rng.random(60) < 0.3
@@ -58,13 +57,13 @@ def test_it_finds_more_where_runs_are_alike_in_all_topics(pool_of: Callable[...,
     assert total_curve(pool, orders[0])[1][5] == found_at(pool, orders[0], [6]).sum()
 
 
-def test_one_topic_is_judged_as_by_posterior_fusion(random_pool: Callable[..., Pool]) -> None:
+def test_one_topic_is_judged_as_by_posterior_fusion(random_pool):
     pool = random_pool(np.random.default_rng(8), topics=1)
     [shared], [alone] = simulate(SharedFusion(PosteriorFusion()), pool, [4]), simulate(PosteriorFusion(), pool, [4])
     assert shared.documents[0].tolist() == alone.documents[0].tolist()
 
 
-def test_odds_over_runs_by_hand(pool_of: Callable[..., Pool]) -> None:
+def test_odds_over_runs_by_hand(pool_of):
     # One team, whose two runs hold documents 0 and 1 at the top, one each: x is 1 for both, .5 for none (constant 0).
     pool = pool_of([[[0, 1], [1, 0]]], [[1, 0]], teams=["a", "a"])
     [odds] = RunRegression(constant=0).log_odds([pool.topics[0].pool], [np.full(2, np.nan)])
@@ -73,7 +72,7 @@ def test_odds_over_runs_by_hand(pool_of: Callable[..., Pool]) -> None:
     assert odds[0] == odds[1] < 1
 
 
-def test_copies_of_a_run_count_once(random_pool: Callable[..., Pool]) -> None:
+def test_copies_of_a_run_count_once(random_pool):
     topic = random_pool(np.random.default_rng(3), topics=1).topics[0].pool
     ranking = np.concatenate([topic.ranking, topic.ranking[[0, 0, 0]]])
     copied = topic_pool(ranking, topic.size, np.concatenate([topic.teams, topic.teams[[0, 0, 0]]]))
@@ -82,7 +81,7 @@ def test_copies_of_a_run_count_once(random_pool: Callable[..., Pool]) -> None:
     assert many == pytest.approx(alone, abs=2e-6)
 
 
-def test_regressions_fade_and_can_be_left_out(random_pool: Callable[..., Pool]) -> None:
+def test_regressions_fade_and_can_be_left_out(random_pool):
     pool = random_pool(np.random.default_rng(8))
     plain, none = SharedFusion(PosteriorFusion()), SharedFusion(PosteriorFusion(), runs=RunRegression(weight=0))
     ends = SharedFusion(PosteriorFusion(), runs=RunRegression(until=1e-6))
@@ -91,7 +90,7 @@ def test_regressions_fade_and_can_be_left_out(random_pool: Callable[..., Pool]) 
             assert [own.tolist() for own in one.documents] == [own.tolist() for own in two.documents]
 
 
-def test_texts_tell_relevant_documents(random_pool: Callable[..., Pool]) -> None:
+def test_texts_tell_relevant_documents(random_pool):
     pool = random_pool(np.random.default_rng(8), topics=6, documents=60, depth=20)
     pools, rng = [topic.pool for topic in pool.topics], np.random.default_rng(1)
     heard = [np.where(rng.random(topic.pool.size) < 0.5, pool.is_relevant(topic), np.nan) for topic in pool.topics]
@@ -102,7 +101,7 @@ def test_texts_tell_relevant_documents(random_pool: Callable[..., Pool]) -> None
     assert not np.concatenate(TextRegression(weight=1).log_odds(pools, nothing)).any()
 
 
-def test_texts_are_asked_for_where_they_have_a_weight(random_pool: Callable[..., Pool]) -> None:
+def test_texts_are_asked_for_where_they_have_a_weight(random_pool):
     pool = random_pool(np.random.default_rng(8))
     without = SharedFusion(PosteriorFusion(), texts=TextRegression())
     reading = SharedFusion(PosteriorFusion(), texts=TextRegression(weight=1))

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -31,7 +30,7 @@ def first(rule: FoundNothing | TargetRecall, relevant: list[int]) -> int | None:
     return int(held.argmax()) + 1 if held.any() else None
 
 
-def test_found_nothing() -> None:
+def test_found_nothing():
     rule = FoundNothing(3)
     assert first(rule, [1, 0, 0, 1, 0, 0, 0, 1]) == 7
     assert first(rule, [0, 0, 0, 1]) == 3
@@ -39,7 +38,7 @@ def test_found_nothing() -> None:
     assert first(rule, []) is None
 
 
-def test_target_recall_reaches_it_in_random_orders() -> None:
+def test_target_recall_reaches_it_in_random_orders():
     """Where the rate is constant, that takes the target's share of the pool, whichever the curve."""
     rng = np.random.default_rng(4)
     for curve in ("exponential", "power"):
@@ -47,13 +46,12 @@ def test_target_recall_reaches_it_in_random_orders() -> None:
         for _ in range(60):
             relevant = rng.permutation(np.arange(1000) < 100)
             stop = first(rule, relevant)
-            assert stop is not None
             recalls.append(relevant[:stop].mean() * stop / 100)
         assert np.mean(np.array(recalls) >= 0.8) >= 0.9
         assert np.mean(recalls) < 0.95
 
 
-def test_target_recall_stops_early_in_good_orders() -> None:
+def test_target_recall_stops_early_in_good_orders():
     relevant = [1] * 100 + [0] * 900
     exponential, power = (first(TargetRecall(0.9, 0.95, curve), relevant) for curve in ("exponential", "power"))
     assert 100 < exponential < 300 < power < 1000
@@ -61,13 +59,13 @@ def test_target_recall_stops_early_in_good_orders() -> None:
     assert first(TargetRecall(0.9, 0.5), relevant) < first(TargetRecall(0.9, 0.99), relevant)
 
 
-def test_target_recall_stops_where_the_rest_is_too_small_to_matter() -> None:
+def test_target_recall_stops_where_the_rest_is_too_small_to_matter():
     assert first(TargetRecall(0.9, 0.99), [1] * 30) == 27  # 3 more would be a tenth of 30
     assert first(TargetRecall(0.9), [0] * 30) is None
     assert first(TargetRecall(0.9), []) is None
 
 
-def test_stable_ranking(pool_of) -> None:
+def test_stable_ranking(pool_of):
     rankings = [[[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]]
     pool = pool_of(rankings, [[1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0]])
     # Nothing; then run0 leads; then run1 is second, and the rest changes nothing.
@@ -84,7 +82,7 @@ def test_stable_ranking(pool_of) -> None:
 @pytest.mark.by_day(2)
 @pytest.mark.parametrize("rule", RULES, ids=str)
 @given(seed=st.integers(0, 10_000), shared=st.booleans())
-def test_what_is_not_judged_yet_does_not_matter(rule: StoppingRule, random_pool, seed: int, shared: bool) -> None:
+def test_what_is_not_judged_yet_does_not_matter(rule, random_pool, seed, shared):
     rng = np.random.default_rng(seed)
     pool = random_pool(rng)
     order = random_order(pool, rng, shared)
@@ -98,7 +96,7 @@ def test_what_is_not_judged_yet_does_not_matter(rule: StoppingRule, random_pool,
     assert rule.stops(replace(pool, topics=topics), order).tolist() == stops.tolist()
 
 
-def test_a_pool_wide_rule_stops_at_a_budget(random_pool) -> None:
+def test_a_pool_wide_rule_stops_at_a_budget(random_pool):
     rng = np.random.default_rng(1)
     pool = random_pool(rng)
     order = random_order(pool, rng, shared=True)
@@ -106,7 +104,7 @@ def test_a_pool_wide_rule_stops_at_a_budget(random_pool) -> None:
     assert any((order.spent(budget) == stops).all() for budget in range(3, 60, 3))
 
 
-def test_savings(random_pool) -> None:
+def test_savings(random_pool):
     rng = np.random.default_rng(6)
     pool = random_pool(rng)
     order = random_order(pool, rng)
@@ -128,9 +126,7 @@ def test_savings(random_pool) -> None:
 @given(
     seed=st.integers(0, 10_000), recall=st.sampled_from([0.5, 0.8, 0.9, 0.99]), sure=st.sampled_from([0.5, 0.9, 0.95])
 )
-def test_the_first_judgement_to_stop_after_is_the_first_that_holds(
-    curve, seed: int, recall: float, sure: float
-) -> None:
+def test_the_first_judgement_to_stop_after_is_the_first_that_holds(curve, seed, recall, sure):
     rng = np.random.default_rng(seed)
     size = int(rng.integers(1, 400))
     relevant = rng.random(size) < rng.uniform(0.0, 0.9) * np.exp(-np.arange(size) / rng.uniform(5, 400))
@@ -140,9 +136,7 @@ def test_the_first_judgement_to_stop_after_is_the_first_that_holds(
 
 
 @pytest.mark.parametrize(("recall", "confidence"), [(0.9, 0.95), (0.5, 0.5), (0.99, 0.99)])
-def test_topics_stop_together_where_each_would_alone(
-    random_pool: Callable[..., Pool], recall: float, confidence: float
-) -> None:
+def test_topics_stop_together_where_each_would_alone(random_pool, recall, confidence):
     rng = np.random.default_rng(2)
     pool = random_pool(rng, topics=6, documents=150, depth=60)
     orders = [np.argsort(-topic.grades + rng.random(topic.pool.size)) for topic in pool.topics]

@@ -12,18 +12,18 @@ CURVES = [exponential, power]
 
 
 @pytest.mark.parametrize("rate", [0.01, 0.5, 3.0, 40.0, 5000.0])
-def test_decay_and_variance_are_those_of_the_cut_off_distribution(rate: float) -> None:
+def test_decay_and_variance_are_those_of_the_cut_off_distribution(rate):
     cut = stats.truncexpon(b=rate, scale=1 / rate)
     assert _decay(np.array([cut.mean()]))[0] == pytest.approx(rate, rel=1e-4)
     assert _variance(np.array([rate]))[0] == pytest.approx(cut.var(), rel=1e-6)
 
 
-def test_nothing_falls_where_the_mean_is_a_half_or_more() -> None:
+def test_nothing_falls_where_the_mean_is_a_half_or_more():
     assert _decay(np.array([0.5, 0.7])).tolist() == [0, 0]
     assert _variance(np.array([0.0]))[0] == pytest.approx(1 / 12, rel=1e-5)
 
 
-def test_exponential_is_the_fit_of_maximum_likelihood() -> None:
+def test_exponential_is_the_fit_of_maximum_likelihood():
     """With so many events the bound at .5 is the estimate, or nearly."""
     rng = np.random.default_rng(3)
     relevant = rng.random(4000) < 0.9 * np.exp(-np.arange(4000) / 500)
@@ -42,7 +42,7 @@ def test_exponential_is_the_fit_of_maximum_likelihood() -> None:
     assert expected == pytest.approx(relevant[judged:].sum(), rel=0.25)
 
 
-def test_power_is_the_fit_of_maximum_likelihood() -> None:
+def test_power_is_the_fit_of_maximum_likelihood():
     relevant = np.zeros(200, bool)
     relevant[[0, 1, 4, 9, 30, 80]] = True
     judged = 100
@@ -53,7 +53,7 @@ def test_power_is_the_fit_of_maximum_likelihood() -> None:
 
 
 @pytest.mark.parametrize("curve", CURVES)
-def test_bounds(curve) -> None:
+def test_bounds(curve):
     relevant = np.random.default_rng(5).random(300) < np.linspace(0.8, 0, 300)
     loose, tight = curve(relevant, 0.95), curve(relevant, 0.5)
     assert (loose >= tight - 1e-9).all()
@@ -64,14 +64,14 @@ def test_bounds(curve) -> None:
 
 
 @pytest.mark.parametrize("curve", CURVES)
-def test_late_finds_are_a_constant_rate(curve) -> None:
+def test_late_finds_are_a_constant_rate(curve):
     relevant = np.array([0] * 10 + [1] * 10 + [0] * 20, bool)
     assert curve(relevant, 0.5)[19] == pytest.approx(10)
     assert curve(relevant, 0.5)[:10].tolist() == [0] * 10
 
 
 @pytest.mark.parametrize("curve", CURVES)
-def test_each_value_is_of_the_judgements_up_to_it(curve) -> None:
+def test_each_value_is_of_the_judgements_up_to_it(curve):
     one, other = np.array([1, 0, 1, 1, 0, 0, 0, 0], bool), np.array([1, 0, 1, 1, 0, 1, 0, 1], bool)
     assert curve(one, 0.9)[:5].tolist() == curve(other, 0.9)[:5].tolist()
     assert curve(np.array([], bool), 0.9).tolist() == []

@@ -12,7 +12,6 @@ import torch
 import transformers
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
-from ranking.collections.collection import Collection
 from ranking.encoding import EncodedCollection
 from ranking.rankers.decoder import TEMPLATE
 from ranking.tokenization import Tokenization
@@ -22,7 +21,7 @@ DECODERS = {"llama": transformers.LlamaConfig, "mistral": transformers.MistralCo
 
 
 @pytest.fixture(scope="session")
-def made_up(tiny: Collection, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
+def made_up(tiny, tmp_path_factory) -> Callable[..., str]:
     """Makes a checkpoint (kind, dropout) that knows the words of `tiny`; the same one once."""
     texts = [*tiny.documents["text"], *tiny.queries["text"]]
     words = sorted({word for text in texts for word in re.findall(r"\w+", text)})
@@ -38,11 +37,10 @@ def made_up(tiny: Collection, tmp_path_factory: pytest.TempPathFactory) -> Calla
 
 
 @pytest.fixture(scope="session")
-def read_as(tiny: Collection, tiny_encoded: EncodedCollection) -> Callable[[Tokenization | None], EncodedCollection]:
+def read_as(tiny, tiny_encoded) -> Callable[[Tokenization | None], EncodedCollection]:
     """The collection `tiny` in the tokens of a tokenization."""
 
     def read(tokenization: Tokenization | None) -> EncodedCollection:
-        assert tokenization is not None
         tokens = tokenization.encode(tiny)
         return replace(tiny_encoded, documents=tokens.documents, queries=tokens.queries)
 
@@ -50,7 +48,7 @@ def read_as(tiny: Collection, tiny_encoded: EncodedCollection) -> Callable[[Toke
 
 
 @pytest.fixture(scope="session")
-def decoder_checkpoint(tiny: Collection, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
+def decoder_checkpoint(tiny, tmp_path_factory) -> Callable[..., str]:
     """Makes a decoder (kind, with a head, tied) that knows the words of `tiny`, yes and no; the same one once."""
     texts = [*tiny.documents["text"], *tiny.queries["text"], TEMPLATE.replace("{", "").replace("}", ""), "yes no"]
     words = sorted({word for text in texts for word in re.findall(r"\w+|[^\w\s]+", text)})

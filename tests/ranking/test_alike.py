@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -27,7 +26,7 @@ TWINS = (3, 8, 20, 21, 33)
 
 
 @pytest.fixture
-def encoded(encoded_of: Callable[..., EncodedCollection]) -> EncodedCollection:
+def encoded(encoded_of) -> EncodedCollection:
     """Forty documents, those of `TWINS` alike; three queries, of which each finds one twin relevant."""
     rng = np.random.default_rng(0)
     documents = [rng.integers(1, 50, rng.integers(1, 60)).tolist() for _ in range(40)]
@@ -44,7 +43,7 @@ def feed_forward() -> FeedForward:
 
 
 @given(st.lists(st.lists(st.integers(1, 3), max_size=3), max_size=12), st.integers(1, 4) | st.none())
-def test_equal_numbers_are_equal_texts(texts: list[list[int]], reach: int | None) -> None:
+def test_equal_numbers_are_equal_texts(texts, reach):
     found = digests(Texts.of(texts), np.arange(len(texts)), reach)
     for one, text in zip(found, texts, strict=True):
         for other, another in zip(found, texts, strict=True):
@@ -56,13 +55,13 @@ def test_equal_numbers_are_equal_texts(texts: list[list[int]], reach: int | None
     assert repeated.tolist() == [cut.count(cut[place]) > 1 for place in first]
 
 
-def test_texts_of_other_categories_are_not_alike() -> None:
+def test_texts_of_other_categories_are_not_alike():
     texts = replace(Texts.of([[1], [1], [1]]), labels=np.array([[0, 1], [0, -1], [0, 1]], np.int32))
     one, other, same = digests(texts, np.arange(3))
     assert one == same != other
 
 
-def test_repeats_get_their_highest_score() -> None:
+def test_repeats_get_their_highest_score():
     scores = np.array([[1, 2, 3, 0], [4, 5, 6, -np.inf]], np.float32)
     places = np.array([[0, 1, 0, 0], [0, 0, 1, 0]])
     tie_repeats(scores, places, (places == 0) & np.isfinite(scores))
@@ -70,9 +69,7 @@ def test_repeats_get_their_highest_score() -> None:
 
 
 @pytest.mark.parametrize("kind", [FeedForward, MatchPyramid])
-def test_documents_alike_have_equal_scores_on_any_processor(
-    kind: type[FeedForward] | type[MatchPyramid], encoded: EncodedCollection, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_documents_alike_have_equal_scores_on_any_processor(kind, encoded, monkeypatch):
     vectors = np.random.default_rng(2).normal(size=(50, 12)).astype(np.float32)
     ranker = kind(vectors, torch.Generator().manual_seed(1), preset="tiny")
     lists = np.stack([np.random.default_rng(seed).permutation(40) for seed in range(3)]).astype(np.int32)
@@ -87,9 +84,7 @@ def test_documents_alike_have_equal_scores_on_any_processor(
     assert (scores != steady).any(), "nothing was shaken"
 
 
-def test_texts_that_differ_behind_what_is_read_are_alike(
-    encoded_of: Callable[..., EncodedCollection], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_texts_that_differ_behind_what_is_read_are_alike(encoded_of, monkeypatch):
     shake(monkeypatch)
     encoded = encoded_of([[4, 5, 6, 7], [9, 2], [4, 5, 6, 8]], [[5, 9]], {})
     vectors = np.random.default_rng(2).normal(size=(10, 12)).astype(np.float32)
@@ -98,7 +93,7 @@ def test_texts_that_differ_behind_what_is_read_are_alike(
     assert scores[0] == scores[2]
 
 
-def test_a_figure_is_the_same_on_two_processors(encoded: EncodedCollection, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_figure_is_the_same_on_two_processors(encoded, monkeypatch):
     """Two copies of a text, one of them judged relevant, keep their places in the ranking: the later id first."""
     rng, queries = np.random.default_rng(5), np.arange(3)
     lists = np.stack([rng.permutation(40) for _ in queries]).astype(np.int32)

@@ -10,7 +10,7 @@ NUMBERS = st.lists(st.integers(-5, 30))
 
 
 @given(NUMBERS, NUMBERS)
-def test_what_is_there_is_found_and_nothing_else(known: list[int], wanted: list[int]) -> None:
+def test_what_is_there_is_found_and_nothing_else(known, wanted):
     ascending, asked = np.unique(np.array(known, np.int64)), np.array([wanted], np.int64)
     places, there = find(ascending, asked)
     assert places.shape == there.shape == asked.shape

@@ -17,14 +17,14 @@ from tests.ranking.shelf import Shelf, on_machine
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def place(tmp_path, monkeypatch) -> Path:
     """Of the backing; the process is machine `a`."""
     on_machine(tmp_path / "a", monkeypatch)
     Shelf.told.clear()
     return tmp_path / "behind"
 
 
-def test_a_path_is_another_on_another_machine(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_path_is_another_on_another_machine(place, tmp_path, monkeypatch):
     root = backed(Shelf(str(place)))
     made = [root / "x" / "y", (root / "x.z").with_suffix(".y"), (root / "a" / "b").parent, copy.deepcopy(root / "c")]
     assert [path.behind()[1] for path in made if isinstance(path, BackedPath)] == ["x/y", "x.y", "a", "c"]
@@ -38,7 +38,7 @@ def test_a_path_is_another_on_another_machine(place: Path, tmp_path: Path, monke
     assert where(Path("x")) == "x"
 
 
-def test_what_one_machine_writes_another_has(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_one_machine_writes_another_has(place, tmp_path, monkeypatch):
     root = backed(Shelf(str(place)))
     write_array(root / "deep" / "one.npy", np.arange(3))
     write_whole(root / "frame.arrow", {"word": pl.String()}, [pl.DataFrame({"word": ["a", "b"]})])
@@ -60,7 +60,7 @@ def test_what_one_machine_writes_another_has(place: Path, tmp_path: Path, monkey
     assert not at_hand(frame)
 
 
-def test_a_plain_path_is_of_this_machine_alone(place: Path, tmp_path: Path) -> None:
+def test_a_plain_path_is_of_this_machine_alone(place, tmp_path):
     file = tmp_path / "plain.npy"
     write_array(file, np.arange(3))
     publish(file)
@@ -77,7 +77,7 @@ def test_a_plain_path_is_of_this_machine_alone(place: Path, tmp_path: Path) -> N
     assert Shelf.told == []
 
 
-def test_the_latest_is_asked_for_anew(place: Path) -> None:
+def test_the_latest_is_asked_for_anew(place):
     file = backed(Shelf(str(place)), "about.json")
     assert latest(file) is None
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -90,7 +90,7 @@ def test_the_latest_is_asked_for_anew(place: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["x.npy", "x.arrow"])
-def test_a_file_that_is_cut_short_is_named_and_forgotten(name: str, place: Path) -> None:
+def test_a_file_that_is_cut_short_is_named_and_forgotten(name, place):
     file = backed(Shelf(str(place)), name)
     read = mapped if name == "x.arrow" else open_array
     if name == "x.arrow":

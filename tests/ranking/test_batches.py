@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -25,7 +24,7 @@ def labelled(encoded: EncodedCollection, labels: list[list[int]]) -> EncodedColl
 
 
 @pytest.fixture
-def encoded(encoded_of: Callable[..., EncodedCollection]) -> EncodedCollection:
+def encoded(encoded_of) -> EncodedCollection:
     return encoded_of([[1]], [[1 + q % 3, 4 + q % 3] for q in range(20)], {})
 
 
@@ -33,13 +32,13 @@ def no_vectors(words: int = 7) -> WordVectors:
     return WordVectors(np.zeros((words, 2), np.float32), np.zeros(words, bool))
 
 
-def test_random_batches_are_what_the_generator_gives() -> None:
+def test_random_batches_are_what_the_generator_gives():
     """The permutation and nothing else: numbers are those of a training without this part."""
     found = Shuffled().order(examples(9), 4, np.random.default_rng(3))
     assert found.tolist() == np.random.default_rng(3).permutation(9).tolist()
 
 
-def test_a_category_fills_batches_of_its_own(encoded: EncodedCollection) -> None:
+def test_a_category_fills_batches_of_its_own(encoded):
     categories = [0] * 9 + [1] * 6 + [-1] * 5
     order = ByCategory()
     order.prepare(labelled(encoded, [[c, 0] for c in categories]), no_vectors(), np.arange(20))
@@ -54,13 +53,13 @@ def test_a_category_fills_batches_of_its_own(encoded: EncodedCollection) -> None
     assert len(seen) == 5
 
 
-def test_a_subcategory_is_told_by_both_labels(encoded: EncodedCollection) -> None:
+def test_a_subcategory_is_told_by_both_labels(encoded):
     order = ByCategory("subcategory")
     order.prepare(labelled(encoded, [[q // 10, q % 2] for q in range(20)]), no_vectors(), np.arange(20))
     assert len(set(order.groups.tolist())) == 4
 
 
-def test_topics_are_clusters_of_the_queries(encoded: EncodedCollection) -> None:
+def test_topics_are_clusters_of_the_queries(encoded):
     """Three kinds of queries with no word in common, words without vectors."""
     order = TopicBalanced(clusters=3)
     order.prepare(encoded, no_vectors(), np.arange(18))
@@ -72,12 +71,12 @@ def test_topics_are_clusters_of_the_queries(encoded: EncodedCollection) -> None:
     assert found.tolist() == order.order(examples(18), 6, np.random.default_rng(0)).tolist()
 
 
-def test_fewer_examples_than_a_batch(encoded: EncodedCollection) -> None:
+def test_fewer_examples_than_a_batch(encoded):
     order = TopicBalanced(clusters=2)
     order.prepare(encoded, no_vectors(), np.arange(20))
     assert sorted(order.order(examples(3), 8, np.random.default_rng(0)).tolist()) == [0, 1, 2]
 
 
-def test_a_collection_without_categories_is_refused(encoded: EncodedCollection) -> None:
+def test_a_collection_without_categories_is_refused(encoded):
     with pytest.raises(BadInput, match="no categories"):
         ByCategory().prepare(encoded, no_vectors(), np.arange(20))

@@ -46,7 +46,7 @@ def scores_of_bm25s(collection: Collection, options: Bm25Options) -> np.ndarray:
 
 
 @pytest.mark.parametrize("options", [PLAIN, Bm25Options(1.2, 0.75, None, False), Bm25Options(0, 0, None, False)])
-def test_scores_and_lists_are_those_of_bm25s(options: Bm25Options) -> None:
+def test_scores_and_lists_are_those_of_bm25s(options):
     collection = by_chance()
     expected = scores_of_bm25s(collection, options)
     every = np.tile(np.arange(200), (30, 1))
@@ -67,7 +67,7 @@ def test_scores_and_lists_are_those_of_bm25s(options: Bm25Options) -> None:
         assert found.tolist() == order[:count].tolist()
 
 
-def test_two_documents_by_hand() -> None:
+def test_two_documents_by_hand():
     """idf = log(1 + (N − df + ½) / (df + ½)), weight = idf·tf / (tf + k1·(1 − b + b·length/mean))."""
     collection = collection_of(["cat cat dog", "dog"], ["cat", "dog cat", "dog dog"])
     lists, _ = Bm25(collection, Bm25Options(0.9, 0.4, None, False)).search(np.arange(3), 2)
@@ -80,7 +80,7 @@ def test_two_documents_by_hand() -> None:
     np.testing.assert_allclose(lists.scores[2], [2 * dog_short, 2 * dog_long], rtol=1e-6)
 
 
-def test_threads_and_the_company_of_queries_change_nothing() -> None:
+def test_threads_and_the_company_of_queries_change_nothing():
     index, pairs = Bm25(by_chance(), PLAIN), np.random.default_rng(0).integers(-1, 200, (30, 6))
     lists, scores = index.search(np.arange(30), 10, pairs, threads=1)
     for threads in (2, 7):
@@ -94,7 +94,7 @@ def test_threads_and_the_company_of_queries_change_nothing() -> None:
     np.testing.assert_array_equal(alone_scores, scores[some])
 
 
-def test_pairs_without_a_shared_word_score_0_and_no_document_scores_minus_infinity() -> None:
+def test_pairs_without_a_shared_word_score_0_and_no_document_scores_minus_infinity():
     collection = collection_of(["a b", "c d"], ["a", "unheard", ""])
     lists, scores = Bm25(collection, PLAIN).search(np.arange(3), 5, np.array([[0, 1], [0, -1], [-1, 1]]))
     assert scores[0, 0] > 0
@@ -103,7 +103,7 @@ def test_pairs_without_a_shared_word_score_0_and_no_document_scores_minus_infini
     assert lists.documents.tolist() == [[0, -1, -1, -1, -1], [-1] * 5, [-1] * 5]
 
 
-def test_depth_0_lists_nothing_and_still_scores_pairs() -> None:
+def test_depth_0_lists_nothing_and_still_scores_pairs():
     lists, scores = Bm25(collection_of(["a b"], ["a"]), PLAIN).search(np.arange(1), 0, np.array([[0]]))
     assert lists.documents.shape == (1, 0)
     assert scores[0, 0] > 0
@@ -112,19 +112,19 @@ def test_depth_0_lists_nothing_and_still_scores_pairs() -> None:
 
 
 @pytest.mark.parametrize("documents", [["the of", "and"], ["", ""], ["!"]])
-def test_a_collection_of_stop_words_alone(documents: list[str]) -> None:
+def test_a_collection_of_stop_words_alone(documents):
     index = Bm25(collection_of(documents, ["the cat"]), Bm25Options())
     lists, scores = index.search(np.arange(1), 2, np.zeros((1, 1), np.int32))
     assert lists.documents.tolist() == [[-1, -1]]
     assert scores.tolist() == [[0]]
 
 
-def test_an_empty_document_first_and_last_takes_its_place() -> None:
+def test_an_empty_document_first_and_last_takes_its_place():
     index = Bm25(collection_of(["", "cat", "", "cat", ""], ["", "cat", ""]), PLAIN)
     assert index.search(np.arange(3), 3)[0].documents.tolist() == [[-1] * 3, [1, 3, -1], [-1] * 3]
 
 
-def test_stemming_and_stop_words_can_be_switched_off() -> None:
+def test_stemming_and_stop_words_can_be_switched_off():
     collection = collection_of(["Running of the bulls", "he runs"], ["run", "the", "RUNNING"])
     queries = np.arange(3)
     assert Bm25(collection, Bm25Options()).search(queries, 2)[0].documents.tolist() == [[1, 0], [-1, -1], [1, 0]]
@@ -135,7 +135,7 @@ def test_stemming_and_stop_words_can_be_switched_off() -> None:
     assert german.search(np.arange(1), 1)[0].documents.tolist() == [[0]]
 
 
-def test_text_is_read_as_bm25s_with_the_same_stemmer_and_stop_words_reads_it() -> None:
+def test_text_is_read_as_bm25s_with_the_same_stemmer_and_stop_words_reads_it():
     texts = ["Moles were digging tunnels, tunnelling!", "a mole's tunnel — ünïcode Tünnel 42", "the dogs dig dig"]
     asked = ["mole tunnels digs", "42 tünnel", "dogs"]
     stem = Stemmer.Stemmer("english")
@@ -148,6 +148,6 @@ def test_text_is_read_as_bm25s_with_the_same_stemmer_and_stop_words_reads_it() -
     np.testing.assert_allclose(scores, expected, rtol=1e-5)
 
 
-def test_an_unknown_stemmer_is_bad_input() -> None:
+def test_an_unknown_stemmer_is_bad_input():
     with pytest.raises(BadInput, match=r"klingon.*english"):
         Bm25(collection_of(["a"], ["a"]), Bm25Options(stemming="klingon"))

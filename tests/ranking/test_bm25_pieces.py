@@ -25,7 +25,7 @@ EVERY = np.arange(30)
 
 
 @pytest.fixture
-def collections(tmp_path: Path) -> tuple[Collection, Collection]:
+def collections(tmp_path) -> tuple[Collection, Collection]:
     """The same texts in one piece and in seven of unequal size, one of them empty."""
     return both(by_chance(), [0, 1, 30, 30, 90, 91, 170, 200], tmp_path)
 
@@ -46,9 +46,7 @@ def both(collection: Collection, bounds: list[int], folder: Path) -> tuple[Colle
 @pytest.mark.by_day(2)
 @pytest.mark.parametrize("options", [PLAIN, Bm25Options(), Bm25Options(1.2, 0.75, None, False), Bm25Options(0, 0)])
 @pytest.mark.parametrize("many", [1, 1000])
-def test_scores_and_lists_are_those_of_one_piece(
-    collections: tuple[Collection, Collection], options: Bm25Options, many: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_scores_and_lists_are_those_of_one_piece(collections, options, many, monkeypatch):
     monkeypatch.setattr(bm25_pieces, "MANY", many)
     monkeypatch.setattr(reading, "CHUNK", 25)
     whole, parts = collections
@@ -64,7 +62,7 @@ def test_scores_and_lists_are_those_of_one_piece(
     assert lists.documents.tobytes() == Bm25(whole, options).search(some, 15)[0].documents.tobytes()
 
 
-def test_long_lists_of_postings_and_many_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_lists_of_postings_and_many_blocks(tmp_path, monkeypatch):
     """So many that documents are left out, with queries, lists and postings in blocks."""
     for name, size in (("MANY", 1), ("BLOCK", 7), ("MERGED", 3)):
         monkeypatch.setattr(bm25_pieces, name, size)
@@ -78,7 +76,7 @@ def test_long_lists_of_postings_and_many_blocks(tmp_path: Path, monkeypatch: pyt
 
 
 @pytest.mark.parametrize("best_in", [0, 3, None])
-def test_pieces_are_asked_for_their_share_first(best_in: int | None) -> None:
+def test_pieces_are_asked_for_their_share_first(best_in):
     """The lists are those of whole depth wherever the best are, and only pieces that may have more are asked again."""
     ranges, depth, queries = [range(100 * n, 100 * n + 100) for n in range(12)], 30, 40
     rng = np.random.default_rng(0)
@@ -110,7 +108,7 @@ def test_pieces_are_asked_for_their_share_first(best_in: int | None) -> None:
     assert asked[1][1] < 2 * queries
 
 
-def test_what_is_counted_stays_where_it_is_interrupted(collections: tuple[Collection, Collection]) -> None:
+def test_what_is_counted_stays_where_it_is_interrupted(collections):
     parts, counted = collections[1], []
 
     def interrupted(task: Callable[[int], None], count: int) -> None:

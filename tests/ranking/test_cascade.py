@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,10 +21,8 @@ from ranking.rankers.cross_encoder import CrossEncoder
 from ranking.rankers.feed_forward import FeedForward
 from ranking.rankers.ranker import Ranker
 from ranking.scoring import score_candidates
-from ranking.sources import Sources
 from ranking.texts import Texts
 from ranking.tokenization import Subwords
-from ranking.vectors import WordVectors
 from tests.ranking.trained import SHORT, Reader, generator, gradients, in_training
 
 LEVELS = {"bi_encoder": BiEncoder, "cross_encoder": CrossEncoder}
@@ -68,7 +64,7 @@ def encoded(read_as: Reader, made: Any) -> EncodedCollection:
 
 
 @torch.no_grad()
-def test_scores_by_hand() -> None:
+def test_scores_by_hand():
     documents = Texts.of([[5, 1], [9, 3], [7, 2], [2, 1]])
     assert by_hand(2)(Texts.of([[1]]), documents).tolist() == [[-31, -30, -20, -34]]
     assert by_hand(1)(Texts.of([[1]]), documents).tolist() == [[-33, -30, -31, -36]]
@@ -76,7 +72,7 @@ def test_scores_by_hand() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9)), min_size=1, max_size=8), st.integers(1, 9))
-def test_what_is_passed_on_stands_above_in_the_rears_order(tokens: list[tuple[int, int]], keep: int) -> None:
+def test_what_is_passed_on_stands_above_in_the_rears_order(tokens, keep):
     with torch.no_grad():
         scores = by_hand(keep)(Texts.of([[1]]), Texts.of(tokens))[0].tolist()
     passed = sorted(range(len(tokens)), key=lambda row: -tokens[row][0])[:keep]  # of ties the first
@@ -87,7 +83,7 @@ def test_what_is_passed_on_stands_above_in_the_rears_order(tokens: list[tuple[in
         assert all(scores[row] - scores[other] == tokens[row][0] - tokens[other][0] for other in others)
 
 
-def test_what_is_no_document_takes_no_place(encoded_of: Callable[..., EncodedCollection]) -> None:
+def test_what_is_no_document_takes_no_place(encoded_of):
     collection = encoded_of([[9, 1], [5, 2], [4, 3], [3, 4]], [[1], [1]], {0: {0: 1}})
     lists = np.array([[-1, -1, 1, 2, 3], [0, -1, -1, -1, -1]], np.int32)
     scores = score_candidates(by_hand(2), collection, np.arange(2), lists)
@@ -95,7 +91,7 @@ def test_what_is_no_document_takes_no_place(encoded_of: Callable[..., EncodedCol
 
 
 @pytest.mark.parametrize("front", LEVELS)
-def test_levels_score_as_they_do_alone(front: str, made_up: Callable[..., str], read_as: Reader) -> None:
+def test_levels_score_as_they_do_alone(front, made_up, read_as):
     made = two(made_up(), front)
     cascade, texts = made(generator=generator()), encoded(read_as, made)
     assert isinstance(cascade.at_level(0), LEVELS[front])
@@ -114,7 +110,7 @@ def test_levels_score_as_they_do_alone(front: str, made_up: Callable[..., str], 
         assert list(best[2:]) == others
 
 
-def test_an_objective_trains_each_level(made_up: Callable[..., str], read_as: Reader, tiny_sources: Sources) -> None:
+def test_an_objective_trains_each_level(made_up, read_as, tiny_sources):
     made = two(made_up())
     cascade, texts = made(generator=generator()), encoded(read_as, made)
     training = in_training(cascade, texts, tiny_sources, objective=JointSIR(levels=[2], passes="level"))
@@ -128,7 +124,7 @@ def test_an_objective_trains_each_level(made_up: Callable[..., str], read_as: Re
     assert inside == sorted(id(parameter) for parameter in cascade.parameters())
 
 
-def test_rankers_that_read_words(tiny_encoded: EncodedCollection, tiny_vectors: WordVectors) -> None:
+def test_rankers_that_read_words(tiny_encoded, tiny_vectors):
     level = partial(FeedForward, preset="tiny")
     assert Cascade.tokenization(front=level, rear=level) is None
     table = tiny_vectors.filled(np.random.default_rng(1))
@@ -139,7 +135,7 @@ def test_rankers_that_read_words(tiny_encoded: EncodedCollection, tiny_vectors: 
     assert not torch.equal(front["upper.0.weight"], rear["upper.0.weight"])
 
 
-def test_levels_read_the_same_tokens(made_up: Callable[..., str], small_bert: str, minilm: str) -> None:
+def test_levels_read_the_same_tokens(made_up, small_bert, minilm):
     front, rear = (partial(CrossEncoder, checkpoint=one) for one in (small_bert, minilm))
     asked = Cascade.tokenization(front=partial(front, max_query=9, max_document=70), rear=partial(rear, preset="small"))
     assert isinstance(asked, Subwords)  # one vocabulary, though special tokens and models differ
@@ -150,18 +146,17 @@ def test_levels_read_the_same_tokens(made_up: Callable[..., str], small_bert: st
         assert "\n" not in str(caught.value)
 
 
-def test_levels_want_the_same_prompts(made_up: Callable[..., str], tmp_path: Path) -> None:
+def test_levels_want_the_same_prompts(made_up, tmp_path):
     BiEncoder(generator(), made_up(), **SHORT).save_pretrained(str(tmp_path))
     (tmp_path / "config_sentence_transformers.json").write_text('{"prompts": {"query": "gold "}}')
     prompted = partial(BiEncoder, checkpoint=str(tmp_path))
     both = Cascade.tokenization(front=prompted, rear=partial(prompted, preset="small"))
-    assert isinstance(both, Subwords)
     assert both.prompts.query == "gold "
     with pytest.raises(BadInput, match="prompts"):
         Cascade.tokenization(front=prompted, rear=partial(CrossEncoder, checkpoint=made_up()))
 
 
-def test_from_a_configuration(made_up: Callable[..., str]) -> None:
+def test_from_a_configuration(made_up):
     short = [f"ranker.{level}.{name}={value}" for level in ("front", "rear") for name, value in SHORT.items()]
     config = compose(["ranker=cascade", f"ranker.checkpoint={made_up()}", "ranker.keep=3", *short])
     made = build(config["ranker"])

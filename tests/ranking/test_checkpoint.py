@@ -47,16 +47,16 @@ def same(one: Any, other: Any) -> bool:
 
 
 @given(STATES)
-def test_a_state_comes_back_as_it_was(state: Any) -> None:
+def test_a_state_comes_back_as_it_was(state):
     assert same(state, from_bytes(to_bytes(state)))
 
 
-def test_words_of_the_format_are_keys_like_others() -> None:
+def test_words_of_the_format_are_keys_like_others():
     state = {"tensor": {"array": 1}, "dict": [["a", 2]], "array": {"tensor": "0"}}
     assert from_bytes(to_bytes(state)) == state
 
 
-def test_shared_transposed_and_read_only_arrays() -> None:
+def test_shared_transposed_and_read_only_arrays():
     array = np.arange(6.0).reshape(2, 3)
     array.flags.writeable = False
     tensor = torch.arange(6.0).reshape(2, 3)
@@ -69,7 +69,7 @@ def test_shared_transposed_and_read_only_arrays() -> None:
     assert array[0, 0] == state[1][0, 0] == 0
 
 
-def test_a_copy_is_kept_and_numpy_numbers_and_tuples_become_pythons() -> None:
+def test_a_copy_is_kept_and_numpy_numbers_and_tuples_become_pythons():
     tensor = torch.zeros(2, requires_grad=True)
     state = from_bytes(to_bytes((np.float32(0.5), np.int64(3), tensor, (1, 2))))
     assert state[:2] == [0.5, 3]
@@ -78,7 +78,7 @@ def test_a_copy_is_kept_and_numpy_numbers_and_tuples_become_pythons() -> None:
 
 
 @pytest.mark.parametrize("bit_generator", [np.random.PCG64, np.random.MT19937, np.random.Philox])
-def test_a_generators_state_goes_on(bit_generator: Any) -> None:
+def test_a_generators_state_goes_on(bit_generator):
     rng = np.random.Generator(bit_generator(7))
     rng.random(3)
     other = np.random.Generator(bit_generator(8))
@@ -86,7 +86,7 @@ def test_a_generators_state_goes_on(bit_generator: Any) -> None:
     assert np.array_equal(rng.random(5), other.random(5))
 
 
-def test_what_is_cut_short_is_bad_input() -> None:
+def test_what_is_cut_short_is_bad_input():
     data = to_bytes({"weights": torch.randn(30, 4), "losses": [0.5, 0.25], "order": np.arange(9)})
     assert len(data) > 600
     for length in range(0, len(data), 97):
@@ -98,7 +98,7 @@ def test_what_is_cut_short_is_bad_input() -> None:
         from_bytes(data + b"x")
 
 
-def test_another_file_is_bad_input_and_a_pickle_is_never_run() -> None:
+def test_another_file_is_bad_input_and_a_pickle_is_never_run():
     class Trap:
         def __reduce__(self) -> tuple[Any, ...]:
             return pytest.fail, ("a pickle was loaded",)

@@ -7,12 +7,10 @@ import stat
 import tempfile
 from pathlib import Path
 
-import pytest
-
 from ranking.compile_cache import VARIABLE, choose_compile_cache
 
 
-def test_a_private_folder_is_used_if_no_other_can_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_private_folder_is_used_if_no_other_can_be_written(tmp_path, monkeypatch):
     monkeypatch.setenv(VARIABLE, "")  # restored after the test
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     (tmp_path / "file").write_text("")

@@ -42,7 +42,7 @@ RELEVANT = [("q0", "d0"), ("q1", "d2"), ("d5", "d5")]
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path) -> Path:
     corpus, queries = ([{"_id": name, "text": text} for name, text in rows] for rows in (DOCUMENTS, QUERIES))
     return write_texts(tmp_path / "same", corpus, queries, {"test": [(*pair, 1) for pair in RELEVANT]})
 
@@ -59,41 +59,37 @@ def ids(sources: Sources, documents: np.ndarray) -> list[list[str]]:
     return [[names[document] for document in row if document >= 0] for row in documents.tolist()]
 
 
-def test_texts_are_the_same_after_case_space_and_composition() -> None:
+def test_texts_are_the_same_after_case_space_and_composition():
     texts = pl.Series(["  Cafe\u0301\n au  lait", "café au lait", "cafe au lait", ""])
     assert normalized(texts).to_list() == ["café au lait", "café au lait", "cafe au lait", ""]
     assert content_ids(text_hashes(texts)).tolist() == [0, 0, 2, 3]
     assert repeated_in_row(np.array([[3, 1, 3, -1, -1, 1]])).tolist() == [[False, False, True, False, False, True]]
 
 
-def test_contents_are_decided_at_encoding(folder: Path, tmp_path: Path) -> None:
+def test_contents_are_decided_at_encoding(folder, tmp_path):
     encoded = sources_of(folder, tmp_path).encoded
-    assert encoded.content is not None
     assert encoded.content.tolist() == [0, 0, 2, 3, 4, 5, 5]
     # q0 has the text of d3; q1 is in the text of the document q1; d5 is only called like one.
-    assert encoded.itself is not None
     assert encoded.itself.tolist() == [3, 4, -1]
-    assert encoded.with_queries(np.array([1])).itself.tolist() == [4]  # type: ignore[union-attr]
+    assert encoded.with_queries(np.array([1])).itself.tolist() == [4]
     kept = sources_of(folder, tmp_path, self_documents="keep").encoded
     assert kept.itself is None
 
 
-def test_a_query_that_is_judged_relevant_for_itself_stays(folder: Path, tmp_path: Path) -> None:
+def test_a_query_that_is_judged_relevant_for_itself_stays(folder, tmp_path):
     with (folder / "qrels" / "test.tsv").open("a") as file:
         file.write("q0\td3\t1\n")
     encoded = sources_of(folder, tmp_path).encoded
-    assert encoded.itself is not None
     assert encoded.itself.tolist() == [-1, 4, -1]
 
 
-def test_no_negative_has_the_text_of_the_positive_or_is_the_query(folder: Path, tmp_path: Path) -> None:
+def test_no_negative_has_the_text_of_the_positive_or_is_the_query(folder, tmp_path):
     sources = sources_of(folder, tmp_path)
     pairs = RelevantPairs(sources.encoded)
     assert pairs.counts.tolist() == [3, 2, 2]  # d0, d1, d3; d2, q1; d5, d6
     among = pairs.among(np.arange(3), np.tile(np.arange(7), (3, 1)))
     assert [np.flatnonzero(row).tolist() for row in among] == [[0, 1, 3], [2, 4], [5, 6]]
     lists, dropped, ranks = negatives_lists(Bm25Function(depth=5, stop_words=False), sources, Guard())
-    assert lists is not None
     shown = ids(sources, lists.documents)
     assert not {"d0", "d1", "d3"} & {*shown[0]}
     assert not {"d2", "q1"} & {*shown[1]}
@@ -109,22 +105,22 @@ class ByIndex(Ranker):
         super().__init__()
         self.weight = torch.nn.Parameter(torch.ones(1))
 
-    def represent_queries(self, queries):  # type: ignore[no-untyped-def]
+    def represent_queries(self, queries):
         return torch.zeros(len(queries), 1)
 
-    def represent_documents(self, documents):  # type: ignore[no-untyped-def]
+    def represent_documents(self, documents):
         lengths = torch.from_numpy(documents.lengths.astype(np.float32))
         return lengths[:, None]
 
-    def interact(self, queries, documents):  # type: ignore[no-untyped-def]
+    def interact(self, queries, documents):
         return (queries + documents).sum(-1) * self.weight
 
-    def layers(self):  # type: ignore[no-untyped-def]
+    def layers(self):
         return [torch.nn.ParameterList([self.weight])]
 
 
 @pytest.mark.parametrize("origin", [Bm25Candidates(4), RandomCandidates(20), FullCollection(3)])
-def test_a_query_is_left_out_of_its_own_ranking(folder: Path, tmp_path: Path, origin: Bm25Candidates) -> None:
+def test_a_query_is_left_out_of_its_own_ranking(folder, tmp_path, origin):
     sources = sources_of(folder, tmp_path)
     candidates = origin.of(sources, np.arange(3))
     assert "d3" not in ids(sources, candidates.first_stage.documents)[0]
@@ -137,7 +133,7 @@ def test_a_query_is_left_out_of_its_own_ranking(folder: Path, tmp_path: Path, or
     assert "q1" in first[1]
 
 
-def test_the_ranks_over_the_whole_collection_leave_the_query_out(folder: Path, tmp_path: Path) -> None:
+def test_the_ranks_over_the_whole_collection_leave_the_query_out(folder, tmp_path):
     ranker, values = ByIndex(), {}
     for name, option in (("drop", "drop"), ("keep", "keep")):
         sources = sources_of(folder, tmp_path, self_documents=option)
@@ -147,7 +143,7 @@ def test_the_ranks_over_the_whole_collection_leave_the_query_out(folder: Path, t
     assert 1 / values["keep"] - 1 / values["drop"] == pytest.approx(1)
 
 
-def test_duplicates_are_merged_in_evaluation_if_asked(folder: Path, tmp_path: Path) -> None:
+def test_duplicates_are_merged_in_evaluation_if_asked(folder, tmp_path):
     merged = sources_of(folder, tmp_path, duplicates="merge")
     assert merged.encoded.merges
     listed = ids(merged, RandomCandidates(20).of(merged, np.arange(3)).first_stage.documents)
@@ -158,7 +154,7 @@ def test_duplicates_are_merged_in_evaluation_if_asked(folder: Path, tmp_path: Pa
     assert {"d5", "d6"} <= {*ids(kept, RandomCandidates(20).of(kept, np.arange(3)).first_stage.documents)[2]}
 
 
-def test_collections_without_repeats_cost_nothing(encoded_of) -> None:  # type: ignore[no-untyped-def]
+def test_collections_without_repeats_cost_nothing(encoded_of):
     encoded: EncodedCollection = encoded_of([[1], [2]], [[1]], {0: {0: 1}})
     documents = np.array([[0, 1, -1]])
     assert encoded.contents(documents) is documents

@@ -17,7 +17,7 @@ def counted(chunks: list[list[list[int]]], known: int) -> list[np.ndarray]:
     return list(postings.take(known))
 
 
-def test_postings_by_hand_from_one_chunk_and_from_several() -> None:
+def test_postings_by_hand_from_one_chunk_and_from_several():
     texts = [[1, 0, 1], [], [2, 1], [9, 1, 9], [0]]
     for chunks in ([texts], [texts[:2], texts[2:3], texts[3:]], [[], texts]):
         offsets, documents, counts, lengths = counted(chunks, 3)
@@ -28,17 +28,17 @@ def test_postings_by_hand_from_one_chunk_and_from_several() -> None:
 
 
 @pytest.mark.nightly
-def test_a_term_that_occurs_more_often_than_sixteen_bits_hold() -> None:
+def test_a_term_that_occurs_more_often_than_sixteen_bits_hold():
     _, _, counts, _ = counted([[[0] * 70_000, [0]]], 1)
     assert counts.tolist() == [70_000, 1]
 
 
-def test_no_documents_and_no_terms() -> None:
+def test_no_documents_and_no_terms():
     assert [len(array) for array in counted([], 2)] == [3, 0, 0, 0]
     assert [len(array) for array in counted([[[5]]], 0)] == [1, 0, 0, 1]
 
 
-def test_weights_by_hand() -> None:
+def test_weights_by_hand():
     offsets, documents, counts, lengths = counted([[[0, 0, 1], [1]]], 2)
     idf = idf_of(2, np.diff(offsets))
     assert idf.tolist() == pytest.approx([math.log(2), math.log(1 + 0.5 / 2.5)])

@@ -13,12 +13,10 @@ import transformers
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from ranking.collections.collection import Collection
 from ranking.encoding import EncodedCollection
 from ranking.errors import BadInput
 from ranking.rankers.cross_encoder import CrossEncoder
 from ranking.scoring import score_candidates
-from ranking.sources import Sources
 from tests.ranking.checkpoints import KINDS
 from tests.ranking.trained import LISTS, QUERIES, SHORT, Reader, generator, gradients, in_training, steps
 
@@ -47,9 +45,7 @@ def differs(one: dict[str, Tensor], other: dict[str, Tensor]) -> bool:
 
 @pytest.mark.by_day(1)
 @pytest.mark.parametrize("kind", KINDS)
-def test_scores_are_those_of_transformers_run_plainly(
-    kind: str, made_up: Callable[..., str], read_as: Reader, tiny: Collection
-) -> None:
+def test_scores_are_those_of_transformers_run_plainly(kind, made_up, read_as, tiny):
     checkpoint = made_up(kind)
     made = ranker(checkpoint)
     assert made.drawn == []
@@ -66,7 +62,7 @@ def test_scores_are_those_of_transformers_run_plainly(
 
 @pytest.mark.by_day(1)
 @pytest.mark.parametrize("kind", KINDS)
-def test_neither_buckets_nor_other_pairs_matter(kind: str, made_up: Callable[..., str], read_as: Reader) -> None:
+def test_neither_buckets_nor_other_pairs_matter(kind, made_up, read_as):
     texts = encoded(read_as, made_up(kind))
     together = score_candidates(ranker(made_up(kind)), texts, QUERIES, LISTS)
     for budget in (1, 40, 100_000):
@@ -77,7 +73,7 @@ def test_neither_buckets_nor_other_pairs_matter(kind: str, made_up: Callable[...
     np.testing.assert_allclose(alone, together[:2, [0, 3]], atol=1e-6)
 
 
-def test_texts_are_cut(made_up: Callable[..., str], read_as: Reader) -> None:
+def test_texts_are_cut(made_up, read_as):
     texts = encoded(read_as, made_up())
     short = ranker(made_up(), max_query=2, max_document=3)
     of_cut = read_as(CrossEncoder.tokenization(checkpoint=made_up(), max_query=2, max_document=3))
@@ -88,7 +84,7 @@ def test_texts_are_cut(made_up: Callable[..., str], read_as: Reader) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_best_passage_counts(kind: str, made_up: Callable[..., str], read_as: Reader) -> None:
+def test_the_best_passage_counts(kind, made_up, read_as):
     checkpoint, width = made_up(kind), 3
     texts = encoded(read_as, checkpoint)
     assert sorted({-(-length // width) for length in texts.documents.lengths.tolist()}) == [2, 3]
@@ -103,7 +99,7 @@ def test_the_best_passage_counts(kind: str, made_up: Callable[..., str], read_as
             assert found[row, column] == pytest.approx(float(of_parts.max()), abs=1e-6)
 
 
-def test_one_passage_is_the_first(made_up: Callable[..., str], read_as: Reader) -> None:
+def test_one_passage_is_the_first(made_up, read_as):
     texts = encoded(read_as, made_up())
     first = score_candidates(ranker(made_up(), max_document=4, pooling="first"), texts, QUERIES, LISTS)
     one = score_candidates(ranker(made_up(), max_document=4, pooling="max", passages=1), texts, QUERIES, LISTS)
@@ -111,7 +107,7 @@ def test_one_passage_is_the_first(made_up: Callable[..., str], read_as: Reader) 
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_first_layers(kind: str, made_up: Callable[..., str], read_as: Reader, tmp_path: Path) -> None:
+def test_the_first_layers(kind, made_up, read_as, tmp_path):
     whole, cut = ranker(made_up(kind)), ranker(made_up(kind), layers=2)
     assert set(weights(cut)) < set(weights(whole))
     for name, tensor in weights(cut).items():
@@ -131,14 +127,14 @@ def test_the_first_layers(kind: str, made_up: Callable[..., str], read_as: Reade
         ranker(made_up(kind), layers=4)
 
 
-def test_nothing_is_pickled(made_up: Callable[..., str], tmp_path: Path) -> None:
+def test_nothing_is_pickled(made_up, tmp_path):
     ranker(made_up()).save_pretrained(str(tmp_path))
     assert {file.name for file in tmp_path.iterdir()} == {
         "config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json", "text_lengths.json",
     }  # fmt: skip
 
 
-def test_a_head_that_is_not_there_is_drawn_from_the_generator(small_bert: str) -> None:
+def test_a_head_that_is_not_there_is_drawn_from_the_generator(small_bert):
     before = torch.get_rng_state()
     one, same, other = (ranker(small_bert, seed) for seed in (1, 1, 2))
     assert torch.equal(torch.get_rng_state(), before)
@@ -152,7 +148,7 @@ def test_a_head_that_is_not_there_is_drawn_from_the_generator(small_bert: str) -
     assert 0.01 < head.std() < 0.04  # the model's own deviation is 0.02
 
 
-def test_a_head_for_labels_is_drawn_anew(made_up: Callable[..., str], tmp_path: Path) -> None:
+def test_a_head_for_labels_is_drawn_anew(made_up, tmp_path):
     model = transformers.AutoModelForSequenceClassification.from_pretrained(
         made_up(), num_labels=3, ignore_mismatched_sizes=True
     )
@@ -210,7 +206,7 @@ def broken(tmp_path: Path, made_up: Callable[..., str], what: str) -> str:
         ("adapter", "merge the adapter into its base model"),
     ],
 )
-def test_what_cannot_be_read_is_one_line(what: str, says: str, made_up: Callable[..., str], tmp_path: Path) -> None:
+def test_what_cannot_be_read_is_one_line(what, says, made_up, tmp_path):
     folder = broken(tmp_path, made_up, what)
     with pytest.raises(BadInput, match=says) as caught:
         ranker(folder)
@@ -219,7 +215,7 @@ def test_what_cannot_be_read_is_one_line(what: str, says: str, made_up: Callable
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_it_reads_as_far_as_it_has_positions(kind: str, made_up: Callable[..., str], read_as: Reader) -> None:
+def test_it_reads_as_far_as_it_has_positions(kind, made_up, read_as):
     reach = int(ranker(made_up(kind)).pretrained.reach)
     assert reach == {"bert": 40, "roberta": 38, "modernbert": 40}[kind]
     specials = ranker(made_up(kind)).packing.specials
@@ -233,9 +229,7 @@ def test_it_reads_as_far_as_it_has_positions(kind: str, made_up: Callable[..., s
 
 
 @pytest.mark.parametrize("kind", ["bert", "modernbert"])
-def test_dropout_is_drawn_anew_at_each_step_and_the_same_in_each_run(
-    kind: str, made_up: Callable[..., str], read_as: Reader, tiny_sources: Sources
-) -> None:
+def test_dropout_is_drawn_anew_at_each_step_and_the_same_in_each_run(kind, made_up, read_as, tiny_sources):
     checkpoint = made_up(kind, 0.3)
     texts = encoded(read_as, checkpoint)
 
@@ -267,9 +261,7 @@ def test_dropout_is_drawn_anew_at_each_step_and_the_same_in_each_run(
     assert differs(first, gradients(training(seed=4)))
 
 
-def test_without_dropout_parts_of_a_batch_add_up(
-    made_up: Callable[..., str], read_as: Reader, tiny_sources: Sources
-) -> None:
+def test_without_dropout_parts_of_a_batch_add_up(made_up, read_as, tiny_sources):
     texts = encoded(read_as, made_up())
     whole = gradients(in_training(ranker(made_up()), texts, tiny_sources))
     for parts in (2, 3):  # three are of two, one and one
@@ -282,9 +274,7 @@ def test_without_dropout_parts_of_a_batch_add_up(
 
 @pytest.mark.by_day(1)
 @pytest.mark.parametrize("kind", KINDS)
-def test_gradient_checkpointing_changes_nothing(
-    kind: str, made_up: Callable[..., str], read_as: Reader, tiny_sources: Sources
-) -> None:
+def test_gradient_checkpointing_changes_nothing(kind, made_up, read_as, tiny_sources):
     checkpoint = made_up(kind, 0.2)
     texts = encoded(read_as, checkpoint)
     plain = gradients(in_training(ranker(checkpoint), texts, tiny_sources))
@@ -292,9 +282,7 @@ def test_gradient_checkpointing_changes_nothing(
     assert_equal(plain, twice)
 
 
-def test_bfloat16_is_close_and_its_weights_are_float32(
-    made_up: Callable[..., str], read_as: Reader, tiny_sources: Sources
-) -> None:
+def test_bfloat16_is_close_and_its_weights_are_float32(made_up, read_as, tiny_sources):
     texts = encoded(read_as, made_up())
     exact = score_candidates(ranker(made_up()), texts, QUERIES, LISTS)
     rough = ranker(made_up(), precision="bfloat16")
@@ -305,9 +293,7 @@ def test_bfloat16_is_close_and_its_weights_are_float32(
     assert not training.diverged
 
 
-def test_float16_skips_a_step_that_overflows_and_goes_on(
-    made_up: Callable[..., str], read_as: Reader, tiny_sources: Sources
-) -> None:
+def test_float16_skips_a_step_that_overflows_and_goes_on(made_up, read_as, tiny_sources):
     texts = encoded(read_as, made_up())
     training = in_training(ranker(made_up(), precision="float16"), texts, tiny_sources)
     assert training.optimization.scaler.is_enabled()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,12 +17,11 @@ from ranking.errors import BadInput
 from ranking.rankers.bi_encoder import BiEncoder
 from ranking.rankers.decoder import TEMPLATE, Decoder, prompt
 from ranking.scoring import score_candidates
-from ranking.sources import Sources
 from tests.ranking.trained import LISTS, NEGATIVES, QUERIES, SHORT, Reader, generator, gradients, in_training
 
 
 @pytest.fixture(scope="module")
-def checkpoint(decoder_checkpoint: Callable[..., str]) -> Callable[..., str]:
+def checkpoint(decoder_checkpoint) -> Callable[..., str]:
     return decoder_checkpoint
 
 
@@ -40,9 +38,7 @@ def filled(tiny: Collection, query: int, document: int) -> str:
 
 
 @pytest.mark.parametrize(("kind", "tied"), [("llama", False), ("mistral", True)])
-def test_a_words_logit_is_that_of_transformers(
-    kind: str, tied: bool, checkpoint: Callable[..., str], read_as: Reader, tiny: Collection
-) -> None:
+def test_a_words_logit_is_that_of_transformers(kind, tied, checkpoint, read_as, tiny):
     folder = checkpoint(kind, tied=tied)
     model = transformers.AutoModelForCausalLM.from_pretrained(folder).eval()
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
@@ -60,9 +56,7 @@ def test_a_words_logit_is_that_of_transformers(
     assert wanted.std() > 0.01
 
 
-def test_a_heads_score_is_that_of_transformers_and_a_folder_brings_it_back(
-    checkpoint: Callable[..., str], read_as: Reader, tiny: Collection, tmp_path: Path
-) -> None:
+def test_a_heads_score_is_that_of_transformers_and_a_folder_brings_it_back(checkpoint, read_as, tiny, tmp_path):
     folder = checkpoint(headed=True)
     model = transformers.AutoModelForSequenceClassification.from_pretrained(folder, num_labels=1).eval()
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
@@ -80,9 +74,7 @@ def test_a_heads_score_is_that_of_transformers_and_a_folder_brings_it_back(
 
 
 @pytest.mark.parametrize("words", [None, ["yes"], ["yes", "no"]])
-def test_no_weight_is_left_untrained_and_it_learns(
-    words: list[str] | None, checkpoint: Callable[..., str], read_as: Reader, tiny_sources: Sources
-) -> None:
+def test_no_weight_is_left_untrained_and_it_learns(words, checkpoint, read_as, tiny_sources):
     for tied in (False, True):
         folder = checkpoint(tied=tied)
         texts, made = encoded(read_as, folder), ranker(folder, words=words)
@@ -99,7 +91,7 @@ def test_no_weight_is_left_untrained_and_it_learns(
         assert losses[-1] < 0.8 * losses[0]
 
 
-def test_prompts_are_cut_where_the_texts_stand(checkpoint: Callable[..., str]) -> None:
+def test_prompts_are_cut_where_the_texts_stand(checkpoint):
     tokenizer = transformers.AutoTokenizer.from_pretrained(checkpoint())
     packing, lead = prompt(tokenizer, TEMPLATE)
     assert tokenizer.convert_ids_to_tokens(packing.before) == ["<s>", "Query", ":"]
@@ -122,12 +114,12 @@ def test_prompts_are_cut_where_the_texts_stand(checkpoint: Callable[..., str]) -
         ({"layers": 9}, "layers"),
     ],
 )
-def test_bad_options_are_refused(options: dict[str, Any], says: str, checkpoint: Callable[..., str]) -> None:
+def test_bad_options_are_refused(options, says, checkpoint):
     with pytest.raises(BadInput, match=says):
         ranker(checkpoint(), **options)
 
 
-def test_an_encoder_is_refused(made_up: Callable[..., str]) -> None:
+def test_an_encoder_is_refused(made_up):
     with pytest.raises(BadInput, match="cross_encoder"):
         ranker(made_up(), max_query=4, max_document=4)
 
@@ -139,9 +131,7 @@ def last(folder: str, texts: list[str]) -> Tensor:
         return torch.stack([model(**tokenizer(each, return_tensors="pt")).last_hidden_state[0, -1] for each in texts])
 
 
-def test_an_embedder_takes_the_last_token(
-    checkpoint: Callable[..., str], read_as: Reader, tiny: Collection, tmp_path: Path
-) -> None:
+def test_an_embedder_takes_the_last_token(checkpoint, read_as, tiny, tmp_path):
     folder = checkpoint("mistral")
     made = BiEncoder(generator(), folder, **SHORT, pooling="last", similarity="dot")
     texts = read_as(BiEncoder.tokenization(checkpoint=folder, **SHORT))

@@ -45,7 +45,7 @@ def texts() -> Texts:
     return Texts.of([rng.integers(1, 50, rng.integers(1, 9)).tolist() for _ in range(103)])
 
 
-def test_a_score_is_the_scaled_inner_product(texts: Texts) -> None:
+def test_a_score_is_the_scaled_inner_product(texts):
     ranker = Words(50, 7).eval()
     queries, documents = texts.take(np.arange(3)), texts.take(np.arange(12))
     scores = ranker(queries, documents).detach().numpy()
@@ -56,7 +56,7 @@ def test_a_score_is_the_scaled_inner_product(texts: Texts) -> None:
     assert scores == pytest.approx(3 * np.einsum("qd,qmd->qm", of_queries, of_documents.reshape(3, 4, 7)), rel=1e-5)
 
 
-def test_vectors_are_the_rows_asked_for_in_their_order(texts: Texts) -> None:
+def test_vectors_are_the_rows_asked_for_in_their_order(texts):
     ranker = Words(50, 7)
     rows = np.array([90, 4, 4, 17])
     by_hand = [ranker.table.detach()[texts.tokens[texts.offsets[r] : texts.offsets[r + 1]]].mean(0) for r in rows]
@@ -67,9 +67,7 @@ def test_vectors_are_the_rows_asked_for_in_their_order(texts: Texts) -> None:
 
 
 @pytest.mark.parametrize("workers", [1, 4])
-def test_whoever_reads_a_block_gives_the_same_bytes(
-    texts: Texts, workers: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_whoever_reads_a_block_gives_the_same_bytes(texts, workers, monkeypatch):
     monkeypatch.setattr(embedding, "BLOCK", 10)
     rows = np.arange(len(texts))
     whole = embed(Words(50, 7), texts, rows)
@@ -78,14 +76,14 @@ def test_whoever_reads_a_block_gives_the_same_bytes(
         assert np.concatenate(list(parts)).tobytes() == whole.tobytes()
 
 
-def test_blocks_bound_what_is_read_at_once(texts: Texts, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blocks_bound_what_is_read_at_once(texts, monkeypatch):
     monkeypatch.setattr(embedding, "BLOCK", 50)
     ranker = Words(50, 7)
     embed(ranker, texts, np.arange(103))
     assert ranker.reads == [50, 50, 3]
 
 
-def test_there_is_no_dropout_in_it_and_the_mode_is_left_as_it_was(texts: Texts) -> None:
+def test_there_is_no_dropout_in_it_and_the_mode_is_left_as_it_was(texts):
     ranker = Words(50, 7).train()
     first, second = (embed(ranker, texts, np.arange(5), queries=True) for _ in range(2))
     assert (first == second).all()

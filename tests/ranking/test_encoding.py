@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ranking.collections.collection import Collection
-from ranking.encoding import UNKNOWN, EncodedCollection, Encoder, Judgements, encode_texts
+from ranking.encoding import UNKNOWN, Encoder, Judgements, encode_texts
 from ranking.reading import CHUNK, words_of
 
 GRADES = st.dictionaries(st.tuples(st.integers(0, 5), st.integers(0, 9)), st.integers(-1, 3), max_size=30)
@@ -33,13 +33,13 @@ def collection_of(
 
 def words(collection: Collection, encoder: Encoder) -> tuple[list[list[str]], list[list[str]]]:
     encoded, vocabulary = encoder.encode(collection)
-    return tuple(  # type: ignore[return-value]
+    return tuple(
         [[vocabulary[token] for token in texts.take(np.array([row])).tokens] for row in range(len(texts))]
         for texts in (encoded.documents, encoded.queries)
     )
 
 
-def test_words_are_lowercase_letters_and_digits_of_any_script() -> None:
+def test_words_are_lowercase_letters_and_digits_of_any_script():
     frame = pl.DataFrame({"text": ["Über-Straße, 42! naïve_x", "日本 ΑΒΓ don't", "e\u0301te\u0301 कितना", "—!…", ""]})
     read = [text.to_list() for text in next(words_of(frame, 100))]
     assert read[0] == ["über", "straße", "42", "naïve", "x"]
@@ -48,7 +48,7 @@ def test_words_are_lowercase_letters_and_digits_of_any_script() -> None:
     assert read[3:] == [[], []]
 
 
-def test_texts_are_cut_and_rare_words_are_unknown() -> None:
+def test_texts_are_cut_and_rare_words_are_unknown():
     collection = collection_of(["a a b c", "b", "c d"], ["b c d a", "zz"])
     documents, queries = words(collection, Encoder(min_count=2, max_document=3, max_query=2))
     # Of the first document's four words the last is not read, nor are the last two of the first query's.
@@ -56,13 +56,13 @@ def test_texts_are_cut_and_rare_words_are_unknown() -> None:
     assert queries == [["b", "c"], ["<unknown>"]]
 
 
-def test_the_most_frequent_words_are_kept_and_ties_go_by_the_alphabet() -> None:
+def test_the_most_frequent_words_are_kept_and_ties_go_by_the_alphabet():
     collection = collection_of(["d c b", "c b", "b"], ["a"])
     vocabulary = Encoder(min_count=1, max_words=3).encode(collection)[1]
     assert vocabulary == ["", "<unknown>", "b", "c", "a"]
 
 
-def test_idf_by_hand() -> None:
+def test_idf_by_hand():
     encoded, vocabulary = Encoder(min_count=1).encode(collection_of(["b b", "b c"], ["b"]))
     assert vocabulary == ["", "<unknown>", "b", "c"]
     expected = [0, math.log(4) + 1, math.log(4 / 4) + 1, math.log(4 / 2) + 1]
@@ -70,14 +70,14 @@ def test_idf_by_hand() -> None:
     assert encoded.idf.dtype == np.float32
 
 
-def test_a_text_without_words_is_one_unknown_word() -> None:
+def test_a_text_without_words_is_one_unknown_word():
     encoded, vocabulary = Encoder(min_count=1).encode(collection_of(["", "…", "a"], ["?"]))
     assert encoded.documents.tokens.tolist() == [UNKNOWN, UNKNOWN, vocabulary.index("a")]
     assert encoded.documents.lengths.tolist() == [1, 1, 1]
     assert encoded.queries.tokens.tolist() == [UNKNOWN]
 
 
-def test_chunks_do_not_show() -> None:
+def test_chunks_do_not_show():
     frame = pl.DataFrame({"text": ["a b"] * (CHUNK - 1) + ["", "b", "c a"]})
     texts = encode_texts(frame, ["", "<unknown>", "a", "b"], 5)
     assert len(texts) == CHUNK + 2
@@ -85,7 +85,7 @@ def test_chunks_do_not_show() -> None:
     assert texts.lengths[-4:].tolist() == [2, 1, 1, 2]
 
 
-def test_keys_are_the_ranks_of_ids_in_byte_order() -> None:
+def test_keys_are_the_ranks_of_ids_in_byte_order():
     collection = collection_of(["a"] * 5, ["a"])
     ids = ["10", "9", "ä", "Z", "a"]
     named = replace(collection, documents=collection.documents.with_columns(id=pl.Series(ids)))
@@ -93,7 +93,7 @@ def test_keys_are_the_ranks_of_ids_in_byte_order() -> None:
     assert encoded.document_key.tolist() == [1, 2, 5, 3, 4]
 
 
-def test_keys_splits_and_judgements_of_the_tiny_collection(tiny: Collection, tiny_encoded: EncodedCollection) -> None:
+def test_keys_splits_and_judgements_of_the_tiny_collection(tiny, tiny_encoded):
     ids = tiny.documents["id"].to_list()
     assert [ids[document] for document in np.argsort(tiny_encoded.document_key)] == sorted(ids)
     assert tiny_encoded.split.tolist() == [0, 0, 0, 0, 1, 1, 2, 2]
@@ -104,7 +104,7 @@ def test_keys_splits_and_judgements_of_the_tiny_collection(tiny: Collection, tin
     assert len(tiny_encoded.judgements.grades) == len(tiny.judgements)
 
 
-def test_grades_below_the_threshold_are_not_relevant_and_all_keep_theirs() -> None:
+def test_grades_below_the_threshold_are_not_relevant_and_all_keep_theirs():
     collection = collection_of(["a", "b", "c"], ["a"], [("q0", "d2", 3), ("q0", "d0", 1), ("q0", "d1", 2)])
     encoded, _ = Encoder(relevant_from=2).encode(collection)
     documents, grades = encoded.judgements.of(0)
@@ -116,7 +116,7 @@ def test_grades_below_the_threshold_are_not_relevant_and_all_keep_theirs() -> No
     assert encoded.judgements.gaining().of(0)[0].tolist() == [0, 1, 2]
 
 
-def test_judged_not_relevant_is_told_from_unjudged() -> None:
+def test_judged_not_relevant_is_told_from_unjudged():
     collection = collection_of(["a", "b", "c", "d"], ["a"], [("q0", "d0", 0), ("q0", "d1", -1), ("q0", "d2", 1)])
     judgements = Encoder().encode(collection)[0].judgements
     every = np.array([[0, 1, 2, 3, -1]])
@@ -125,7 +125,7 @@ def test_judged_not_relevant_is_told_from_unjudged() -> None:
     assert judgements.not_relevant().of(0)[0].tolist() == [0, 1]
 
 
-def test_a_collection_without_judgements() -> None:
+def test_a_collection_without_judgements():
     judgements = Encoder().encode(collection_of(["a"], ["b", "c"]))[0].judgements
     assert judgements.offsets.tolist() == [0, 0, 0]
     assert judgements.lookup(np.arange(2), np.zeros((2, 3), np.int32)).tolist() == [[0] * 3] * 2
@@ -143,7 +143,7 @@ def judgements_of(grades: dict[tuple[int, int], int]) -> Judgements:
 
 
 @given(GRADES, st.lists(st.integers(0, 5), max_size=5))
-def test_lookup_is_a_dictionary(grades: dict[tuple[int, int], int], queries: list[int]) -> None:
+def test_lookup_is_a_dictionary(grades, queries):
     judgements = judgements_of(grades)
     asked = np.tile(np.arange(-1, 13, dtype=np.int32), (len(queries), 1))  # also documents that nobody judged
     for kept, of in ((judgements, grades), (judgements.relevant(), {p: g for p, g in grades.items() if g > 0})):
@@ -156,7 +156,7 @@ def test_lookup_is_a_dictionary(grades: dict[tuple[int, int], int], queries: lis
         assert kept.rows().tolist() == [query for query, _ in sorted(of)]
 
 
-def test_lookup_of_millions_of_queries_and_documents_does_not_overflow() -> None:
+def test_lookup_of_millions_of_queries_and_documents_does_not_overflow():
     queries, last = 3_000_000, 2**31 - 2
     offsets = np.minimum(np.arange(queries + 1), 1)
     offsets[-1] = 3

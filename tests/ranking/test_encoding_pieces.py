@@ -5,7 +5,6 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -30,7 +29,7 @@ ENCODER = Encoder(min_count=2, max_document=11)
 
 
 @pytest.fixture(scope="module")
-def both(tmp_path_factory: pytest.TempPathFactory) -> tuple[Collection, Collection]:
+def both(tmp_path_factory) -> tuple[Collection, Collection]:
     """The same collection in one piece and in seven."""
     folder = write_beir(tmp_path_factory.mktemp("made_up"), documents=300)
     size = seventh_of(folder)
@@ -41,11 +40,10 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> tuple[Collection, Collecti
 
 
 def arrays(texts: Texts) -> list[bytes]:
-    assert texts.labels is not None
     return [np.asarray(each).tobytes() for each in (texts.tokens, texts.offsets, texts.labels)]
 
 
-def test_seven_pieces_are_encoded_as_one_is(both: tuple[Collection, Collection], tmp_path: Path) -> None:
+def test_seven_pieces_are_encoded_as_one_is(both, tmp_path):
     whole, parts = both
     assert len(parts.pieces) == 7
     expected, words = ENCODER.encode(whole)
@@ -76,13 +74,11 @@ def test_seven_pieces_are_encoded_as_one_is(both: tuple[Collection, Collection],
         from_bytes(kept, "elsewhere")
 
 
-def test_what_is_encoded_before_an_interrupt_is_not_encoded_again(
-    both: tuple[Collection, Collection], tmp_path: Path
-) -> None:
+def test_what_is_encoded_before_an_interrupt_is_not_encoded_again(both, tmp_path):
     done: list[int] = []
 
     def make() -> Callable[[object], Texts]:
-        return lambda frame: Texts.of([[len(text)] for text in frame["text"]])  # type: ignore[index]
+        return lambda frame: Texts.of([[len(text)] for text in frame["text"]])
 
     def interrupted(task: Callable[[int], None], count: int) -> None:
         for number in range(count):
@@ -110,7 +106,7 @@ def test_what_is_encoded_before_an_interrupt_is_not_encoded_again(
     assert encode_pieces(files, tmp_path, make, look).tokens[:].tolist() == texts.tokens[:].tolist()
 
 
-def test_what_is_cut_out_of_a_mapped_array_goes_along_as_numbers(tmp_path: Path) -> None:
+def test_what_is_cut_out_of_a_mapped_array_goes_along_as_numbers(tmp_path):
     write_array(tmp_path / "a.npy", np.arange(5))
     write_array(tmp_path / "none.npy", np.zeros(0, np.int32))
     array = open_array(tmp_path / "a.npy")

@@ -10,12 +10,11 @@ from ranking.encoding import EncodedCollection
 from ranking.full_ranking import rank_all, rank_candidates
 from ranking.rankers.static import Static
 from ranking.scoring import score_candidates
-from ranking.sources import Sources
 from tests.ranking.trained import generator
 
 
 @pytest.fixture
-def ranker(tiny_sources: Sources) -> Static:
+def ranker(tiny_sources) -> Static:
     vectors = tiny_sources.vectors.filled(np.random.default_rng(0))
     return Static(vectors, generator(0), preset="tiny").eval()
 
@@ -30,9 +29,7 @@ def plain(ranker: Static, encoded: EncodedCollection, within: np.ndarray, depth:
 
 @pytest.mark.parametrize("block", [3, 100])
 @pytest.mark.parametrize("depth", [1, 5, 12])
-def test_blocks_give_what_sorting_gives(
-    ranker: Static, tiny_encoded: EncodedCollection, monkeypatch: pytest.MonkeyPatch, block: int, depth: int
-) -> None:
+def test_blocks_give_what_sorting_gives(ranker, tiny_encoded, monkeypatch, block, depth):
     monkeypatch.setattr(full_ranking, "DOCUMENTS", block)
     monkeypatch.setattr(full_ranking, "SCORES", 7)
     queries, every = np.arange(len(tiny_encoded.queries)), np.arange(len(tiny_encoded.documents))
@@ -43,7 +40,7 @@ def test_blocks_give_what_sorting_gives(
     assert some.documents.tolist() == plain(ranker, tiny_encoded, every[::3], 4)
 
 
-def test_candidates_are_put_in_order_and_cut(ranker: Static, tiny_encoded: EncodedCollection) -> None:
+def test_candidates_are_put_in_order_and_cut(ranker, tiny_encoded):
     queries = np.arange(2)
     documents = np.array([[3, -1, 0, 7], [5, 2, 1, 0]])
     found = rank_candidates(ranker, tiny_encoded, queries, documents, 3)
@@ -52,7 +49,7 @@ def test_candidates_are_put_in_order_and_cut(ranker: Static, tiny_encoded: Encod
     assert rank_all(ranker, tiny_encoded, queries, 20).documents[:, 12:].max() == -1  # there are twelve
 
 
-def test_a_score_that_is_no_number_ends_it(ranker: Static, tiny_encoded: EncodedCollection) -> None:
+def test_a_score_that_is_no_number_ends_it(ranker, tiny_encoded):
     ranker.vectors.data[:] = float("nan")
     with pytest.raises(FloatingPointError):
         rank_all(ranker, tiny_encoded, np.arange(2), 3)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -23,7 +22,7 @@ from ranking.rankers.ranker import Ranker
 from ranking.rankers.static import Static
 from ranking.sources import Sources
 from ranking.texts import Texts
-from tests.ranking.trained import SHORT, Reader, generator, gradients, in_training
+from tests.ranking.trained import SHORT, generator, gradients, in_training
 
 
 def bi_encoder(checkpoint: str, **options: Any) -> BiEncoder:
@@ -39,9 +38,7 @@ def updated(
     return training.update(training.next_batch(), np.array([[1], [4], [6], [9]], np.int32)).loss, found
 
 
-def test_the_gradient_is_that_of_the_whole_batch(
-    made_up: Callable[..., str], read_as: Reader, tiny_sources: Sources
-) -> None:
+def test_the_gradient_is_that_of_the_whole_batch(made_up, read_as, tiny_sources):
     """Also with several parts of a batch, two towers, and an objective that scores twice."""
     texts = read_as(BiEncoder.tokenization(checkpoint=made_up(), **SHORT))
     words = tiny_sources.encoded
@@ -63,9 +60,7 @@ def test_the_gradient_is_that_of_the_whole_batch(
             torch.testing.assert_close(found[name], gradient, rtol=0, atol=1e-5 * max(1, largest))
 
 
-def test_dropout_falls_the_same_when_a_chunk_is_read_again(
-    made_up: Callable[..., str], read_as: Reader, tiny_sources: Sources
-) -> None:
+def test_dropout_falls_the_same_when_a_chunk_is_read_again(made_up, read_as, tiny_sources):
     """Against finite differences along the gradient: of other masks the loss would not fall as it says."""
     checkpoint = made_up("bert", 0.3)
     texts = read_as(BiEncoder.tokenization(checkpoint=checkpoint, **SHORT))
@@ -79,7 +74,6 @@ def test_dropout_falls_the_same_when_a_chunk_is_read_again(
 
     assert loss() == loss()  # the step's own masks
     weight = made.query_tower.model.get_parameter("encoder.layer.0.output.dense.weight")
-    assert weight.grad is not None
     direction, slope = weight.grad.clone(), float((weight.grad**2).sum())
     values = []
     for sign in (1, -1):
@@ -92,9 +86,7 @@ def test_dropout_falls_the_same_when_a_chunk_is_read_again(
     assert slope > 1e-6
 
 
-def test_a_large_batch_takes_the_memory_of_a_chunk(
-    made_up: Callable[..., str], read_as: Reader, tiny_sources: Sources
-) -> None:
+def test_a_large_batch_takes_the_memory_of_a_chunk(made_up, read_as, tiny_sources):
     texts = read_as(BiEncoder.tokenization(checkpoint=made_up(), **SHORT))
 
     def most_held(copies: int, chunk: int | None) -> int:
@@ -112,7 +104,7 @@ def test_a_large_batch_takes_the_memory_of_a_chunk(
             held["most"] = max(held["most"], held["now"])
             weakref.finalize(output.untyped_storage(), freed, output.numel())
 
-        for layer in made.query_tower.model.get_submodule("encoder.layer"):  # type: ignore[union-attr]
+        for layer in made.query_tower.model.get_submodule("encoder.layer"):
             layer.intermediate.dense.register_forward_hook(count)
         documents = np.arange(12 * copies, dtype=np.int32)
         scores = training.scores(np.arange(4), np.tile(documents, (4, 1)), generator())
@@ -131,7 +123,7 @@ def _repeated(encoded: EncodedCollection, copies: int) -> EncodedCollection:
     return replace(encoded, documents=documents)
 
 
-def test_bad_chunks_are_refused(made_up: Callable[..., str], read_as: Reader, tiny_sources: Sources) -> None:
+def test_bad_chunks_are_refused(made_up, read_as, tiny_sources):
     texts = read_as(BiEncoder.tokenization(checkpoint=made_up(), **SHORT))
     with pytest.raises(BadInput, match="chunk is 0"):
         in_training(bi_encoder(made_up()), texts, tiny_sources, chunk=0)
@@ -140,9 +132,7 @@ def test_bad_chunks_are_refused(made_up: Callable[..., str], read_as: Reader, ti
 
 
 @pytest.mark.gpu
-def test_on_a_gpu_the_gradient_is_a_cpus(
-    made_up: Callable[..., str], read_as: Reader, tiny_sources: Sources, cuda: str
-) -> None:
+def test_on_a_gpu_the_gradient_is_a_cpus(made_up, read_as, tiny_sources, cuda):
     texts = read_as(BiEncoder.tokenization(checkpoint=made_up(), **SHORT))
     loss, wanted = updated(bi_encoder(made_up()), texts, tiny_sources)
     again, found = updated(bi_encoder(made_up()).to(cuda), texts, tiny_sources, chunk=3)
@@ -153,9 +143,7 @@ def test_on_a_gpu_the_gradient_is_a_cpus(
 
 
 @pytest.mark.gpu
-def test_a_batch_of_1024_takes_the_memory_of_64(
-    made_up: Callable[..., str], read_as: Reader, tiny_sources: Sources, cuda: str
-) -> None:
+def test_a_batch_of_1024_takes_the_memory_of_64(made_up, read_as, tiny_sources, cuda):
     """What a step takes at the peak beyond what it begins with."""
     rng, texts = np.random.default_rng(0), read_as(BiEncoder.tokenization(checkpoint=made_up(), **SHORT))
     documents, queries = (Texts.of(rng.integers(4, 30, (count, 12)).tolist()) for count in (2048, 1024))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
@@ -27,7 +25,7 @@ def found(ranker: BiEncoder, documents: Texts, queries: Texts, precision: str) -
     of_documents = embed(ranker, documents, np.arange(len(documents)))
     asked = embed(ranker, queries, np.arange(len(queries)), queries=True)
     kept = "float32" if precision == "float32" else "float16"
-    index = VectorIndex.build(in_precision(of_documents, kept), IndexOptions(precision=kept))  # type: ignore[arg-type]
+    index = VectorIndex.build(in_precision(of_documents, kept), IndexOptions(precision=kept))
     return index.search(asked, 10)[0], index.search(asked, 100)[0]
 
 
@@ -42,7 +40,7 @@ def shares(ranker: BiEncoder, documents: Texts, queries: Texts, precision: str) 
 
 
 @pytest.mark.parametrize("precision", HALF)
-def test_most_negatives_of_a_random_transformer_stay(precision: str, tmp_path: Path) -> None:
+def test_most_negatives_of_a_random_transformer_stay(precision, tmp_path):
     rng = np.random.default_rng(0)
     checkpoint = write_checkpoint(tmp_path / "bert", "bert", [f"w{number}" for number in range(60)])
     ranker = BiEncoder(torch.Generator(), checkpoint, max_query=12, max_document=12).eval()
@@ -56,7 +54,7 @@ def test_most_negatives_of_a_random_transformer_stay(precision: str, tmp_path: P
     assert ranker.query_tower.precision is {"bfloat16": torch.bfloat16, "float16": torch.float16}[precision]
 
 
-def test_what_has_no_transformer_is_refused() -> None:
+def test_what_has_no_transformer_is_refused():
     with pytest.raises(BadInput, match=r"function.dense.precision: Linear has no transformer"):
         transformers_of(torch.nn.Linear(2, 2))
     read_in(torch.nn.Linear(2, 2), None)

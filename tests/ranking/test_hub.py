@@ -11,7 +11,7 @@ from ranking.hub import prepare_hub
 
 
 @pytest.mark.parametrize("resolves", [True, False])
-def test_an_unknown_host_makes_the_hub_offline(resolves: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unknown_host_makes_the_hub_offline(resolves, monkeypatch):
     def getaddrinfo(*address: object) -> list[object]:
         if not resolves:
             raise socket.gaierror(-2, "Name or service not known")

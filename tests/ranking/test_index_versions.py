@@ -41,7 +41,7 @@ def written(folder: Path, documents: NDArray[np.float32], options: IndexOptions,
 
 
 @pytest.mark.parametrize("workers", [1, 4])
-def test_blocks_from_any_number_of_writers_make_the_same_file(tmp_path: Path, workers: int) -> None:
+def test_blocks_from_any_number_of_writers_make_the_same_file(tmp_path, workers):
     vectors = drawn(101, 5)
     create_vectors(tmp_path / "shared.npy", 101, 5)
     with ThreadPoolExecutor(workers) as pool:
@@ -55,18 +55,17 @@ def test_blocks_from_any_number_of_writers_make_the_same_file(tmp_path: Path, wo
 
 @pytest.mark.parametrize("memory", ["ram", "mapped"])
 @pytest.mark.parametrize("factory", ["Flat", "IVF4,Flat", "HNSW8"])
-def test_a_version_comes_back_as_it_was(tmp_path: Path, factory: str, memory: str) -> None:
-    options = IndexOptions(factory, precision="float16", memory=memory, probes=None if factory == "Flat" else 8)  # type: ignore[arg-type]
+def test_a_version_comes_back_as_it_was(tmp_path, factory, memory):
+    options = IndexOptions(factory, precision="float16", memory=memory, probes=None if factory == "Flat" else 8)
     documents = drawn(200, 8)
     one = written(tmp_path / "v3", documents, options)
     assert [path.name for path in tmp_path.iterdir()] == ["v3"]
     again = open_version(tmp_path / "v3")
-    assert again is not None
     assert (again.version, again.step, again.digest, again.index.options) == (3, 70, "ab" * 32, options)
     assert isinstance(again.index.vectors, np.memmap) == (memory == "mapped")
     assert again.index.vectors.dtype == np.float16
     asked = np.array([5, 0, 0])
-    in_memory = VectorIndex.build(documents.astype(np.float16), options)  # type: ignore[arg-type]
+    in_memory = VectorIndex.build(documents.astype(np.float16), options)
     expected = in_memory.search(drawn(6, 8, 1)[asked], 9)
     for version in (one, again):
         found = version.search(asked, 9)
@@ -78,24 +77,23 @@ def test_a_version_comes_back_as_it_was(tmp_path: Path, factory: str, memory: st
         assert (version.scores(asked, found[0], others) == in_memory.scores(others, found[0])).all()
 
 
-def test_versions_may_differ_in_dimension_and_replace_each_other(tmp_path: Path) -> None:
+def test_versions_may_differ_in_dimension_and_replace_each_other(tmp_path):
     written(tmp_path / "v", drawn(20, 8), IndexOptions(), 0)
     written(tmp_path / "v", drawn(30, 5), IndexOptions(memory="mapped"), 1)
     opened = open_version(tmp_path / "v")
-    assert opened is not None
     assert (opened.version, opened.index.vectors.shape) == (1, (30, 5))
 
 
 @pytest.mark.parametrize("memory", ["ram", "mapped"])
-def test_an_empty_version(tmp_path: Path, memory: str) -> None:
-    version = written(tmp_path / "v", np.zeros((0, 4), np.float32), IndexOptions(memory=memory))  # type: ignore[arg-type]
+def test_an_empty_version(tmp_path, memory):
+    version = written(tmp_path / "v", np.zeros((0, 4), np.float32), IndexOptions(memory=memory))
     assert version.search(np.array([1]), 2)[0].tolist() == [[-1, -1]]
 
 
 @pytest.mark.by_day(4)
 @pytest.mark.parametrize("harm", ["no record", "cut record", "other format", "short", "no vectors", "no queries",
                                   "other count", "cut index", "no index", "no folder"])  # fmt: skip
-def test_a_half_version_is_refused(tmp_path: Path, harm: str) -> None:
+def test_a_half_version_is_refused(tmp_path, harm):
     folder = tmp_path / "v"
     written(folder, drawn(200, 8), IndexOptions("IVF4,Flat"))
     record = json.loads((folder / RECORD).read_text())
@@ -118,14 +116,14 @@ def test_a_half_version_is_refused(tmp_path: Path, harm: str) -> None:
     assert open_version(folder) is None
 
 
-def test_what_is_being_built_is_no_version_yet(tmp_path: Path) -> None:
+def test_what_is_being_built_is_no_version_yet(tmp_path):
     building = start_version(tmp_path / "v", 10, 6, 4, IndexOptions())
     write_block(building / DOCUMENTS, 0, drawn(10, 4))
     assert open_version(building) is None
     assert open_version(tmp_path / "v") is None
 
 
-def test_blocks_that_do_not_fit_or_are_not_finite_are_refused(tmp_path: Path) -> None:
+def test_blocks_that_do_not_fit_or_are_not_finite_are_refused(tmp_path):
     path = tmp_path / "v.npy"
     create_vectors(path, 10, 4, "float16")
     for start, block in ((8, drawn(3, 4)), (-1, drawn(1, 4)), (0, drawn(2, 5))):
@@ -143,13 +141,13 @@ def test_blocks_that_do_not_fit_or_are_not_finite_are_refused(tmp_path: Path) ->
         start_version(tmp_path / "file" / "v", 1, 1, 1, IndexOptions())
 
 
-def test_float16_keeps_what_it_can() -> None:
+def test_float16_keeps_what_it_can():
     kept = in_precision(np.array([[1.0, 2049.0, 65504.0]], np.float32), "float16")
     assert kept.dtype == np.float16
     assert kept.tolist() == [[1.0, 2048.0, 65504.0]]
 
 
-def test_the_digest_names_names_shapes_and_values() -> None:
+def test_the_digest_names_names_shapes_and_values():
     weights = {"a": torch.arange(6.0).view(2, 3), "b": torch.tensor(1, dtype=torch.int64)}
     same = {"b": torch.tensor(1, dtype=torch.int64), "a": torch.tensor([[0.0, 3], [1, 4], [2, 5]]).T}
     assert weights_digest(weights) == weights_digest(same)

@@ -11,7 +11,7 @@ import pytest
 from ranking.collections.beir import Beir
 from ranking.collections.cache import open_collection
 from ranking.collections.collection import Collection
-from ranking.encoding import EncodedCollection, Encoder
+from ranking.encoding import Encoder
 from ranking.errors import BadInput
 from ranking.labels import LabelCounts, encode_labels, label_counts, labels_of
 from ranking.texts import Texts
@@ -33,7 +33,7 @@ def collection(documents: Pairs, queries: Pairs) -> Collection:
     return Collection("made", "0" * 16, frame(documents).drop("split"), frame(queries), judgements)
 
 
-def test_labels_are_numbered_in_ascending_order_over_documents_and_queries() -> None:
+def test_labels_are_numbered_in_ascending_order_over_documents_and_queries():
     made = collection([("b", "y"), ("a", "x"), ("b", "x")], [("c", "w"), ("a", "y")])
     documents, queries = encode_labels(made)
     assert documents.tolist() == [[1, 2], [0, 1], [1, 1]]  # "x" in two categories is one subcategory
@@ -41,14 +41,14 @@ def test_labels_are_numbered_in_ascending_order_over_documents_and_queries() -> 
     assert documents.dtype == queries.dtype == np.int32
 
 
-def test_missing_labels_are_minus_one() -> None:
+def test_missing_labels_are_minus_one():
     made = collection([("a", None), (None, None), (None, "x")], [(None, None), ("a", "x")])
     documents, queries = encode_labels(made)
     assert documents.tolist() == [[0, -1], [-1, -1], [-1, 0]]
     assert queries.tolist() == [[-1, -1], [0, 0]]
 
 
-def test_a_collection_without_categories() -> None:
+def test_a_collection_without_categories():
     made = collection([(None, None)] * 3, [(None, None)])
     documents, queries = encode_labels(made)
     assert (documents == -1).all()
@@ -56,14 +56,14 @@ def test_a_collection_without_categories() -> None:
     assert Encoder(min_count=1).encode(made)[0].label_counts == LabelCounts(0, 0)
 
 
-def test_case_blanks_and_other_scripts_are_labels_of_their_own() -> None:
+def test_case_blanks_and_other_scripts_are_labels_of_their_own():
     names = ["Health", "health", "health ", " ", "здоровье", "健康", "3"]
     documents, _ = encode_labels(collection([(name, None) for name in names], [(None, None)]))
     expected = [sorted(names, key=str.encode).index(name) for name in names]
     assert documents[:, 0].tolist() == expected
 
 
-def test_counts(tiny_encoded: EncodedCollection) -> None:
+def test_counts(tiny_encoded):
     assert tiny_encoded.label_counts == LabelCounts(3, 6)
     assert LabelCounts(3, 6).total == 9
     labelled = replace(Texts.of([[1], [1]]), labels=np.array([[4, -1], [-1, -1]], np.int32))
@@ -75,10 +75,8 @@ def test_counts(tiny_encoded: EncodedCollection) -> None:
     assert label_counts(nobody, labelled) == LabelCounts(5, 0)
 
 
-def test_the_encoder_keeps_labels(tiny: Collection, tiny_encoded: EncodedCollection) -> None:
+def test_the_encoder_keeps_labels(tiny, tiny_encoded):
     of_documents, of_queries = encode_labels(tiny)
-    assert tiny_encoded.documents.labels is not None
-    assert tiny_encoded.queries.labels is not None
     np.testing.assert_array_equal(tiny_encoded.documents.labels, of_documents)
     np.testing.assert_array_equal(tiny_encoded.queries.labels, of_queries)
     assert of_documents[[0, 2, 4, 6, 8, 10], 0].tolist() == [0, 0, 1, 1, 2, 2]
@@ -87,7 +85,7 @@ def test_the_encoder_keeps_labels(tiny: Collection, tiny_encoded: EncodedCollect
     assert of_queries.tolist() == [[0, 2], [1, 4], [2, 5], [0, 0], [1, 4], [2, 1], [1, 3], [0, 2]]
 
 
-def test_labels_of_texts_without_a_category_are_bad_input() -> None:
+def test_labels_of_texts_without_a_category_are_bad_input():
     one = np.array([[-1, -1], [0, -1]], np.int32)
     np.testing.assert_array_equal(labels_of(replace(Texts.of([[1], [1]]), labels=one), "x"), one)
     subcategories_alone = replace(Texts.of([[1], [1]]), labels=np.array([[-1, 0], [-1, 1]], np.int32))
@@ -102,7 +100,7 @@ def entry(identifier: str, metadata: object) -> dict[str, object]:
 
 
 @pytest.fixture
-def write_beir(tmp_path: Path) -> WriteBeir:
+def write_beir(tmp_path) -> WriteBeir:
     """Writes a BEIR folder of the documents' metadata and one query's; returns its path."""
 
     def write(metadata: Sequence[object], of_query: object) -> Path:
@@ -112,7 +110,7 @@ def write_beir(tmp_path: Path) -> WriteBeir:
     return write
 
 
-def test_labels_of_odd_types(write_beir: WriteBeir, tmp_path: Path) -> None:
+def test_labels_of_odd_types(write_beir, tmp_path):
     """Numbers, lists and truth values are the labels that they are written as; null and nothing are none."""
     metadata = [
         {"category": 3, "subcategory": 2.5},

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,6 @@ from ranking.errors import BadInput
 from ranking.rankers.late_interaction import LateInteraction
 from ranking.ranks import ranks_in
 from ranking.scoring import score_candidates
-from ranking.sources import Sources
 from tests.ranking.trained import LISTS, NEGATIVES, QUERIES, Reader, generator, gradients, in_training
 
 library = pytest.importorskip("sentence_transformers", reason="sentence-transformers is in the dev extra")
@@ -50,8 +48,8 @@ def ours(folder: str, read_as: Reader, **options: Any) -> tuple[LateInteraction,
 
 @pytest.mark.parametrize(("kind", "expansion"), [("bert", True), ("roberta", True), ("bert", False)])
 def test_scores_are_those_of_the_library_and_a_folder_brings_them_back(
-    kind: str, expansion: bool, made_up: Callable[..., str], read_as: Reader, tiny: Collection, tmp_path: Path
-) -> None:
+    kind, expansion, made_up, read_as, tiny, tmp_path
+):
     made = ranker(made_up(kind), expansion=expansion)
     scores = score_candidates(made, encoded(read_as, made_up(kind)), QUERIES, LISTS)
     folder = str(tmp_path / "colbert")
@@ -74,9 +72,7 @@ FOLDERS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.by_day(1)
 @pytest.mark.parametrize("name", FOLDERS)
-def test_folders_of_the_library_are_read(
-    name: str, made_up: Callable[..., str], read_as: Reader, tiny: Collection, tmp_path: Path
-) -> None:
+def test_folders_of_the_library_are_read(name, made_up, read_as, tiny, tmp_path):
     from sentence_transformers.base.modules import Dense, Normalize, Transformer
     from sentence_transformers.multi_vector_encoder.modules import MultiVectorMask
 
@@ -141,9 +137,7 @@ def write_stanford(folder: Path, checkpoint: str) -> None:
 
 
 @pytest.mark.parametrize("write", [write_pylate, write_stanford])
-def test_older_folders_keep_their_projection(
-    write: Callable[[Path, str], None], made_up: Callable[..., str], read_as: Reader, tiny: Collection, tmp_path: Path
-) -> None:
+def test_older_folders_keep_their_projection(write, made_up, read_as, tiny, tmp_path):
     folder = tmp_path / "theirs"
     with torch.random.fork_rng():
         torch.manual_seed(1)
@@ -155,7 +149,7 @@ def test_older_folders_keep_their_projection(
     np.testing.assert_allclose(ours(str(tmp_path / "ours"), read_as)[1], scores, atol=1e-6)
 
 
-def test_all_at_once_is_as_one_by_one(made_up: Callable[..., str], read_as: Reader) -> None:
+def test_all_at_once_is_as_one_by_one(made_up, read_as):
     """Whatever is read together, and whether vectors are copied to their places or compared with all."""
     texts = encoded(read_as, made_up())
     made = ranker(made_up())
@@ -171,7 +165,7 @@ def test_all_at_once_is_as_one_by_one(made_up: Callable[..., str], read_as: Read
     assert made.represent_documents(texts.documents.take(np.zeros(0, np.int64))).shape == (0, 15, 6)
 
 
-def test_ranks_among_all_documents_are_those_of_its_scores(made_up: Callable[..., str], read_as: Reader) -> None:
+def test_ranks_among_all_documents_are_those_of_its_scores(made_up, read_as):
     texts, made = encoded(read_as, made_up()), ranker(made_up())
     everything = np.tile(np.arange(12, dtype=np.int32), (2, 1))
     scores = score_candidates(made, texts, QUERIES[:2], everything)
@@ -183,9 +177,7 @@ def test_ranks_among_all_documents_are_those_of_its_scores(made_up: Callable[...
             )
 
 
-def test_no_weight_is_left_untrained_and_it_learns(
-    made_up: Callable[..., str], read_as: Reader, tiny_sources: Sources
-) -> None:
+def test_no_weight_is_left_untrained_and_it_learns(made_up, read_as, tiny_sources):
     texts, made = encoded(read_as, made_up()), ranker(made_up())
     found = gradients(in_training(made, texts, tiny_sources))
     assert found.keys() == {name for name, _ in made.named_parameters()}
@@ -199,7 +191,7 @@ def test_no_weight_is_left_untrained_and_it_learns(
     assert losses[-1] < 0.8 * losses[0]
 
 
-def test_a_bi_encoder_gets_a_projection(made_up: Callable[..., str], tmp_path: Path) -> None:
+def test_a_bi_encoder_gets_a_projection(made_up, tmp_path):
     from ranking.rankers.bi_encoder import BiEncoder
 
     BiEncoder(generator(), made_up(), max_query=8, max_document=12).save_pretrained(str(tmp_path / "bi"))

@@ -19,7 +19,6 @@ from ranking.rankers.feed_forward import FeedForward
 from ranking.rankers.ranker import Ranker
 from ranking.rankers.static import Static
 from ranking.sources import Sources
-from ranking.tokenization import Tokenization
 from ranking.training import RankerTraining
 from tests.ranking.trained import NEGATIVES, generator, in_training
 
@@ -28,9 +27,7 @@ Made = Callable[[], tuple[Ranker, EncodedCollection]]
 
 
 @pytest.fixture(params=["dssm", "static", "feed_forward"])
-def made(
-    request: pytest.FixtureRequest, tiny_sources: Sources, read_as: Callable[[Tokenization | None], EncodedCollection]
-) -> Made:
+def made(request, tiny_sources, read_as) -> Made:
     def make() -> tuple[Ranker, EncodedCollection]:
         if request.param == "dssm":
             return Dssm(generator(), preset="tiny", tied=False), read_as(Dssm.tokenization())
@@ -57,7 +54,7 @@ def updated(training: RankerTraining) -> Any:
 
 @pytest.mark.by_day(3)
 @pytest.mark.parametrize("options", [{}, {"chunk": 2}, {"accumulate": 2}])
-def test_the_gradient_by_rows_is_the_gradient(made: Made, tiny_sources: Sources, options: dict[str, Any]) -> None:
+def test_the_gradient_by_rows_is_the_gradient(made, tiny_sources, options):
     whole = started(made, tiny_sources, partial(torch.optim.Adam, lr=0.05), **options)
     rows = started(made, tiny_sources, LAZY, **options)
     wanted, found = updated(whole), updated(rows)
@@ -65,27 +62,24 @@ def test_the_gradient_by_rows_is_the_gradient(made: Made, tiny_sources: Sources,
     assert found.gradient_norm == pytest.approx(wanted.gradient_norm, rel=1e-5)
     sparse = 0
     for one, other in zip(whole.ranker.parameters(), rows.ranker.parameters(), strict=True):
-        assert one.grad is not None
-        assert other.grad is not None
         sparse += other.grad.is_sparse
         torch.testing.assert_close(other.grad.to_dense(), one.grad, rtol=1e-5, atol=1e-7)
     assert sparse == len(rows.ranker.row_parameters()) > 0
 
 
-def test_rows_that_are_not_read_stay(made: Made, tiny_sources: Sources) -> None:
+def test_rows_that_are_not_read_stay(made, tiny_sources):
     training = started(made, tiny_sources, LAZY)
     before = [table.detach().clone() for table in training.ranker.row_parameters()]
     losses = [updated(training).loss for _ in range(8)]
     assert losses[-1] < losses[0]
     for old, new in zip(before, training.ranker.row_parameters(), strict=True):
-        assert new.grad is not None
         read = torch.zeros(len(old), dtype=torch.bool)
         read[new.grad.coalesce().indices()[0]] = True
         assert torch.equal(old[~read], new[~read])
         assert not torch.isclose(old[read], new[read]).all()
 
 
-def test_it_goes_on_from_a_state(made: Made, tiny_sources: Sources) -> None:
+def test_it_goes_on_from_a_state(made, tiny_sources):
     one, other = (started(made, tiny_sources, LAZY) for _ in range(2))
     for _ in range(3):
         updated(one)
@@ -97,7 +91,7 @@ def test_it_goes_on_from_a_state(made: Made, tiny_sources: Sources) -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_steps_are_those_of_torchs_sparse_adam_and_of_adam(dtype: torch.dtype) -> None:
+def test_steps_are_those_of_torchs_sparse_adam_and_of_adam(dtype):
     """The compiled loop for float32, torch's operations for others."""
     rng = torch.Generator().manual_seed(0)
     tables = [nn.Parameter(torch.randn(7, 3, generator=rng, dtype=dtype))]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
@@ -29,9 +27,9 @@ def scores(ranker: Ranker) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("kind", [CrossEncoder, BiEncoder])
-def test_adapters_learn_and_are_merged_on_export(kind: type[Ranker], small_bert: str, tmp_path: Path) -> None:
-    ranker = kind(seeded(), small_bert)  # type: ignore[call-arg, arg-type]
-    before, drawn = scores(ranker), ranker.drawn  # type: ignore[attr-defined]
+def test_adapters_learn_and_are_merged_on_export(kind, small_bert, tmp_path):
+    ranker = kind(seeded(), small_bert)
+    before, drawn = scores(ranker), ranker.drawn
     assert merged(ranker) is ranker
     Lora(rank=2).add_to(ranker, seeded())
     torch.testing.assert_close(scores(ranker), before)  # the second matrix of each product is 0
@@ -47,15 +45,15 @@ def test_adapters_learn_and_are_merged_on_export(kind: type[Ranker], small_bert:
     learned = scores(ranker)
     assert (learned - before).abs().max() > 1e-3
     whole = merged(ranker)
-    assert whole.state_dict().keys() == kind(seeded(), small_bert).state_dict().keys()  # type: ignore[call-arg, arg-type]
+    assert whole.state_dict().keys() == kind(seeded(), small_bert).state_dict().keys()
     torch.testing.assert_close(scores(whole), learned, atol=1e-4, rtol=1e-4)
-    whole.save_pretrained(str(tmp_path))  # type: ignore[operator]
-    again = kind(seeded(), str(tmp_path))  # type: ignore[call-arg, arg-type]
+    whole.save_pretrained(str(tmp_path))
+    again = kind(seeded(), str(tmp_path))
     torch.testing.assert_close(scores(again), learned, atol=1e-4, rtol=1e-4)
     torch.testing.assert_close(scores(ranker), learned)  # the one that is trained is left as it was
 
 
-def test_the_same_seed_draws_the_same_adapters(small_bert: str) -> None:
+def test_the_same_seed_draws_the_same_adapters(small_bert):
     made = [BiEncoder(seeded(), small_bert) for _ in range(2)]
     for ranker in made:
         Lora(rank=2, modules=["query"]).add_to(ranker, seeded())
@@ -64,7 +62,7 @@ def test_the_same_seed_draws_the_same_adapters(small_bert: str) -> None:
     assert sum("lora_A" in name for name in one) == 2 * 2  # of two layers, seen from either tower
 
 
-def test_bad_options(small_bert: str) -> None:
+def test_bad_options(small_bert):
     with pytest.raises(BadInput, match="has no transformer"):
         Lora().add_to(FeedForward(np.zeros((3, 2), np.float32), seeded(), preset="tiny"), seeded())
     with pytest.raises(BadInput, match=r"peft\.modules"):

@@ -74,7 +74,7 @@ class Machines:
 
 
 @pytest.fixture
-def machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machines:
+def machines(tmp_path, monkeypatch) -> Machines:
     """Of which `a` has read the collection."""
     made = Machines(tmp_path, monkeypatch)
     assert len(made.opened("a").pieces) == 7
@@ -87,7 +87,7 @@ def documents_in(names: set[str] | list[str]) -> list[int]:
     return sorted(int(found[1]) for name in names if (found := re.search(r"/documents-(\d+)\.arrow$", name)))
 
 
-def test_pieces_are_fetched_when_they_are_needed(machines: Machines) -> None:
+def test_pieces_are_fetched_when_they_are_needed(machines):
     shutil.rmtree(machines.source)  # machine b has never had it
     found = machines.opened("b")
     assert found.fingerprint == machines.whole.fingerprint
@@ -114,7 +114,7 @@ def test_pieces_are_fetched_when_they_are_needed(machines: Machines) -> None:
     assert documents_in(Shelf.fetched()) == []
 
 
-def test_each_machine_encodes_its_own_piece(machines: Machines) -> None:
+def test_each_machine_encodes_its_own_piece(machines):
     fetched: dict[int, set[str]] = {}
     there = machines.opened("b")
     Shelf.told.clear()
@@ -140,8 +140,6 @@ def test_each_machine_encodes_its_own_piece(machines: Machines) -> None:
     assert np.asarray(found.documents.tokens).tobytes() == expected.documents.tokens.tobytes()
     assert found.documents.offsets.tobytes() == expected.documents.offsets.tobytes()
     assert found.document_key.tobytes() == expected.document_key.tobytes()
-    assert found.documents.labels is not None
-    assert expected.documents.labels is not None
     assert found.documents.labels.tobytes() == expected.documents.labels.tobytes()
     behind = sorted(path.name for path in (machines.tmp_path / "behind" / "parts" / "key").iterdir())
     assert [name for name in behind if not name.startswith("counts-")] == [
@@ -151,9 +149,7 @@ def test_each_machine_encodes_its_own_piece(machines: Machines) -> None:
 
 
 @pytest.mark.parametrize("many", [1, 1000])
-def test_each_machine_counts_and_searches_its_own_piece(
-    many: int, machines: Machines, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_machine_counts_and_searches_its_own_piece(many, machines, monkeypatch):
     monkeypatch.setattr(bm25_pieces, "MANY", many)
     fetched: dict[int, set[str]] = {}
     index = PiecedBm25(machines.opened("b"), Bm25Options(), machines.each_its_own(fetched))
@@ -180,7 +176,7 @@ def test_each_machine_counts_and_searches_its_own_piece(
     assert again.ranges == index.ranges
 
 
-def test_half_a_collection_is_none(machines: Machines) -> None:
+def test_half_a_collection_is_none(machines):
     behind = machines.tmp_path / "behind"
     (about,) = behind.glob("made_up-*/collection.json")
     kept = about.read_text()
@@ -194,7 +190,7 @@ def test_half_a_collection_is_none(machines: Machines) -> None:
         _ = machines.opened("b").documents
 
 
-def test_who_was_killed_while_publishing_publishes_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_was_killed_while_publishing_publishes_again(tmp_path, monkeypatch):
     machines = Machines(tmp_path, monkeypatch)
     publish = Shelf.publish
 
@@ -217,7 +213,7 @@ def test_who_was_killed_while_publishing_publishes_again(tmp_path: Path, monkeyp
     assert not [line for line in Shelf.told if line.startswith("published")]
 
 
-def test_two_collections_of_one_path_are_told_apart(machines: Machines) -> None:
+def test_two_collections_of_one_path_are_told_apart(machines):
     """A machine with the files goes by them; one without takes what was read last."""
     first = machines.whole.fingerprint
     queries = gzip.decompress((machines.source / "queries.jsonl.gz").read_bytes()).decode().splitlines()

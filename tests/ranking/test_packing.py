@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import pairwise
 
 import polars as pl
@@ -20,7 +19,7 @@ SECOND = ["bridges carry trains over rivers", "quartz", "gold is a soft metal"]
 
 
 @pytest.fixture(params=[*KINDS, "small_bert"])
-def checkpoint(request: pytest.FixtureRequest, made_up: Callable[..., str]) -> str:
+def checkpoint(request, made_up) -> str:
     """Made up in three architectures, and a real one."""
     found: str = request.getfixturevalue("small_bert") if request.param == "small_bert" else made_up(request.param)
     return found
@@ -31,7 +30,7 @@ def ids(tokenizer: object, texts: list[str]) -> Tensor:
 
 
 @pytest.mark.parametrize("pair", [True, False])
-def test_as_the_tokenizer_itself_packs(checkpoint: str, pair: bool) -> None:
+def test_as_the_tokenizer_itself_packs(checkpoint, pair):
     tokenizer = read_tokenizer(checkpoint)
     given_texts = (FIRST, SECOND) if pair else (FIRST,)
     expected = read_tokenizer(checkpoint)(*given_texts, padding=True, return_tensors="pt")
@@ -44,14 +43,14 @@ def test_as_the_tokenizer_itself_packs(checkpoint: str, pair: bool) -> None:
     assert packing.specials == tokenizer.num_special_tokens_to_add(pair)
 
 
-def test_by_hand() -> None:
+def test_by_hand():
     packed = BY_HAND.pack(torch.tensor([[12, 13, 0], [14, 0, 0]]), torch.tensor([[22, 0], [23, 24]]))
     assert packed["input_ids"].tolist() == [[1, 11, 12, 2, 21, 2, 9], [1, 13, 2, 22, 23, 2, 9]]
     assert packed["token_type_ids"].tolist() == [[0, 0, 0, 0, 1, 1, 1], [0, 0, 0, 1, 1, 1, 1]]
     assert packed["attention_mask"].tolist() == [[1] * 7, [1] * 7]
 
 
-def test_empty_texts_and_ends_of_unlike_length() -> None:
+def test_empty_texts_and_ends_of_unlike_length():
     packed = BY_HAND.pack(torch.tensor([[0, 0], [12, 13]]), torch.tensor([[0], [22]]))
     assert packed["input_ids"].tolist() == [[1, 2, 2, 9, 7, 7, 7], [1, 11, 12, 2, 21, 2, 9]]
     assert packed["attention_mask"].tolist() == [[1, 1, 1, 1, 0, 0, 0], [1] * 7]
@@ -64,7 +63,7 @@ TEXT = st.lists(st.integers(1, 50), max_size=5)
 
 
 @given(st.lists(st.tuples(TEXT, TEXT), min_size=1, max_size=6))
-def test_any_pair_is_its_parts_in_a_row(pairs: list[tuple[list[int], list[int]]]) -> None:
+def test_any_pair_is_its_parts_in_a_row(pairs):
     first, second = (
         torch.tensor([[*text, *[0] * (5 - len(text))] for text in texts]) for texts in zip(*pairs, strict=True)
     )
@@ -78,7 +77,7 @@ def test_any_pair_is_its_parts_in_a_row(pairs: list[tuple[list[int], list[int]]]
 
 
 @given(st.lists(st.integers(1, 40), max_size=60), st.integers(1, 200))
-def test_buckets_partition_and_keep_to_the_budget(lengths: list[int], budget: int) -> None:
+def test_buckets_partition_and_keep_to_the_budget(lengths, budget):
     parts = [part.tolist() for part in buckets(torch.tensor(lengths, dtype=torch.int64), budget)]
     assert sorted(place for part in parts for place in part) == list(range(len(lengths)))
     longest = [max(lengths[place] for place in part) for part in parts]
@@ -96,6 +95,6 @@ def test_buckets_partition_and_keep_to_the_budget(lengths: list[int], budget: in
         assert len(further) * lengths[following[0]] > budget or padding(further) > budget // PASSES
 
 
-def test_texts_of_unlike_length_are_not_read_together() -> None:
+def test_texts_of_unlike_length_are_not_read_together():
     parts = [part.tolist() for part in buckets(torch.tensor([20, 4, 21, 4, 4]), 320)]
     assert parts == [[1, 3, 4], [0, 2]]  # together the short ones would have 48 tokens of padding, 20 pay a pass

@@ -21,7 +21,7 @@ LENGTHS = [4, 0, 3, 1, 0]
 
 
 @pytest.fixture(scope="module")
-def pieced(tmp_path_factory: pytest.TempPathFactory) -> PiecedArray:
+def pieced(tmp_path_factory) -> PiecedArray:
     return written(tmp_path_factory.mktemp("pieces"))
 
 
@@ -39,23 +39,23 @@ WHOLE: NDArray[np.int32] = np.arange(10, 18, dtype=np.int32)
 
 @given(st.slices(8).filter(lambda each: (each.step or 1) > 0))
 @few(30)
-def test_a_slice_is_that_of_the_whole(pieced: PiecedArray, part: slice) -> None:
+def test_a_slice_is_that_of_the_whole(pieced, part):
     assert pieced[part].tolist() == WHOLE[part].tolist()
     assert pieced[part].dtype == np.int32
 
 
 @given(st.lists(st.integers(0, 7), max_size=20))
 @few(30)
-def test_positions_are_those_of_the_whole(pieced: PiecedArray, places: list[int]) -> None:
+def test_positions_are_those_of_the_whole(pieced, places):
     positions = np.array(places, np.int64)
     assert pieced[positions].tolist() == WHOLE[positions].tolist()
 
 
-def test_positions_may_stand_in_a_matrix(pieced: PiecedArray) -> None:
+def test_positions_may_stand_in_a_matrix(pieced):
     assert pieced[np.array([[7, 0], [4, 3]])].tolist() == [[17, 10], [14, 13]]
 
 
-def test_all_of_it(pieced: PiecedArray) -> None:
+def test_all_of_it(pieced):
     assert len(pieced) == 8
     assert np.asarray(pieced).tolist() == WHOLE.tolist()
     assert np.concatenate([pieced, WHOLE[:1]]).tolist() == [*WHOLE.tolist(), 10]
@@ -63,7 +63,7 @@ def test_all_of_it(pieced: PiecedArray) -> None:
         pieced[::-1]
 
 
-def test_it_goes_along_as_names(pieced: PiecedArray, tmp_path: Path) -> None:
+def test_it_goes_along_as_names(pieced, tmp_path):
     assert len(pickle.dumps(pieced)) < 1500
     assert pickle.loads(pickle.dumps(pieced))[:].tolist() == WHOLE.tolist()
     folder = pieced.files[0].parent
@@ -73,7 +73,7 @@ def test_it_goes_along_as_names(pieced: PiecedArray, tmp_path: Path) -> None:
         from_bytes(to_bytes(pieced), "elsewhere")
 
 
-def test_a_file_that_is_gone_is_told_at_once(tmp_path: Path) -> None:
+def test_a_file_that_is_gone_is_told_at_once(tmp_path):
     found = written(tmp_path)
     sent = pickle.dumps(found)
     found.files[2].unlink()

@@ -36,7 +36,7 @@ def plainly(index: Postings, query: np.ndarray) -> np.ndarray:
 
 @pytest.mark.by_day(2)
 @pytest.mark.parametrize("depth", [0, 1, 3, 20, 100])
-def test_lists_and_scores_are_those_of_plain_sums_to_the_bit(depth: int) -> None:
+def test_lists_and_scores_are_those_of_plain_sums_to_the_bit(depth):
     index, rng = by_chance(), np.random.default_rng(depth)
     queries = [rng.integers(0, 9, rng.integers(0, 8)) for _ in range(60)]
     pairs = rng.integers(-1, SIZE, (60, 5)).astype(np.int32)
@@ -52,7 +52,7 @@ def test_lists_and_scores_are_those_of_plain_sums_to_the_bit(depth: int) -> None
         assert of_pairs[number].tobytes() == expected.tobytes()
 
 
-def test_documents_that_cannot_come_into_the_list_are_left_out() -> None:
+def test_documents_that_cannot_come_into_the_list_are_left_out():
     index, score, touched = by_chance(), np.zeros(SIZE, np.float32), np.zeros(SIZE, np.int32)
     index_of = index.offsets, index.documents, index.weights, index.bounds
     heap = np.zeros(10, np.float32), np.zeros(10, np.int32)
@@ -65,13 +65,13 @@ def test_documents_that_cannot_come_into_the_list_are_left_out() -> None:
     assert not score.any()  # as the next query needs it
 
 
-def test_bounds_by_hand() -> None:
+def test_bounds_by_hand():
     offsets = np.array([0, 2, 2, 3, 3])
     assert largest_weights(offsets, np.array([1, 3, 2], np.float32)).tolist() == [3, 0, 2, 0]
     assert largest_weights(np.zeros(3, np.int64), np.zeros(0, np.float32)).tolist() == [0, 0]
 
 
-def test_no_query_and_no_term() -> None:
+def test_no_query_and_no_term():
     documents, scores, of_pairs = search_postings(by_chance(), [], 4, NONE, 2)
     assert documents.shape == scores.shape == (0, 4)
     assert of_pairs.shape == (0, 0)

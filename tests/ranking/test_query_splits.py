@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -41,7 +40,7 @@ def assert_disjoint(split: Split) -> None:
 
 
 @given(st.integers(3, 40), st.integers(3, 6), st.sets(st.integers(0, 39)))
-def test_folds_test_each_query_once(count: int, folds: int, without: set[int]) -> None:
+def test_folds_test_each_query_once(count, folds, without):
     usable = sorted(set(range(count)) - without)
     if len(usable) < folds:
         with pytest.raises(BadInput, match="folds"):
@@ -59,7 +58,7 @@ def test_folds_test_each_query_once(count: int, folds: int, without: set[int]) -
 
 
 @pytest.mark.parametrize("folds", [5, None])
-def test_limits_nest(folds: int | None, tiny: Collection, tiny_encoded: EncodedCollection) -> None:
+def test_limits_nest(folds, tiny, tiny_encoded):
     pair = some(50) if folds else (tiny, tiny_encoded)
     previous = split_queries(*pair, folds or 5, {"train": 0, "dev": 0, "test": 0})
     for limit in (1, 2, 3, 7, None):
@@ -72,19 +71,17 @@ def test_limits_nest(folds: int | None, tiny: Collection, tiny_encoded: EncodedC
         previous = now
 
 
-def test_limits_are_taken_part_by_part() -> None:
+def test_limits_are_taken_part_by_part():
     (split, *_) = split_queries(*some(50), 5, {"train": 3, "dev": None, "test": 1})
     assert [len(getattr(split, part)) for part in PARTS] == [3, 10, 1]
 
 
-def test_the_collections_own_split(tiny: Collection, tiny_encoded: EncodedCollection) -> None:
+def test_the_collections_own_split(tiny, tiny_encoded):
     (split,) = split_queries(tiny, tiny_encoded, 5, ALL)
     assert [getattr(split, part).tolist() for part in PARTS] == [[0, 1, 2, 3], [4, 5], [6, 7]]
 
 
-def test_a_query_without_a_relevant_document_is_in_no_split(
-    tiny: Collection, encoded_of: Callable[..., EncodedCollection]
-) -> None:
+def test_a_query_without_a_relevant_document_is_in_no_split(tiny, encoded_of):
     encoded = encoded_of([[1]], [[1]] * 8, {query: {0: int(query != 2)} for query in range(7)})
     (split,) = split_queries(tiny, replace(encoded, split=np.array([0, 0, 0, 0, 1, 1, 2, 2], np.int8)), 5, ALL)
     assert [getattr(split, part).tolist() for part in PARTS] == [[0, 1, 3], [4, 5], [6]]

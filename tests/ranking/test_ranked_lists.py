@@ -1,10 +1,7 @@
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
-from ranking.encoding import EncodedCollection
 from ranking.ranked_lists import RankedLists, stack_lists
 
 
@@ -12,7 +9,7 @@ def lists() -> RankedLists:
     return stack_lists([(np.array([4, 2, 0]), np.array([3.0, 2.0, 1.0])), (np.array([], int), np.array([]))], 4)
 
 
-def test_ragged_lists_are_made_rectangular_and_cut() -> None:
+def test_ragged_lists_are_made_rectangular_and_cut():
     stacked = lists()
     assert stacked.documents.tolist() == [[4, 2, 0, -1], [-1] * 4]
     assert stacked.scores.tolist() == [[3, 2, 1, -np.inf], [-np.inf] * 4]
@@ -22,17 +19,17 @@ def test_ragged_lists_are_made_rectangular_and_cut() -> None:
     assert stack_lists([], 3).documents.shape == (0, 3)
 
 
-def test_keep_packs_to_the_left_in_the_same_order() -> None:
+def test_keep_packs_to_the_left_in_the_same_order():
     kept = lists().keep(np.array([[True, False, True, True], [True] * 4]))
     assert kept.documents.tolist() == [[4, 0, -1, -1], [-1] * 4]
     assert kept.scores.tolist() == [[3, 1, -np.inf, -np.inf], [-np.inf] * 4]
     assert (kept.documents.dtype, kept.scores.dtype) == (np.int32, np.float32)
 
 
-def test_take_takes_queries() -> None:
+def test_take_takes_queries():
     assert lists().take(np.array([1, 0, 0])).counts.tolist() == [0, 3, 3]
 
 
-def test_without_relevant(encoded_of: Callable[..., EncodedCollection]) -> None:
+def test_without_relevant(encoded_of):
     judgements = encoded_of([[1]] * 5, [[1]] * 2, {0: {2: 1, 4: 0, 3: 1}, 1: {0: 1}}).judgements
     assert lists().without_relevant(judgements).documents.tolist() == [[4, 0, -1, -1], [-1] * 4]

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -42,7 +41,7 @@ class Lengths(Ranker):
 
 
 @pytest.fixture
-def encoded(encoded_of: Callable[..., EncodedCollection]) -> EncodedCollection:
+def encoded(encoded_of) -> EncodedCollection:
     """Sixty documents of 1 to 40 words, those of `TWINS` alike, so that scores tie; seven queries."""
     rng = np.random.default_rng(0)
     documents = [rng.integers(1, 50, rng.integers(1, 41)).tolist() for _ in range(60)]
@@ -116,9 +115,7 @@ KINDS = ["lengths", "dssm", "feed_forward", "match_pyramid"]
 @pytest.mark.by_day(10)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("block", "scores"), [(60, 1 << 24), (1, 1), (7, 20), (13, 13), (32, 100), (1 << 15, 120)])
-def test_ranks_are_those_of_brute_force_with_trec_evals_ties(
-    kind: str, block: int, scores: int, encoded: EncodedCollection, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ranks_are_those_of_brute_force_with_trec_evals_ties(kind, block, scores, encoded, monkeypatch):
     monkeypatch.setattr(ranks, "SCORES", scores)
     ranker, queries = ranker_of(kind, encoded), np.array([2, 5, 0, 2])
     everything = np.tile(np.arange(60), (4, 1))
@@ -136,7 +133,7 @@ def test_ranks_are_those_of_brute_force_with_trec_evals_ties(
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("block", [4, 100])
-def test_ranks_within_some_documents(kind: str, block: int, encoded: EncodedCollection) -> None:
+def test_ranks_within_some_documents(kind, block, encoded):
     ranker, queries = ranker_of(kind, encoded), np.arange(7)
     within = np.array([0, 3, 4, 9, 11, 12, 30, 31, 59])
     wanted = np.array([[3, -1, 5], [-1, -1, -1], [59, 0, 12], [5, 6, 7], [4, 9, 30], [31, -1, 31], [12, 11, 59]])
@@ -147,7 +144,7 @@ def test_ranks_within_some_documents(kind: str, block: int, encoded: EncodedColl
     assert found[5, 0] == found[5, 2]
 
 
-def test_by_hand(encoded_of: Callable[..., EncodedCollection]) -> None:
+def test_by_hand(encoded_of):
     texts = [[1] * 3, [1] * 9, [1] * 4, [1] * 30, [1] * 2]  # −0, −2, −0, −9, −0 for a query of three words
     encoded = encoded_of(texts, [[1] * 3], {}, [3, 0, 4, 1, 2])
     found = ranks_in(Lengths(), encoded, np.array([0]), np.arange(5)[None], np.arange(5), 2)
@@ -165,14 +162,7 @@ def test_by_hand(encoded_of: Callable[..., EncodedCollection]) -> None:
     st.integers(1, 14),
     st.integers(1, 30),
 )
-def test_neither_blocks_nor_ties_matter(
-    encoded_of: Callable[..., EncodedCollection],
-    lengths: list[int],
-    asked: list[int],
-    data: st.DataObject,
-    block: int,
-    scores: int,
-) -> None:
+def test_neither_blocks_nor_ties_matter(encoded_of, lengths, asked, data, block, scores):
     key = data.draw(st.permutations(range(len(lengths))))
     encoded = encoded_of([[1] * n for n in lengths], [[1] * n for n in asked] or [[1]], {}, key)
     within = np.array(sorted(data.draw(st.sets(st.integers(0, len(lengths) - 1)))), np.int64)
@@ -186,7 +176,7 @@ def test_neither_blocks_nor_ties_matter(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_nothing_to_rank(kind: str, encoded: EncodedCollection) -> None:
+def test_nothing_to_rank(kind, encoded):
     ranker, everything = ranker_of(kind, encoded), np.arange(60)
     for shape in ((0, 3), (2, 0), (0, 0)):
         found = ranks_in(ranker, encoded, np.arange(shape[0]), np.zeros(shape, np.int64), everything)
@@ -195,9 +185,7 @@ def test_nothing_to_rank(kind: str, encoded: EncodedCollection) -> None:
     assert nowhere.tolist() == [[0], [0]]
 
 
-def test_scores_are_never_held_for_all_queries_and_documents(
-    encoded: EncodedCollection, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_scores_are_never_held_for_all_queries_and_documents(encoded, monkeypatch):
     held: list[int] = []
     score = ranks.products
 
@@ -214,12 +202,12 @@ def test_scores_are_never_held_for_all_queries_and_documents(
 
 
 @pytest.mark.parametrize("blocks", [3, 100])
-def test_a_ranker_that_scores_nan_is_an_error(blocks: int, encoded: EncodedCollection) -> None:
+def test_a_ranker_that_scores_nan_is_an_error(blocks, encoded):
     with pytest.raises(FloatingPointError, match="nan"):
         ranks_in(Lengths(float("nan")), encoded, np.arange(2), np.zeros((2, 1), np.int64), np.arange(60), blocks)
 
 
-def test_arrays_may_be_read_only(encoded: EncodedCollection) -> None:
+def test_arrays_may_be_read_only(encoded):
     """As they are when they come out of an object store."""
     queries, wanted, within = np.arange(7), np.tile(np.arange(5), (7, 1)), np.arange(60)
     ranker = ranker_of("dssm", encoded)

@@ -20,7 +20,7 @@ def listed(collection: Collection, documents: np.ndarray) -> list[list[str]]:
     return [[ids[int(document)] for document in row if document >= 0] for row in documents]
 
 
-def test_a_list_is_ordered_as_trec_eval_orders_it(tmp_path: Path, tiny: Collection) -> None:
+def test_a_list_is_ordered_as_trec_eval_orders_it(tmp_path, tiny):
     # The second and third scores are the same float32; the rank column says nothing.
     scored = [("q3", "d1", 0.5), ("q3", "d10", 2.0), ("q3", "d9", 2.0 + 1e-12), ("q3", "d2", 0.5), ("q1", "d7", -1.0)]
     lists = lists_of_run([write(tmp_path / "run", scored)], tiny, 10)
@@ -30,12 +30,12 @@ def test_a_list_is_ordered_as_trec_eval_orders_it(tmp_path: Path, tiny: Collecti
     assert (lists.documents.dtype, lists.scores.dtype) == (np.int32, np.float32)
 
 
-def test_lists_are_cut_to_the_depth(tmp_path: Path, tiny: Collection) -> None:
+def test_lists_are_cut_to_the_depth(tmp_path, tiny):
     run = write(tmp_path / "run", [("q1", f"d{n}", n) for n in (1, 2, 4, 5, 7)])
     assert listed(tiny, lists_of_run([run], tiny, 2).documents)[0] == ["d7", "d5"]
 
 
-def test_runs_of_different_queries_and_a_repeated_document(tmp_path: Path, tiny: Collection) -> None:
+def test_runs_of_different_queries_and_a_repeated_document(tmp_path, tiny):
     one = write(tmp_path / "one", [("q1", "d1", 1), ("q2", "d2", 1), ("elsewhere", "unheard", 3)])
     other = write(tmp_path / "other", [("q1", "d1", 2), ("q1", "d4", 1.5), ("q8", "d5", 1)])
     lists = lists_of_run([one, other], tiny, 3)
@@ -43,21 +43,19 @@ def test_runs_of_different_queries_and_a_repeated_document(tmp_path: Path, tiny:
     assert lists.scores[0].tolist() == [2, 1.5, -np.inf]
 
 
-def test_a_document_that_the_collection_lacks_is_bad_input(tmp_path: Path, tiny: Collection) -> None:
+def test_a_document_that_the_collection_lacks_is_bad_input(tmp_path, tiny):
     good = write(tmp_path / "good", [("q1", "d1", 1)])
     bad = write(tmp_path / "bad", [("q1", "d1", 1), ("q2", "d99", 1), ("q2", "d98", 1)])
     with pytest.raises(BadInput, match=r"bad: unknown document: 'd99' of query 'q2' is not in tiny \(2 such lines\)"):
         lists_of_run([good, bad], tiny, 3)
 
 
-def test_a_run_of_other_queries_leaves_empty_lists(tmp_path: Path, tiny: Collection) -> None:
+def test_a_run_of_other_queries_leaves_empty_lists(tmp_path, tiny):
     lists = lists_of_run([write(tmp_path / "run", [("x", "y", 1)])], tiny, 3)
     assert (lists.documents == -1).all()
 
 
-def test_faults_are_left_out_and_counted_if_not_strict(
-    tmp_path: Path, tiny: Collection, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_faults_are_left_out_and_counted_if_not_strict(tmp_path, tiny, caplog):
     run = write(tmp_path / "run", [("q1", "d1", 1), ("q2", "d99", 1)])
     Path(run).write_text(Path(run).read_text() + "q1 Q0 d2 1\n")
     with pytest.raises(BadInput, match=r"run:3: broken line"):
@@ -66,7 +64,7 @@ def test_faults_are_left_out_and_counted_if_not_strict(
     assert "left out: 1 × broken line, 1 × unknown document" in caplog.text
 
 
-def test_a_run_in_another_encoding(tmp_path: Path, tiny: Collection) -> None:
+def test_a_run_in_another_encoding(tmp_path, tiny):
     Path(tmp_path / "run").write_bytes("q1 Q0 d1 1 2.0 größe\n".encode("latin-1"))
     with pytest.raises(BadInput, match="wrong encoding"):
         lists_of_run([str(tmp_path / "run")], tiny, 3)

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 import torch
@@ -17,7 +15,7 @@ RANKERS = [FeedForward, MatchPyramid]
 
 
 @pytest.fixture
-def encoded(encoded_of: Callable[..., EncodedCollection]) -> EncodedCollection:
+def encoded(encoded_of) -> EncodedCollection:
     """Sixty documents of 1 to 40 words (the last ones alike, so that scores tie), seven queries."""
     rng = np.random.default_rng(0)
     documents = [rng.integers(1, 50, rng.integers(1, 41)).tolist() for _ in range(55)] + [[7, 8, 9]] * 5
@@ -29,7 +27,7 @@ def ranker_of(kind: type[Ranker], encoded: EncodedCollection) -> Ranker:
     rng = np.random.default_rng(2)
     vectors = rng.normal(size=(len(encoded.idf), 12)).astype(np.float32)
     vectors[0] = 0
-    ranker = kind(vectors, torch.Generator().manual_seed(1), preset="tiny")  # type: ignore[call-arg]
+    ranker = kind(vectors, torch.Generator().manual_seed(1), preset="tiny")
     if isinstance(ranker, FeedForward):
         with torch.no_grad():
             ranker.term_weights.copy_(torch.from_numpy(rng.normal(size=len(vectors)).astype(np.float32)))
@@ -47,7 +45,7 @@ def one_by_one(ranker: Ranker, encoded: EncodedCollection, queries: np.ndarray, 
 
 
 @pytest.mark.parametrize("kind", RANKERS)
-def test_scores_are_those_of_each_pair_alone(kind: type[Ranker], encoded: EncodedCollection) -> None:
+def test_scores_are_those_of_each_pair_alone(kind, encoded):
     ranker, queries = ranker_of(kind, encoded), np.array([3, 0, 6, 3])
     documents = np.random.default_rng(3).integers(-1, 60, (4, 17)).astype(np.int32)
     documents[2] = -1
@@ -56,7 +54,7 @@ def test_scores_are_those_of_each_pair_alone(kind: type[Ranker], encoded: Encode
 
 
 @pytest.mark.parametrize("kind", RANKERS)
-def test_chunks_change_nothing(kind: type[Ranker], encoded: EncodedCollection) -> None:
+def test_chunks_change_nothing(kind, encoded):
     ranker, queries = ranker_of(kind, encoded), np.arange(7)
     documents = np.random.default_rng(4).integers(-1, 60, (7, 9))
     whole = score_candidates(ranker, encoded, queries, documents)
@@ -67,7 +65,7 @@ def test_chunks_change_nothing(kind: type[Ranker], encoded: EncodedCollection) -
 
 @pytest.mark.parametrize("kind", RANKERS)
 @pytest.mark.parametrize("shape", [(0, 5), (3, 0), (2, 4)])
-def test_nothing_to_score(kind: type[Ranker], shape: tuple[int, int], encoded: EncodedCollection) -> None:
+def test_nothing_to_score(kind, shape, encoded):
     documents = np.full(shape, -1, np.int32)
     scores = score_candidates(ranker_of(kind, encoded), encoded, np.arange(shape[0]), documents)
     assert scores.shape == shape
@@ -75,7 +73,7 @@ def test_nothing_to_score(kind: type[Ranker], shape: tuple[int, int], encoded: E
     assert (scores == -np.inf).all()
 
 
-def test_a_collection_of_one_document(encoded_of: Callable[..., EncodedCollection]) -> None:
+def test_a_collection_of_one_document(encoded_of):
     encoded = encoded_of([[1, 2]], [[3], [1]], {})
     ranker = ranker_of(FeedForward, encoded)
     scores = score_candidates(ranker, encoded, np.arange(2), np.zeros((2, 1), np.int32))
@@ -84,7 +82,7 @@ def test_a_collection_of_one_document(encoded_of: Callable[..., EncodedCollectio
 
 
 @pytest.mark.parametrize("kind", RANKERS)
-def test_arrays_may_be_read_only(kind: type[Ranker], encoded: EncodedCollection) -> None:
+def test_arrays_may_be_read_only(kind, encoded):
     """As they are when they come out of an object store."""
     queries, documents = np.arange(7), np.tile(np.arange(20, dtype=np.int32), (7, 1))
     ranker = ranker_of(kind, encoded)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,7 @@ CHECKPOINTS = [("small_bert", None), ("minilm", 2)]
 
 
 @pytest.fixture(params=CHECKPOINTS, ids=["two-layer BERT", "two layers of MiniLM"])
-def real(request: pytest.FixtureRequest) -> dict[str, Any]:
+def real(request) -> dict[str, Any]:
     """Options of a ranker."""
     name, layers = request.param
     return {"checkpoint": request.getfixturevalue(name), "layers": layers, "max_query": 20, "max_document": 40}
@@ -57,7 +56,7 @@ def assert_only_safetensors(folder: Path) -> None:
     assert endings <= {".json", ".safetensors", ".txt", ".md"}
 
 
-def test_our_cross_encoder_there(real: dict[str, Any], tiny: Collection, tmp_path: Path) -> None:
+def test_our_cross_encoder_there(real, tiny, tmp_path):
     ranker = CrossEncoder(generator(), **real)
     with torch.no_grad():  # what a head by chance makes of cut layers hardly differs from pair to pair
         ranker.pretrained.model.classifier.weight.mul_(40)
@@ -73,7 +72,7 @@ def test_our_cross_encoder_there(real: dict[str, Any], tiny: Collection, tmp_pat
     np.testing.assert_allclose(scores(again, tiny), ours, atol=1e-5)  # where weights lie moves last bits
 
 
-def test_their_cross_encoder_here(small_bert: str, tiny: Collection, tmp_path: Path) -> None:
+def test_their_cross_encoder_here(small_bert, tiny, tmp_path):
     with torch.random.fork_rng():
         torch.manual_seed(5)
         model = library.CrossEncoder(small_bert, num_labels=1, device="cpu", local_files_only=True)
@@ -87,9 +86,7 @@ def test_their_cross_encoder_here(small_bert: str, tiny: Collection, tmp_path: P
 
 @pytest.mark.by_day(1)
 @pytest.mark.parametrize(("pooling", "similarity"), [(None, None), ("cls", "dot")])
-def test_our_bi_encoder_there(
-    pooling: str | None, similarity: str | None, real: dict[str, Any], tiny: Collection, tmp_path: Path
-) -> None:
+def test_our_bi_encoder_there(pooling, similarity, real, tiny, tmp_path):
     ranker = BiEncoder(generator(), pooling=pooling, similarity=similarity, **real)
     ranker.save_pretrained(str(tmp_path))
     assert_only_safetensors(tmp_path)
@@ -101,7 +98,7 @@ def test_our_bi_encoder_there(
     np.testing.assert_allclose(model.encode(long.to_list()), vectors(ranker, long), atol=1e-5)
 
 
-def test_their_bi_encoder_here(minilm: str, tiny: Collection, tmp_path: Path) -> None:
+def test_their_bi_encoder_here(minilm, tiny, tmp_path):
     """Both as it was published, with modules named in the old way, and as it is written today."""
     model = library.SentenceTransformer(minilm, device="cpu", local_files_only=True)
     model.save_pretrained(str(tmp_path))
@@ -122,9 +119,7 @@ DECLARED = {
 
 
 @pytest.mark.parametrize("tied", [True, False])
-def test_prompts_of_a_checkpoint_are_honoured_and_kept(
-    tied: bool, made_up: Callable[..., str], tiny: Collection, tmp_path: Path
-) -> None:
+def test_prompts_of_a_checkpoint_are_honoured_and_kept(tied, made_up, tiny, tmp_path):
     """Also where lengths cut the texts: prompts do not count (one tower has one length there, 5 + 2 = 6 + 1)."""
     BiEncoder(generator(), made_up(), similarity="dot", max_query=3, max_document=6).save_pretrained(str(tmp_path))
     (tmp_path / "config_sentence_transformers.json").write_text(json.dumps(DECLARED))
@@ -135,7 +130,7 @@ def test_prompts_of_a_checkpoint_are_honoured_and_kept(
         ours = ranker.represent_queries(tokens.queries).numpy(), ranker.represent_documents(tokens.documents).numpy()
     ranker.save_pretrained(str(tmp_path / "again"))
     said = json.loads((tmp_path / "again" / "config_sentence_transformers.json").read_text())
-    prompts = DECLARED["prompts"] | {"document": "gold "}  # type: ignore[operator]
+    prompts = DECLARED["prompts"] | {"document": "gold "}
     assert said["prompts"] == prompts
     assert (said["default_prompt_name"], said["similarity_fn_name"]) == ("passage", "dot")
     model = library.SentenceTransformer(str(tmp_path / "again"), device="cpu", local_files_only=True)

@@ -64,7 +64,7 @@ class Case:
     objective: Any = field(default_factory=SoftmaxLikelihood)
 
     def encode(self, sources: Sources) -> EncodedCollection:
-        tokens = self.make.tokenization(checkpoint=self.checkpoint, **SHORT).encode(sources.collection)  # type: ignore[attr-defined]
+        tokens = self.make.tokenization(checkpoint=self.checkpoint, **SHORT).encode(sources.collection)
         return replace(sources.encoded, documents=tokens.documents, queries=tokens.queries)
 
     def training(self, sources: Sources, encoded: EncodedCollection, how: str) -> RankerTraining:
@@ -148,7 +148,6 @@ def kept(case: Case, sources: Sources, folder: str) -> dict[str, Any]:
     whole = advance(first, 3)
     second = case.training(sources, encoded, "split")
     state = share.load(store)
-    assert state is not None
     second.load_state_dict(state["training"])
     again = advance(second, 3)
     return {
@@ -165,7 +164,6 @@ def taken_over(case: Case, sources: Sources, folder: str) -> list[Any]:
     encoded = case.encode(sources)
     training = case.training(sources, encoded, "split")
     state = Share(dist.get_rank(), 2, True).load(SavedState(Storage(folder), "alone", {}))
-    assert state is not None
     training.load_state_dict(state["training"])
     return advance(training, 3)
 
@@ -198,7 +196,7 @@ class Published:
 def published(case: Case, sources: Sources) -> tuple[Any, Any]:
     """What an index on the first worker is given of weights that are split, and what they are."""
     training, index = case.training(sources, case.encode(sources), "split"), Published()
-    SharedIndex(index).publish(training.ranker.state_dict(), 0)  # type: ignore[arg-type]
+    SharedIndex(index).publish(training.ranker.state_dict(), 0)
     return getattr(index, "weights", None), weights(training)
 
 
@@ -222,7 +220,7 @@ def other(file: str, sources: Sources, cases: dict[str, Case], folder: str, told
 
 
 @pytest.fixture(scope="module")
-def sources(tiny: Any, tiny_encoded: Any, tiny_vectors: Any) -> Sources:
+def sources(tiny, tiny_encoded, tiny_vectors) -> Sources:
     return Sources(tiny, tiny_encoded, tiny_vectors)
 
 
@@ -235,7 +233,7 @@ def nightly() -> bool:
 
 
 @pytest.fixture(scope="module")
-def cases(made_up: Callable[..., str], decoder_checkpoint: Callable[..., str]) -> dict[str, Case]:
+def cases(made_up, decoder_checkpoint) -> dict[str, Case]:
     bert = made_up()
     every = {
         "bi_encoder": Case(BiEncoder, bert),
@@ -251,7 +249,7 @@ def cases(made_up: Callable[..., str], decoder_checkpoint: Callable[..., str]) -
 
 
 @pytest.fixture(scope="module")
-def alone(cases: dict[str, Case], sources: Sources, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, list[Any]]:
+def alone(cases, sources, tmp_path_factory) -> tuple[str, list[Any]]:
     """A folder with the state of one process, and what it went on to."""
     folder, case = str(tmp_path_factory.mktemp("states")), cases["bi_encoder"]
     training = case.training(sources, case.encode(sources), "alone")
@@ -261,9 +259,7 @@ def alone(cases: dict[str, Case], sources: Sources, tmp_path_factory: pytest.Tem
 
 
 @pytest.fixture(scope="module")
-def both(
-    sources: Sources, cases: dict[str, Case], alone: Any, tmp_path_factory: pytest.TempPathFactory
-) -> list[dict[str, Any]]:
+def both(sources, cases, alone, tmp_path_factory) -> list[dict[str, Any]]:
     """What each of two workers saw."""
     file = str(tmp_path_factory.mktemp("group") / "store")
     context = multiprocessing.get_context("spawn")
@@ -277,10 +273,7 @@ def both(
     return [first, second]
 
 
-NAMES = [
-    "bi_encoder",
-    *(pytest.param(name, marks=pytest.mark.nightly) for name in LONGER),
-]
+NAMES = ["bi_encoder", *(pytest.param(name, marks=pytest.mark.nightly) for name in LONGER)]
 
 
 def assert_alike(one: list[Any], other: list[Any], tolerance: float = 2e-5) -> None:
@@ -290,7 +283,7 @@ def assert_alike(one: list[Any], other: list[Any], tolerance: float = 2e-5) -> N
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_workers_that_split_the_weights_take_the_steps_of_those_that_do_not(both: Any, name: str) -> None:
+def test_workers_that_split_the_weights_take_the_steps_of_those_that_do_not(both, name):
     for worker in both:
         assert_alike(worker[name]["whole"][0], worker[name]["split"][0])
     whole, split = both[0][name]["whole"][1], both[0][name]["split"][1]
@@ -302,7 +295,7 @@ def test_workers_that_split_the_weights_take_the_steps_of_those_that_do_not(both
     assert {len(each) for each in shown if isinstance(each, np.ndarray)} >= {1, 2}
 
 
-def test_half_precision_differs_by_its_own_rounding(both: Any) -> None:
+def test_half_precision_differs_by_its_own_rounding(both):
     """Of weights that are gathered as bfloat16, between whose blocks states are in it too."""
     for worker in both:
         whole, split = (worker["bfloat16"][how][0] for how in ("whole", "split"))
@@ -313,14 +306,14 @@ def test_half_precision_differs_by_its_own_rounding(both: Any) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_each_worker_holds_its_half(both: Any, name: str) -> None:
+def test_each_worker_holds_its_half(both, name):
     for kind, whole in enumerate(both[0][name]["whole"][2]):
         shares = [worker[name]["split"][2][kind] for worker in both]
         assert sum(shares) >= whole > 0
         assert max(shares) < 0.53 * whole  # weights of an odd number of rows are filled up
 
 
-def test_a_state_goes_on_as_it_would_have(both: Any) -> None:
+def test_a_state_goes_on_as_it_would_have(both):
     for worker in both:
         assert_alike(worker["state"]["whole"], worker["state"]["again"], 0)
     first, second = both[0]["state"]["files"]
@@ -329,24 +322,19 @@ def test_a_state_goes_on_as_it_would_have(both: Any) -> None:
     assert len(set(first) & set(second)) == 2
 
 
-def test_two_workers_go_on_from_the_state_of_one(both: Any, alone: tuple[str, list[Any]]) -> None:
+def test_two_workers_go_on_from_the_state_of_one(both, alone):
     for worker in both:
         assert_alike(alone[1], worker["alone"])
 
 
-def test_one_process_goes_on_from_the_state_of_two(
-    both: Any, cases: dict[str, Case], sources: Sources, alone: tuple[str, list[Any]]
-) -> None:
+def test_one_process_goes_on_from_the_state_of_two(both, cases, sources, alone):
     training = cases["bi_encoder"].training(sources, cases["bi_encoder"].encode(sources), "alone")
     state = Share().load(SavedState(Storage(alone[0]), "run", {}))  # as workers see it that are not the first
-    assert state is not None
     training.load_state_dict(state["training"])
     assert_alike(both[0]["state"]["whole"], advance(training, 3))
 
 
-def test_what_a_worker_kept_is_there_and_whole_or_nothing_is_read(
-    both: Any, alone: tuple[str, list[Any]], tmp_path: Path
-) -> None:
+def test_what_a_worker_kept_is_there_and_whole_or_nothing_is_read(both, alone, tmp_path):
     store = SavedState(Storage(alone[0]), "run", {})
     (shard,) = (Path(alone[0]) / "states").glob("run-*-shard-*")
     content = shard.read_bytes()
@@ -362,7 +350,7 @@ def test_what_a_worker_kept_is_there_and_whole_or_nothing_is_read(
     assert store.storage.names("states") == [f"{SavedState(store.storage, 'alone', {}).file.removeprefix('states/')}"]
 
 
-def test_an_overflow_in_one_workers_rows_skips_the_step_of_all(both: Any) -> None:
+def test_an_overflow_in_one_workers_rows_skips_the_step_of_all(both):
     for rank, worker in enumerate(both):
         scale, same, count = worker["overflow"]
         assert scale == 8.0
@@ -370,7 +358,7 @@ def test_an_overflow_in_one_workers_rows_skips_the_step_of_all(both: Any) -> Non
         assert (count > 0) == (rank == 0)
 
 
-def test_an_index_is_given_whole_weights(both: Any, cases: dict[str, Case]) -> None:
+def test_an_index_is_given_whole_weights(both, cases):
     given, known = both[0]["index"]
     plain = cases["bi_encoder"].make(generator(), cases["bi_encoder"].checkpoint, **SHORT).state_dict()
     assert given.keys() == known.keys() == plain.keys()
@@ -380,7 +368,7 @@ def test_an_index_is_given_whole_weights(both: Any, cases: dict[str, Case]) -> N
 
 
 @pytest.mark.parametrize(("saved", "readers"), [(1, 3), (2, 1), (2, 3), (3, 2), (5, 4)])
-def test_rows_of_any_number_of_workers_are_put_together_for_any_other(saved: int, readers: int) -> None:
+def test_rows_of_any_number_of_workers_are_put_together_for_any_other(saved, readers):
     tensors = [torch.arange(14.0).view(7, 2), torch.arange(3.0)]
 
     def own(rank: int, workers: int) -> list[torch.Tensor]:
@@ -399,7 +387,7 @@ def test_rows_of_any_number_of_workers_are_put_together_for_any_other(saved: int
             merge_state(state, iter([]), 0, 1)
 
 
-def test_what_can_not_be_split_is_refused_in_one_line(made_up: Callable[..., str], sources: Sources) -> None:
+def test_what_can_not_be_split_is_refused_in_one_line(made_up, sources):
     plain = FeedForward(sources.vectors.table, generator(), "tiny")
     with pytest.raises(
         BadInput, match=r"^resources.shard: the weights of FeedForward are not split.*; choose bi_encoder"
@@ -415,9 +403,7 @@ def test_what_can_not_be_split_is_refused_in_one_line(made_up: Callable[..., str
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("precision", ["float32", "bfloat16", "float16"])
-def test_one_worker_on_a_gpu_takes_the_steps_of_a_process(
-    precision: str, cases: dict[str, Case], sources: Sources, cuda: str, tmp_path: Path
-) -> None:
+def test_one_worker_on_a_gpu_takes_the_steps_of_a_process(precision, cases, sources, cuda, tmp_path):
     """By nccl, which joins no two workers on one GPU: the collectives are real ones, of one worker."""
     case = cases["bi_encoder"]
     encoded, device = case.encode(sources), torch.device(cuda)

@@ -15,21 +15,21 @@ from ranking.ranges import merge, shard_ranges
 from ranking.shards import ShardedIndex
 
 
-def test_shards_are_whole_blocks() -> None:
+def test_shards_are_whole_blocks():
     assert shard_ranges(25, 2, 10) == [range(10), range(10, 25)]
     assert shard_ranges(25, 9, 10) == [range(10), range(10, 20), range(20, 25)]  # no more shards than blocks
     assert shard_ranges(0, 3, 10) == [range(0)]
 
 
 @given(st.integers(0, 500), st.integers(1, 9), st.integers(1, 50))
-def test_every_document_is_in_one_shard(documents: int, shards: int, block: int) -> None:
+def test_every_document_is_in_one_shard(documents, shards, block):
     ranges = shard_ranges(documents, shards, block)
     assert [document for held in ranges for document in held] == list(range(documents))
     assert all(held.start % block == 0 for held in ranges)
     assert max(map(len, ranges)) - min(map(len, ranges)) <= 2 * block
 
 
-def test_ties_stand_in_the_order_of_documents() -> None:
+def test_ties_stand_in_the_order_of_documents():
     first = np.array([[1, 0]], np.int32), np.array([[2.0, 1.0]])
     second = np.array([[0, -1]], np.int32), np.array([[2.0, -np.inf]])
     documents, products = merge([second, first], [range(5, 7), range(5)], 4)
@@ -47,7 +47,7 @@ def vectors() -> np.ndarray:
 @pytest.mark.by_day(2)
 @pytest.mark.parametrize("shards", [2, 3])
 @pytest.mark.parametrize("precision", ["float32", "float16"])
-def test_what_is_found_does_not_depend_on_shards(vectors: np.ndarray, shards: int, precision: str) -> None:
+def test_what_is_found_does_not_depend_on_shards(vectors, shards, precision):
     kept = vectors.astype(precision)
     whole, parts = VectorIndex.build(kept, IndexOptions()), ShardedIndex.build(kept, IndexOptions(), shards)
     assert len(parts.shards) == shards
@@ -60,7 +60,7 @@ def test_what_is_found_does_not_depend_on_shards(vectors: np.ndarray, shards: in
     assert (parts.scores(queries, asked) == -np.inf).sum() == (asked == -1).sum()
 
 
-def test_lists_hold_what_a_search_would_find(vectors: np.ndarray, tmp_path: Path) -> None:
+def test_lists_hold_what_a_search_would_find(vectors, tmp_path):
     index = ShardedIndex.build(vectors, IndexOptions(), 3)
     queries = np.random.default_rng(6).standard_normal((30, 7)).astype(np.float32)
     lists = QueryLists.search(index, queries, Listed(np.array([2, 3, 17, 29]), 40))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,8 +13,7 @@ from ranking.rankers.bi_encoder import BiEncoder
 from ranking.rankers.late_interaction import LateInteraction
 from ranking.rankers.ranker import Ranker
 from ranking.ranks import ranks_in
-from ranking.sources import Sources
-from tests.ranking.trained import NEGATIVES, SHORT, Reader, generator, in_training
+from tests.ranking.trained import NEGATIVES, SHORT, generator, in_training
 
 READS = {"item", "tolist", "cpu", "numpy", "__bool__", "__int__", "__float__", "__index__", "__array__", "nonzero"}
 
@@ -46,9 +44,7 @@ def moved(ranker: Ranker) -> Ranker:
 @pytest.mark.by_day(2)
 @pytest.mark.parametrize("chunk", [None, 3])
 @pytest.mark.parametrize("kind", [BiEncoder, LateInteraction])
-def test_a_step_waits_once(
-    kind: Any, chunk: int | None, made_up: Callable[..., str], read_as: Reader, tiny_sources: Sources
-) -> None:
+def test_a_step_waits_once(kind, chunk, made_up, read_as, tiny_sources):
     texts = read_as(kind.tokenization(checkpoint=made_up(), **SHORT))
     training = in_training(moved(kind(generator(), made_up(), **SHORT)), texts, tiny_sources, chunk=chunk)
     plain = in_training(kind(generator(), made_up(), **SHORT), texts, tiny_sources, chunk=chunk)
@@ -61,7 +57,7 @@ def test_a_step_waits_once(
     np.testing.assert_allclose(result.scores, wanted.scores, rtol=1e-5)
 
 
-def test_ranks_come_back_once_whatever_they_are_among(made_up: Callable[..., str], read_as: Reader) -> None:
+def test_ranks_come_back_once_whatever_they_are_among(made_up, read_as):
     texts = read_as(BiEncoder.tokenization(checkpoint=made_up(), **SHORT))
     queries, wanted = np.arange(4), np.array([[0, 3], [4, -1], [8, 1], [3, 5]], np.int32)
     counts = []

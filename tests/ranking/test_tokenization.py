@@ -2,21 +2,19 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
 import pytest
 
 from ranking import tokenization
-from ranking.collections.collection import Collection
 from ranking.errors import BadInput
 from ranking.rankers.bi_encoder import BiEncoder
 from ranking.rankers.cross_encoder import CrossEncoder
 from ranking.tokenization import Prompts, Subwords, read_tokenizer, subwords
 
 
-def test_ids_are_the_tokenizers_plus_one_and_cut(small_bert: str) -> None:
+def test_ids_are_the_tokenizers_plus_one_and_cut(small_bert):
     tokenizer = read_tokenizer(small_bert)
     texts = ["unbelievable tunnelling moles", "", "gold"]
     made = subwords(read_tokenizer(small_bert), pl.Series(texts), 5)
@@ -27,7 +25,7 @@ def test_ids_are_the_tokenizers_plus_one_and_cut(small_bert: str) -> None:
     assert made.lengths.tolist()[0] == 5
 
 
-def test_chunks_leave_no_trace(small_bert: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chunks_leave_no_trace(small_bert, monkeypatch):
     texts = pl.Series([f"text {'and more ' * (number % 4)}{number}" for number in range(7)])
     whole = subwords(read_tokenizer(small_bert), texts, 6)
     monkeypatch.setattr(tokenization, "CHUNK", 2)
@@ -36,7 +34,7 @@ def test_chunks_leave_no_trace(small_bert: str, monkeypatch: pytest.MonkeyPatch)
     assert parts.offsets.tolist() == whole.offsets.tolist()
 
 
-def test_a_collection(tiny: Collection, made_up: Callable[..., str]) -> None:
+def test_a_collection(tiny, made_up):
     tokens = Subwords(made_up(), 3, 4).encode(tiny)
     assert tokens.documents.lengths.tolist() == [4] * 12
     assert tokens.queries.lengths.tolist() == [3, 3, 3, 3, 2, 3, 2, 3]
@@ -45,7 +43,7 @@ def test_a_collection(tiny: Collection, made_up: Callable[..., str]) -> None:
     assert tokens.documents.tokens.min() > 0
 
 
-def test_the_key_is_what_the_tokens_depend_on(small_bert: str, tmp_path: Path) -> None:
+def test_the_key_is_what_the_tokens_depend_on(small_bert, tmp_path):
     key = Subwords(small_bert, 8, 16).key()
     assert json.loads(json.dumps(key)) == key
     copied = tmp_path / "elsewhere"
@@ -59,7 +57,7 @@ def test_the_key_is_what_the_tokens_depend_on(small_bert: str, tmp_path: Path) -
     assert Subwords(str(copied), 8, 16).key() != key
 
 
-def test_prompts_stand_before_texts_and_do_not_shorten_them(tiny: Collection, made_up: Callable[..., str]) -> None:
+def test_prompts_stand_before_texts_and_do_not_shorten_them(tiny, made_up):
     plain = Subwords(made_up(), 3, 4)
     prompted = Subwords(made_up(), 3, 4, Prompts(query="hard mineral "))
     (without, tokens) = (each.encode(tiny) for each in (plain, prompted))
@@ -73,7 +71,7 @@ def test_prompts_stand_before_texts_and_do_not_shorten_them(tiny: Collection, ma
     assert json.loads(json.dumps(prompted.key())) == prompted.key()
 
 
-def test_a_home_folder(made_up: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_home_folder(made_up, monkeypatch):
     folder = Path(made_up())
     monkeypatch.setenv("HOME", str(folder.parent))
     near = f"~/{folder.name}"
@@ -82,24 +80,21 @@ def test_a_home_folder(made_up: Callable[..., str], monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("ranker", [CrossEncoder, BiEncoder])
-def test_rankers_say_how_much_they_read(ranker: type[CrossEncoder | BiEncoder], small_bert: str) -> None:
+def test_rankers_say_how_much_they_read(ranker, small_bert):
     asked = ranker.tokenization(checkpoint=small_bert, preset="small", max_query=7, max_document=None)
-    assert isinstance(asked, Subwords)
     assert (asked.checkpoint, asked.max_query, asked.max_document) == (small_bert, 7, 64)
     with pytest.raises(BadInput, match="preset"):
         ranker.tokenization(checkpoint=small_bert, preset="huge")
 
 
-def test_passages_are_read_whole(small_bert: str) -> None:
+def test_passages_are_read_whole(small_bert):
     asked = CrossEncoder.tokenization(checkpoint=small_bert, max_document=50, passages=3, pooling="max")
     first = CrossEncoder.tokenization(checkpoint=small_bert, max_document=50, passages=3)
-    assert isinstance(asked, Subwords)
-    assert isinstance(first, Subwords)
     assert (asked.max_document, first.max_document) == (150, 50)
 
 
 @pytest.mark.parametrize("content", [None, "{nope"])
-def test_a_folder_without_a_tokenizer(content: str | None, small_bert: str, tmp_path: Path) -> None:
+def test_a_folder_without_a_tokenizer(content, small_bert, tmp_path):
     shutil.copy(f"{small_bert}/config.json", tmp_path)
     if content:
         (tmp_path / "tokenizer.json").write_text(content)
@@ -110,7 +105,7 @@ def test_a_folder_without_a_tokenizer(content: str | None, small_bert: str, tmp_
     assert "\n" not in str(caught.value)
 
 
-def test_a_folder_of_checkpoints_names_one(small_bert: str, tmp_path: Path) -> None:
+def test_a_folder_of_checkpoints_names_one(small_bert, tmp_path):
     """As `weights/` of a training is, with a folder for each run."""
     shutil.copytree(small_bert, tmp_path / "weights" / "a-run")
     with pytest.raises(BadInput, match=r"weights: is a folder of 1 checkpoint, not one itself; name weights/a-run"):

@@ -11,7 +11,6 @@ from torch import Tensor
 
 from ranking.batch import MorePositives
 from ranking.checkpoint import from_bytes, to_bytes
-from ranking.encoding import EncodedCollection
 from ranking.errors import BadInput
 from ranking.evaluation.evaluation import Evaluation
 from ranking.evaluation.origins import RandomCandidates
@@ -25,7 +24,6 @@ from ranking.rankers.ranker import Ranker
 from ranking.schedules.linear import Linear
 from ranking.sources import Sources
 from ranking.training import Batch, NegativeSource, RankerTraining, UpdateResult
-from ranking.vectors import WordVectors
 
 ADAM = partial(torch.optim.Adam, lr=0.01)
 TRAIN = np.arange(4)
@@ -65,7 +63,7 @@ def training(
         validation = Evaluation(sources.encoded, candidates, ["AP@8"])
     options = {"batch_size": 2, "max_epochs": 4, "patience": 4} | options
     return RankerTraining(
-        ranker(vectors, torch.Generator().manual_seed(seed), preset="tiny"),  # type: ignore[call-arg]
+        ranker(vectors, torch.Generator().manual_seed(seed), preset="tiny"),
         options.pop("objective", SoftmaxLikelihood()),
         sources.encoded,
         options.pop("queries", TRAIN),
@@ -88,7 +86,7 @@ def assert_same(one: RankerTraining, other: RankerTraining) -> None:
 
 
 @pytest.mark.parametrize("ranker", [FeedForward, MatchPyramid])
-def test_one_seed_gives_one_result_to_the_bit(tiny_sources: Sources, ranker: type[Ranker]) -> None:
+def test_one_seed_gives_one_result_to_the_bit(tiny_sources, ranker):
     runs = [training(tiny_sources, ranker) for _ in range(2)]
     for run in runs:
         torch.manual_seed(np.random.default_rng().integers(1000))  # nothing may depend on it
@@ -99,11 +97,11 @@ def test_one_seed_gives_one_result_to_the_bit(tiny_sources: Sources, ranker: typ
     assert other.losses != runs[0].losses
 
 
-def test_the_global_generators_are_left_alone(tiny_sources: Sources) -> None:
-    state = torch.random.get_rng_state(), np.random.get_state()[1].copy()  # type: ignore[index]  # noqa: NPY002
+def test_the_global_generators_are_left_alone(tiny_sources):
+    state = torch.random.get_rng_state(), np.random.get_state()[1].copy()  # noqa: NPY002
     training(tiny_sources).fit(RandomNegatives())
     assert torch.equal(torch.random.get_rng_state(), state[0])
-    assert np.array_equal(np.random.get_state()[1], state[1])  # type: ignore[index]  # noqa: NPY002
+    assert np.array_equal(np.random.get_state()[1], state[1])  # noqa: NPY002
 
 
 def steps(run: RankerTraining, source: RandomNegatives, count: int) -> None:
@@ -120,7 +118,7 @@ def steps(run: RankerTraining, source: RandomNegatives, count: int) -> None:
     "optimizer", [ADAM, partial(torch.optim.SGD, lr=0.1, momentum=0.9), partial(torch.optim.AdamW)]
 )
 @pytest.mark.parametrize("done", [0, 1, 3, 4, 5])
-def test_a_saved_training_goes_on_as_if_it_had_never_stopped(tiny_sources: Sources, done: int, optimizer: Any) -> None:
+def test_a_saved_training_goes_on_as_if_it_had_never_stopped(tiny_sources, done, optimizer):
     whole = training(tiny_sources, optimizer=optimizer)
     whole.fit(RandomNegatives())
 
@@ -133,7 +131,7 @@ def test_a_saved_training_goes_on_as_if_it_had_never_stopped(tiny_sources: Sourc
     assert_same(whole, second)
 
 
-def test_an_epoch_shows_each_example_once_and_its_last_batch_is_short(tiny_sources: Sources) -> None:
+def test_an_epoch_shows_each_example_once_and_its_last_batch_is_short(tiny_sources):
     run, source = training(tiny_sources, batch_size=2, max_epochs=1), RandomNegatives()
     seen: list[tuple[int, int]] = []
     sizes = []
@@ -148,14 +146,14 @@ def test_an_epoch_shows_each_example_once_and_its_last_batch_is_short(tiny_sourc
     assert sorted(seen) == [(0, 0), (1, 5), (2, 8), (2, 9), (3, 3)]
 
 
-def test_the_epochs_loss_is_the_mean_over_its_batches(tiny_sources: Sources) -> None:
+def test_the_epochs_loss_is_the_mean_over_its_batches(tiny_sources):
     run, source = training(tiny_sources, max_epochs=2), RandomNegatives()
     run.fit(source)
     losses = [step.loss for step in source.steps]
     assert run.losses == [math.fsum(losses[:3]) / 3, math.fsum(losses[3:]) / 3]
 
 
-def test_early_stopping_waits_patience_epochs_and_puts_the_best_weights_back(tiny_sources: Sources) -> None:
+def test_early_stopping_waits_patience_epochs_and_puts_the_best_weights_back(tiny_sources):
     run = training(tiny_sources, validation=Scripted([0.2, 0.5, 0.4, 0.5, 0.9]), max_epochs=9, patience=2)
     kept: list[dict[str, Tensor]] = []
     run.fit(RandomNegatives(), lambda now: kept.append(weights(now)))
@@ -166,7 +164,7 @@ def test_early_stopping_waits_patience_epochs_and_puts_the_best_weights_back(tin
     assert any(not torch.equal(kept[1][name], kept[3][name]) for name in kept[1])
 
 
-def test_the_epoch_limit_ends_it_and_no_better_epoch_is_needed_to_stop(tiny_sources: Sources) -> None:
+def test_the_epoch_limit_ends_it_and_no_better_epoch_is_needed_to_stop(tiny_sources):
     run = training(tiny_sources, validation=Scripted([0.1, 0.2, 0.3]), max_epochs=2)
     run.fit(RandomNegatives())
     assert (run.epoch, run.best_epoch) == (2, 2)
@@ -194,7 +192,7 @@ class Exploding(Objective):
 
 @pytest.mark.parametrize("by", ["loss", "gradient"])
 @pytest.mark.parametrize("after", [0, 4])
-def test_divergence_ends_the_training_and_touches_no_weight(tiny_sources: Sources, after: int, by: str) -> None:
+def test_divergence_ends_the_training_and_touches_no_weight(tiny_sources, after, by):
     run, source = training(tiny_sources, objective=Exploding(after, by)), RandomNegatives()
     for _ in range(after):
         batch = run.next_batch()
@@ -216,7 +214,7 @@ def test_divergence_ends_the_training_and_touches_no_weight(tiny_sources: Source
     assert other.done
 
 
-def test_a_ranker_that_scores_nan_has_diverged(tiny_sources: Sources) -> None:
+def test_a_ranker_that_scores_nan_has_diverged(tiny_sources):
     run, source = training(tiny_sources), RandomNegatives()
     steps(run, source, 3)
     assert run.best_epoch == 1
@@ -224,7 +222,7 @@ def test_a_ranker_that_scores_nan_has_diverged(tiny_sources: Sources) -> None:
     batch = run.next_batch()
     run.update(batch, source.negatives(batch, run))
     with torch.no_grad():
-        run.ranker.vectors.mul_(torch.nan)  # type: ignore[operator]
+        run.ranker.vectors.mul_(torch.nan)
     assert math.isnan(run.validate())
     assert run.done
     run.restore_best()
@@ -232,7 +230,7 @@ def test_a_ranker_that_scores_nan_has_diverged(tiny_sources: Sources) -> None:
 
 
 @pytest.mark.parametrize("ranker", [FeedForward, MatchPyramid])
-def test_the_gradient_norm_is_that_of_the_top_layers(tiny_sources: Sources, ranker: type[Ranker]) -> None:
+def test_the_gradient_norm_is_that_of_the_top_layers(tiny_sources, ranker):
     run = training(tiny_sources, ranker, gradient_layers=2)
     batch, negatives = run.next_batch(), np.array([[1, 2], [3, -1]], np.int32)
     shown = np.concatenate([batch.positives[:, None], negatives], axis=1)
@@ -247,7 +245,7 @@ def test_the_gradient_norm_is_that_of_the_top_layers(tiny_sources: Sources, rank
     np.testing.assert_array_equal(step.scores, scores.detach().numpy())
 
 
-def test_absent_negatives_are_not_learned_from(tiny_sources: Sources) -> None:
+def test_absent_negatives_are_not_learned_from(tiny_sources):
     """A batch padded with −1 gives the step of the same batch without the padding."""
     runs = [training(tiny_sources, optimizer=partial(torch.optim.SGD, lr=0.1)) for _ in range(2)]
     batch = runs[0].next_batch()
@@ -259,7 +257,7 @@ def test_absent_negatives_are_not_learned_from(tiny_sources: Sources) -> None:
         torch.testing.assert_close(tensor, weights(runs[1])[name], rtol=1e-4, atol=1e-6)
 
 
-def test_nothing_to_train_on_or_validate_with_is_bad_input(tiny_sources: Sources) -> None:
+def test_nothing_to_train_on_or_validate_with_is_bad_input(tiny_sources):
     with pytest.raises(BadInput, match="no training query"):
         training(tiny_sources, queries=np.zeros(0, np.int64))
     nobody = RandomCandidates(8).candidates(tiny_sources, np.zeros(0, np.int64))
@@ -267,7 +265,7 @@ def test_nothing_to_train_on_or_validate_with_is_bad_input(tiny_sources: Sources
         training(tiny_sources, validation=Evaluation(tiny_sources.encoded, nobody, ["AP"]))
 
 
-def test_scores_and_probabilities_of_now(tiny_sources: Sources) -> None:
+def test_scores_and_probabilities_of_now(tiny_sources):
     run = training(tiny_sources)
     queries, documents = np.array([0, 3]), np.array([[0, 1, -1], [2, 3, 4]])
     scores = run.score(queries, documents)
@@ -278,7 +276,7 @@ def test_scores_and_probabilities_of_now(tiny_sources: Sources) -> None:
     assert probabilities[0, 2] == 0
 
 
-def test_more_training_fits_the_training_data(tiny_sources: Sources, tiny_encoded: EncodedCollection) -> None:
+def test_more_training_fits_the_training_data(tiny_sources, tiny_encoded):
     """The one test that it learns: positives end above everything else for all training queries."""
     candidates = RandomCandidates(12).candidates(tiny_sources, TRAIN)
     run = training(
@@ -299,7 +297,7 @@ def test_more_training_fits_the_training_data(tiny_sources: Sources, tiny_encode
     assert max(run.validations) > 0.95
 
 
-def test_unknown_words_are_drawn_from_the_seed(tiny_vectors: WordVectors) -> None:
+def test_unknown_words_are_drawn_from_the_seed(tiny_vectors):
     one, again, other = (tiny_vectors.filled(np.random.default_rng(seed)) for seed in (1, 1, 2))
     assert np.array_equal(one, again)
     assert not np.array_equal(one[1], other[1])
@@ -307,7 +305,7 @@ def test_unknown_words_are_drawn_from_the_seed(tiny_vectors: WordVectors) -> Non
     assert not one[0].any()
 
 
-def test_an_empty_batch_is_an_error(tiny_sources: Sources) -> None:
+def test_an_empty_batch_is_an_error(tiny_sources):
     run = training(tiny_sources, queries=TRAIN[:1])
     source = RandomNegatives()
     while not run.epoch_over:
@@ -318,7 +316,7 @@ def test_an_empty_batch_is_an_error(tiny_sources: Sources) -> None:
     assert run.step == before
 
 
-def test_it_validates_within_an_epoch_too(tiny_sources: Sources) -> None:
+def test_it_validates_within_an_epoch_too(tiny_sources):
     # Five examples: three batches of two, two and one.
     validation = Scripted([0.1, 0.3, 0.2, 0.3])
     run = training(tiny_sources, validation=validation, patience=2, validate_every=2)
@@ -329,7 +327,7 @@ def test_it_validates_within_an_epoch_too(tiny_sources: Sources) -> None:
     assert (run.best_epoch, len(run.losses)) == (1, 4)
 
 
-def test_each_origin_is_validated_and_restored_by_itself(tiny_sources: Sources) -> None:
+def test_each_origin_is_validated_and_restored_by_itself(tiny_sources):
     near, far = Scripted([0.5, 0.4, 0.3, 0.2]), Scripted([0.1, 0.2, 0.3, 0.2])
     run = training(tiny_sources, validation={"near": near, "far": far}, patience=2)
     seen: list[torch.Tensor] = []
@@ -341,7 +339,7 @@ def test_each_origin_is_validated_and_restored_by_itself(tiny_sources: Sources) 
     assert not torch.equal(seen[0], seen[2])
 
 
-def test_a_state_of_mid_epoch_goes_on_bit_for_bit(tiny_sources: Sources) -> None:
+def test_a_state_of_mid_epoch_goes_on_bit_for_bit(tiny_sources):
     states: list[tuple[bytes, bytes]] = []
     source = RandomNegatives()
 
@@ -360,7 +358,7 @@ def test_a_state_of_mid_epoch_goes_on_bit_for_bit(tiny_sources: Sources) -> None
         assert_same(again, whole)
 
 
-def test_the_learning_rate_follows_its_schedule(tiny_sources: Sources) -> None:
+def test_the_learning_rate_follows_its_schedule(tiny_sources):
     run = training(tiny_sources, schedule=Linear(), max_epochs=2)
     rates = []
     run.fit(RandomNegatives(), on_step=lambda each: rates.append(each.optimizer.param_groups[0]["lr"]))
@@ -368,7 +366,7 @@ def test_the_learning_rate_follows_its_schedule(tiny_sources: Sources) -> None:
     assert rates == pytest.approx([first * share for share in (1, 5 / 6, 3 / 6, 2 / 6)])
 
 
-def test_fewer_examples_are_some_of_more(tiny_sources: Sources) -> None:
+def test_fewer_examples_are_some_of_more(tiny_sources):
     def pairs(most: int | None) -> set[tuple[int, int]]:
         examples = training(tiny_sources, most_examples=most).examples
         return set(zip(examples.queries.tolist(), examples.positives.tolist(), strict=True))
@@ -381,7 +379,7 @@ def test_fewer_examples_are_some_of_more(tiny_sources: Sources) -> None:
     assert pairs(9) == every
 
 
-def test_gradients_are_clipped_and_biases_do_not_decay(tiny_sources: Sources) -> None:
+def test_gradients_are_clipped_and_biases_do_not_decay(tiny_sources):
     from ranking.optimization import Optimization, gradient_norm
 
     torch.manual_seed(0)
@@ -407,18 +405,18 @@ def test_gradients_are_clipped_and_biases_do_not_decay(tiny_sources: Sources) ->
     assert len(Optimization(model, partial(torch.optim.Adam, lr=1.0), None, 10).optimizer.param_groups) == 1
 
 
-def test_the_last_weights_are_kept_on_demand(tiny_sources: Sources) -> None:
+def test_the_last_weights_are_kept_on_demand(tiny_sources):
     for keep, expected in (("best", False), ("last", True)):
         trained = training(tiny_sources, validation=Scripted([0.9, 0.1]), max_epochs=2, keep=keep)
         last: dict[str, Tensor] = {}
-        trained.fit(RandomNegatives(), on_validation=lambda each, last=last: last.update(weights(each)))  # type: ignore[misc]
+        trained.fit(RandomNegatives(), on_validation=lambda each, last=last: last.update(weights(each)))
         same = all(torch.equal(tensor, last[name]) for name, tensor in weights(trained).items())
         assert same is expected
     with pytest.raises(BadInput, match="choose best or last"):
         training(tiny_sources, keep="first")
 
 
-def test_further_relevant_documents_are_shown_and_told_apart(encoded_of: Any) -> None:
+def test_further_relevant_documents_are_shown_and_told_apart(encoded_of):
     """Query 0 judges documents 1 (grade 2), 3 (grade 3) and 4 (grade 1) relevant; query 1 document 2."""
     encoded = encoded_of([[1]] * 6, [[1]] * 2, {0: {1: 2, 3: 3, 4: 1}, 1: {2: 1}})
     more = MorePositives(encoded.judgements, 2)
@@ -427,7 +425,7 @@ def test_further_relevant_documents_are_shown_and_told_apart(encoded_of: Any) ->
     assert MorePositives(encoded.judgements, 1).of(batch).tolist() == [[3], [1], [3], [-1]]
 
 
-def test_an_example_with_more_positives_reports_the_scores_of_its_own_columns(tiny_sources: Sources) -> None:
+def test_an_example_with_more_positives_reports_the_scores_of_its_own_columns(tiny_sources):
     seen = []
 
     class Listening(Contrastive):
@@ -466,7 +464,7 @@ class SeesScores(SoftmaxLikelihood):
         return super().loss(scores, block)
 
 
-def test_steps_is_what_fit_does_and_can_be_left_and_continued(tiny_sources: Sources) -> None:
+def test_steps_is_what_fit_does_and_can_be_left_and_continued(tiny_sources):
     by_fit, by_steps = training(tiny_sources), training(tiny_sources)
     by_fit.fit(RandomNegatives())
     source, validated = RandomNegatives(), list[int]()
@@ -485,7 +483,7 @@ def test_steps_is_what_fit_does_and_can_be_left_and_continued(tiny_sources: Sour
         assert torch.equal(weights, by_steps.ranker.state_dict()[name]), name
 
 
-def test_an_objective_sees_the_scores_of_the_source(tiny_sources: Sources) -> None:
+def test_an_objective_sees_the_scores_of_the_source(tiny_sources):
     for source, expected in ((Scored(), 7.0), (RandomNegatives(), None)):
         objective = SeesScores()
         next(training(tiny_sources, objective=objective).steps(source))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-from pathlib import Path
 
 import polars as pl
 import pytest
@@ -18,7 +17,7 @@ NAMES = st.text("abcXYZ019-_.é/", min_size=1, max_size=12)
 GAPS = st.sampled_from([" ", "\t", "   ", " \t "])
 
 
-def test_run_is_read_in_file_order(tmp_path: Path) -> None:
+def test_run_is_read_in_file_order(tmp_path):
     path = tmp_path / "a.run"
     path.write_text("401 Q0 FT-1 1 320 mine\n401\tQ0\tFBIS-2   2 2.51e2 mine\r\n\n402 Q0 FT-9 0 -1.5 mine")
     run = read_run(path)
@@ -36,7 +35,7 @@ def test_run_is_read_in_file_order(tmp_path: Path) -> None:
     ]
 
 
-def test_qrels_plain_and_gzip_are_the_same(tmp_path: Path) -> None:
+def test_qrels_plain_and_gzip_are_the_same(tmp_path):
     text = "1 0 a 1\n1 0 b -2\n2 Q0 a 0\n"
     (tmp_path / "plain").write_text(text)
     (tmp_path / "packed.gz").write_bytes(gzip.compress(text.encode()))
@@ -56,7 +55,7 @@ def test_qrels_plain_and_gzip_are_the_same(tmp_path: Path) -> None:
         ("1 Q0 d 1 nan tag", "score 'nan' is not a number"),
     ],
 )
-def test_broken_run_line_is_named_or_left_out(tmp_path: Path, broken: str, complaint: str) -> None:
+def test_broken_run_line_is_named_or_left_out(tmp_path, broken, complaint):
     path = tmp_path / "a.run"
     path.write_text(f"1 Q0 a 1 2.0 tag\n\n{broken}\n1 Q0 b 2 1.0 tag\n")
     with pytest.raises(BadInput, match=complaint) as raised:
@@ -69,7 +68,7 @@ def test_broken_run_line_is_named_or_left_out(tmp_path: Path, broken: str, compl
     ("broken", "complaint"),
     [("1 d 1", "not 4 columns"), ("1 0 d 0.5", "grade '0.5'"), ("1 0 d 99999999999", "grade '99999999999'")],
 )
-def test_broken_qrels_line_is_named_or_left_out(tmp_path: Path, broken: str, complaint: str) -> None:
+def test_broken_qrels_line_is_named_or_left_out(tmp_path, broken, complaint):
     path = tmp_path / "qrels.txt"
     path.write_text(f"1 0 a 1\n{broken}\n")
     with pytest.raises(BadInput, match=complaint) as raised:
@@ -78,7 +77,7 @@ def test_broken_qrels_line_is_named_or_left_out(tmp_path: Path, broken: str, com
     assert read_qrels(path, strict=False).rows() == [("1", "a", 1)]
 
 
-def test_wrong_encoding_names_the_line(tmp_path: Path) -> None:
+def test_wrong_encoding_names_the_line(tmp_path):
     path = tmp_path / "qrels.txt"
     path.write_bytes("1 0 a 1\n1 0 caf\xe9 1\n1 0 b 1\n".encode("latin-1"))
     with pytest.raises(BadInput, match=r"qrels\.txt:2: wrong encoding: byte 0xe9 is not utf-8"):
@@ -87,7 +86,7 @@ def test_wrong_encoding_names_the_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("strict", [True, False])
-def test_missing_empty_and_mislabelled_files(tmp_path: Path, strict: bool) -> None:
+def test_missing_empty_and_mislabelled_files(tmp_path, strict):
     with pytest.raises(BadInput, match="no such file"):
         read_run(tmp_path / "none", strict)
     with pytest.raises(BadInput, match="cannot be read"):
@@ -104,16 +103,14 @@ PACKED = gzip.compress("".join(f"{i % 7} 0 document-{i} {i % 2}\n" for i in rang
 
 
 @given(length=st.integers(0, len(PACKED) - 1), strict=st.booleans())
-def test_any_truncation_of_a_gzip_is_noticed(
-    tmp_path_factory: pytest.TempPathFactory, length: int, strict: bool
-) -> None:
+def test_any_truncation_of_a_gzip_is_noticed(tmp_path_factory, length, strict):
     path = tmp_path_factory.getbasetemp() / "truncated.gz"
     path.write_bytes(PACKED[:length])
     with pytest.raises(BadInput, match=r"truncated\.gz"):
         read_qrels(path, strict)
 
 
-def test_line_numbers_hold_across_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_line_numbers_hold_across_blocks(tmp_path, monkeypatch):
     monkeypatch.setattr(lines, "BLOCK", 16)
     path = tmp_path / "qrels.txt"
     path.write_text("".join(f"1 0 doc{i} 1\n" for i in range(50)) + "1 0 doc\n")
@@ -128,16 +125,14 @@ def test_line_numbers_hold_across_blocks(tmp_path: Path, monkeypatch: pytest.Mon
     ),
     gap=GAPS,
 )
-def test_any_run_survives_being_written(
-    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, str, int, float, str]], gap: str
-) -> None:
+def test_any_run_survives_being_written(tmp_path_factory, rows, gap):
     path = tmp_path_factory.getbasetemp() / "any.run"
     written = [gap.join((q, "Q0", d, str(rank), repr(score), tag)) for q, d, rank, score, tag in rows]
     path.write_text("\n".join(written), encoding="utf-8")
     assert read_run(path).rows() == rows
 
 
-def test_real_runs_and_judgements(shared_data: Path) -> None:
+def test_real_runs_and_judgements(shared_data):
     qrels = read_qrels(shared_data / "trec8" / "qrels.txt.gz")
     assert (qrels["query"].n_unique(), len(qrels), (qrels["grade"] > 0).sum()) == (50, 86_830, 4_728)
     graded = read_qrels(shared_data / "dl19" / "qrels.txt.gz")
@@ -151,7 +146,7 @@ RUN = {"query": ["1", "1"], "document": ["a\u00a0b", "c"], "rank": [1, 2], "scor
 
 
 @pytest.mark.parametrize("dtype", [pl.Float32, pl.Float64])
-def test_what_is_written_reads_back(tmp_path: Path, dtype: type[pl.DataType]) -> None:
+def test_what_is_written_reads_back(tmp_path, dtype):
     run = pl.DataFrame(RUN).with_columns(pl.col("score").cast(dtype))
     write_run(tmp_path / "a.run", run)
     read = read_run(tmp_path / "a.run")
@@ -165,7 +160,7 @@ def test_what_is_written_reads_back(tmp_path: Path, dtype: type[pl.DataType]) ->
 
 @pytest.mark.parametrize("column", ["query", "document", "tag"])
 @pytest.mark.parametrize("name", ["two words", "tab\tbed", "line\nbreak", ""])
-def test_ids_that_a_file_cannot_hold_are_refused_before_it_is_written(tmp_path: Path, column: str, name: str) -> None:
+def test_ids_that_a_file_cannot_hold_are_refused_before_it_is_written(tmp_path, column, name):
     run = pl.DataFrame(RUN | {column: ["fine", name]})
     with pytest.raises(BadInput, match=f"^mine: (a )?{column}") as error:
         write_run(tmp_path / "a.run", run, "mine")
@@ -177,7 +172,7 @@ def test_ids_that_a_file_cannot_hold_are_refused_before_it_is_written(tmp_path: 
     assert not list(tmp_path.iterdir())
 
 
-def test_all_ids_are_checked_and_counted() -> None:
+def test_all_ids_are_checked_and_counted():
     check_ids(pl.Series(["a", "b\u3000c"]), "document")
     with pytest.raises(BadInput, match=r"document 'a b' has a blank in it \(2 such ids\); a TREC file can't hold it"):
         check_ids(pl.Series(["x", "a b", "c d"]), "document")

@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ranking import reading
-from ranking.collections.collection import Collection
 from ranking.texts import Texts
 from ranking.trigrams import Collisions, Trigrams, bucket_of, collisions, trigrams_of
 
@@ -56,24 +55,24 @@ def by_hand(trigrams: list[str], buckets: int = 1_000_000) -> list[int]:
         ("कि", ["#कि", "कि#"]),  # a letter and its mark are two
     ],
 )
-def test_the_trigrams_of_a_word(word: str, trigrams: list[str]) -> None:
+def test_the_trigrams_of_a_word(word, trigrams):
     assert spelled([word]) == [trigrams]
 
 
 @given(st.lists(LETTERS, max_size=6))
-def test_words_are_taken_apart_each_by_itself(words: list[str]) -> None:
+def test_words_are_taken_apart_each_by_itself(words):
     marked = [f"#{word}#" for word in words]
     assert spelled(words) == [[word[place : place + 3] for place in range(len(word) - 2)] for word in marked]
 
 
-def test_trigrams_are_numbers_of_their_letters() -> None:
+def test_trigrams_are_numbers_of_their_letters():
     trigrams, offsets = trigrams_of(pl.Series(["a", "🙂"]))
     assert trigrams.tolist() == [(35 << 42) | (97 << 21) | 35, (35 << 42) | (0x1F642 << 21) | 35]
     assert offsets.tolist() == [0, 1, 2]
     assert (trigrams.dtype, offsets.dtype) == (np.uint64, np.int64)
 
 
-def test_no_words_have_no_trigrams() -> None:
+def test_no_words_have_no_trigrams():
     trigrams, offsets = trigrams_of(pl.Series([], dtype=pl.String))
     assert (trigrams.tolist(), offsets.tolist()) == ([], [0])
 
@@ -86,7 +85,7 @@ def splitmix(value: int) -> int:
 
 
 @given(st.lists(st.integers(0, 2**63 - 1), max_size=5), st.integers(1, 10**6))
-def test_buckets_are_those_of_the_hash(trigrams: list[int], buckets: int) -> None:
+def test_buckets_are_those_of_the_hash(trigrams, buckets):
     given_ones = np.array(trigrams, np.uint64)
     before = given_ones.copy()
     found = bucket_of(given_ones, buckets)
@@ -95,7 +94,7 @@ def test_buckets_are_those_of_the_hash(trigrams: list[int], buckets: int) -> Non
     np.testing.assert_array_equal(given_ones, before)
 
 
-def test_buckets_fill_evenly() -> None:
+def test_buckets_fill_evenly():
     letters = "abcdefghijklmnopqrstuvwxyz"
     every = np.array([number(a + b + c) for a in letters for b in letters for c in letters], np.uint64)
     filled = np.bincount(bucket_of(every, 100), minlength=100)
@@ -103,7 +102,7 @@ def test_buckets_fill_evenly() -> None:
     assert filled.max() < 260
 
 
-def test_collisions_by_hand() -> None:
+def test_collisions_by_hand():
     trigrams = [number(trigram) for trigram in ("#ca", "cat", "at#", "#do", "dog", "og#", "cat")]
     places = Counter(splitmix(trigram) % 4 for trigram in set(trigrams))
     expected = Collisions(6, len(places), sum(count for count in places.values() if count > 1))
@@ -115,13 +114,13 @@ def test_collisions_by_hand() -> None:
 
 
 @given(st.lists(st.integers(0, 30), max_size=20), st.integers(1, 12))
-def test_collisions_are_counted_as_one_counts_them(trigrams: list[int], buckets: int) -> None:
+def test_collisions_are_counted_as_one_counts_them(trigrams, buckets):
     places = Counter(splitmix(trigram) % buckets for trigram in set(trigrams))
     shared = sum(count for count in places.values() if count > 1)
     assert collisions(np.array(trigrams, np.uint64), buckets) == Collisions(len(set(trigrams)), len(places), shared)
 
 
-def test_a_bag_holds_each_trigram_as_often_as_it_occurs_in_ascending_order() -> None:
+def test_a_bag_holds_each_trigram_as_often_as_it_occurs_in_ascending_order():
     once, twice = bags(["Cat!", "a cat, the CAT"])
     assert once == by_hand(["#ca", "cat", "at#"])
     assert twice == by_hand(["#a#", "#ca", "cat", "at#", "#th", "the", "he#", "#ca", "cat", "at#"])
@@ -129,21 +128,21 @@ def test_a_bag_holds_each_trigram_as_often_as_it_occurs_in_ascending_order() -> 
 
 
 @pytest.mark.parametrize("texts", [["", "?!", None], ["", "cat", None, "...", "cat"], ["cat"], []])
-def test_a_text_without_words_has_the_trigram_of_none(texts: list[str | None]) -> None:
+def test_a_text_without_words_has_the_trigram_of_none(texts):
     assert bags(texts) == [by_hand(["#ca", "cat", "at#"]) if text == "cat" else [1] for text in texts]
 
 
-def test_few_buckets_make_trigrams_one() -> None:
+def test_few_buckets_make_trigrams_one():
     assert bags(["cat of", ""], buckets=1) == [[1, 1, 1, 1, 1], [1]]
 
 
 @pytest.mark.parametrize("limit", [1, 2, 50])
-def test_only_the_first_words_are_read(limit: int) -> None:
+def test_only_the_first_words_are_read(limit):
     words = [["#on", "one", "ne#"], ["#tw", "two", "wo#"], ["#th", "thr", "hre", "ree", "ee#"]]
     assert bags(["one two three"], limit=limit) == [by_hand([t for word in words[:limit] for t in word])]
 
 
-def test_chunks_change_nothing(tiny: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chunks_change_nothing(tiny, monkeypatch):
     whole = Trigrams(500, 4, 6).encode(tiny)
     monkeypatch.setattr(reading, "CHUNK", 5)
     parts = Trigrams(500, 4, 6).encode(tiny)
@@ -152,7 +151,7 @@ def test_chunks_change_nothing(tiny: Collection, monkeypatch: pytest.MonkeyPatch
         np.testing.assert_array_equal(one.offsets, other.offsets)
 
 
-def test_a_collection_by_its_words(tiny: Collection) -> None:
+def test_a_collection_by_its_words(tiny):
     """Every text of it, taken apart in plain Python."""
     tokens = Trigrams(500, 3, 5).encode(tiny)
     for frame, found, limit in ((tiny.documents, tokens.documents, 5), (tiny.queries, tokens.queries, 3)):
@@ -165,12 +164,12 @@ def test_a_collection_by_its_words(tiny: Collection) -> None:
             assert found.tokens[found.offsets[row] : found.offsets[row + 1]].tolist() == by_hand(trigrams, 500)
 
 
-def test_a_text_has_the_same_bag_wherever_it_stands(tiny: Collection) -> None:
+def test_a_text_has_the_same_bag_wherever_it_stands(tiny):
     """Numbers depend on the word alone, not on the collection."""
     turned = replace(tiny, documents=tiny.documents.reverse())
     one, other = (Trigrams(500, 9, 9).encode(each).documents for each in (tiny, turned))
     np.testing.assert_array_equal(one.take(np.arange(12)[::-1]).tokens, other.tokens)
 
 
-def test_the_key_holds_every_option() -> None:
+def test_the_key_holds_every_option():
     assert json.dumps(Trigrams(500, 3, 5).key()) == '["trigrams", 500, 3, 5]'

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -32,9 +31,7 @@ def whole_numbers(seed: int, rows: int, dimension: int, span: int = 3) -> NDArra
 
 @pytest.mark.parametrize("memory", ["ram", "mapped"])
 @pytest.mark.parametrize("precision", ["float32", "float16"])
-def test_a_flat_index_is_exact_with_ties(
-    precision: str, memory: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_flat_index_is_exact_with_ties(precision, memory, tmp_path, monkeypatch):
     monkeypatch.setattr(products_module, "CHUNK", 37)
     monkeypatch.setattr(products_module, "ASKED", 9)
     vectors, queries = whole_numbers(0, 300, 6), whole_numbers(1, 40, 6)
@@ -43,7 +40,7 @@ def test_a_flat_index_is_exact_with_ties(
     if memory == "mapped":
         np.save(tmp_path / "vectors.npy", kept)
         kept = np.load(tmp_path / "vectors.npy", mmap_mode="r")
-    index = VectorIndex.build(kept, IndexOptions(precision=precision, memory=memory))  # type: ignore[arg-type]
+    index = VectorIndex.build(kept, IndexOptions(precision=precision, memory=memory))
     for depth in (1, 7, 100, 290):
         documents, scores = index.search(queries, depth)
         expected, products = truth(queries, vectors, depth)
@@ -55,9 +52,7 @@ def test_a_flat_index_is_exact_with_ties(
 @given(
     st.integers(0, 2**32 - 1), st.integers(1, 120), st.integers(1, 12), st.integers(1, 60), st.sampled_from([0, 1, 60])
 )
-def test_any_search_gives_the_order_of_the_float64_products(
-    seed: int, count: int, dimension: int, depth: int, alike: int
-) -> None:
+def test_any_search_gives_the_order_of_the_float64_products(seed, count, dimension, depth, alike):
     rng = np.random.default_rng(seed)
     vectors = rng.normal(size=(count, dimension)).astype(np.float32)
     # Copies, and neighbours that differ in the last bit of one number: nearer than float32 products can tell.
@@ -73,7 +68,7 @@ def test_any_search_gives_the_order_of_the_float64_products(
     assert products == pytest.approx(queries.astype(np.float64) @ vectors.T.astype(np.float64), abs=1e-12)
 
 
-def test_candidates_that_rounding_has_misled_are_found_again() -> None:
+def test_candidates_that_rounding_has_misled_are_found_again():
     rng = np.random.default_rng(4)
     vectors = rng.normal(size=(500, 32)).astype(np.float32)
     vectors[:] = vectors[0] + rng.integers(-2, 3, vectors.shape).astype(np.float32) * np.float32(2**-22)
@@ -97,7 +92,7 @@ def test_candidates_that_rounding_has_misled_are_found_again() -> None:
     assert exact_topk(queries, vectors, 10, norm, worst)[0].tolist() == expected.tolist()
 
 
-def test_products_do_not_depend_on_what_is_computed_beside_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_products_do_not_depend_on_what_is_computed_beside_them(monkeypatch):
     rng = np.random.default_rng(5)
     vectors, queries = rng.normal(size=(50, 33)).astype(np.float32), rng.normal(size=(9, 33)).astype(np.float32)
     rows = rng.integers(-1, 50, (9, 20))
@@ -110,7 +105,7 @@ def test_products_do_not_depend_on_what_is_computed_beside_them(monkeypatch: pyt
 
 
 @pytest.mark.parametrize("factory", ["Flat", "IVF4,Flat", "HNSW8"])
-def test_an_empty_collection_and_no_queries(factory: str) -> None:
+def test_an_empty_collection_and_no_queries(factory):
     empty = VectorIndex.build(np.zeros((0, 4), np.float32), IndexOptions(factory=factory))
     documents, scores = empty.search(np.ones((2, 4), np.float32), 3)
     assert documents.tolist() == [[-1] * 3] * 2
@@ -124,7 +119,7 @@ def test_an_empty_collection_and_no_queries(factory: str) -> None:
     IndexOptions("IVF8,Flat", probes=8), IndexOptions("HNSW16", probes=200), IndexOptions("IVF8,SQfp16", probes=8),
     IndexOptions("PCA8,IVF4,Flat", probes=4),
 ])  # fmt: skip
-def test_approximate_indexes_find_nearly_all_and_score_exactly(options: IndexOptions) -> None:
+def test_approximate_indexes_find_nearly_all_and_score_exactly(options):
     rng = np.random.default_rng(6)
     vectors, queries = rng.normal(size=(800, 8)).astype(np.float32), rng.normal(size=(20, 8)).astype(np.float32)
     documents, scores = VectorIndex.build(vectors, options).search(queries, 10)
@@ -141,14 +136,14 @@ def test_approximate_indexes_find_nearly_all_and_score_exactly(options: IndexOpt
     (IndexOptions("PQ3"), "multiple of the number of subquantizers"),
     (IndexOptions("SQ8", probes=3), "nothing to probe"),
 ])  # fmt: skip
-def test_a_factory_that_faiss_refuses_is_one_line(options: IndexOptions, said: str) -> None:
+def test_a_factory_that_faiss_refuses_is_one_line(options, said):
     with pytest.raises(BadInput, match=said) as caught:
         options.check(8)
     assert "\n" not in str(caught.value)
     assert "/" not in str(caught.value).split(";")[0]  # no place in faiss's source
 
 
-def test_too_few_vectors_for_the_cells_are_refused() -> None:
+def test_too_few_vectors_for_the_cells_are_refused():
     with pytest.raises(BadInput, match=r"'IVF64,Flat' can't be built from 10 vectors .*; choose Flat, or fewer cells"):
         VectorIndex.build(np.ones((10, 4), np.float32), IndexOptions("IVF64,Flat"))
 
@@ -156,20 +151,20 @@ def test_too_few_vectors_for_the_cells_are_refused() -> None:
 @pytest.mark.parametrize("wrong", [
     {"factory": ""}, {"probes": 4},
 ])  # fmt: skip
-def test_options_that_make_no_sense_are_refused(wrong: dict[str, Any]) -> None:
+def test_options_that_make_no_sense_are_refused(wrong):
     with pytest.raises(BadInput, match=next(iter(wrong))):
         IndexOptions(**wrong)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_numbers_that_are_not_finite_are_refused(value: float) -> None:
+def test_numbers_that_are_not_finite_are_refused(value):
     vectors = np.ones((5, 3), np.float32)
     vectors[3, 1] = value
     with pytest.raises(FloatingPointError, match="not finite"):
         VectorIndex.build(vectors, IndexOptions())
 
 
-def test_the_footprint_by_hand() -> None:
+def test_the_footprint_by_hand():
     flat = footprint(100_000, 384, IndexOptions(), 1000)
     vectors, queries = 100_000 * 384 * 4, 1000 * 384 * 4
     assert flat["serving"] == flat["disk"] == vectors + queries
@@ -185,7 +180,7 @@ def test_the_footprint_by_hand() -> None:
     assert line == "0.16 GB of memory, 0.31 GB while a new version takes over, 0.16 GB on disk"
 
 
-def test_the_footprint_of_a_graph_is_about_its_file(tmp_path: Path) -> None:
+def test_the_footprint_of_a_graph_is_about_its_file(tmp_path):
     vectors = np.random.default_rng(0).normal(size=(2000, 32)).astype(np.float32)
     VectorIndex.build(vectors, IndexOptions("HNSW16")).save(tmp_path / "graph")
     estimate = footprint(2000, 32, IndexOptions("HNSW16"), 0)["disk"] - vectors.nbytes
@@ -193,7 +188,7 @@ def test_the_footprint_of_a_graph_is_about_its_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float16])
-def test_a_row_that_is_not_there_is_refused(kind: type) -> None:
+def test_a_row_that_is_not_there_is_refused(kind):
     vectors = np.ones((3, 4), kind)
     assert inner_products(np.ones((1, 4), np.float32), vectors, np.array([[2, -1]])).tolist() == [[4, -np.inf]]
     with pytest.raises(IndexError, match="no vector 3"):

@@ -9,7 +9,7 @@ import pytest
 from ranking.whole_file import replace_file
 
 
-def test_a_file_is_replaced_when_the_block_ends(tmp_path: Path) -> None:
+def test_a_file_is_replaced_when_the_block_ends(tmp_path):
     file = tmp_path / "new" / "a.txt"
     for content in ("first", "second"):
         with replace_file(file) as temporary:
@@ -19,7 +19,7 @@ def test_a_file_is_replaced_when_the_block_ends(tmp_path: Path) -> None:
     assert list(file.parent.iterdir()) == [file]
 
 
-def test_an_error_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
+def test_an_error_leaves_the_old_file_and_nothing_else(tmp_path):
     file = tmp_path / "a.txt"
     file.write_text("old")
     with pytest.raises(ValueError, match="half"):

@@ -14,7 +14,7 @@ TEXT = st.text(st.sampled_from("abÀİßéＡ١कि食べ物ไทย\u0301\0 
 
 
 @given(st.lists(st.lists(TEXT, max_size=6), min_size=1, max_size=3), st.sampled_from(["words", "characters"]))
-def test_words_are_those_of_the_reading(chunks: list[list[str]], tokenizer: str) -> None:
+def test_words_are_those_of_the_reading(chunks, tokenizer):
     reading, ids, words = Reading(tokenizer), WordIds(Reading(tokenizer)), []
     for chunk in chunks:
         texts = pl.Series("text", chunk, pl.String)
@@ -26,7 +26,7 @@ def test_words_are_those_of_the_reading(chunks: list[list[str]], tokenizer: str)
     assert len(words) == len(set(words))
 
 
-def test_many_words_are_told_apart_and_found_again() -> None:
+def test_many_words_are_told_apart_and_found_again():
     ids = WordIds(Reading())
     every = [f"w{number}" for number in range(9_000)]
     numbers, lengths, new = ids.read(pl.Series("text", [" ".join(every), "", " ".join(every).upper()]))
@@ -37,7 +37,7 @@ def test_many_words_are_told_apart_and_found_again() -> None:
 
 
 @pytest.mark.parametrize("texts", [[], [""], ["", " ,"]])
-def test_texts_without_words(texts: list[str]) -> None:
+def test_texts_without_words(texts):
     numbers, lengths, new = WordIds(Reading()).read(pl.Series("text", texts, pl.String))
     assert (len(numbers), new) == (0, [])
     assert lengths.tolist() == [0] * len(texts)

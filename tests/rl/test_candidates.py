@@ -12,9 +12,7 @@ from ranking.ranked_lists import RankedLists
 from ranking.sources import Sources
 from ranking.vectors import RandomVectors
 from rl.candidates import candidate_table
-from tests.rl.documents import (
-    nearest,
-)
+from tests.rl.documents import nearest
 
 
 def sources_of(documents: list[str], queries: list[str], min_count: int = 1) -> Sources:
@@ -34,7 +32,7 @@ def lists_of(documents: list[list[int]], scores: list[list[float]]) -> RankedLis
     return RankedLists(np.array(documents, np.int32), np.array(scores, np.float32))
 
 
-def test_the_matrix_of_a_query_by_hand() -> None:
+def test_the_matrix_of_a_query_by_hand():
     sources = sources_of(
         ["night trains and night boats", "trains run", "a red garden"], ["night trains", "a garden of trains"]
     )
@@ -52,13 +50,13 @@ def test_the_matrix_of_a_query_by_hand() -> None:
     assert not table[1, 1:].any()
 
 
-def test_words_without_an_id_are_no_common_term() -> None:
+def test_words_without_an_id_are_no_common_term():
     sources = sources_of(["lion night", "night night"], ["zebra night"], min_count=2)
     table = candidate_table(lists_of([[0, 1]], [[0.0, 0.0]]), sources, 2)
     assert table[0, :, 0].tolist() == pytest.approx([1 / 5, 2 / 6])
 
 
-def test_a_table_is_cut_to_the_head_of_the_lists(tiny_sources: Sources) -> None:
+def test_a_table_is_cut_to_the_head_of_the_lists(tiny_sources):
     lists = nearest(tiny_sources).lists
     whole, head = (candidate_table(lists, tiny_sources, documents) for documents in (8, 3))
     assert np.array_equal(whole[:, :3], head)

@@ -9,7 +9,7 @@ from ranking.vectors import WordVectors, directions
 from rl.compression import compress
 
 
-def test_compression_adds_up_the_words_of_a_text(encoded_of) -> None:
+def test_compression_adds_up_the_words_of_a_text(encoded_of):
     encoded = encoded_of([[2, 2, 3], [3], [4]], [[2], [3, 4]], {0: {0: 1}, 1: {2: 1}})
     table = np.array([[0, 0], [0, 0], [1, 0], [0, 1], [-1, 0]], np.float32)
     found = compress(encoded, WordVectors(table, table.any(axis=1)), "tf")
@@ -21,7 +21,7 @@ def test_compression_adds_up_the_words_of_a_text(encoded_of) -> None:
     np.testing.assert_allclose(rows, [found.queries[1], found.documents[1], [0, 0], [0, 0]])
 
 
-def test_compression_by_idf_weighs_words(encoded_of) -> None:
+def test_compression_by_idf_weighs_words(encoded_of):
     encoded = encoded_of([[2, 3]], [[2]], {0: {0: 1}})
     table = np.array([[0, 0], [0, 0], [1, 0], [0, 1]], np.float32)
     found = compress(encoded, WordVectors(table, table.any(axis=1)), "idf")
@@ -29,7 +29,7 @@ def test_compression_by_idf_weighs_words(encoded_of) -> None:
     np.testing.assert_allclose(found.documents[0], weights / np.linalg.norm(weights), rtol=1e-6)
 
 
-def test_a_text_without_a_known_word_has_no_direction(encoded_of) -> None:
+def test_a_text_without_a_known_word_has_no_direction(encoded_of):
     encoded = encoded_of([[2]], [[2]], {})
     table = np.zeros((3, 4), np.float32)
     assert not directions(encoded.documents, table, encoded.idf).any()

@@ -65,14 +65,14 @@ def outcome_of(seed: int = 0, queries: int = 3, done: bool = False) -> DecisionO
 
 
 @pytest.mark.parametrize("group", KINDS)
-def test_every_class_has_a_file_and_every_file_a_class(group: str) -> None:
+def test_every_class_has_a_file_and_every_file_a_class(group):
     named = {option(group, name)["_target_"] for name in group_options()[group]}
     assert named == {f"{kind.__module__}.{kind.__name__}" for base in BASES[group] for kind in classes_of(base)}
 
 
 @pytest.mark.by_day(5)
 @pytest.mark.parametrize(("group", "name"), [(group, name) for group in KINDS for name in group_options()[group]])
-def test_a_file_shows_every_option_with_its_default(group: str, name: str) -> None:
+def test_a_file_shows_every_option_with_its_default(group, name):
     node = option(group, name)
     part = build(node)
     assert isinstance(part, BASES[group])
@@ -88,7 +88,7 @@ def test_a_file_shows_every_option_with_its_default(group: str, name: str) -> No
 
 @pytest.mark.parametrize("name", group_options()["reward"])
 @pytest.mark.parametrize("done", [False, True])
-def test_a_reward_is_a_number_that_depends_on_the_outcome_alone(name: str, done: bool) -> None:
+def test_a_reward_is_a_number_that_depends_on_the_outcome_alone(name, done):
     reward, outcome = build(option("reward", name)), outcome_of(done=done)
     arrays = [outcome.before, outcome.after, outcome.first_stage, outcome.ideal, outcome.updates[0].scores]
     before = [array.copy() for array in arrays]
@@ -105,7 +105,7 @@ def test_a_reward_is_a_number_that_depends_on_the_outcome_alone(name: str, done:
 
 @pytest.mark.by_day(1)
 @pytest.mark.parametrize("name", sorted(set(group_options()["agent"]) - SEARCHES))
-def test_an_agent_is_updated_and_leaves_a_policy(name: str, ray_session: None) -> None:
+def test_an_agent_is_updated_and_leaves_a_policy(name, ray_session):
     node = option("agent", name)
     small = {key: value for key, value in {"hidden": 8, "fragment": 5, "episodes": 1}.items() if node.get(key)}
     toy, threads = EarlyLate(), torch.get_num_threads()
@@ -141,7 +141,7 @@ class Weighted(Reward):
         return float(np.average(outcome.after - outcome.before, weights=weights))
 
 
-def test_a_reward_from_elsewhere_is_named_by_its_class() -> None:
+def test_a_reward_from_elsewhere_is_named_by_its_class():
     overrides = ["reward._target_=tests.rl.test_contracts.Weighted", "reward.scale=10", "+reward.floor=0.2"]
     config = compose_learning([*overrides, "scale=tiny"])
     assert gamma_of(config) == 1

@@ -12,27 +12,20 @@ from gymnasium.utils.env_checker import check_env
 from torch import Tensor
 
 from ranking.errors import BadInput
-from ranking.sources import Sources
 from ranking.training import Batch
 from rl.document_selector import DocumentActions
 from rl.networks import PolicyNetwork
-from tests.rl.documents import (
-    DOCUMENTS,
-    PAIRS,
-    PICKS,
-    document_environment,
-    document_state_tables,
-)
+from tests.rl.documents import DOCUMENTS, PAIRS, PICKS, document_environment, document_state_tables
 
 
-def test_gymnasium_accepts_it(tiny_sources: Sources) -> None:
+def test_gymnasium_accepts_it(tiny_sources):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.filterwarnings("ignore", message=".*not wrapped.*|.*spec.*|.*Render.*|.*render.*")
         check_env(document_environment(tiny_sources), skip_render_check=True)
 
 
-def test_a_short_batch_has_no_candidates_behind_its_end(tiny_sources: Sources) -> None:
+def test_a_short_batch_has_no_candidates_behind_its_end(tiny_sources):
     environment = document_environment(tiny_sources)
     environment.reset()
     action = environment.action_space.sample()
@@ -40,13 +33,12 @@ def test_a_short_batch_has_no_candidates_behind_its_end(tiny_sources: Sources) -
     observation = environment.step(action)[0]  # before the third batch, of one pair
     (query,) = environment.training.next_batch().queries
     table = environment.tables.candidates
-    assert table is not None
     assert observation["present"].tolist() == [1, 0]
     assert np.array_equal(observation["candidates"][0], table[query])
     assert not observation["candidates"][1].any()
 
 
-def test_picks_of_queries_that_are_not_there_mean_nothing(tiny_sources: Sources) -> None:
+def test_picks_of_queries_that_are_not_there_mean_nothing(tiny_sources):
     def ends(absent: int) -> tuple[list[Tensor], dict[str, float]]:
         environment = document_environment(tiny_sources)
         environment.reset()
@@ -63,10 +55,10 @@ def test_picks_of_queries_that_are_not_there_mean_nothing(tiny_sources: Sources)
     assert summary == other
 
 
-def test_their_chances_move_no_weight(tiny_sources: Sources) -> None:
+def test_their_chances_move_no_weight(tiny_sources):
     space = document_state_tables(tiny_sources).space
     network = PolicyNetwork(space, PAIRS * PICKS * DOCUMENTS, torch.Generator().manual_seed(0), last=1.0)
-    observation = {name: torch.rand(1, *part.shape) for name, part in space.spaces.items()}  # type: ignore[misc]
+    observation = {name: torch.rand(1, *part.shape) for name, part in space.spaces.items()}
     observation["present"] = torch.tensor([[1.0, 0.0]])
 
     def moved(query: int) -> bool:
@@ -78,9 +70,9 @@ def test_their_chances_move_no_weight(tiny_sources: Sources) -> None:
     assert not moved(1)
 
 
-def test_shares_say_how_many_picks_are_bm25s() -> None:
+def test_shares_say_how_many_picks_are_bm25s():
     actions = DocumentActions(documents=3, pairs=2, picks=2)
-    assert actions.space.nvec.tolist() == [3, 3, 3, 3]  # type: ignore[attr-defined]
+    assert actions.space.nvec.tolist() == [3, 3, 3, 3]
     candidates = np.zeros((1, 3, 5), np.float32)
     candidates[0, :, 4] = [0.91, 0.90, 0]  # the tenth, the eleventh, none of its list
 
@@ -98,7 +90,7 @@ def test_shares_say_how_many_picks_are_bm25s() -> None:
     assert list(actions.shares([]).values()) == [0, 0, 0]
 
 
-def test_an_episode_says_so(tiny_sources: Sources) -> None:
+def test_an_episode_says_so(tiny_sources):
     environment = document_environment(tiny_sources)
     environment.reset()
     done = False
@@ -110,6 +102,6 @@ def test_an_episode_says_so(tiny_sources: Sources) -> None:
 
 
 @pytest.mark.parametrize("decision_every", [2, "epoch"])
-def test_picks_are_for_one_batch(tiny_sources: Sources, decision_every: int | str) -> None:
+def test_picks_are_for_one_batch(tiny_sources, decision_every):
     with pytest.raises(BadInput, match="decision_every"):
         document_environment(tiny_sources, decision_every=decision_every)

@@ -17,15 +17,7 @@ from rl.trained import TrainedAgent
 from sampling.retrieval.tfidf import TfIdf
 from sampling.sampler import Sampler
 from sampling.selection.selector import Selector
-from tests.rl.documents import (
-    DOCUMENTS,
-    PAIRS,
-    PICKS,
-    document_environment,
-    document_state_tables,
-    nearest,
-    start_with,
-)
+from tests.rl.documents import DOCUMENTS, PAIRS, PICKS, document_environment, document_state_tables, nearest, start_with
 from tests.rl.trainings import starts
 
 
@@ -45,18 +37,18 @@ def picked(documents: list[list[int]], places: list[list[int]], cut: int, count:
     return selector.select(batch, Lists(documents), count, training, np.random.default_rng(0))
 
 
-def test_a_document_picked_twice_and_one_behind_the_end_are_no_negatives() -> None:
+def test_a_document_picked_twice_and_one_behind_the_end_are_no_negatives():
     candidates = picked([[7, 5, 3, 1], [4, 2, -1, -1]], [[2, 0, 2], [3, 1, 1]], 4, 3)
     assert candidates.documents.tolist() == [[3, 7, -1], [-1, 2, -1]]
     assert np.isneginf(candidates.scores).tolist() == [[False, False, True], [True, False, True]]
 
 
-def test_picks_may_be_more_than_the_batch_has() -> None:
+def test_picks_may_be_more_than_the_batch_has():
     candidates = picked([[7, 5]], [[1, 0], [0, 0]], 2, 1)
     assert candidates.documents.tolist() == [[5]]
 
 
-def test_no_pick_is_relevant(tiny_sources: Sources) -> None:
+def test_no_pick_is_relevant(tiny_sources):
     training, _ = starts(tiny_sources)(np.random.SeedSequence(0))
     examples, function = training.examples, nearest(tiny_sources)
     for place in range(DOCUMENTS):
@@ -95,7 +87,7 @@ def same_weights(one: RankerTraining, other: RankerTraining) -> bool:
     return all(tensor.equal(weights[name]) for name, tensor in one.ranker.state_dict().items())
 
 
-def test_the_learned_selector_picks_what_the_agent_would(tiny_sources: Sources) -> None:
+def test_the_learned_selector_picks_what_the_agent_would(tiny_sources):
     """The environment, told each query's most probable documents, trains the ranker that the greedy selector does."""
     environment, actor = document_environment(tiny_sources), trained(tiny_sources).actor()
     observation, _ = environment.reset()
@@ -113,13 +105,13 @@ def test_the_learned_selector_picks_what_the_agent_would(tiny_sources: Sources) 
     assert same_weights(environment.training, training)
 
 
-def test_a_learned_selector_draws_alike_with_the_same_seed(tiny_sources: Sources) -> None:
+def test_a_learned_selector_draws_alike_with_the_same_seed(tiny_sources):
     one, other = (fitted(tiny_sources, learned_selector(tiny_sources)) for _ in range(2))
     assert same_weights(one, other)
     assert not same_weights(one, fitted(tiny_sources, learned_selector(tiny_sources, greedy=True)))
 
 
-def test_a_run_of_it_goes_on_to_the_last_bit(tiny_sources: Sources) -> None:
+def test_a_run_of_it_goes_on_to_the_last_bit(tiny_sources):
     def begin() -> tuple[RankerTraining, Sampler]:
         return start_with(tiny_sources, learned_selector(tiny_sources))(np.random.SeedSequence(0, spawn_key=(1, 0, 0)))
 

@@ -15,7 +15,7 @@ def rows_of(choices: int) -> st.SearchStrategy[list[list[float]]]:
     return st.lists(row, min_size=1, max_size=3)
 
 
-def test_a_draw_is_the_inverse_of_the_distribution_function() -> None:
+def test_a_draw_is_the_inverse_of_the_distribution_function():
     chances = np.array([0.2, 0.5, 0.3])
     for copy in range(50):
         uniform = np.random.default_rng([7, copy, 3]).random()
@@ -24,7 +24,7 @@ def test_a_draw_is_the_inverse_of_the_distribution_function() -> None:
         assert np.isclose(log_chance, np.log(chances[pick]), atol=1e-6)
 
 
-def test_a_draw_has_a_name() -> None:
+def test_a_draw_has_a_name():
     logits = np.zeros((1, 1000), np.float32)
     names = [(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1)]
     picks = [int(draw_action(logits, *name)[0][0]) for name in names]
@@ -33,7 +33,7 @@ def test_a_draw_has_a_name() -> None:
 
 
 @given(rows=st.integers(2, 6).flatmap(rows_of), decision=st.integers(0, 100))
-def test_picks_are_drawn_apart_and_their_chances_multiply(rows: list[list[float]], decision: int) -> None:
+def test_picks_are_drawn_apart_and_their_chances_multiply(rows, decision):
     picks, log_chance = draw_action(np.array(rows, np.float32), 0, 0, decision)
     expected = 0.0
     for pick, row in zip(picks, rows, strict=True):
@@ -42,7 +42,7 @@ def test_picks_are_drawn_apart_and_their_chances_multiply(rows: list[list[float]
     assert np.isclose(log_chance, expected, atol=1e-6)
 
 
-def test_what_is_nearly_certain_is_drawn() -> None:
+def test_what_is_nearly_certain_is_drawn():
     for decision in range(20):
         assert draw_action(np.array([[0.0, 800.0, -800.0]], np.float32), 0, 0, decision)[0].tolist() == [1]
 
@@ -51,7 +51,7 @@ def test_what_is_nearly_certain_is_drawn() -> None:
     st.lists(st.lists(st.floats(-30, 30), min_size=3, max_size=3), min_size=1, max_size=4),
     st.lists(st.floats(0, 1, exclude_max=True), min_size=2, max_size=2),
 )
-def test_places_are_drawn_as_one_action_is(logits: list[list[float]], uniform: list[float]) -> None:
+def test_places_are_drawn_as_one_action_is(logits, uniform):
     rows = np.array(logits)
     places = inverse_cdf(rows, np.tile(uniform, (len(rows), 1)))
     for row, own in zip(rows, places, strict=True):
@@ -61,7 +61,7 @@ def test_places_are_drawn_as_one_action_is(logits: list[list[float]], uniform: l
                 assert place == np.searchsorted(edges, chance, side="right")
 
 
-def test_draws_by_hand() -> None:
+def test_draws_by_hand():
     logits = np.log([[0.2, 0.5, 0.3]])
     drawn = inverse_cdf(logits, np.array([[0.0, 0.19, 0.21, 0.69, 0.71, 0.999]]))
     assert drawn.tolist() == [[0, 0, 1, 1, 2, 2]]

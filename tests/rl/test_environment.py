@@ -10,7 +10,6 @@ from gymnasium.utils.env_checker import check_env
 
 from ranking.checkpoint import from_bytes, to_bytes
 from ranking.errors import BadInput
-from ranking.sources import Sources
 from rl.rewards import Raw
 from sampling.policies.policy import SamplingPolicy
 from tests.rl.trainings import environment_of, starts
@@ -41,14 +40,14 @@ def alternating():
         yield 1
 
 
-def test_gymnasium_accepts_it(tiny_sources: Sources) -> None:
+def test_gymnasium_accepts_it(tiny_sources):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.filterwarnings("ignore", message=".*not wrapped.*|.*spec.*|.*Render.*|.*render.*")
         check_env(environment_of(tiny_sources), skip_render_check=True)
 
 
-def test_rllib_accepts_it(tiny_sources: Sources) -> None:
+def test_rllib_accepts_it(tiny_sources):
     """RLlib's own checker knows environments of several agents: here each has one copy."""
     from ray.rllib.env.multi_agent_env import make_multi_agent
     from ray.rllib.utils.pre_checks.env import check_multiagent_environments
@@ -57,7 +56,7 @@ def test_rllib_accepts_it(tiny_sources: Sources) -> None:
     check_multiagent_environments(several({"num_agents": 2}))
 
 
-def test_an_episode_is_a_training(tiny_sources: Sources) -> None:
+def test_an_episode_is_a_training(tiny_sources):
     environment = environment_of(tiny_sources)
     observations, rewards, info = play(environment, alternating())
     assert environment.training.done
@@ -70,11 +69,11 @@ def test_an_episode_is_a_training(tiny_sources: Sources) -> None:
     assert [row["batches"] for row in environment.sampler.report()] == [5, 4]
 
 
-def test_it_trains_as_a_run_with_the_same_choices_does(tiny_sources: Sources) -> None:
+def test_it_trains_as_a_run_with_the_same_choices_does(tiny_sources):
     """There is no second training loop: `fit` under a policy that repeats the actions gives the same weights."""
 
     class Repeats(SamplingPolicy):
-        def choose(self, batch, training, rng):  # type: ignore[no-untyped-def]
+        def choose(self, batch, training, rng):
             return np.full(len(batch), training.step % 2)
 
     environment = environment_of(tiny_sources)
@@ -86,7 +85,7 @@ def test_it_trains_as_a_run_with_the_same_choices_does(tiny_sources: Sources) ->
         assert weights.equal(training.ranker.state_dict()[name])
 
 
-def test_an_action_is_held(tiny_sources: Sources) -> None:
+def test_an_action_is_held(tiny_sources):
     environment = environment_of(tiny_sources, decision_every=2)
     _, rewards, info = play(environment, alternating())
     assert len(rewards) == 5  # of two batches each, the last of one
@@ -94,7 +93,7 @@ def test_an_action_is_held(tiny_sources: Sources) -> None:
     assert [row["batches"] for row in environment.sampler.report()] == [5, 4]
 
 
-def test_one_decision_an_epoch(tiny_sources: Sources) -> None:
+def test_one_decision_an_epoch(tiny_sources):
     environment = environment_of(tiny_sources, decision_every="epoch")
     _, rewards, _ = play(environment, alternating())
     assert len(rewards) == 3
@@ -102,12 +101,12 @@ def test_one_decision_an_epoch(tiny_sources: Sources) -> None:
 
 
 @pytest.mark.parametrize("decision_every", [0, -1, "batch"])
-def test_hold_is_a_number_or_epoch(tiny_sources: Sources, decision_every: int | str) -> None:
+def test_hold_is_a_number_or_epoch(tiny_sources, decision_every):
     with pytest.raises(BadInput, match="decision_every"):
         environment_of(tiny_sources, decision_every=decision_every)
 
 
-def test_no_two_copies_and_no_two_episodes_share_a_seed(tiny_sources: Sources) -> None:
+def test_no_two_copies_and_no_two_episodes_share_a_seed(tiny_sources):
     copies = [environment_of(tiny_sources, copy=copy) for copy in range(3)]
     first = [play(copy, alternating())[0] for copy in copies]
     again = play(copies[0], alternating())[0]
@@ -116,7 +115,7 @@ def test_no_two_copies_and_no_two_episodes_share_a_seed(tiny_sources: Sources) -
     assert not same(first[0], play(environment_of(tiny_sources, seed=1), alternating())[0])
 
 
-def test_a_state_goes_on_to_the_last_bit(tiny_sources: Sources) -> None:
+def test_a_state_goes_on_to_the_last_bit(tiny_sources):
     whole = environment_of(tiny_sources, copy=2)
     play(whole, alternating())
     observations, rewards, info = play(whole, alternating())
@@ -136,7 +135,7 @@ def test_a_state_goes_on_to_the_last_bit(tiny_sources: Sources) -> None:
     assert last == info
 
 
-def test_a_ranker_that_diverges_ends_the_episode(tiny_sources: Sources) -> None:
+def test_a_ranker_that_diverges_ends_the_episode(tiny_sources):
     environment = environment_of(tiny_sources, reward=Raw())
     environment.reset()
     next(environment.training.ranker.parameters()).data.fill_(np.nan)
@@ -147,7 +146,7 @@ def test_a_ranker_that_diverges_ends_the_episode(tiny_sources: Sources) -> None:
     assert environment.observation_space.contains(observation)
 
 
-def test_an_objective_reads_the_functions_scores_as_in_training(tiny_sources: Sources) -> None:
+def test_an_objective_reads_the_functions_scores_as_in_training(tiny_sources):
     environment = environment_of(tiny_sources)
     environment.reset()
     seen: list[np.ndarray | None] = []

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from ranking.errors import BadInput
-from ranking.sources import Sources
 from rl.fork_values import FEATURES, FromForks
 from tests.rl.trainings import starts
 
 
-def test_it_takes_the_best_action_by_the_clock(tmp_path: Path, tiny_sources: Sources) -> None:
+def test_it_takes_the_best_action_by_the_clock(tmp_path, tiny_sources):
     """bm25 is worth −spent, its highest of 4 is worth spent: the one in the first half, the other in the second."""
     fitted = {"actions": ["bm25", "bm25@dynamic:4"], "clock": [[0, -1], [0, 1]], "length": 2}
     (tmp_path / "regression.json").write_text(json.dumps({**fitted, "state": np.zeros((2, 5)).tolist()}))
@@ -29,7 +27,7 @@ def test_it_takes_the_best_action_by_the_clock(tmp_path: Path, tiny_sources: Sou
     assert len(FEATURES["state"]) == 5
 
 
-def test_a_folder_without_a_regression_is_bad_input(tmp_path: Path) -> None:
+def test_a_folder_without_a_regression_is_bad_input(tmp_path):
     with pytest.raises(BadInput, match="can't read a regression of forks"):
         FromForks(str(tmp_path))
     with pytest.raises(BadInput, match="by is"):

@@ -9,7 +9,6 @@ import pytest
 import torch
 
 from ranking.errors import BadInput
-from ranking.sources import Sources
 from rl.imitation import Imitated, Imitation, States, imitate, states_of
 from rl.networks import PolicyNetwork
 from tests.rl.documents import DOCUMENTS, PAIRS, PICKS, document_environment
@@ -36,7 +35,7 @@ def taught(states: States, last: float = 0.0, **options: Any) -> Imitated:
     return imitate(network_of(states.queries.shape[1], last), states, Imitation(**options), np.random.default_rng(0))
 
 
-def test_an_even_policy_has_the_share_of_labelled_candidates() -> None:
+def test_an_even_policy_has_the_share_of_labelled_candidates():
     # Ranks 0, 9 and 10: of BM25's first ten, queries have two, one, none, one, one; the fifth that has any is held out.
     nearness = [[1, 0.91, 0], [1, 0, 0], [0.9, 0, 0], [0.91, 0.9, 0], [0, 0, 1], [1, 1, 1]]
     result = taught(states_with(nearness), top=10)
@@ -52,14 +51,14 @@ def many(seed: int = 0) -> States:
     return states_with(nearness.tolist())
 
 
-def test_it_learns_to_pick_bm25s_documents_of_queries_that_it_never_saw() -> None:
+def test_it_learns_to_pick_bm25s_documents_of_queries_that_it_never_saw():
     result = taught(many(), epochs=30, lr=0.02)
     assert result.figures["before"] == pytest.approx(1 / 3)
     assert result.figures["after"] > 0.9
     assert result.figures["learned"] > 0.9
 
 
-def test_its_weights_are_those_of_what_is_reported() -> None:
+def test_its_weights_are_those_of_what_is_reported():
     states = many()
     network = network_of(1)
     network.load_state_dict(taught(states, epochs=5, lr=0.02).weights)
@@ -70,7 +69,7 @@ def test_its_weights_are_those_of_what_is_reported() -> None:
     assert mass == pytest.approx(taught(states, epochs=5, lr=0.02).figures["after"])
 
 
-def test_the_first_step_follows_the_cross_entropy() -> None:
+def test_the_first_step_follows_the_cross_entropy():
     """Two labelled candidates of three, one query to learn from: the loss is −½·(ln π₀ + ln π₁)."""
     states = states_with([[1, 1, 0]])
     network = network_of(1, last=1.0)
@@ -79,14 +78,13 @@ def test_the_first_step_follows_the_cross_entropy() -> None:
     before = {name: weights.detach().clone() for name, weights in network.named_parameters()}
     after = imitate(network_of(1, last=1.0), states, Imitation(epochs=1, lr=0.01), np.random.default_rng(0)).weights
     for name, weights in network.named_parameters():
-        assert weights.grad is not None
         # Adam's first step is the learning rate against the gradient's sign.
         clear = weights.grad.abs() > 1e-5
         moved = (after[name] - before[name])[clear]
         torch.testing.assert_close(moved, -0.01 * weights.grad[clear].sign(), rtol=5e-3, atol=1e-6)
 
 
-def test_held_out_queries_teach_nothing() -> None:
+def test_held_out_queries_teach_nothing():
     states, changed = many(), many()
     changed.observations["candidates"][4::5] = torch.rand(8, 1, LISTED, 5)
     changed.observations["candidates"][4::5, 0, 0, 4] = 1
@@ -94,7 +92,7 @@ def test_held_out_queries_teach_nothing() -> None:
     assert all(one[name].equal(other[name]) for name in one)
 
 
-def test_queries_that_are_not_there_or_have_no_label_teach_nothing() -> None:
+def test_queries_that_are_not_there_or_have_no_label_teach_nothing():
     def weights(number: float) -> dict[str, torch.Tensor]:
         states = many()
         states.queries[1] = -1
@@ -106,18 +104,18 @@ def test_queries_that_are_not_there_or_have_no_label_teach_nothing() -> None:
     assert all(one[name].equal(other[name]) for name in one)
 
 
-def test_there_must_be_something_to_imitate() -> None:
+def test_there_must_be_something_to_imitate():
     with pytest.raises(BadInput, match="no candidate is among BM25's first 5"):
         taught(states_with([[0, 0.95, 0], [0, 0, 0]]), top=5)
 
 
-def test_the_same_seed_gives_the_same_weights() -> None:
+def test_the_same_seed_gives_the_same_weights():
     one, other = (taught(many(), epochs=3) for _ in range(2))
     assert one.figures == other.figures
     assert all(one.weights[name].equal(other.weights[name]) for name in one.weights)
 
 
-def test_states_are_those_of_an_episode(tiny_sources: Sources) -> None:
+def test_states_are_those_of_an_episode(tiny_sources):
     count = 11  # an episode has nine
     states, again = (
         states_of(document_environment(tiny_sources, copy=5), count, np.random.default_rng(1)) for _ in range(2)
@@ -128,16 +126,15 @@ def test_states_are_those_of_an_episode(tiny_sources: Sources) -> None:
     assert ((states.queries >= 0) == states.observations["present"].numpy().astype(bool)).all()
     assert (states.queries[2] >= 0).tolist() == [True, False]
     table = document_environment(tiny_sources).tables.candidates
-    assert table is not None
     assert np.array_equal(states.observations["candidates"][0].numpy(), table[states.queries[0]])
     epochs = states.observations["model"][:, 3].tolist()
     assert epochs == pytest.approx([0, 0, 0, 1 / 2, 1 / 2, 1 / 2, 2 / 3, 2 / 3, 2 / 3, 0, 0])
 
 
-def test_it_learns_from_an_environment(tiny_sources: Sources) -> None:
+def test_it_learns_from_an_environment(tiny_sources):
     environment = document_environment(tiny_sources)
     states = states_of(environment, 9, np.random.default_rng(1))
     space = environment.observation_space
-    network = PolicyNetwork(space, PAIRS * PICKS * DOCUMENTS, torch.Generator().manual_seed(0))  # type: ignore[arg-type]
+    network = PolicyNetwork(space, PAIRS * PICKS * DOCUMENTS, torch.Generator().manual_seed(0))
     result = imitate(network, states, Imitation(epochs=60, lr=0.01, top=4), np.random.default_rng(0))
     assert result.figures["learned"] > 0.9

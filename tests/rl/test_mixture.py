@@ -17,7 +17,7 @@ CLOCK = ("one", "spent")
 
 def agent_of(parameters: object = None, decision_every: int = 2, **actions: object) -> MixtureAgent:
     """Random first, BM25 second; weights by chance where none are given."""
-    options = MixtureActions(**{"least": 1, **actions})  # type: ignore[arg-type]
+    options = MixtureActions(**{"least": 1, **actions})
     weights = (
         np.random.default_rng(0).normal(0, 2, 9 * (1 + options.values))
         if parameters is None
@@ -26,7 +26,7 @@ def agent_of(parameters: object = None, decision_every: int = 2, **actions: obje
     return MixtureAgent(["random", "bm25"], options, ProgressOptions(probes=4), decision_every, "linear", weights, {})
 
 
-def test_a_linear_rule_is_a_softmax_of_weighted_features() -> None:
+def test_a_linear_rule_is_a_softmax_of_weighted_features():
     rule = LinearRule(np.array([0.5, 2.0, -1.0, 0.0]), 2, 1, CLOCK)
     shares, hardness = rule(np.array([1.0, 0.25]))
     assert shares[1] == pytest.approx(1 / (1 + np.exp(-(0.5 + 0.25 * 2))))
@@ -35,7 +35,7 @@ def test_a_linear_rule_is_a_softmax_of_weighted_features() -> None:
     assert LinearRule.size(2, 1, FEATURES) == 18
 
 
-def test_a_schedule_goes_from_start_to_end_by_the_clock_alone() -> None:
+def test_a_schedule_goes_from_start_to_end_by_the_clock_alone():
     # Begins at ¼ of the budget, takes ½ of it, in a line; the share from .2 to .8, the window from 1 to 0.
     rule = ScheduleRule(np.array([0.25, 0.5, 0.5, 0.2, 0.8, 1.0, 0.0]), 2, 1, CLOCK)
     at = [rule(np.array([1.0, 2 * spent - 1])) for spent in (0, 0.25, 0.5, 0.75, 1)]
@@ -47,7 +47,7 @@ def test_a_schedule_goes_from_start_to_end_by_the_clock_alone() -> None:
     assert several(np.array([1.0, 1.0]))[0] == pytest.approx([0, 0.5, 0.5])
 
 
-def test_a_window_lies_between_the_least_rank_and_the_whole_list() -> None:
+def test_a_window_lies_between_the_least_rank_and_the_whole_list():
     actions = MixtureActions(least=4)
     assert [actions.ranks(np.array([hardness]), 100) for hardness in (0, 0.5, 1)] == [(1, 4), (1, 20), (1, 100)]
     assert actions.ranks(np.zeros(0), 100) is None
@@ -57,7 +57,7 @@ def test_a_window_lies_between_the_least_rank_and_the_whole_list() -> None:
         MixtureActions(window="wide")
 
 
-def test_a_choice_by_scores_contains_uniform_the_top_and_the_neighbourhood() -> None:
+def test_a_choice_by_scores_contains_uniform_the_top_and_the_neighbourhood():
     actions = MixtureActions(scores=True)
     assert actions.values == 4
     assert actions.ranks(np.array([0.5, 1, 1, 1]), 100) == (1, 20)
@@ -67,7 +67,7 @@ def test_a_choice_by_scores_contains_uniform_the_top_and_the_neighbourhood() -> 
     assert MixtureActions().choice(np.array([0.5]), 100) is None
 
 
-def test_features_are_bounded_and_worked_out_by_hand(tiny_sources: Sources) -> None:
+def test_features_are_bounded_and_worked_out_by_hand(tiny_sources):
     training, sampler = starts(tiny_sources)(np.random.SeedSequence(3))
     progress = TrainingProgress(ProgressOptions(probes=4), functions_of(tiny_sources), training)
     before = dict(zip(FEATURES, progress.observe(training, None), strict=True))
@@ -95,7 +95,7 @@ def test_features_are_bounded_and_worked_out_by_hand(tiny_sources: Sources) -> N
     assert len(clock.observe(training, 0.5)) == 2
 
 
-def test_probes_are_the_same_in_every_run_and_never_relevant(tiny_sources: Sources) -> None:
+def test_probes_are_the_same_in_every_run_and_never_relevant(tiny_sources):
     made = []
     for seed in range(2):
         training, _ = starts(tiny_sources)(np.random.SeedSequence(seed))
@@ -111,25 +111,25 @@ def run_of(sources: Sources, agent: MixtureAgent) -> tuple[object, object, Mixtu
     return training, sampler, policy
 
 
-def test_it_decides_every_so_many_batches_and_the_rule_is_obeyed(tiny_sources: Sources) -> None:
+def test_it_decides_every_so_many_batches_and_the_rule_is_obeyed(tiny_sources):
     hard = agent_of([20.0, *[0] * 8, -20.0, *[0] * 8])
     training, sampler, policy = run_of(tiny_sources, hard)
-    training.fit(sampler)  # type: ignore[attr-defined]
+    training.fit(sampler)
     assert [each[0] for each in policy.decisions] == [0, 2, 4, 6, 8]  # nothing but the count of batches
-    rows = {row["function"]: row["negatives"] + row["missing"] for row in sampler.report()}  # type: ignore[attr-defined]
+    rows = {row["function"]: row["negatives"] + row["missing"] for row in sampler.report()}
     assert rows["random"] == 0
     assert rows["bm25"] > 0
     assert policy.window == (1, 1)
     assert policy.indices == [1, 0]  # the run has BM25 first, the agent random
     easy = run_of(tiny_sources, agent_of([-20.0, *[0] * 17]))
-    easy[0].fit(easy[1])  # type: ignore[attr-defined]
-    assert easy[1].report()[0]["negatives"] == 0  # type: ignore[attr-defined]
+    easy[0].fit(easy[1])
+    assert easy[1].report()[0]["negatives"] == 0
 
 
 @pytest.mark.parametrize("scores", [False, True])
-def test_an_interrupted_run_goes_on_to_the_last_bit(tiny_sources: Sources, scores: bool) -> None:
+def test_an_interrupted_run_goes_on_to_the_last_bit(tiny_sources, scores):
     training, sampler, policy = run_of(tiny_sources, agent_of(scores=scores))
-    training.fit(sampler)  # type: ignore[attr-defined]
+    training.fit(sampler)
     first, its, _ = run_of(tiny_sources, agent_of(scores=scores))
 
     class Enough(Exception):
@@ -139,18 +139,18 @@ def test_an_interrupted_run_goes_on_to_the_last_bit(tiny_sources: Sources, score
         raise Enough
 
     with pytest.raises(Enough):
-        first.fit(its, stop)  # type: ignore[attr-defined]
-    kept = from_bytes(to_bytes([first.state_dict(), its.state_dict()]))  # type: ignore[attr-defined]
+        first.fit(its, stop)
+    kept = from_bytes(to_bytes([first.state_dict(), its.state_dict()]))
     second, other, again = run_of(tiny_sources, agent_of(scores=scores))
-    second.load_state_dict(kept[0])  # type: ignore[attr-defined]
-    other.load_state_dict(kept[1])  # type: ignore[attr-defined]
-    second.fit(other)  # type: ignore[attr-defined]
+    second.load_state_dict(kept[0])
+    other.load_state_dict(kept[1])
+    second.fit(other)
     assert again.decisions == policy.decisions
-    states = [each.ranker.state_dict().values() for each in (training, second)]  # type: ignore[attr-defined]
+    states = [each.ranker.state_dict().values() for each in (training, second)]
     assert all(a.equal(b) for a, b in zip(*states, strict=True))
 
 
-def test_its_file_is_read_as_it_was_written() -> None:
+def test_its_file_is_read_as_it_was_written():
     agent = agent_of(each=1, window="from_to")
     read = MixtureAgent.from_bytes(agent.to_bytes(), "here")
     assert np.array_equal(read.parameters, agent.parameters)

@@ -40,7 +40,7 @@ def observations_of(*names: str, present: int = PAIRS, rows: int = 2, seed: int 
     return made
 
 
-def test_it_is_the_paper_s_network_computed_by_loops() -> None:
+def test_it_is_the_paper_s_network_computed_by_loops():
     network = network_of("model", "batch", "present", "similarity")
     seen = observations_of("model", "batch", "present", "similarity", present=4, rows=1)
     batch, weights = seen["batch"][0], {name: value.detach() for name, value in network.named_parameters()}
@@ -69,7 +69,7 @@ def test_it_is_the_paper_s_network_computed_by_loops() -> None:
 
 
 @given(present=st.integers(0, PAIRS), seed=st.integers(0, 10))
-def test_rows_beyond_a_short_batch_change_nothing(present: int, seed: int) -> None:
+def test_rows_beyond_a_short_batch_change_nothing(present, seed):
     names = ("model", "batch", "present", "similarity", "candidates")
     seen = observations_of(*names, present=present, seed=seed)
     other = {name: value.clone() for name, value in seen.items()}
@@ -84,7 +84,7 @@ def test_rows_beyond_a_short_batch_change_nothing(present: int, seed: int) -> No
         assert not torch.equal(critic(seen), critic(other))
 
 
-def test_rows_beyond_a_short_batch_change_no_gradient() -> None:
+def test_rows_beyond_a_short_batch_change_no_gradient():
     names = ("model", "batch", "present", "similarity")
     network = network_of(*names)
     gradients = []
@@ -101,14 +101,14 @@ def test_rows_beyond_a_short_batch_change_no_gradient() -> None:
     "names",
     [("model",), ("model", "batch"), ("model", "batch", "present"), ("model", "similarity"), ("model", "present")],
 )
-def test_parts_that_are_missing_are_left_out(names: tuple[str, ...]) -> None:
+def test_parts_that_are_missing_are_left_out(names):
     network, seen = network_of(*names), observations_of(*names)
     assert network(seen).shape == (2, ACTIONS)
     network(seen).sum().backward()
     assert all(parameter.grad is not None for parameter in network.parameters())
 
 
-def test_a_fresh_policy_is_near_uniform_and_a_dead_one_exactly() -> None:
+def test_a_fresh_policy_is_near_uniform_and_a_dead_one_exactly():
     names = ("model", "batch", "present", "similarity")
     seen = observations_of(*names, rows=50)
     fresh = PolicyNetwork(space_of(*names), ACTIONS, torch.Generator().manual_seed(3))
@@ -116,7 +116,7 @@ def test_a_fresh_policy_is_near_uniform_and_a_dead_one_exactly() -> None:
     assert network_of(*names, last=0.0)(seen).abs().max() == 0
 
 
-def test_the_narrow_layer_cannot_die() -> None:
+def test_the_narrow_layer_cannot_die():
     network = network_of("model")
     with torch.no_grad():
         network.actions.bias.fill_(-1e4)  # both units far below 0 in every state
@@ -125,7 +125,7 @@ def test_the_narrow_layer_cannot_die() -> None:
     assert network.state.weight.grad.abs().max() > 0
 
 
-def test_weights_are_the_generator_s_alone() -> None:
+def test_weights_are_the_generator_s_alone():
     before = torch.random.get_rng_state()
     names = ("model", "batch", "present")
     one, same, other = (network_of(*names, seed=seed).state_dict() for seed in (0, 0, 1))
@@ -134,7 +134,7 @@ def test_weights_are_the_generator_s_alone() -> None:
     assert not torch.equal(one["state.weight"], other["state.weight"])
 
 
-def test_a_frozen_copy_says_the_same() -> None:
+def test_a_frozen_copy_says_the_same():
     names = ("model", "batch", "present", "similarity")
     network, seen = network_of(*names), observations_of(*names)
     kept = from_bytes(to_bytes({"network": network.description(), "weights": network.state_dict()}))
@@ -146,7 +146,7 @@ def test_a_frozen_copy_says_the_same() -> None:
 class TestDocuments:
     names = ("model", "present", "candidates")
 
-    def test_each_is_judged_by_what_it_is(self) -> None:
+    def test_each_is_judged_by_what_it_is(self):
         network, seen = network_of(*self.names, outputs=PAIRS * DOCUMENTS), observations_of(*self.names)
         order = torch.tensor([3, 0, 4, 1, 2])
         moved = seen | {"candidates": seen["candidates"][:, :, order]}
@@ -154,25 +154,25 @@ class TestDocuments:
         assert torch.allclose(network(moved).view(2, PAIRS, DOCUMENTS), logits[:, :, order], atol=1e-6)
         assert logits.std(-1).min() > 0
 
-    def test_picks_of_a_query_have_the_same_chances(self) -> None:
+    def test_picks_of_a_query_have_the_same_chances(self):
         network, seen = network_of(*self.names, outputs=3 * PAIRS * DOCUMENTS), observations_of(*self.names)
         logits = network(seen).view(2, PAIRS, 3, DOCUMENTS)
         assert torch.equal(logits[:, :, 0], logits[:, :, 1])
         assert not torch.equal(logits[:, 0], logits[:, 1])
 
-    def test_a_query_that_is_not_there_moves_nothing(self) -> None:
+    def test_a_query_that_is_not_there_moves_nothing(self):
         network, seen = network_of(*self.names, outputs=PAIRS * DOCUMENTS), observations_of(*self.names, present=2)
         logits = network(seen).view(2, PAIRS, DOCUMENTS)
         assert logits[:, 2:].abs().max() == 0
         torch.log_softmax(logits[:, 2:], -1)[..., 0].sum().backward()
         assert all(p.grad is None or p.grad.abs().max() == 0 for p in network.parameters())
 
-    def test_outputs_must_be_documents(self) -> None:
+    def test_outputs_must_be_documents(self):
         with pytest.raises(ValueError, match="31 outputs"):
             network_of(*self.names, outputs=31)
 
 
-def test_the_similarity_is_averaged_over_the_queries() -> None:
+def test_the_similarity_is_averaged_over_the_queries():
     network = network_of("model", "similarity")
     seen = observations_of("model", "similarity")
     mean = seen | {"similarity": seen["similarity"].mean(1, keepdim=True).expand(-1, PAIRS, -1, -1)}

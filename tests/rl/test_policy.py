@@ -24,7 +24,7 @@ def run_of(sources: Sources, agent: TrainedAgent, greedy: bool = False) -> tuple
     chosen: list[int] = []
 
     class Watched(LearnedPolicy):
-        def choose(self, batch, training, rng):  # type: ignore[no-untyped-def]
+        def choose(self, batch, training, rng):
             indices = super().choose(batch, training, rng)
             assert len(set(indices)) == 1
             chosen.append(int(indices[0]))
@@ -40,7 +40,7 @@ def weights_of(training: RankerTraining) -> list[torch.Tensor]:
     return [tensor.clone() for tensor in training.ranker.state_dict().values()]
 
 
-def test_it_sees_what_the_agent_saw_and_draws_from_its_chances(tiny_sources: Sources) -> None:
+def test_it_sees_what_the_agent_saw_and_draws_from_its_chances(tiny_sources):
     agent = agent_of(tiny_sources)
     training, sampler, chosen = run_of(tiny_sources, agent, greedy=True)
     state, expected = State(state_tables_of(tiny_sources)), []
@@ -58,22 +58,20 @@ def test_it_sees_what_the_agent_saw_and_draws_from_its_chances(tiny_sources: Sou
 
 
 @pytest.mark.parametrize(("decision_every", "lengths"), [(2, [2, 2, 2, 2, 1]), ("epoch", [3, 3, 3])])
-def test_it_holds_an_action_as_the_agent_did(
-    tiny_sources: Sources, decision_every: int | str, lengths: list[int]
-) -> None:
+def test_it_holds_an_action_as_the_agent_did(tiny_sources, decision_every, lengths):
     training, sampler, chosen = run_of(tiny_sources, agent_of(tiny_sources, decision_every))
     asked = itertools.count()
 
     def alternating(observation: dict[str, torch.Tensor]) -> torch.Tensor:
         return torch.tensor([[0.0, 100.0 if next(asked) % 2 else -100.0]])
 
-    sampler.policy.actor = alternating  # type: ignore[attr-defined]
+    sampler.policy.actor = alternating
     training.fit(sampler)
     assert next(asked) == len(lengths)
     assert chosen == [index % 2 for index, length in enumerate(lengths) for _ in range(length)]
 
 
-def test_the_functions_are_found_by_name(tiny_sources: Sources) -> None:
+def test_the_functions_are_found_by_name(tiny_sources):
     agent = agent_of(tiny_sources)
     policy = LearnedPolicy()
     policy.equip(agent, state_tables_of(tiny_sources))
@@ -83,7 +81,7 @@ def test_the_functions_are_found_by_name(tiny_sources: Sources) -> None:
     assert policy.indices == [1, 0]
 
 
-def test_an_interrupted_run_goes_on_to_the_last_bit(tiny_sources: Sources) -> None:
+def test_an_interrupted_run_goes_on_to_the_last_bit(tiny_sources):
     agent = agent_of(tiny_sources, decision_every=2)
     training, sampler, chosen = run_of(tiny_sources, agent)
     training.fit(sampler)

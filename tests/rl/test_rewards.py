@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from ranking.evaluation.evaluation import Evaluation
 from ranking.evaluation.origins import Bm25Candidates, FullCollection
-from ranking.sources import Sources
 from rl.rewards import Ceil, DecisionOutcome, Diff, Potential, Raw, Reward, ValidationSample
 from tests.rl.trainings import environment_of, starts
 
@@ -24,7 +23,7 @@ def outcome(before: list[float], after: list[float], gamma: float = 1.0) -> Deci
     return DecisionOutcome(np.array(before), np.array(after), np.zeros(len(before)), ideal, [], gamma, False)
 
 
-def test_the_four_rewards_by_hand() -> None:
+def test_the_four_rewards_by_hand():
     of = outcome([0.1, 0.3], [0.4, 0.6], 0.9)
     assert Raw()(of) == 0.5
     assert Ceil()(of) == pytest.approx(-0.3)
@@ -40,17 +39,17 @@ def returned(reward: Reward, maps: list[float], gamma: float) -> float:
 
 
 @given(values)
-def test_differences_telescope(maps: list[float]) -> None:  # equation 7
+def test_differences_telescope(maps):  # equation 7
     assert returned(Diff(), maps, 1.0) == pytest.approx(maps[-1] - maps[0], abs=1e-9)
 
 
 @given(values, st.floats(0.1, 1))
-def test_potentials_telescope_for_any_gamma(maps: list[float], gamma: float) -> None:
+def test_potentials_telescope_for_any_gamma(maps, gamma):
     expected = gamma ** (len(maps) - 1) * maps[-1] - maps[0]
     assert returned(Potential(), maps, gamma) == pytest.approx(expected, abs=1e-9)
 
 
-def test_by_its_own_discount_a_difference_pays_the_right_first_action() -> None:
+def test_by_its_own_discount_a_difference_pays_the_right_first_action():
     """400 decisions. One function gains .05 at once and no more; the other .01 at once, and .09 with the last."""
     early, late = [0.0] + 400 * [0.05], [0.0] + 399 * [0.01] + [0.1]
     assert Diff.gamma == 1
@@ -61,7 +60,7 @@ def test_by_its_own_discount_a_difference_pays_the_right_first_action() -> None:
     assert returned(Diff(), early, 0.995) == pytest.approx(0.05)
 
 
-def test_the_sample_is_the_validation_of_some_queries(tiny_sources: Sources) -> None:
+def test_the_sample_is_the_validation_of_some_queries(tiny_sources):
     training, _ = starts(tiny_sources)(np.random.SeedSequence(0))
     whole = next(iter(training.validation(training.ranker).values()))
     assert len(whole) == 2
@@ -69,21 +68,21 @@ def test_the_sample_is_the_validation_of_some_queries(tiny_sources: Sources) -> 
     assert ValidationSample(training, 1)(training.ranker).tolist() == [whole[0]]
 
 
-def test_the_sample_knows_the_first_stage(tiny_sources: Sources) -> None:
+def test_the_sample_knows_the_first_stage(tiny_sources):
     training, _ = starts(tiny_sources)(np.random.SeedSequence(0))
     sample = ValidationSample(training, 50)
     assert sample.first_stage.tolist() == training.validation.of_bm25()["AP@8"].tolist()
     assert sample.ideal.tolist() == training.validation.of_ideal()["AP@8"].tolist()
 
 
-def test_a_diverged_ranker_is_worth_nothing(tiny_sources: Sources) -> None:
+def test_a_diverged_ranker_is_worth_nothing(tiny_sources):
     training, _ = starts(tiny_sources)(np.random.SeedSequence(0))
     sample = ValidationSample(training, 2)
     next(training.ranker.parameters()).data.fill_(np.nan)
     assert sample(training.ranker).tolist() == [0, 0]
 
 
-def test_the_ceiling_is_the_ideal_order_of_the_candidates(tiny_sources: Sources) -> None:
+def test_the_ceiling_is_the_ideal_order_of_the_candidates(tiny_sources):
     queries = np.array([4, 6])  # q5: d30 and d31, q7: d5 and d31
     candidates = Bm25Candidates(12).candidates(tiny_sources, queries)
     relevant = [tiny_sources.encoded.judgements.relevant().of(query)[0].tolist() for query in queries]
@@ -101,9 +100,7 @@ def test_the_ceiling_is_the_ideal_order_of_the_candidates(tiny_sources: Sources)
 
 
 @pytest.mark.parametrize("every", [1, 2, 4])
-def test_an_episodes_differences_add_up_to_the_gain_of_the_weights_that_are_kept(
-    tiny_sources: Sources, every: int
-) -> None:
+def test_an_episodes_differences_add_up_to_the_gain_of_the_weights_that_are_kept(tiny_sources, every):
     environment = environment_of(tiny_sources, every=every)
     environment.reset()
     first, total, done = float(environment.values.mean()), 0.0, False
@@ -125,7 +122,7 @@ class Seen(Raw):
         return super().of(outcome)
 
 
-def test_the_last_reward_is_of_the_best_weights(tiny_sources: Sources) -> None:
+def test_the_last_reward_is_of_the_best_weights(tiny_sources):
     """The validation queries and the sample are the same here, and a ranker that unlearns ends with its best epoch."""
     reward = Seen()
     environment = environment_of(tiny_sources, reward=reward)
@@ -142,7 +139,7 @@ def test_the_last_reward_is_of_the_best_weights(tiny_sources: Sources) -> None:
     assert info["summary"]["validation_sample"] == last
 
 
-def test_a_reward_is_told_all_of_a_decision(tiny_sources: Sources) -> None:
+def test_a_reward_is_told_all_of_a_decision(tiny_sources):
     reward = Seen()
     environment = environment_of(tiny_sources, reward=reward, decision_every=2, every=2, gamma=0.9)
     environment.reset()

@@ -16,16 +16,16 @@ from tests.rl.trainings import state_tables_of
 class Scored(RetrievalFunction):
     """Gives a document its own number as its score."""
 
-    def own_scores(self, sources, queries, documents):  # type: ignore[no-untyped-def]
+    def own_scores(self, sources, queries, documents):
         return documents.astype(np.float32)
 
-    def prepare(self, encoded, lists) -> None:  # type: ignore[no-untyped-def]
+    def prepare(self, encoded, lists) -> None:
         pass
 
-    sample = top = prepare  # type: ignore[assignment]
+    sample = top = prepare
 
 
-def test_similarity_is_that_of_the_lists(encoded_of, tiny) -> None:
+def test_similarity_is_that_of_the_lists(encoded_of, tiny):
     encoded = encoded_of([[2]] * 9, [[2]] * 3, {0: {8: 1}, 1: {3: 1}})
     lists = RankedLists(
         np.array([[4, 2], [5, -1], [-1, -1]], np.int32), np.array([[4, 2], [5, -np.inf], [-np.inf, -np.inf]])
@@ -37,7 +37,7 @@ def test_similarity_is_that_of_the_lists(encoded_of, tiny) -> None:
     np.testing.assert_array_equal(table[2], [0, 0, 0, 0])
 
 
-def test_random_sampling_is_measured_by_cosines(tiny_sources: Sources) -> None:
+def test_random_sampling_is_measured_by_cosines(tiny_sources):
     table = state_tables_of(tiny_sources).similarity["random"]
     assert table.shape == (8, 4)
     assert np.abs(table).max() == 1
@@ -45,7 +45,7 @@ def test_random_sampling_is_measured_by_cosines(tiny_sources: Sources) -> None:
     assert (table[:, 1] > 0).all()
 
 
-def test_bm25s_table_knows_the_positive(tiny_sources: Sources) -> None:
+def test_bm25s_table_knows_the_positive(tiny_sources):
     function = Bm25Function(depth=4)
     ranked = function.rank(tiny_sources).without_relevant(tiny_sources.encoded.judgements)
     table = similarity_table(function, ranked, tiny_sources)

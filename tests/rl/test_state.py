@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ranking.errors import BadInput
-from ranking.sources import Sources
 from ranking.training import UpdateResult
 from rl.networks import PolicyNetwork
 from rl.state import State, StateOptions, StateTables
@@ -22,7 +21,7 @@ def step(loss: float, norm: float = 0.0) -> UpdateResult:
     return UpdateResult(loss, norm, np.zeros((2, 3), np.float32))
 
 
-def test_the_models_features_are_the_papers(tiny_sources: Sources) -> None:
+def test_the_models_features_are_the_papers(tiny_sources):
     training, _ = starts(tiny_sources)(np.random.SeedSequence(0))
     state = State(state_tables_of(tiny_sources, beta=0.5))
     np.testing.assert_array_equal(state.observe(training.next_batch(), training)["model"], [1, 0, 0, 0])
@@ -35,7 +34,7 @@ def test_the_models_features_are_the_papers(tiny_sources: Sources) -> None:
     )
 
 
-def test_the_last_validation_is_a_feature_where_asked_for(tiny_sources: Sources) -> None:
+def test_the_last_validation_is_a_feature_where_asked_for(tiny_sources):
     training, _ = starts(tiny_sources)(np.random.SeedSequence(0))
     state = State(state_tables_of(tiny_sources, features=["validation", "epoch"]))
     assert state.observe(training.next_batch(), training)["model"].tolist() == [0, 0]
@@ -50,7 +49,7 @@ def test_the_last_validation_is_a_feature_where_asked_for(tiny_sources: Sources)
     norm=st.floats(allow_nan=True, allow_infinity=True),
     second=st.floats(allow_nan=True, allow_infinity=True),
 )
-def test_nothing_unbounded_leaves_the_state(loss: float, norm: float, second: float) -> None:
+def test_nothing_unbounded_leaves_the_state(loss, norm, second):
     sources = _SOURCES[0]
     training, _ = _SOURCES[1]
     state = State(sources)
@@ -64,12 +63,12 @@ _SOURCES: list = []
 
 
 @pytest.fixture(autouse=True)
-def _keep_sources(tiny_sources: Sources) -> None:
+def _keep_sources(tiny_sources) -> None:
     if not _SOURCES:
         _SOURCES.extend([state_tables_of(tiny_sources), starts(tiny_sources)(np.random.SeedSequence(0))])
 
 
-def test_a_short_batch_is_padded(tiny_sources: Sources) -> None:
+def test_a_short_batch_is_padded(tiny_sources):
     training, _ = starts(tiny_sources)(np.random.SeedSequence(0))
     tables = state_tables_of(tiny_sources, pairs=4)
     observation = State(tables).observe(training.next_batch(), training)
@@ -81,7 +80,7 @@ def test_a_short_batch_is_padded(tiny_sources: Sources) -> None:
         State(state_tables_of(tiny_sources, pairs=1)).observe(training.next_batch(), training)
 
 
-def test_the_matrix_of_the_batch_can_be_left_out(tiny_sources: Sources) -> None:
+def test_the_matrix_of_the_batch_can_be_left_out(tiny_sources):
     training, _ = starts(tiny_sources)(np.random.SeedSequence(0))
     tables = state_tables_of(tiny_sources, batch=False)
     observation = State(tables).observe(training.next_batch(), training)
@@ -91,7 +90,7 @@ def test_the_matrix_of_the_batch_can_be_left_out(tiny_sources: Sources) -> None:
     assert network({name: torch.tensor(part)[None] for name, part in observation.items()}).shape == (1, 2)
 
 
-def test_numbers_that_are_none_are_replaced(tiny_sources: Sources) -> None:
+def test_numbers_that_are_none_are_replaced(tiny_sources):
     tables = state_tables_of(tiny_sources)
     tables.similarity["bm25"][:] = np.nan
     broken = StateTables(tables.options, tables.compressed, tables.similarity, tables.pairs)
@@ -100,6 +99,6 @@ def test_numbers_that_are_none_are_replaced(tiny_sources: Sources) -> None:
 
 
 @pytest.mark.parametrize("options", [{"features": ["mood"]}, {"features": []}, {"beta": 0}, {"weighting": "bm25"}])
-def test_bad_options_are_refused(options: dict) -> None:
+def test_bad_options_are_refused(options):
     with pytest.raises(BadInput):
         StateOptions(**options)

@@ -9,13 +9,12 @@ import torch
 
 from ranking.checkpoint import to_bytes
 from ranking.errors import BadInput
-from ranking.sources import Sources
 from rl.policy import LearnedPolicy
 from rl.trained import TrainedAgent
 from tests.rl.trainings import agent_of, state_tables_of
 
 
-def test_an_agent_survives_its_file(tiny_sources: Sources) -> None:
+def test_an_agent_survives_its_file(tiny_sources):
     agent = agent_of(tiny_sources, decision_every="epoch")
     again = TrainedAgent.from_bytes(agent.to_bytes(), "agent.safetensors")
     assert again.functions == agent.functions
@@ -25,7 +24,7 @@ def test_an_agent_survives_its_file(tiny_sources: Sources) -> None:
     assert again.actor()(observation).equal(agent.actor()(observation))
 
 
-def test_what_is_no_agent_is_refused() -> None:
+def test_what_is_no_agent_is_refused():
     with pytest.raises(BadInput, match="not a learned agent"):
         TrainedAgent.from_bytes(to_bytes({"agent": "another"}), "file")
     with pytest.raises(BadInput, match="not a whole checkpoint"):
@@ -34,7 +33,7 @@ def test_what_is_no_agent_is_refused() -> None:
         LearnedPolicy(agent=-1)
 
 
-def test_an_agent_of_version_0_1_is_read(tiny_sources: Sources) -> None:
+def test_an_agent_of_version_0_1_is_read(tiny_sources):
     agent = agent_of(tiny_sources, decision_every=3)
     old = {("hold" if name == "decision_every" else name): value for name, value in vars(agent).items()}
     content = to_bytes({"agent": "pyrite-agent-1", **old, "state": asdict(agent.state)})

@@ -6,7 +6,6 @@ import numpy as np
 
 from benchmarks.toys import STEPS, EarlyLate
 from ranking.checkpoint import from_bytes, to_bytes
-from ranking.sources import Sources
 from rl.vector_environment import IDLE, VectorEnvironment
 from tests.rl.trainings import environment_of
 
@@ -19,7 +18,7 @@ def same(one: dict[str, Any], other: dict[str, Any]) -> bool:
     return all(np.array_equal(one[name], other[name]) for name in one)
 
 
-def test_one_call_is_as_many_calls() -> None:
+def test_one_call_is_as_many_calls():
     together, alone = copies_of(), [EarlyLate(copy, seed=4) for copy in range(3)]
     seen, infos = together.reset()
     for copy, environment in enumerate(alone):
@@ -38,7 +37,7 @@ def test_one_call_is_as_many_calls() -> None:
     assert together.observation_space.contains(seen)
 
 
-def test_many_copies_of_a_training_are_each_as_one_alone(tiny_sources: Sources) -> None:
+def test_many_copies_of_a_training_are_each_as_one_alone(tiny_sources):
     together = VectorEnvironment([environment_of(tiny_sources, copy=copy) for copy in range(3)])
     observed, _ = together.reset()
     alone = [environment_of(tiny_sources, copy=copy) for copy in range(3)]
@@ -57,7 +56,7 @@ def test_many_copies_of_a_training_are_each_as_one_alone(tiny_sources: Sources) 
             assert all(np.array_equal(observed[name][copy], observation[name]) for name in observation)
 
 
-def test_an_ended_episode_is_followed_by_the_next_in_the_same_step() -> None:
+def test_an_ended_episode_is_followed_by_the_next_in_the_same_step():
     copies = copies_of(2)
     copies.reset()
     for _ in range(STEPS - 1):
@@ -73,7 +72,7 @@ def test_an_ended_episode_is_followed_by_the_next_in_the_same_step() -> None:
     assert "final_observation" not in infos[0]
 
 
-def test_an_idle_copy_is_left_alone() -> None:
+def test_an_idle_copy_is_left_alone():
     copies = copies_of()
     before, _ = copies.reset()
     after, rewards, *_, infos = copies.step(np.array([IDLE, 1, IDLE]))
@@ -83,7 +82,7 @@ def test_an_idle_copy_is_left_alone() -> None:
     assert [info["decision"] for info in infos] == [0, 1, 0]
 
 
-def test_copies_go_on_in_mid_episode() -> None:
+def test_copies_go_on_in_mid_episode():
     copies, fresh = copies_of(), copies_of()
     copies.reset()
     for _ in range(STEPS + 3):

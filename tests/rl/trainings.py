@@ -39,7 +39,7 @@ def state_tables_of(sources: Sources, pairs: int = 2, **options: Any) -> StateTa
     """What states look up."""
     state = StateOptions(**options)
     functions = functions_of(sources)
-    lists = {"bm25": functions["bm25"].lists, "random": None}  # type: ignore[attr-defined]
+    lists = {"bm25": functions["bm25"].lists, "random": None}
     tables = {name: similarity_table(function, lists[name], sources) for name, function in functions.items()}
     return StateTables(state, compress(sources.encoded, sources.vectors, state.weighting), tables, pairs)
 

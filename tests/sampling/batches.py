@@ -24,7 +24,7 @@ def listed(lists: Sequence[Sequence[int]], depth: int = 0, encoded: EncodedColle
     """BM25 with a list of documents for each query, scored 0, −1, −2 and so on."""
     pairs = [(np.array(documents, int), -np.arange(len(documents), dtype=float)) for documents in lists]
     function = Bm25Function()
-    function.prepare(encoded, stack_lists(pairs, depth or max(map(len, lists))))  # type: ignore[arg-type]
+    function.prepare(encoded, stack_lists(pairs, depth or max(map(len, lists))))
     return function
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
 
 from ranking.checkpoint import from_bytes, to_bytes
 from ranking.sources import Sources
@@ -46,7 +45,7 @@ def steps(sampler: Sampler, training: RankerTraining, count: int, ahead: bool) -
     return seen
 
 
-def test_it_changes_neither_negatives_nor_states(tiny_sources: Sources) -> None:
+def test_it_changes_neither_negatives_nor_states(tiny_sources):
     plain, ahead = source(tiny_sources), source(tiny_sources)
     assert ahead.foresees
     one, other = training_of(tiny_sources), training_of(tiny_sources)
@@ -55,7 +54,7 @@ def test_it_changes_neither_negatives_nor_states(tiny_sources: Sources) -> None:
     assert ahead._ahead is not None or other.following_batch() is None
 
 
-def test_a_state_goes_on_before_what_was_drawn_ahead(tiny_sources: Sources) -> None:
+def test_a_state_goes_on_before_what_was_drawn_ahead(tiny_sources):
     whole = steps(source(tiny_sources), training_of(tiny_sources), 6, ahead=False)
     sampler, training = source(tiny_sources), training_of(tiny_sources)
     steps(sampler, training, 4, ahead=True)  # the first batch of the second epoch; the next one's are under way
@@ -68,18 +67,17 @@ def test_a_state_goes_on_before_what_was_drawn_ahead(tiny_sources: Sources) -> N
         assert steps(again, fresh, 2, ahead=True) == whole[4:]
 
 
-def test_another_batch_than_was_expected_draws_what_it_would_have(tiny_sources: Sources) -> None:
+def test_another_batch_than_was_expected_draws_what_it_would_have(tiny_sources):
     plain, ahead = source(tiny_sources), source(tiny_sources)
     training = training_of(tiny_sources)
     first, following = training.next_batch(), training.following_batch()
-    assert following is not None
     for sampler in (plain, ahead):
         sampler.negatives(first, training)
     ahead.prepare(following, training)
     assert ahead.negatives(first, training).tolist() == plain.negatives(first, training).tolist()
 
 
-def test_fit_draws_ahead_and_gives_the_same_weights(tiny_sources: Sources, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fit_draws_ahead_and_gives_the_same_weights(tiny_sources, monkeypatch):
     asked = []
     one, other = training_of(tiny_sources), training_of(tiny_sources)
     prepare = Sampler.prepare
@@ -91,7 +89,7 @@ def test_fit_draws_ahead_and_gives_the_same_weights(tiny_sources: Sources, monke
     assert one.losses == other.losses
 
 
-def test_what_follows_the_ranker_is_not_drawn_ahead(tiny_sources: Sources) -> None:
+def test_what_follows_the_ranker_is_not_drawn_ahead(tiny_sources):
     class Mine(Uniform):
         """A selector of one's own, which may look at the ranker."""
 

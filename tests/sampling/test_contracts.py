@@ -10,7 +10,6 @@ import importlib
 import inspect
 import pkgutil
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -78,7 +77,7 @@ def parts(group: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 @pytest.mark.parametrize("group", GROUPS)
-def test_every_class_has_a_file_and_every_file_a_class(group: str) -> None:
+def test_every_class_has_a_file_and_every_file_a_class(group):
     named = {node["_target_"] for _, node in parts(group)}
     assert named == {f"{kind.__module__}.{kind.__qualname__}" for kind in classes(group)}
     for kind in classes(group):
@@ -97,7 +96,7 @@ def made(node: Any) -> Any:
 
 
 @pytest.fixture
-def given(tmp_path: Path, request: pytest.FixtureRequest) -> Callable[[dict[str, Any]], dict[str, Any]]:
+def given(tmp_path, request) -> Callable[[dict[str, Any]], dict[str, Any]]:
     """Fills in what a file leaves to the user."""
 
     def fill(node: dict[str, Any]) -> dict[str, Any]:
@@ -164,17 +163,17 @@ def ready(function: RetrievalFunction, sources: Sources) -> RetrievalFunction:
 @pytest.mark.by_day(3)
 @pytest.mark.parametrize("name", [name for name, _ in parts("selector")])
 @pytest.mark.parametrize("count", [1, 3])
-def test_every_selector(name: str, count: int, tiny_sources: Sources) -> None:
+def test_every_selector(name, count, tiny_sources):
     node = dict(parts("selector"))[name] | SMALL.get(name, {})
     function = ready(Bm25Function(), tiny_sources)
     random = ready(RandomFunction(), tiny_sources)
     for functions in ({"bm25": function}, {"random": random}):
-        check(tiny_sources, lambda f=functions: Sampler(Fixed(), f, made(node), count, np.random.default_rng(1)))  # type: ignore[misc]
+        check(tiny_sources, lambda f=functions: Sampler(Fixed(), f, made(node), count, np.random.default_rng(1)))
 
 
 @pytest.mark.by_day(2)
 @pytest.mark.parametrize("name", [name for name, _ in parts("function")])
-def test_every_function(name: str, tiny_sources: Sources, given: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+def test_every_function(name, tiny_sources, given):
     node = given(dict(parts("function"))[name])
 
     def make(selector: Selector) -> Sampler:
@@ -200,7 +199,7 @@ def test_every_function(name: str, tiny_sources: Sources, given: Callable[[dict[
 
 @pytest.mark.by_day(2)
 @pytest.mark.parametrize("name", [name for name, _ in parts("policy")])
-def test_every_policy(name: str, tiny_sources: Sources) -> None:
+def test_every_policy(name, tiny_sources):
     node = dict(parts("policy"))[name]
     several = {"random": ready(RandomFunction(), tiny_sources), "bm25": ready(Bm25Function(), tiny_sources)}
     several["other"] = ready(Bm25Function(depth=3), tiny_sources)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -28,18 +27,18 @@ from tests.sampling.batches import batch_of, listed
 
 
 @pytest.fixture
-def encoded(encoded_of: Callable[..., EncodedCollection]) -> EncodedCollection:
+def encoded(encoded_of) -> EncodedCollection:
     return encoded_of([[1]] * 8, [[1]] * 2, {0: {3: 1, 5: 2, 6: 0}})
 
 
-def test_relevant_pairs(encoded: EncodedCollection) -> None:
+def test_relevant_pairs(encoded):
     pairs = RelevantPairs(encoded)
     documents = np.array([[3, 5, 6, -1, 7], [3, 5, 6, -1, 7]])
     assert pairs.among(np.array([0, 1]), documents).tolist() == [[True, True, False, False, False], [False] * 5]
     assert pairs.counts.tolist() == [2, 0]
 
 
-def test_the_head_of_a_list_without_relevant_and_taken_documents(encoded: EncodedCollection) -> None:
+def test_the_head_of_a_list_without_relevant_and_taken_documents(encoded):
     function = listed([[3, 1, 5, 0, 2, 4], [3, 1]], encoded=encoded)
     pairs, rng = RelevantPairs(encoded), np.random.default_rng(0)
     top = FilteredFunction(function, pairs).top(batch_of(0, 1), 3, rng)
@@ -51,7 +50,7 @@ def test_the_head_of_a_list_without_relevant_and_taken_documents(encoded: Encode
         taken.top(batch_of(0), 3, rng)
 
 
-def test_draws_stay_uniform_over_what_is_left(encoded: EncodedCollection) -> None:
+def test_draws_stay_uniform_over_what_is_left(encoded):
     function = listed([[3, 1, 5, 0, 2, 4, 7]], encoded=encoded)
     offered = FilteredFunction(function, RelevantPairs(encoded), np.full((30_000, 1), 7, np.int32))
     documents = offered.sample(batch_of(np.zeros(30_000, int)), 2, np.random.default_rng(0)).documents
@@ -60,7 +59,7 @@ def test_draws_stay_uniform_over_what_is_left(encoded: EncodedCollection) -> Non
     assert counts == pytest.approx([5000] * 6, rel=0.06)
 
 
-def test_a_part_of_a_batch_knows_the_whole() -> None:
+def test_a_part_of_a_batch_knows_the_whole():
     batch = batch_of(0, 1, 2)
     part = batch.part(np.array([2, 0]))
     assert part.queries.tolist() == [2, 0]
@@ -88,9 +87,7 @@ class Picking(Selector):
         ([[0, 1]], r"Picking over bm25 picked documents of shape \(1, 2\) for 2 queries"),
     ],
 )
-def test_a_selector_that_breaks_its_promise_is_named(
-    picked: list[list[Any]], says: str, tiny_training: Callable[..., RankerTraining]
-) -> None:
+def test_a_selector_that_breaks_its_promise_is_named(picked, says, tiny_training):
     training = tiny_training()
     batch = training.next_batch()
     rows = [[int(batch.positives[row]) if d == "positive" else d for d in ds] for row, ds in enumerate(picked)]
@@ -100,9 +97,7 @@ def test_a_selector_that_breaks_its_promise_is_named(
         one.negatives(batch, training)
 
 
-def test_a_selector_that_repeats_another_functions_document_is_named(
-    tiny_training: Callable[..., RankerTraining],
-) -> None:
+def test_a_selector_that_repeats_another_functions_document_is_named(tiny_training):
     training = tiny_training()
     batch = batch_of(6)
     functions: dict[str, RetrievalFunction] = {name: listed([[0, 1, 2]] * 8, encoded=training.encoded) for name in "ab"}
@@ -112,9 +107,7 @@ def test_a_selector_that_repeats_another_functions_document_is_named(
 
 
 @pytest.mark.parametrize("selector", [Uniform(), Top(), Shared()])
-def test_lists_with_relevant_documents_in_them_do_no_harm(
-    selector: Selector, tiny_training: Callable[..., RankerTraining], tiny_sources: Any
-) -> None:
+def test_lists_with_relevant_documents_in_them_do_no_harm(selector, tiny_training, tiny_sources):
     """Whoever forgets to take relevant documents out of a function's lists trains on none of them."""
     training, function = tiny_training(), Bm25Function(depth=12)
     lists = function.rank(tiny_sources)
@@ -133,7 +126,7 @@ def test_lists_with_relevant_documents_in_them_do_no_harm(
         training.order = np.roll(training.order, 1)
 
 
-def test_an_epoch_without_a_negative_is_refused(tiny_training: Callable[..., RankerTraining]) -> None:
+def test_an_epoch_without_a_negative_is_refused(tiny_training):
     training = tiny_training()
     function = Bm25Function()
     function.prepare(training.encoded, RankedLists(np.full((8, 3), -1, np.int32), np.full((8, 3), -np.inf, np.float32)))
@@ -143,7 +136,7 @@ def test_an_epoch_without_a_negative_is_refused(tiny_training: Callable[..., Ran
     assert training.epoch == 0
 
 
-def test_negatives_before_an_interrupt_count_for_their_epoch(tiny_training: Callable[..., RankerTraining]) -> None:
+def test_negatives_before_an_interrupt_count_for_their_epoch(tiny_training):
     """An epoch whose only negatives came before an interrupt is not refused after it."""
 
     def made() -> tuple[RankerTraining, Sampler]:

@@ -1,12 +1,10 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
-from ranking.encoding import EncodedCollection
 from ranking.errors import BadInput
 from ranking.ranked_lists import RankedLists, stack_lists
 from ranking.sources import Sources
@@ -38,27 +36,25 @@ class Known(Ranked):
 
 
 @pytest.fixture
-def sources(encoded_of: Callable[..., EncodedCollection]) -> Sources:
+def sources(encoded_of) -> Sources:
     encoded = encoded_of([[1]] * 6, [[1]] * 3, {0: {0: 1, 1: 1, 4: 0}, 1: {0: 2}})
-    return Sources(None, encoded, None)  # type: ignore[arg-type]
+    return Sources(None, encoded, None)
 
 
 def listed(guard: Guard, sources: Sources) -> tuple[list[list[int]], int]:
     lists, guarded, _ = negatives_lists(Known(6), sources, guard)
-    assert lists is not None
     assert np.array_equal(lists.documents >= 0, np.isfinite(lists.scores))
     return [[document for document in row if document >= 0] for row in lists.documents.tolist()], guarded.total
 
 
-def test_the_limit_comes_from_the_best_relevant_document(sources: Sources) -> None:
-    assert positive_scores(Known(6), sources, Guard(positive="best"), np.arange(3)).tolist() == [10, -2, np.inf]  # type: ignore[union-attr]
-    assert positive_scores(Known(6), sources, Guard(positive="best"), np.array([1])).tolist() == [-2]  # type: ignore[union-attr]
+def test_the_limit_comes_from_the_best_relevant_document(sources):
+    assert positive_scores(Known(6), sources, Guard(positive="best"), np.arange(3)).tolist() == [10, -2, np.inf]
+    assert positive_scores(Known(6), sources, Guard(positive="best"), np.array([1])).tolist() == [-2]
 
 
-def test_the_positive_is_the_lowest_unless_another_is_chosen(sources: Sources) -> None:
+def test_the_positive_is_the_lowest_unless_another_is_chosen(sources):
     """Query 0 has the relevant documents 0 (5) and 1 (10): nothing but 5 (4) is below the lowest."""
     lowest = positive_scores(Known(6), sources, Guard())
-    assert lowest is not None
     assert lowest.tolist() == [5, -2, np.inf]
     assert listed(Guard(relative=0.1), sources)[0][0] == [5]
     assert listed(Guard(relative=0.1, positive="lowest"), sources)[0][0] == [5]
@@ -66,19 +62,18 @@ def test_the_positive_is_the_lowest_unless_another_is_chosen(sources: Sources) -
     with pytest.raises(BadInput, match="choose lowest or best"):
         listed(Guard(relative=0.1, positive="own"), sources)
     with pytest.raises(BadInput, match="positive is 'first'"):
-        Guard(positive="first")  # type: ignore[arg-type]
+        Guard(positive="first")
 
 
-def test_mined_rows_are_compared_with_their_positive_and_keep_their_ranks(sources: Sources) -> None:
+def test_mined_rows_are_compared_with_their_positive_and_keep_their_ranks(sources):
     queries, positives = np.array([0, 0, 1]), np.array([0, 1, 0])
     lists, _, ranks = negatives_lists(Known(6), sources, Guard(relative=0.1), queries, positives)
-    assert lists is not None
     assert [[d for d in row if d >= 0] for row in lists.documents.tolist()] == [[5], [3, 4, 5], [3, 4]]
     # Without the guard: 2, 3, 4, 5 and 5, 1, 2, 3, 4.
     assert [[r for r in row if r] for row in ranks.tolist()] == [[4], [2, 3, 4], [4, 5]]
 
 
-def test_no_guard_drops_the_relevant_alone(sources: Sources) -> None:
+def test_no_guard_drops_the_relevant_alone(sources):
     assert listed(Guard(), sources) == ([[2, 3, 4, 5], [5, 1, 2, 3, 4], [5, 4, 3, 2, 1, 0]], 0)
 
 
@@ -95,39 +90,36 @@ def test_no_guard_drops_the_relevant_alone(sources: Sources) -> None:
         (Guard(positive="best", absolute=100), [], [], 9),
     ],
 )
-def test_margins(guard: Guard, first: list[int], second: list[int], guarded: int, sources: Sources) -> None:
+def test_margins(guard, first, second, guarded, sources):
     lists, count = listed(guard, sources)
     assert lists == [first, second, [5, 4, 3, 2, 1, 0]]  # nothing is known of the query without a relevant document
     assert count == guarded
 
 
-def test_functions_without_lists_are_left_alone(sources: Sources) -> None:
+def test_functions_without_lists_are_left_alone(sources):
     lists, guarded, _ = negatives_lists(RandomFunction(), sources, Guard(positive="best", absolute=1))
     assert lists is None
     assert guarded.total == len(guarded.queries) == 0
 
 
-def test_lists_are_as_long_as_asked_for(sources: Sources) -> None:
+def test_lists_are_as_long_as_asked_for(sources):
     """What is left out is made up for from further down, as far as the function ranks anything."""
     lists, none, _ = negatives_lists(Known(2), sources, Guard())
-    assert lists is not None
     assert lists.documents.tolist() == [[2, 3], [5, 1], [5, 4]]
     assert none.total == 0
     lists, guarded, _ = negatives_lists(Known(2), sources, Guard(positive="best", absolute=1))
-    assert lists is not None
     assert lists.documents.tolist() == [[3, 4], [3, 4], [5, 4]]  # limits 9 and −3: the third and fourth of their lists
     assert lists.scores.tolist() == [[9, 8], [-3, -9], [6, 5]]
     assert guarded.total == 4
 
 
-def test_lists_are_filled_no_further_than_the_deepest_rank(sources: Sources) -> None:
+def test_lists_are_filled_no_further_than_the_deepest_rank(sources):
     lists, guarded, _ = negatives_lists(Known(2), sources, Guard(positive="best", absolute=1, deepest=3))
-    assert lists is not None
     assert lists.documents.tolist() == [[3, -1], [-1, -1], [5, 4]]  # of 1, 2, 3; of 5, 1, 2; of 5, 4, 3
     assert guarded.total == 4
 
 
-def test_what_was_dropped_and_why(sources: Sources) -> None:
+def test_what_was_dropped_and_why(sources):
     _, guarded, _ = negatives_lists(Known(6), sources, Guard(positive="best", absolute=0.5, relative=0.2))
     told = [
         (int(query), int(document), float(score), float(best), REASONS[reason])
@@ -148,24 +140,23 @@ def test_what_was_dropped_and_why(sources: Sources) -> None:
     assert [REASONS[reason] for reason in guarded.reasons] == [relative, above, above, above]
 
 
-def test_of_a_query_no_more_is_written_down_than_its_list_is_long(sources: Sources) -> None:
+def test_of_a_query_no_more_is_written_down_than_its_list_is_long(sources):
     _, guarded, _ = negatives_lists(Known(1), sources, Guard(positive="best", relative=0.55))
     assert (guarded.total, len(guarded.queries)) == (7, 2)
     assert guarded.queries.tolist() == [0, 1]
 
 
-def test_a_function_that_finds_no_relevant_document_drops_nothing(sources: Sources) -> None:
+def test_a_function_that_finds_no_relevant_document_drops_nothing(sources):
     class Lost(Known):
         def own_scores(self, sources: Sources, queries: Any, documents: Any) -> Any:
             return np.full(documents.shape, -np.inf, np.float32)
 
     lists, guarded, _ = negatives_lists(Lost(6), sources, Guard(positive="best", absolute=100))
-    assert lists is not None
     assert lists.counts.tolist() == [4, 5, 6]
     assert guarded.total == 0
 
 
-def test_a_ceiling_is_on_the_scale_of_the_scores(sources: Sources) -> None:
+def test_a_ceiling_is_on_the_scale_of_the_scores(sources):
     lists, dropped = listed(Guard(positive="best", ceiling=4.0), sources)
     assert lists == [[5], [5, 1, 2, 3, 4], [3, 2, 1, 0]]
     assert dropped == 5
@@ -181,10 +172,9 @@ class Opposite:
         return np.where(documents < 0, -np.inf, -SCORES[queries[:, None], documents]).astype(np.float32)
 
 
-def test_a_ranker_says_what_is_dropped_and_the_function_in_what_order(sources: Sources) -> None:
+def test_a_ranker_says_what_is_dropped_and_the_function_in_what_order(sources):
     """To query 0's relevant documents it gives −5 and −10, so that only what has less than −5 may be shown."""
     lists, guarded, _ = negatives_lists(Known(6), sources, Guard(positive="best", absolute=0.0, ranker=Opposite()))
-    assert lists is not None
     assert lists.documents[0].tolist() == [2, 3, 4, -1, -1, -1]
     assert lists.scores[0, :3].tolist() == [9.5, 9, 8]
     assert guarded.documents[guarded.queries == 0].tolist() == [5]

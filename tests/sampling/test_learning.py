@@ -57,7 +57,7 @@ def advance(training: RankerTraining, source: Sampler, updates: int) -> list[Any
 
 @pytest.mark.by_day(2)
 @pytest.mark.parametrize("way", WAYS)
-def test_a_state_without_what_was_learned_still_loads(way: str, tiny_training: Callable[..., RankerTraining]) -> None:
+def test_a_state_without_what_was_learned_still_loads(way, tiny_training):
     training = tiny_training()
     source = sampler(training, *WAYS[way]())
     advance(training, source, 2)
@@ -108,7 +108,7 @@ class NotingSelector(Noting, Selector):
         self.calls.append(("observe", place, batch.queries.tolist(), step.scores.tolist(), training.step))
 
 
-def test_policy_and_selector_begin_once_and_hear_of_each_update(tiny_training: Callable[..., RankerTraining]) -> None:
+def test_policy_and_selector_begin_once_and_hear_of_each_update(tiny_training):
     training, policy, selector = tiny_training(), NotingPolicy(), NotingSelector()
     source = sampler(training, policy, selector)
     batch = training.next_batch()
@@ -134,7 +134,7 @@ def test_policy_and_selector_begin_once_and_hear_of_each_update(tiny_training: C
     assert [call[0] for call in policy.calls].count("start_run") == 1
 
 
-def test_a_loaded_state_is_put_back_behind_begin(tiny_training: Callable[..., RankerTraining]) -> None:
+def test_a_loaded_state_is_put_back_behind_begin(tiny_training):
     training, policy, selector = tiny_training(), NotingPolicy(), NotingSelector()
     source = sampler(training, policy, selector)
     advance(training, source, 1)

@@ -10,7 +10,6 @@ import pytest
 
 from ranking.errors import BadInput
 from ranking.ranked_lists import RankedLists
-from ranking.sources import Sources
 from sampling.guard import Guard, negatives_lists
 from sampling.query_features import QuerySplit, list_features
 from sampling.retrieval.bm25 import Bm25Function
@@ -20,7 +19,7 @@ from tests.sampling.test_contracts import ready, training_of
 NONE = -np.inf
 
 
-def test_rank_and_gap_of_the_first_relevant_document() -> None:
+def test_rank_and_gap_of_the_first_relevant_document():
     documents = np.array([[5, 1, 2, 3], [1, 2, 3, 4], [1, 2, -1, -1], [7, -1, -1, -1]], np.int32)
     scores = np.array([[9, 8, 6, 5], [4, 3, 2, 1], [3, 1, NONE, NONE], [2, NONE, NONE, NONE]], np.float32)
     relevant = np.array([[0, 0, 1, 1], [0, 0, 0, 1], [1, 0, 0, 0], [1, 0, 0, 0]], bool)
@@ -36,11 +35,9 @@ def test_rank_and_gap_of_the_first_relevant_document() -> None:
     )
 
 
-def test_lists_carry_what_they_were_before_relevant_documents_went(tiny_sources: Sources) -> None:
+def test_lists_carry_what_they_were_before_relevant_documents_went(tiny_sources):
     function, relevant = Bm25Function(depth=4), tiny_sources.encoded.judgements
     lists = negatives_lists(function, tiny_sources, Guard())[0]
-    assert lists is not None
-    assert lists.features is not None
     assert set(lists.features) == {"positive_rank", "score_gap"}
     raw = function.rank(tiny_sources)
     among = relevant.are_relevant(np.arange(len(raw)), raw.documents)
@@ -49,8 +46,6 @@ def test_lists_carry_what_they_were_before_relevant_documents_went(tiny_sources:
         assert lists.features["positive_rank"][query] == first + 1
     assert len(np.unique(lists.features["score_gap"])) > 1
     guarded = negatives_lists(function, tiny_sources, Guard(relative=0.05))[0]
-    assert guarded is not None
-    assert guarded.features is not None
     assert np.isfinite(guarded.features["guard_margin"]).any()
     assert (guarded.features["positive_rank"] == lists.features["positive_rank"]).all()
 
@@ -59,11 +54,11 @@ def split_of(values: list[float], quantile: float) -> list[bool]:
     lists = RankedLists(np.zeros((0, 0), np.int32), np.zeros((0, 0), np.float32), {"score_gap": np.float32(values)})
     training: Any = SimpleNamespace(examples=SimpleNamespace(queries=np.arange(len(values))))
     split = QuerySplit("score_gap", quantile)
-    split.start_run({"bm25": SimpleNamespace(lists=lists, depth=9)}, training)  # type: ignore[dict-item]
-    return split.is_below.tolist()  # type: ignore[no-any-return]
+    split.start_run({"bm25": SimpleNamespace(lists=lists, depth=9)}, training)
+    return split.is_below.tolist()
 
 
-def test_the_cut_is_the_possible_one_nearest_to_the_quantile() -> None:
+def test_the_cut_is_the_possible_one_nearest_to_the_quantile():
     assert split_of([3, 1, 2, 4], 0.5) == [False, True, True, False]
     assert split_of([3, 1, 2, 4], 0.25) == [False, True, False, False]
     assert split_of([1, 1, 1, 5, NONE], 0.3) == [False] * 4 + [True]
@@ -73,9 +68,9 @@ def test_the_cut_is_the_possible_one_nearest_to_the_quantile() -> None:
         split_of([2, 2], 0.5)
 
 
-def test_equal_ranks_are_ordered_by_their_gap(tiny_sources: Sources) -> None:
+def test_equal_ranks_are_ordered_by_their_gap(tiny_sources):
     training, function = training_of(tiny_sources), ready(Bm25Function(), tiny_sources)
-    features = function.lists.features  # type: ignore[attr-defined]
+    features = function.lists.features
     assert (features["positive_rank"] == 1).all()
     split = QuerySplit("positive_rank", 0.5)
     split.start_run({"bm25": function}, training)
@@ -83,7 +78,7 @@ def test_equal_ranks_are_ordered_by_their_gap(tiny_sources: Sources) -> None:
     assert features["score_gap"][queries][below[queries]].min() > features["score_gap"][queries][~below[queries]].max()
 
 
-def test_the_margin_splits_each_batch(tiny_sources: Sources) -> None:
+def test_the_margin_splits_each_batch(tiny_sources):
     training = training_of(tiny_sources)
     function = ready(Bm25Function(), tiny_sources)
     split = QuerySplit("margin", 0.5)
@@ -97,7 +92,7 @@ def test_the_margin_splits_each_batch(tiny_sources: Sources) -> None:
     assert margins[below].max() <= margins[~below].min()
 
 
-def test_a_run_without_such_lists_is_bad_input(tiny_sources: Sources) -> None:
+def test_a_run_without_such_lists_is_bad_input(tiny_sources):
     training, random = training_of(tiny_sources), ready(RandomFunction(), tiny_sources)
     with pytest.raises(BadInput, match="no function of random has lists"):
         QuerySplit("positive_rank", 0.5).start_run({"random": random}, training)

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -59,13 +58,13 @@ def sampler(policy: SamplingPolicy, count: int = 2, seed: int = 0, **functions: 
     return Sampler(policy, functions, Top(), count, np.random.default_rng(seed), {"b": 5})
 
 
-def test_the_report_by_hand() -> None:
+def test_the_report_by_hand():
     one = sampler(Alternating(), a=listed([[1, 2, 3], [4]]), b=listed([[5], []]))
-    negatives = one.negatives(batch_of(0, 0, 1, 1), Hash())  # type: ignore[arg-type]
+    negatives = one.negatives(batch_of(0, 0, 1, 1), Hash())
     assert negatives.tolist() == [[1, 2], [5, -1], [4, -1], [-1, -1]]
     assert negatives.dtype == np.int32
     one.observe(negatives, step([[1, 2, 4], [7, 8, 99], [3, 6, 99], [9, 99, 99]]))
-    negatives = one.negatives(batch_of(0), Hash())  # type: ignore[arg-type]
+    negatives = one.negatives(batch_of(0), Hash())
     one.observe(negatives, step([[5, 0, 0]]))
     a, b = one.report()
     assert (a["function"], a["batches"], a["negatives"], a["missing"], a["guarded"]) == ("a", 2, 5, 1, 0)
@@ -77,7 +76,7 @@ def test_the_report_by_hand() -> None:
     assert [b[f"negative_{figure}"] for figure in ("mean", "std", "min", "max")] == [8, 0, 8, 8]
 
 
-def test_a_function_that_was_never_chosen_reports_nothing() -> None:
+def test_a_function_that_was_never_chosen_reports_nothing():
     a, b = sampler(Alternating(), a=listed([[1]]), b=listed([[2]])).report()
     assert a["batches"] == b["negatives"] == b["missing"] == 0
     assert all(
@@ -85,12 +84,12 @@ def test_a_function_that_was_never_chosen_reports_nothing() -> None:
     )
 
 
-def test_negatives_of_several_functions_by_hand() -> None:
+def test_negatives_of_several_functions_by_hand():
     """Shared out within a query: a function that falls short leaves its own places empty."""
     one = sampler(
         Mixture([1, 0, 3], "negative"), 4, a=listed([[1, 2], []]), b=listed([[9], [9]]), c=listed([[3, 4], [5]])
     )
-    negatives = one.negatives(batch_of(0, 1, 0), Hash())  # type: ignore[arg-type]
+    negatives = one.negatives(batch_of(0, 1, 0), Hash())
     assert negatives.tolist() == [[1, 3, 4, -1], [-1, 5, -1, -1], [1, 3, 4, -1]]
     one.observe(negatives, step([[10, 1, 2, 3, 99], [20, 99, 4, 99, 99], [30, 5, 6, 7, 99]]))
     a, b, c = one.report()
@@ -109,7 +108,7 @@ def test_negatives_of_several_functions_by_hand() -> None:
     assert trace["misranked"].tolist() == [0]
 
 
-def test_a_selector_learns_of_its_own_part_of_the_batch() -> None:
+def test_a_selector_learns_of_its_own_part_of_the_batch():
     class Watching(Top):
         def __init__(self) -> None:
             self.seen: list[tuple[list[int], list[list[int]], list[list[float]]]] = []
@@ -120,16 +119,13 @@ def test_a_selector_learns_of_its_own_part_of_the_batch() -> None:
     functions = {"a": listed([[1, 2], [3, 4]]), "b": listed([[5], [6]])}
     watching = Watching()
     one = Sampler(Mixture([2, 1], "negative"), functions, watching, 3, np.random.default_rng(0))
-    negatives = one.negatives(batch_of(1, 0), Hash())  # type: ignore[arg-type]
+    negatives = one.negatives(batch_of(1, 0), Hash())
     assert negatives.tolist() == [[3, 4, 6], [1, 2, 5]]
     one.observe(negatives, step([[9, 1, 2, 3], [8, 4, 5, 6]]))
-    assert watching.seen == [
-        ([1, 0], [[3, 4], [1, 2]], [[9, 1, 2], [8, 4, 5]]),
-        ([1, 0], [[6], [5]], [[9, 3], [8, 6]]),
-    ]
+    assert watching.seen == [([1, 0], [[3, 4], [1, 2]], [[9, 1, 2], [8, 4, 5]]), ([1, 0], [[6], [5]], [[9, 3], [8, 6]])]
 
 
-def test_each_of_several_functions_supplies_its_number_by_its_own_selector() -> None:
+def test_each_of_several_functions_supplies_its_number_by_its_own_selector():
     rng = np.random.default_rng(0)
     a, b = listed([[1, 2, 3, 4], [4, 6, 7]]), listed([[2, 5, 1, 9], [8, 4]])
     one = Sampler(
@@ -137,24 +133,22 @@ def test_each_of_several_functions_supplies_its_number_by_its_own_selector() -> 
     )
     assert one.count == 3
     # Of b what scores highest by the hash that a has not given: 5 → 216, 9 → 633, 2 → 843; 8 → 790.
-    assert one.negatives(batch_of(0, 1), Hash()).tolist() == [[1, 2, 9], [4, 8, -1]]  # type: ignore[arg-type]
+    assert one.negatives(batch_of(0, 1), Hash()).tolist() == [[1, 2, 9], [4, 8, -1]]
     assert one.source_scores[0].tolist() == [0, 0, -3]
     with pytest.raises(BadInput, match="Mixture decides itself"):
         Sampler(Mixture(), {"a": a, "b": b}, Top(), 4, rng, counts={"a": 1, "b": 2})
     with pytest.raises(BadInput, match="no numbers of negatives"):
-        sampler(Fixed(), a=a, b=b).negatives(batch_of(0), Hash())  # type: ignore[arg-type]
+        sampler(Fixed(), a=a, b=b).negatives(batch_of(0), Hash())
 
 
-def test_hard_in_batch_negatives_are_what_another_function_mined_for_other_queries(
-    encoded_of: Callable[..., EncodedCollection],
-) -> None:
+def test_hard_in_batch_negatives_are_what_another_function_mined_for_other_queries(encoded_of):
     encoded = encoded_of([[d + 1] for d in range(9)], [[1]] * 2, {0: {0: 1}, 1: {1: 1}})
     in_batch = InBatch(hard=True)
     in_batch.prepare(encoded, None)
     functions = {"in_batch": in_batch, "bm25": listed([[4, 5], [6, 7]])}
     one = Sampler(Fixed(), functions, Top(), 1, np.random.default_rng(0), counts={"in_batch": 3, "bm25": 2})
     batch = Batch(np.array([0, 1]), np.array([0, 1], np.int32))
-    negatives = one.negatives(batch, Hash(encoded))  # type: ignore[arg-type]
+    negatives = one.negatives(batch, Hash(encoded))
     assert [sorted(row) for row in negatives[:, :3].tolist()] == [[1, 6, 7], [0, 4, 5]]
     assert negatives[:, 3:].tolist() == [[4, 5], [6, 7]]
     one.observe(negatives, step([[9, 1, 2, 3, 4, 5]] * 2))

@@ -11,7 +11,7 @@ def add(shown: ShownNegatives, queries: list[int], negatives: list[list[int]], s
     shown.add(np.array(queries), chosen, np.zeros(chosen.shape, np.int64), np.array(scores, np.float32), own)
 
 
-def test_it_counts_what_was_shown_and_how_close_it_came() -> None:
+def test_it_counts_what_was_shown_and_how_close_it_came():
     shown = ShownNegatives(1.0)
     add(shown, [4, 2], [[7, -1], [7, 9]], [[1.0, 3.0, 0.0], [2.0, 1.0, 2.5]])
     add(shown, [4], [[7, 8]], [[1.0, 0.0, 0.5]])
@@ -23,7 +23,7 @@ def test_it_counts_what_was_shown_and_how_close_it_came() -> None:
     assert table["score"].tolist() == [2.0, 3.0, 0.0, 1.0]  # the last one's
 
 
-def test_it_goes_on_from_its_arrays() -> None:
+def test_it_goes_on_from_its_arrays():
     through, before = ShownNegatives(1.0), ShownNegatives(1.0)
     for each in (through, before):
         add(each, [4], [[7, 8]], [[1.0, 0.0, 0.5]])
@@ -36,7 +36,7 @@ def test_it_goes_on_from_its_arrays() -> None:
     }
 
 
-def test_a_share_of_the_queries_is_counted() -> None:
+def test_a_share_of_the_queries_is_counted():
     queries = np.arange(20_000)
     assert not ShownNegatives(0.0).counts(queries).any()
     assert ShownNegatives(1.0).counts(queries).all()
@@ -48,7 +48,7 @@ def test_a_share_of_the_queries_is_counted() -> None:
     assert not len(nothing.arrays()["query"])
 
 
-def test_examples_are_recorded_besides_the_share() -> None:
+def test_examples_are_recorded_besides_the_share():
     shown = ShownNegatives()
     shown.add_examples(np.array([9, 5, 5, 7, 1, 3, 2]))
     assert shown.examples.tolist() == [2, 5, 9]  # the middles of three thirds of 1, 2, 3, 5, 7, 9

@@ -25,7 +25,7 @@ Assemble = Callable[[], tuple[RankerTraining, Sampler]]
 
 
 @pytest.fixture
-def assemble(tiny_training: Callable[..., RankerTraining]) -> Callable[..., Assemble]:
+def assemble(tiny_training) -> Callable[..., Assemble]:
     """Makes what a run's `assemble` is: six negatives a query of lists with seven, or five for the last query."""
 
     def of(objective: Any, max_epochs: int = 2) -> Assemble:
@@ -41,7 +41,7 @@ def assemble(tiny_training: Callable[..., RankerTraining]) -> Callable[..., Asse
     return of
 
 
-def test_lists_keep_what_the_ranker_scores_highest(assemble: Callable[..., Assemble]) -> None:
+def test_lists_keep_what_the_ranker_scores_highest(assemble):
     training, sampler = assemble(SequentialSIR([4, 3]))()
     function = sampler.functions["bm25"]
     offered = FilteredFunction(function, RelevantPairs(training.encoded))
@@ -56,7 +56,7 @@ def test_lists_keep_what_the_ranker_scores_highest(assemble: Callable[..., Assem
     assert (compressed.lists.documents[4:] == -1).all()  # nobody asked
 
 
-def test_a_pick_at_random_hands_all_on_to_draw_from(assemble: Callable[..., Assemble]) -> None:
+def test_a_pick_at_random_hands_all_on_to_draw_from(assemble):
     training, sampler = assemble(SequentialSIR([4, 3]))()
     function = sampler.functions["bm25"]
     compressed = compress_lists(function, training, np.arange(4), 6, None, np.random.default_rng(0))
@@ -71,9 +71,7 @@ def weights(staged: StagedTraining) -> dict[str, torch.Tensor]:
 
 
 @pytest.mark.parametrize("flows", [False, True])
-def test_levels_start_from_the_checkpoint_or_from_the_weights_before(
-    flows: bool, assemble: Callable[..., Assemble]
-) -> None:
+def test_levels_start_from_the_checkpoint_or_from_the_weights_before(flows, assemble):
     starts, ends = [], []
 
     class Watched(StagedTraining):
@@ -95,7 +93,7 @@ def test_levels_start_from_the_checkpoint_or_from_the_weights_before(
         assert not all(torch.equal(end[name], first[name]) for name in first)
 
 
-def test_later_stages_are_trained_on_compressed_lists(assemble: Callable[..., Assemble]) -> None:
+def test_later_stages_are_trained_on_compressed_lists(assemble):
     staged = StagedTraining(assemble(SequentialSIR([4, 3])))
     fit(staged)
     rows = staged.report()
@@ -106,7 +104,7 @@ def test_later_stages_are_trained_on_compressed_lists(assemble: Callable[..., As
     assert (staged.steps + staged.training.step, staged.epochs) == (18, 4)
 
 
-def test_a_stage_whose_work_nobody_takes_is_left_out(assemble: Callable[..., Assemble]) -> None:
+def test_a_stage_whose_work_nobody_takes_is_left_out(assemble):
     """At random nobody asks the ranker before, and where weights do not flow nobody takes them."""
     alone = StagedTraining(assemble(SequentialSIR([4, 3], pick="random")))
     fit(alone)
@@ -116,7 +114,7 @@ def test_a_stage_whose_work_nobody_takes_is_left_out(assemble: Callable[..., Ass
     assert (flowing.steps, flowing.training.step) == (12, 6)
 
 
-def test_one_stage_is_a_plain_training(assemble: Callable[..., Assemble]) -> None:
+def test_one_stage_is_a_plain_training(assemble):
     staged = StagedTraining(assemble(JointSIR([4, 3])))
     fit(staged)
     training, sampler = assemble(JointSIR([4, 3]))()
@@ -136,7 +134,7 @@ class Stopped(Exception):
 
 @pytest.mark.by_day(2)
 @pytest.mark.parametrize("at", range(1, 6))
-def test_interrupted_it_goes_on_at_the_level_where_it_was(at: int, assemble: Callable[..., Assemble]) -> None:
+def test_interrupted_it_goes_on_at_the_level_where_it_was(at, assemble):
     make = assemble(SequentialSIR([4, 3], pick=["top", "random"], flows=True))
     whole = StagedTraining(make)
     fit(whole)
@@ -160,7 +158,7 @@ def test_interrupted_it_goes_on_at_the_level_where_it_was(at: int, assemble: Cal
         assert torch.equal(tensor, other.training.ranker.state_dict()[name])
 
 
-def test_the_head_that_competes_is_the_functions_own(assemble: Callable[..., Assemble]) -> None:
+def test_the_head_that_competes_is_the_functions_own(assemble):
     training, sampler = assemble(SequentialSIR([4, 3]))()
     sampler.selector = Top()
     compressed = compress_lists(sampler.functions["bm25"], training, np.arange(4), 2, 5, np.random.default_rng(0))

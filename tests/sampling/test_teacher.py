@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import pytest
 
 from ranking.pair_scores import PairScores
-from ranking.sources import Sources
 from sampling import teacher as teaching
 from sampling.guard import Guard, negatives_lists
 from sampling.retrieval import given, run_file
@@ -18,7 +15,7 @@ from sampling.retrieval.bm25 import Bm25Function
 from sampling.teacher import teacher_scores
 
 
-def test_pairs_are_found_and_others_are_nan() -> None:
+def test_pairs_are_found_and_others_are_nan():
     known = PairScores.of(np.array([2, 0, 0]), np.array([1, 3, 0]), np.array([5.0, -np.inf, 7.0]), 4)
     found = known.lookup(np.array([0, 2, 1]), np.array([[0, 3], [1, -1], [1, 0]]))
     np.testing.assert_array_equal(found, np.array([[7, np.nan], [5, np.nan], [np.nan, np.nan]], np.float32))
@@ -26,10 +23,9 @@ def test_pairs_are_found_and_others_are_nan() -> None:
     assert np.isnan(nothing.lookup(np.array([0]), np.array([[1]]))).all()
 
 
-def test_bm25_teaches_what_is_relevant_and_what_lists_hold(tiny_sources: Sources) -> None:
+def test_bm25_teaches_what_is_relevant_and_what_lists_hold(tiny_sources):
     teacher, function = Bm25Function(), Bm25Function(depth=3)
     lists, _, _ = negatives_lists(function, tiny_sources, Guard())
-    assert lists is not None
     queries = np.arange(4)
     known = teacher_scores(teacher, tiny_sources, queries, [lists])
     np.testing.assert_allclose(
@@ -47,9 +43,7 @@ def test_bm25_teaches_what_is_relevant_and_what_lists_hold(tiny_sources: Sources
     assert np.isnan(known.lookup(np.array([5]), lists.documents[5:6])).all()  # nobody asked about this query
 
 
-def test_what_was_given_is_sorted_once_however_often_it_is_asked(
-    tiny_sources: Sources, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_was_given_is_sorted_once_however_often_it_is_asked(tiny_sources, tmp_path, monkeypatch):
     """64 queries at a time: anew each time would take as often as long for twice the queries."""
     (tmp_path / "a.run").write_text("q1 Q0 d5 1 3.5 x\nq2 Q0 d7 1 2.5 x\n")
     calls: list[str] = []

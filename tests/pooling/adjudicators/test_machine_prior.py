@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import polars as pl
 import pytest
@@ -13,7 +11,7 @@ from ranking.errors import BadInput
 
 
 @pytest.fixture
-def pool(pool_of: Callable[..., Pool]) -> Pool:
+def pool(pool_of) -> Pool:
     """Eight documents that a run ranks by their number, the last four relevant."""
     return pool_of([[list(range(8))]], [[0, 0, 0, 0, 1, 1, 1, 1]])
 
@@ -28,11 +26,11 @@ def order_of(pool: Pool) -> list[int]:
     return judging_order(MachinePrior(), topic.pool, topic.grades.astype(float), topic_rng(0, "1"), pool.runs).tolist()
 
 
-def test_what_the_machine_finds_relevant_comes_first_and_then_ranks_decide(pool: Pool) -> None:
+def test_what_the_machine_finds_relevant_comes_first_and_then_ranks_decide(pool):
     assert order_of(graded(pool, [0, 0, 0, 0, 1, 1, 1, 1])) == [4, 5, 6, 7, 0, 1, 2, 3]
 
 
-def test_a_machine_that_is_wrong_is_soon_believed_no_more(pool_of: Callable[..., Pool]) -> None:
+def test_a_machine_that_is_wrong_is_soon_believed_no_more(pool_of):
     # Thirty that it has for relevant are not. Its word's odds fall to 1.8 / (n + .2), below .2 / 1.8 of the others from
     # n = 16 on (ranks weigh little beside); from the first relevant one on the others lead.
     truth = [0] * 30 + [1] * 30
@@ -43,7 +41,7 @@ def test_a_machine_that_is_wrong_is_soon_believed_no_more(pool_of: Callable[...,
     assert min(order[first : first + 30]) >= 30
 
 
-def test_grades_of_other_topics_are_refused(pool: Pool) -> None:
+def test_grades_of_other_topics_are_refused(pool):
     other = pl.DataFrame([("9", "d000", 1)], ["query", "document", "grade"], orient="row")
     with pytest.raises(BadInput, match="no document of the pool"):
         with_machine(pool, other)

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import polars as pl
 import pytest
@@ -22,7 +20,7 @@ WORDS = ["wing flutter", "boundary layer", "shock wave", "heat transfer"]
 
 
 @pytest.fixture
-def pool(pool_of: Callable[..., Pool]) -> Pool:
+def pool(pool_of) -> Pool:
     """A topic about wings, of 24 documents that a run ranks by their number; every fourth is about wings."""
     pool = pool_of([[list(range(24))]], [[int(number % 4 == 0) for number in range(24)]])
     texts = [f"{WORDS[number % 4]} in report {'abcdef'[number // 4]}" for number in range(24)]
@@ -36,7 +34,7 @@ def order_of(method: TextLearning, pool: Pool, seed: int = 0) -> list[int]:
     return judging_order(method, topic.pool, rewards, topic_rng(seed, topic.name), pool.runs).tolist()
 
 
-def test_words_are_stemmed_and_rows_have_unit_length(pool: Pool) -> None:
+def test_words_are_stemmed_and_rows_have_unit_length(pool):
     vectors = matrix_of(pool.topics[0].pool.terms).toarray()
     assert vectors.shape[0] == 25
     assert np.linalg.norm(vectors, axis=1) == pytest.approx(np.ones(25))
@@ -45,7 +43,7 @@ def test_words_are_stemmed_and_rows_have_unit_length(pool: Pool) -> None:
     assert alike[1] == alike[2] == alike[3] == 0
 
 
-def test_a_document_without_a_text_has_no_terms_and_is_counted(pool: Pool) -> None:
+def test_a_document_without_a_text_has_no_terms_and_is_counted(pool):
     texts = pl.DataFrame({"id": ["d000"], "text": ["wings"]})
     bare = with_terms(pool, CollectionTexts(texts, {}))
     assert bare.notes[NO_TEXT_NOTE] == 23
@@ -53,13 +51,13 @@ def test_a_document_without_a_text_has_no_terms_and_is_counted(pool: Pool) -> No
 
 
 @pytest.mark.parametrize("method", [ContinuousLearning(batch=4), AutoTar(), ScalableLearning(most=50)])
-def test_documents_that_read_like_relevant_ones_come_first(method: TextLearning, pool: Pool) -> None:
+def test_documents_that_read_like_relevant_ones_come_first(method, pool):
     order = order_of(method, pool)
     assert sorted(order) == list(range(24))
     assert {document % 4 for document in order[:6]} == {0}
 
 
-def test_what_was_judged_turns_it_round(pool: Pool) -> None:
+def test_what_was_judged_turns_it_round(pool):
     # The topic reads like wings, but the heat transfers are what is relevant: judging finds that out.
     [topic] = pool.topics
     relevant = np.arange(24) % 4 == 3
@@ -67,7 +65,7 @@ def test_what_was_judged_turns_it_round(pool: Pool) -> None:
     assert relevant[order[:15]].sum() >= 5
 
 
-def test_batches_grow_by_a_tenth() -> None:
+def test_batches_grow_by_a_tenth():
     sizes = [1]
     while len(sizes) < 15:
         sizes.append(AutoTar().next_size(sizes[-1]))
@@ -75,7 +73,7 @@ def test_batches_grow_by_a_tenth() -> None:
     assert ContinuousLearning(7).next_size(7) == 7
 
 
-def test_a_batch_stands_for_what_was_not_judged_of_it(random_pool: Callable[..., Pool]) -> None:
+def test_a_batch_stands_for_what_was_not_judged_of_it(random_pool):
     pool = random_pool(np.random.default_rng(5), topics=1, documents=80, depth=30)
     [topic] = pool.topics
     relevant, method = pool.is_relevant(topic), ScalableLearning(most=2)
@@ -91,7 +89,7 @@ def test_a_batch_stands_for_what_was_not_judged_of_it(random_pool: Callable[...,
     assert abs(np.mean(told) - relevant.sum()) < 4 * error
 
 
-def test_a_pool_without_texts_is_refused(pool_of: Callable[..., Pool]) -> None:
+def test_a_pool_without_texts_is_refused(pool_of):
     bare: TopicPool = pool_of([[[0, 1]]], [[0, 1]]).topics[0].pool
     with pytest.raises(BadInput, match="learns from texts"):
         AutoTar().start(bare, np.random.default_rng(0), ["run0"])

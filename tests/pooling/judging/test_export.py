@@ -24,13 +24,13 @@ def judged(folder: Path, *judgements: tuple[str, str, str, int]) -> Snapshot:
     return read(folder)
 
 
-def test_qrels_hold_what_was_judged_before_and_now(tmp_path: Path) -> None:
+def test_qrels_hold_what_was_judged_before_and_now(tmp_path):
     snapshot = judged(
         tmp_path, ("ada", "2", "d2", 0), ("ada", "2", "d10", 1), ("grace", "2", "d10", 0), ("ada", "a", "d1", 3),
         ("grace", "a", "d1", 3),
     )  # fmt: skip
     for rule, grade in (("highest", 1), ("first", 1), ("last", 0)):
-        assert qrels(snapshot, rule).splitlines() == [  # type: ignore[arg-type]
+        assert qrels(snapshot, rule).splitlines() == [
             f"2 0 d10 {grade}", "2 0 d2 0", "2 0 d9 0", "10 0 d1 2", "a 0 d1 3",
         ]  # fmt: skip
     path = tmp_path / "new" / "qrels.txt"
@@ -42,7 +42,7 @@ def test_qrels_hold_what_was_judged_before_and_now(tmp_path: Path) -> None:
     assert sorted(file.name for file in path.parent.iterdir()) == ["qrels.txt", "qrels.txt.disagreements.tsv"]
 
 
-def test_the_table_says_who_and_when(tmp_path: Path) -> None:
+def test_the_table_says_who_and_when(tmp_path):
     store = Store(tmp_path, {"pool": "a"}, clock=iter([1_700_000_000.25, 1_700_000_001.0]).__next__)
     store.append(
         Event("judge", "ada", "2", "d2", 1, note='a "note",\nof two lines'), Event("judge", "grace", "2", "d1", None)
@@ -59,14 +59,14 @@ def test_the_table_says_who_and_when(tmp_path: Path) -> None:
     assert qrels(read(tmp_path), "highest") == "2 0 d2 1\n"
 
 
-def test_without_second_judgements_there_is_no_second_file(tmp_path: Path) -> None:
+def test_without_second_judgements_there_is_no_second_file(tmp_path):
     assert write_qrels(judged(tmp_path, ("ada", "2", "d2", 0)), "highest", tmp_path / "qrels") is None
     with pytest.raises(BadInput, match="can't be written"):
         write_qrels(read(tmp_path), "highest", tmp_path / "qrels" / "below")
 
 
 @given(st.lists(st.integers(-2, 4), min_size=1, max_size=2))
-def test_every_rule_takes_a_grade_that_was_given(grades: list[int]) -> None:
+def test_every_rule_takes_a_grade_that_was_given(grades):
     assert resolve(grades, "highest") == max(grades)
     assert resolve(grades, "first") == grades[0]
     assert resolve(grades, "last") == grades[-1]

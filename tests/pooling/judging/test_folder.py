@@ -18,7 +18,7 @@ def mounts(monkeypatch: pytest.MonkeyPatch, *kinds: tuple[str, str]) -> None:
     monkeypatch.setattr(psutil, "disk_partitions", lambda all: there)
 
 
-def test_the_nearest_mount_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_nearest_mount_counts(monkeypatch):
     mounts(
         monkeypatch, ("/", "ext4"), ("/home", "nfs4"), ("/home/ada/disk", "ext4"), ("/mnt", "autofs"), ("/mnt", "cifs")
     )
@@ -32,18 +32,18 @@ def test_the_nearest_mount_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     assert file_system(Path("/srv")) == ""
 
 
-def test_judgements_are_not_kept_on_a_network_file_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_judgements_are_not_kept_on_a_network_file_system(tmp_path, monkeypatch):
     mounts(monkeypatch, ("/", "ext4"), (str(tmp_path), "NFS4"))
     with pytest.raises(BadInput, match=r"network file system \(nfs4\).*choose an out="):
         Store(tmp_path / "out", {})
     assert not list((tmp_path / "out").iterdir())
 
 
-def test_the_disk_of_the_tests_has_a_file_system(tmp_path: Path) -> None:
+def test_the_disk_of_the_tests_has_a_file_system(tmp_path):
     assert file_system(tmp_path)
 
 
-def test_files_and_folders_are_private(tmp_path: Path) -> None:
+def test_files_and_folders_are_private(tmp_path):
     before = os.umask(0)
     try:
         make_private(tmp_path / "new" / "folder")

@@ -12,7 +12,7 @@ def marked(query: str, text: str, stemming: str | None = "english") -> list[str]
     return [piece for piece, is_term in Marking(query, stemming).pieces(text) if is_term]
 
 
-def test_words_are_marked_by_their_stems() -> None:
+def test_words_are_marked_by_their_stems():
     text = "The MOLE digs; moles' tunnelling, tunnels_and (Tunnel-vision)! molehill"
     assert marked("moles in the tunnels", text) == ["MOLE", "moles", "tunnelling", "tunnels", "Tunnel"]
     assert marked("moles in the tunnels", text, None) == ["moles", "tunnels"]
@@ -24,7 +24,7 @@ def test_words_are_marked_by_their_stems() -> None:
 
 
 @given(st.text(alphabet=st.sampled_from("aAbB é\u0301_-<>&İß\n9"), max_size=60), st.text(max_size=10))
-def test_the_pieces_are_the_text(text: str, query: str) -> None:
+def test_the_pieces_are_the_text(text, query):
     marking = Marking(f"{query} ab a9", "english")
     pieces = marking.pieces(text)
     assert "".join(piece for piece, _ in pieces) == text

@@ -19,7 +19,7 @@ def judged(relevant: list[bool]) -> TopicProgress:
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=60), st.integers(0, 200), st.sampled_from([0.5, 0.8, 0.9]))
-def test_the_page_says_stop_when_the_rule_does(relevant: list[bool], rest: int, target: float) -> None:
+def test_the_page_says_stop_when_the_rule_does(relevant, rest, target):
     rule = TargetRecall(target)
     whole = np.array(relevant + [False] * rest)
     said = estimate_recall(judged(relevant), len(whole), 0, rule)
@@ -29,11 +29,9 @@ def test_the_page_says_stop_when_the_rule_does(relevant: list[bool], rest: int, 
         assert said.recall == pytest.approx(sum(relevant) / (sum(relevant) + said.most))
 
 
-def test_what_was_known_before_counts_as_found() -> None:
+def test_what_was_known_before_counts_as_found():
     progress = judged([True] * 5 + [False] * 40)
     alone, more = (estimate_recall(progress, 100, known, TargetRecall(0.9)) for known in (0, 95))
-    assert alone is not None
-    assert more is not None
     assert more.most == alone.most
     assert more.recall == pytest.approx(100 / (100 + more.most))
     assert estimate_recall(judged([False] * 9), 10, 3, TargetRecall()) is None
@@ -41,18 +39,17 @@ def test_what_was_known_before_counts_as_found() -> None:
 
 
 @given(st.floats(0, 500), st.floats(0.5, 0.999))
-def test_the_bound_is_the_poisson_quantile(mean: float, share: float) -> None:
+def test_the_bound_is_the_poisson_quantile(mean, share):
     number = _quantile(share, mean)
     assert poisson.cdf(number, mean) >= share - 1e-9
     assert poisson.cdf(number - 1, mean) < share + 1e-9
 
 
-def test_expected_yield_by_hand() -> None:
+def test_expected_yield_by_hand():
     # Nothing seen: Beta(½, ½) is even about a half, and five of ten are expected.
     assert expected_yield([], 100) == Expectation(10, pytest.approx(5), 0, 10, 0)
     # 5 of the last 20: 5.5 / 21 of ten.
     recent = expected_yield([True] * 5 + [False] * 15, 40)
-    assert recent is not None
     assert recent.mean == pytest.approx(10 * 5.5 / 21)
     assert (recent.documents, recent.recent) == (10, 20)
     assert expected_yield([True], 3) == Expectation(3, pytest.approx(3 * 1.5 / 2), 0, 3, 1)
@@ -60,9 +57,8 @@ def test_expected_yield_by_hand() -> None:
 
 
 @given(st.lists(st.booleans(), max_size=20), st.integers(1, 15))
-def test_the_interval_holds_nine_tenths(recent: list[bool], left: int) -> None:
+def test_the_interval_holds_nine_tenths(recent, left):
     found = expected_yield(recent, left)
-    assert found is not None
     number = betabinom(min(left, 10), 0.5 + sum(recent), 0.5 + len(recent) - sum(recent))
     assert number.cdf(found.high) - number.cdf(found.low - 1) >= 0.9 - 1e-9
     assert number.cdf(found.low - 1) < 0.05

@@ -57,7 +57,7 @@ def documents() -> pl.DataFrame:
 
 
 @pytest.fixture(scope="module")
-def pool(tmp_path_factory: pytest.TempPathFactory) -> Pool:
+def pool(tmp_path_factory) -> Pool:
     return make_pool(read_runs(str(write_runs(tmp_path_factory.mktemp("pool") / "runs"))), None, 12)
 
 
@@ -101,7 +101,7 @@ Enter = Callable[..., Assessor]
 
 
 @pytest.fixture
-def enter(browser: Any) -> Iterator[Enter]:
+def enter(browser) -> Iterator[Enter]:
     contexts = []
 
     def go_in(link: str, name: str, width: int = 1280) -> Assessor:
@@ -141,7 +141,7 @@ class Served:
 
 
 @pytest.fixture
-def served(pool: Pool, tmp_path: Path, listen: Callable[[Any], int]) -> Iterator[Callable[..., Served]]:
+def served(pool, tmp_path, listen) -> Iterator[Callable[..., Served]]:
     stores = []
 
     def serve(options: Options | None = None, gold: pl.DataFrame | None = None, pool: Pool = pool) -> Served:
@@ -158,7 +158,7 @@ def served(pool: Pool, tmp_path: Path, listen: Callable[[Any], int]) -> Iterator
         each.close()
 
 
-def test_judge_undo_skip_and_export(served: Callable[..., Served], enter: Enter, tmp_path: Path) -> None:
+def test_judge_undo_skip_and_export(served, enter, tmp_path):
     room = served(Options(grades=(0, 1, 2), names=("no", "partly", "fully"), budget=12))
     ada = enter(room.link, "Ada")
     assert "token" not in ada.page.url
@@ -199,7 +199,7 @@ def test_judge_undo_skip_and_export(served: Callable[..., Served], enter: Enter,
     assert not ada.faults + owner.faults
 
 
-def test_texts_stay_texts(served: Callable[..., Served], enter: Enter) -> None:
+def test_texts_stay_texts(served, enter):
     ada = enter(served().link, "<b>Ada</b><img src=x onerror='window.broken=1'>"[:40])
     assert ada.page.text_content("#text") == f"{EVIL} {ada.document}"
     assert ada.page.locator("#text mark").all_text_contents() == ["Moles", "tunnels", "Tunnelling"]
@@ -217,7 +217,7 @@ def test_texts_stay_texts(served: Callable[..., Served], enter: Enter) -> None:
 
 
 @pytest.mark.nightly
-def test_the_overview_compares_people_with_a_machine(pool: Pool, served: Callable[..., Served], enter: Enter) -> None:
+def test_the_overview_compares_people_with_a_machine(pool, served, enter):
     # The machine finds the odd documents of topic 1 relevant, and so do people, but for the first that they judge.
     names = [name for topic in pool.topics for name in topic.documents if topic.name == "1"]
     odd = {name: int(name.split("-")[1]) % 2 for name in names}
@@ -242,7 +242,7 @@ def test_the_overview_compares_people_with_a_machine(pool: Pool, served: Callabl
 
 
 @pytest.mark.nightly
-def test_correcting_in_the_list(served: Callable[..., Served], enter: Enter, tmp_path: Path) -> None:
+def test_correcting_in_the_list(served, enter, tmp_path):
     room = served()
     ada = enter(room.link, "Ada")
     first = ada.document
@@ -273,7 +273,7 @@ def test_correcting_in_the_list(served: Callable[..., Served], enter: Enter, tmp
 
 
 @pytest.mark.nightly
-def test_notes_and_documents_that_cannot_be_judged(served: Callable[..., Served], enter: Enter, tmp_path: Path) -> None:
+def test_notes_and_documents_that_cannot_be_judged(served, enter, tmp_path):
     room = served()
     ada = enter(room.link, "Ada")
     noted = ada.document
@@ -300,7 +300,7 @@ def keydown(assessor: Assessor, key: str, code: str, shift: bool = False) -> Non
 
 
 @pytest.mark.nightly
-def test_digits_of_any_keyboard(served: Callable[..., Served], enter: Enter) -> None:
+def test_digits_of_any_keyboard(served, enter):
     ada, judged = enter(served().link, "Ada"), 0
     for key, code, shift, judges in (
         ("&", "Digit1", False, True),  # French: the digit itself is typed with shift
@@ -324,7 +324,7 @@ def test_digits_of_any_keyboard(served: Callable[..., Served], enter: Enter) -> 
 
 
 @pytest.mark.nightly
-def test_letters_of_a_keyboard_without_them(served: Callable[..., Served], enter: Enter) -> None:
+def test_letters_of_a_keyboard_without_them(served, enter):
     ada = enter(served().link, "Ada")
     ada.press("1")
     keydown(ada, "г", "KeyU")  # Russian
@@ -332,7 +332,7 @@ def test_letters_of_a_keyboard_without_them(served: Callable[..., Served], enter
 
 
 @pytest.mark.nightly
-def test_keys_can_be_turned_off(served: Callable[..., Served], enter: Enter) -> None:
+def test_keys_can_be_turned_off(served, enter):
     ada = enter(served().link, "Ada")
     assert ada.page.get_attribute("#undo", "aria-keyshortcuts") == "u"
     ada.page.keyboard.press("?")
@@ -352,7 +352,7 @@ def test_keys_can_be_turned_off(served: Callable[..., Served], enter: Enter) -> 
 
 
 @pytest.mark.nightly
-def test_the_page_says_when_to_stop(served: Callable[..., Served], enter: Enter) -> None:
+def test_the_page_says_when_to_stop(served, enter):
     room = served(Options(recall=0.5, confidence=0.5))
     ada = enter(room.link, "Ada")
     assert not ada.page.is_visible("#may-stop")
@@ -365,7 +365,7 @@ def test_the_page_says_when_to_stop(served: Callable[..., Served], enter: Enter)
 
 
 @pytest.mark.nightly
-def test_a_page_left_open_in_another_tab_is_told(served: Callable[..., Served], enter: Enter) -> None:
+def test_a_page_left_open_in_another_tab_is_told(served, enter):
     ada = enter(served().link, "Ada")
     tab = Assessor(ada.page.context.new_page(), [])
     tab.page.goto(ada.page.url)
@@ -379,7 +379,7 @@ def test_a_page_left_open_in_another_tab_is_told(served: Callable[..., Served], 
 
 
 @pytest.mark.nightly
-def test_narrow_screens_keys_and_focus(served: Callable[..., Served], enter: Enter) -> None:
+def test_narrow_screens_keys_and_focus(served, enter):
     ada = enter(served().link, "Ada", width=360)
     assert ada.page.evaluate("() => document.documentElement.scrollWidth") <= 360
     assert ada.page.evaluate("() => document.activeElement.id") == "document"
@@ -399,7 +399,7 @@ def test_narrow_screens_keys_and_focus(served: Callable[..., Served], enter: Ent
     assert not ada.faults
 
 
-def test_by_keyboard_alone(served: Callable[..., Served], enter: Enter) -> None:
+def test_by_keyboard_alone(served, enter):
     ada = enter(served().link, "Ada", width=390)
     ada.page.evaluate("() => document.activeElement.blur()")
     reached = []
@@ -435,7 +435,7 @@ def test_by_keyboard_alone(served: Callable[..., Served], enter: Enter) -> None:
     assert not ada.faults
 
 
-def test_a_screen_reader_is_told_what_everything_is(served: Callable[..., Served], enter: Enter) -> None:
+def test_a_screen_reader_is_told_what_everything_is(served, enter):
     ada = enter(served().link, "Ada")
     tree = ada.page.locator("#work").aria_snapshot()
     for part in (
@@ -454,9 +454,7 @@ def test_a_screen_reader_is_told_what_everything_is(served: Callable[..., Served
 
 
 @pytest.mark.nightly
-def test_search_gold_and_guidelines_by_keyboard_alone_and_on_a_phone(
-    served: Callable[..., Served], enter: Enter, tmp_path: Path
-) -> None:
+def test_search_gold_and_guidelines_by_keyboard_alone_and_on_a_phone(served, enter, tmp_path):
     gold = pl.DataFrame([("1", "1-7", 1)], ["query", "document", "grade"], orient="row")
     meaning = ("says nothing of moles", "digs them up")
     room = served(Options(burn_in=1, guidelines=meaning), gold)
@@ -492,9 +490,7 @@ def test_search_gold_and_guidelines_by_keyboard_alone_and_on_a_phone(
     assert not ada.faults
 
 
-def test_the_owner_resolves_a_disagreement_on_the_page(
-    served: Callable[..., Served], enter: Enter, tmp_path: Path
-) -> None:
+def test_the_owner_resolves_a_disagreement_on_the_page(served, enter, tmp_path):
     room = served(Options(double=1.0, judges=3, budget=1))
     people = [enter(room.link, name) for name in ("Ada", "Grace", "Joan")]
     for assessor, grade in zip(people, "011", strict=True):

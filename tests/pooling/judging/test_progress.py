@@ -8,7 +8,7 @@ from pooling.judging.progress import CURVE_POINTS, TopicProgress
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.sampled_from([True, False, None])), max_size=40))
-def test_running_figures_are_those_of_all_judgements(changes: list[tuple[int, bool | None]]) -> None:
+def test_running_figures_are_those_of_all_judgements(changes):
     progress, kept = TopicProgress(), dict[int, bool]()
     for document, relevant in changes:
         if relevant is None and document not in kept:
@@ -26,7 +26,7 @@ def test_running_figures_are_those_of_all_judgements(changes: list[tuple[int, bo
     assert progress.curve() == [(place, sum(order[:place])) for place in range(1, len(order) + 1) if order[place - 1]]
 
 
-def test_a_long_curve_has_few_points_and_its_last() -> None:
+def test_a_long_curve_has_few_points_and_its_last():
     progress = TopicProgress()
     for document in range(5000):
         progress.set(document, document % 2 == 1)

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -14,7 +12,6 @@ from pooling.adjudicators.move_to_front import MoveToFront
 from pooling.adjudicators.thompson import Thompson
 from pooling.judging.revocable_order import Place, RevocableOrder, Step
 from pooling.pool import Pool
-from pooling.simulation import Method
 
 RANKINGS = [[[0, 1, 2, 3], [4, 5, 6, 7]]]
 """Two runs without a document in common."""
@@ -25,28 +22,27 @@ def first_ties() -> Bandit:
 
 
 @pytest.fixture
-def pool(pool_of: Callable[..., Pool]) -> Pool:
+def pool(pool_of) -> Pool:
     return pool_of(RANKINGS, [[0, 0, 0, 0, 1, 1, 0, 0]])
 
 
 @pytest.fixture
-def orders(pool: Pool) -> RevocableOrder:
+def orders(pool) -> RevocableOrder:
     return RevocableOrder(pool, first_ties(), 0)
 
 
 def hand_out(orders: RevocableOrder, event: int) -> Place:
     place = orders.offer(0)
-    assert place is not None
     orders.add(event, Step(place))
     return place
 
 
-def test_an_offer_stays_until_it_is_handed_out(orders: RevocableOrder) -> None:
+def test_an_offer_stays_until_it_is_handed_out(orders):
     assert orders.offer(0) == orders.offer(0) == hand_out(orders, 1)
     assert orders.offer(0) == (0, 1)
 
 
-def test_a_judgement_is_forgotten_with_all_it_led_to(orders: RevocableOrder) -> None:
+def test_a_judgement_is_forgotten_with_all_it_led_to(orders):
     assert hand_out(orders, 1) == (0, 0)
     orders.add(2, Step((0, 0), 0))
     assert orders.offer(0) == (0, 4)  # move to front leaves the first run
@@ -56,7 +52,7 @@ def test_a_judgement_is_forgotten_with_all_it_led_to(orders: RevocableOrder) -> 
     assert orders.offer(0) == (0, 1)
 
 
-def test_what_others_have_stays_out_when_a_judgement_is_forgotten(orders: RevocableOrder) -> None:
+def test_what_others_have_stays_out_when_a_judgement_is_forgotten(orders):
     hand_out(orders, 1)
     orders.add(2, Step((0, 0), 0))
     assert hand_out(orders, 3) == (0, 4)  # to another assessor, because of the judgement
@@ -68,13 +64,13 @@ def test_what_others_have_stays_out_when_a_judgement_is_forgotten(orders: Revoca
     assert orders.offer(0) is None
 
 
-def test_a_document_handed_back_is_on_offer_again(orders: RevocableOrder) -> None:
+def test_a_document_handed_back_is_on_offer_again(orders):
     place = hand_out(orders, 1)
     orders.forget(1)
     assert orders.offer(0) == place
 
 
-def test_the_first_of_several_judgements_is_heard(orders: RevocableOrder) -> None:
+def test_the_first_of_several_judgements_is_heard(orders):
     hand_out(orders, 1)
     orders.add(2, Step((0, 0), 1))
     orders.add(3, Step((0, 0), 0))
@@ -83,12 +79,12 @@ def test_the_first_of_several_judgements_is_heard(orders: RevocableOrder) -> Non
     assert orders.offer(0) == (0, 4)  # the second judgement is the first one now
 
 
-def test_known_judgements_are_heard_and_never_offered(pool: Pool) -> None:
+def test_known_judgements_are_heard_and_never_offered(pool):
     orders = RevocableOrder(pool, first_ties(), 0, [((0, 0), 0), ((0, 4), 1)])
     assert [hand_out(orders, event) for event in range(6)] == [(0, document) for document in (5, 6, 7, 1, 2, 3)]
 
 
-def test_topics_go_by_their_numbers_in_the_whole_pool(random_pool: Callable[..., Pool]) -> None:
+def test_topics_go_by_their_numbers_in_the_whole_pool(random_pool):
     pool = random_pool(np.random.default_rng(1))
     for number, topic in enumerate(pool.topics):
         alone = RevocableOrder(pool.only([topic.name]), Bandit(MaxMean()), 0, first=number)
@@ -96,7 +92,6 @@ def test_topics_go_by_their_numbers_in_the_whole_pool(random_pool: Callable[...,
         for event in range(0, 20, 2):
             place = together.offer(number)
             assert alone.offer(number) == place
-            assert place is not None
             for orders in (alone, together):
                 orders.add(event, Step(place))
                 orders.add(event + 1, Step(place, int(topic.grades[place[1]])))
@@ -106,9 +101,7 @@ def test_topics_go_by_their_numbers_in_the_whole_pool(random_pool: Callable[...,
     st.lists(st.tuples(st.sampled_from("ojjfc"), st.integers(0, 30)), max_size=40),
     st.sampled_from([lambda: Bandit(Thompson()), lambda: AcrossTopics(Bandit(Thompson()), Bandit(MaxMean()), least=2)]),
 )
-def test_going_back_to_a_remembered_state_is_going_through_all_steps_again(
-    random_pool: Callable[..., Pool], acts: list[tuple[str, int]], method: Callable[[], Method]
-) -> None:
+def test_going_back_to_a_remembered_state_is_going_through_all_steps_again(random_pool, acts, method):
     pool = random_pool(np.random.default_rng(5), topics=2, documents=14, depth=8)
     across = isinstance(method(), AcrossTopics)
     with pytest.MonkeyPatch.context() as patched:

@@ -10,7 +10,6 @@ import os
 import sqlite3
 import stat
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -87,12 +86,12 @@ Serve = Callable[..., Served]
 
 
 @pytest.fixture
-def pool(random_pool: Callable[..., Pool]) -> Pool:
+def pool(random_pool) -> Pool:
     return random_pool(np.random.default_rng(3), topics=2)
 
 
 @pytest.fixture
-def serve(tmp_path: Path, pool: Pool, listen: Callable[[Any], int]) -> Iterator[Serve]:
+def serve(tmp_path, pool, listen) -> Iterator[Serve]:
     stores = []
 
     def start(options: Options | None = None, method: Method | None = None, **more: Any) -> Served:
@@ -110,7 +109,7 @@ def serve(tmp_path: Path, pool: Pool, listen: Callable[[Any], int]) -> Iterator[
         store.close()
 
 
-def test_the_token_is_exchanged_for_a_cookie_and_leaves_the_address(serve: Serve) -> None:
+def test_the_token_is_exchanged_for_a_cookie_and_leaves_the_address(serve):
     served = serve()
     client = Client(served.port)
     status, headers, page = client.send("GET", f"/?token={served.judging.links[1].token}")
@@ -127,7 +126,7 @@ def test_the_token_is_exchanged_for_a_cookie_and_leaves_the_address(serve: Serve
     assert headers["cache-control"] == "no-store"
 
 
-def test_nothing_is_there_or_done_without_the_token(serve: Serve) -> None:
+def test_nothing_is_there_or_done_without_the_token(serve):
     served = serve()
     for path in ("/", "/?token=", "/?token=wrong", "/?token=%ff", "/judge.js", "/qrels.txt", "/nothing"):
         status, headers, text = Client(served.port).send("GET", path)
@@ -139,7 +138,7 @@ def test_nothing_is_there_or_done_without_the_token(serve: Serve) -> None:
     assert not served.judging.session.state.assessors
 
 
-def test_only_the_page_itself_may_change_anything(serve: Serve) -> None:
+def test_only_the_page_itself_may_change_anything(serve):
     served = serve(hosts=["judging.example"])
     client = served.client("ada")
     requests: list[tuple[dict[str, str | None], int]] = [
@@ -168,7 +167,7 @@ def test_only_the_page_itself_may_change_anything(serve: Serve) -> None:
         assert (len(served.judging.store.events()) > before) == (status == 200), headers
 
 
-def test_requests_that_are_no_json_objects(serve: Serve) -> None:
+def test_requests_that_are_no_json_objects(serve):
     client = serve().client("ada")
     for content in (b"", b"[", b"[]", b'"x"', b"\xff", b"[" * 20_000):
         status, answer = client.post("/next", content)
@@ -186,7 +185,7 @@ def status_of(client: Client, path: str, content: Any, **headers: str | None) ->
         return CLOSED
 
 
-def test_requests_that_are_too_long_or_name_no_host(serve: Serve) -> None:
+def test_requests_that_are_too_long_or_name_no_host(serve):
     served = serve()
     client = served.client("ada")
     before = len(served.judging.store.events())
@@ -195,7 +194,7 @@ def test_requests_that_are_too_long_or_name_no_host(serve: Serve) -> None:
     assert len(served.judging.store.events()) == before
 
 
-def test_judgements_that_lack_something_or_have_a_bad_note(serve: Serve) -> None:
+def test_judgements_that_lack_something_or_have_a_bad_note(serve):
     served = serve()
     client = served.client("ada")
     state = client.post("/next")[1]
@@ -210,11 +209,11 @@ def test_judgements_that_lack_something_or_have_a_bad_note(serve: Serve) -> None
     assert not served.judging.session.state.judgements
 
 
-def test_who_has_not_signed_in_is_asked_to(serve: Serve) -> None:
+def test_who_has_not_signed_in_is_asked_to(serve):
     assert serve().client().post("/next") == (401, {"assessors": None, "owner": False})
 
 
-def test_named_assessors_are_offered(serve: Serve) -> None:
+def test_named_assessors_are_offered(serve):
     client = serve(Options(assessors=["ada", "Günther"])).client(owner=True)
     assert client.post("/next") == (401, {"assessors": ["ada", "Günther"], "owner": True})
     assert client.post("/sign-in", {"name": "edsger"})[0] == 400
@@ -223,7 +222,7 @@ def test_named_assessors_are_offered(serve: Serve) -> None:
     assert client.post("/leave") == (401, {"assessors": ["ada", "Günther"], "owner": True})
 
 
-def test_a_judgement_brings_the_next_document(serve: Serve) -> None:
+def test_a_judgement_brings_the_next_document(serve):
     served = serve()
     client = served.client("ada")
     state = client.post("/next")[1]
@@ -248,7 +247,7 @@ def test_a_judgement_brings_the_next_document(serve: Serve) -> None:
     assert served.client(owner=True).send("GET", "/qrels.txt")[2] == ""
 
 
-def test_texts_come_in_pieces_that_are_not_markup(serve: Serve, pool: Pool) -> None:
+def test_texts_come_in_pieces_that_are_not_markup(serve, pool):
     served = serve()
     client = served.client("ada")
     seen = {}
@@ -266,7 +265,7 @@ def test_texts_come_in_pieces_that_are_not_markup(serve: Serve, pool: Pool) -> N
         assert [text for text, marked in pieces if marked] == ["tunnels", "moles"]
 
 
-def test_a_method_may_choose_the_topic(serve: Serve) -> None:
+def test_a_method_may_choose_the_topic(serve):
     client = serve(method=AcrossTopics(Bandit(MaxMean()), Bandit(MaxMean()), least=2)).client("ada")
     state = client.post("/next")[1]
     assert (state["by_method"], state["turned"]) == (True, None)
@@ -282,7 +281,7 @@ def test_a_method_may_choose_the_topic(serve: Serve) -> None:
     assert client.post("/turn", {"topic": "3"})[0] == 400
 
 
-def test_judgements_made_before_are_shown(serve: Serve, pool: Pool) -> None:
+def test_judgements_made_before_are_shown(serve, pool):
     names = pool.topics[0].documents
     qrels = pl.DataFrame({"query": ["1", "1"], "document": [names[2], names[3]], "grade": [1, 0]})
     served = serve(Options(budget=500), qrels=qrels)
@@ -304,7 +303,7 @@ def judged_twice(served: Served) -> tuple[str, Client, Client]:
     return name, one, other
 
 
-def test_downloads_and_overview_are_the_owners(serve: Serve) -> None:
+def test_downloads_and_overview_are_the_owners(serve):
     served = serve(Options(double=1.0, budget=1))
     name, one, other = judged_twice(served)
     owner = served.client(owner=True)
@@ -330,7 +329,7 @@ def test_downloads_and_overview_are_the_owners(serve: Serve) -> None:
             assert (status, name in text) == (403, False)
 
 
-def test_second_judgements_are_blind(serve: Serve) -> None:
+def test_second_judgements_are_blind(serve):
     served = serve(Options(double=1.0))
     ada, grace = served.client("ada"), served.client("grace")
     grace.post("/turn", {"topic": "1"})
@@ -348,7 +347,7 @@ def test_second_judgements_are_blind(serve: Serve) -> None:
     assert grace.post("/judged", {})[1] == {"judgements": [], "more": False}
 
 
-def test_each_assessor_has_a_link_that_ends_with_the_place_on_the_list(tmp_path: Path, serve: Serve) -> None:
+def test_each_assessor_has_a_link_that_ends_with_the_place_on_the_list(tmp_path, serve):
     served = serve(Options(assessors=["ada", "grace"]))
     assert [each.visitor for each in served.judging.links] == [(True, None), (False, "ada"), (False, "grace")]
     tokens = {each.visitor.assessor: each.token for each in served.judging.links}
@@ -371,7 +370,7 @@ def test_each_assessor_has_a_link_that_ends_with_the_place_on_the_list(tmp_path:
     assert len({each for link in served.judging.links for each in link[1:]}) == 3
 
 
-def test_who_was_taken_off_the_list_judges_no_more(serve: Serve) -> None:
+def test_who_was_taken_off_the_list_judges_no_more(serve):
     served = serve(Options(assessors=["ada", "grace"]))
     owner = served.client("ada", owner=True)
     document = owner.post("/next")[1]["document"]["name"]
@@ -382,7 +381,7 @@ def test_who_was_taken_off_the_list_judges_no_more(serve: Serve) -> None:
     assert not served.judging.session.state.judgements
 
 
-def test_cookies_hold_no_token_and_are_secure_behind_tls(serve: Serve) -> None:
+def test_cookies_hold_no_token_and_are_secure_behind_tls(serve):
     plain = serve()
 
     def is_secure(served: Served, **headers: str) -> bool:
@@ -402,7 +401,7 @@ def test_cookies_hold_no_token_and_are_secure_behind_tls(serve: Serve) -> None:
     assert is_secure(serve(encrypted=True))
 
 
-def test_ones_own_judgements_are_listed_and_corrected_in_place(serve: Serve) -> None:
+def test_ones_own_judgements_are_listed_and_corrected_in_place(serve):
     served = serve()
     ada, grace = served.client("ada"), served.client("grace")
     documents = []
@@ -438,7 +437,7 @@ def test_ones_own_judgements_are_listed_and_corrected_in_place(serve: Serve) -> 
     assert sorted(lines) == sorted(f"1 0 {name} {int(name == documents[0])}" for name in documents)
 
 
-def test_what_an_assessor_cannot_judge_goes_to_another(serve: Serve) -> None:
+def test_what_an_assessor_cannot_judge_goes_to_another(serve):
     served = serve()
     ada, grace = served.client("ada"), served.client("grace")
     grace.post("/turn", {"topic": "1"})
@@ -461,7 +460,7 @@ def test_what_an_assessor_cannot_judge_goes_to_another(serve: Serve) -> None:
     assert [row["grade"] for row in rows if row["document"] == document] == ["", "1"]
 
 
-def test_what_could_not_be_saved_is_not_done(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_could_not_be_saved_is_not_done(serve, monkeypatch):
     served = serve()
     client = served.client("ada")
     name = client.post("/next")[1]["document"]["name"]
@@ -479,7 +478,7 @@ def test_what_could_not_be_saved_is_not_done(serve: Serve, monkeypatch: pytest.M
     assert client.post("/judge", asked)[1]["topics"][0]["judged"] == 1
 
 
-def test_a_write_that_was_done_and_failed_leaves_nothing_apart(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_write_that_was_done_and_failed_leaves_nothing_apart(serve, monkeypatch):
     served = serve()
     client = served.client("ada")
     name = client.post("/next")[1]["document"]["name"]
@@ -502,7 +501,7 @@ def test_a_write_that_was_done_and_failed_leaves_nothing_apart(serve: Serve, mon
     assert served.judging.session.state.last == store.events()[-1].id
 
 
-def test_the_secret_is_the_owners_alone_and_stays(tmp_path: Path) -> None:
+def test_the_secret_is_the_owners_alone_and_stays(tmp_path):
     secret = secret_of(tmp_path / "new")
     path = tmp_path / "new" / "secret"
     assert len(secret) >= 43
@@ -515,7 +514,7 @@ def test_the_secret_is_the_owners_alone_and_stays(tmp_path: Path) -> None:
     assert secret_of(tmp_path / "other") != secret
 
 
-def test_all_files_of_the_folder_are_the_owners_alone(tmp_path: Path, serve: Serve) -> None:
+def test_all_files_of_the_folder_are_the_owners_alone(tmp_path, serve):
     before = os.umask(0o000)  # whatever the user's own says
     try:
         served = serve()

@@ -4,7 +4,6 @@ import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -96,12 +95,12 @@ class Room:
 
 
 @pytest.fixture
-def pool(random_pool: Callable[..., Pool]) -> Pool:
+def pool(random_pool) -> Pool:
     return random_pool(np.random.default_rng(3))
 
 
 @pytest.fixture
-def room(tmp_path: Path, pool: Pool) -> Room:
+def room(tmp_path, pool) -> Room:
     room = Room(tmp_path, pool)
     room.session.sign_in("ada")
     return room
@@ -116,7 +115,7 @@ def simulated(pool: Pool, method: str) -> Judged:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_one_assessor_gets_the_order_that_is_simulated(tmp_path: Path, pool: Pool, method: str) -> None:
+def test_one_assessor_gets_the_order_that_is_simulated(tmp_path, pool, method):
     room = Room(tmp_path, pool, method)
     room.session.sign_in("ada")
     assert room.judge_all("ada") == simulated(pool, method)
@@ -125,9 +124,7 @@ def test_one_assessor_gets_the_order_that_is_simulated(tmp_path: Path, pool: Poo
 @pytest.mark.by_day(2)
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("save_every", [3, 1000])
-def test_neither_restarts_nor_undoing_change_the_order(
-    tmp_path: Path, pool: Pool, method: str, save_every: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_neither_restarts_nor_undoing_change_the_order(tmp_path, pool, method, save_every, monkeypatch):
     monkeypatch.setattr("pooling.judging.revocable_order.SAVE_EVERY", save_every)
     room = Room(tmp_path, pool, method)
     room.session.sign_in("ada")
@@ -153,7 +150,7 @@ def test_neither_restarts_nor_undoing_change_the_order(
     assert judged == simulated(pool, method)
 
 
-def test_undo_puts_the_document_back_and_keeps_the_record(room: Room) -> None:
+def test_undo_puts_the_document_back_and_keeps_the_record(room):
     first, second = room.judge("ada"), room.judge("ada")
     assert first is not None
     assert room.session.next("ada") not in (first, second)
@@ -171,7 +168,7 @@ def test_undo_puts_the_document_back_and_keeps_the_record(room: Room) -> None:
     assert kinds.count("hand back") == 2
 
 
-def test_undo_goes_back_to_the_topic_of_the_judgement(room: Room) -> None:
+def test_undo_goes_back_to_the_topic_of_the_judgement(room):
     place = room.judge("ada")
     room.session.turn("ada", "2")
     assert (elsewhere := room.session.next("ada")) is not None
@@ -182,9 +179,8 @@ def test_undo_goes_back_to_the_topic_of_the_judgement(room: Room) -> None:
     assert room.session.next("ada") == elsewhere  # it was not chosen in the light of the other topic
 
 
-def test_a_request_that_comes_twice_counts_once(room: Room) -> None:
+def test_a_request_that_comes_twice_counts_once(room):
     place = room.session.next("ada")
-    assert place is not None
     for _ in range(2):
         room.session.judge("ada", *room.names(place), 1, "the same")
     assert len(room.session.state.judgements) == 1
@@ -201,9 +197,8 @@ def test_a_request_that_comes_twice_counts_once(room: Room) -> None:
     assert room.session.next("ada") == place
 
 
-def test_a_stale_page_is_told_so(room: Room) -> None:
+def test_a_stale_page_is_told_so(room):
     place = room.judge("ada")
-    assert place is not None
     for act in (room.session.skip, lambda *names: room.session.judge(*names[:3], 1, names[3])):
         with pytest.raises(Stale, match="no longer yours"):
             act("ada", *room.names(place), room.request())
@@ -216,9 +211,8 @@ def test_a_stale_page_is_told_so(room: Room) -> None:
     assert len(room.session.state.judgements) == 1
 
 
-def test_a_skipped_document_comes_back_after_ten_judgements(room: Room) -> None:
+def test_a_skipped_document_comes_back_after_ten_judgements(room):
     place = room.session.next("ada")
-    assert place is not None
     room.session.skip("ada", *room.names(place), room.request())
     between = [room.judge("ada") for _ in range(10)]
     assert place not in between
@@ -226,12 +220,11 @@ def test_a_skipped_document_comes_back_after_ten_judgements(room: Room) -> None:
     assert room.session.next("ada") == place
 
 
-def test_what_was_skipped_comes_back_when_nothing_else_is_left(tmp_path: Path, pool: Pool) -> None:
+def test_what_was_skipped_comes_back_when_nothing_else_is_left(tmp_path, pool):
     room = Room(tmp_path, pool, options=Options(budget=3))
     room.session.sign_in("ada")
     room.judge("ada")
     skipped = room.session.next("ada")
-    assert skipped is not None
     room.session.skip("ada", *room.names(skipped), room.request())
     room.judge("ada")
     assert room.judge("ada") == skipped
@@ -239,7 +232,7 @@ def test_what_was_skipped_comes_back_when_nothing_else_is_left(tmp_path: Path, p
     assert len(room.session.state.progress[0]) == 3
 
 
-def test_open_documents_wait_for_their_assessor_or_are_handed_back(room: Room) -> None:
+def test_open_documents_wait_for_their_assessor_or_are_handed_back(room):
     place = room.session.next("ada")
     room.enter("grace")
     others = room.judge_all("grace")
@@ -250,16 +243,14 @@ def test_open_documents_wait_for_their_assessor_or_are_handed_back(room: Room) -
     assert room.judge("grace") == place
 
 
-def test_assessors_start_in_different_topics(room: Room) -> None:
+def test_assessors_start_in_different_topics(room):
     places = [room.session.next(room.session.sign_in(name)) for name in ("ada", "grace", "edsger")]
     assert [place[0] for place in places if place is not None] == [0, 1, 2]
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("method", METHODS)
-def test_eight_threads_never_get_the_same_document(
-    tmp_path: Path, random_pool: Callable[..., Pool], method: str
-) -> None:
+def test_eight_threads_never_get_the_same_document(tmp_path, random_pool, method):
     pool = random_pool(np.random.default_rng(1), topics=4, runs=8, documents=300, depth=250)
     room = Room(tmp_path, pool, method)
     given: dict[str, Judged] = {f"assessor {number}": [] for number in range(8)}
@@ -294,12 +285,7 @@ def test_eight_threads_never_get_the_same_document(
 
 @few(5)
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("jjjjjusnlxcC")), max_size=60), st.booleans())
-def test_whatever_assessors_do_a_restart_finds_the_same_desk(
-    random_pool: Callable[..., Pool],
-    tmp_path_factory: pytest.TempPathFactory,
-    acts: list[tuple[str, str]],
-    across: bool,
-) -> None:
+def test_whatever_assessors_do_a_restart_finds_the_same_desk(random_pool, tmp_path_factory, acts, across):
     pool = random_pool(np.random.default_rng(5), topics=2, documents=12, depth=8)
     options = Options(budget=7, double=0.4)
     room = Room(tmp_path_factory.mktemp("room"), pool, "across topics" if across else "thompson", options)
@@ -356,7 +342,7 @@ def test_whatever_assessors_do_a_restart_finds_the_same_desk(
 
 
 @pytest.mark.parametrize(("double", "expected"), [(0, 0), (0.25, 2), (3, 3), (1.0, 9), (50, 9)])
-def test_as_many_documents_are_judged_twice_as_asked(tmp_path: Path, pool: Pool, double: float, expected: int) -> None:
+def test_as_many_documents_are_judged_twice_as_asked(tmp_path, pool, double, expected):
     room = Room(tmp_path, pool, options=Options(budget=9, double=double))
     room.enter("ada", "grace", "edsger")
     for _ in range(40):
@@ -368,7 +354,7 @@ def test_as_many_documents_are_judged_twice_as_asked(tmp_path: Path, pool: Pool,
     assert len(room.session.state.judgements) == 9 + expected
 
 
-def test_the_first_assessor_never_gets_the_second_judgement(tmp_path: Path, pool: Pool) -> None:
+def test_the_first_assessor_never_gets_the_second_judgement(tmp_path, pool):
     room = Room(tmp_path, pool, options=Options(budget=4, double=1.0))
     room.session.sign_in("ada")
     first = [room.judge("ada") for _ in range(4)]
@@ -378,7 +364,7 @@ def test_the_first_assessor_never_gets_the_second_judgement(tmp_path: Path, pool
     assert room.session.next("grace") is None
 
 
-def test_the_method_hears_the_first_judgement_that_was_not_withdrawn(tmp_path: Path, pool: Pool) -> None:
+def test_the_method_hears_the_first_judgement_that_was_not_withdrawn(tmp_path, pool):
     room = Room(tmp_path, pool, "thompson", Options(double=1.0))
     room.enter("ada", "grace")
     place = room.judge("ada", 1)
@@ -386,11 +372,10 @@ def test_the_method_hears_the_first_judgement_that_was_not_withdrawn(tmp_path: P
     room.session.undo("ada", room.request())
     room.judge("ada", 1)
     heard = room.session.state.orders[0]._current()._topics[0]._state.rewards
-    assert place is not None
     assert heard[place[1]] == 0
 
 
-def test_judgements_made_before_are_taken_over(tmp_path: Path, pool: Pool) -> None:
+def test_judgements_made_before_are_taken_over(tmp_path, pool):
     topic = pool.topics[0]
     room = Room(tmp_path / "other", pool)
     room.store.close()
@@ -411,7 +396,7 @@ def test_judgements_made_before_are_taken_over(tmp_path: Path, pool: Pool) -> No
     assert room.restart().known_grades[0] == {3: 2, 5: 0}
 
 
-def test_only_the_named_assessors_are_let_in(tmp_path: Path, pool: Pool) -> None:
+def test_only_the_named_assessors_are_let_in(tmp_path, pool):
     room = Room(tmp_path, pool, options=Options(assessors=["Ada Lovelace", "grace"]))
     assert room.session.sign_in("  Ada   Lovelace ") == "Ada Lovelace"
     for name in ("ada lovelace", "edsger"):
@@ -422,7 +407,7 @@ def test_only_the_named_assessors_are_let_in(tmp_path: Path, pool: Pool) -> None
             room.session.sign_in(name)
 
 
-def test_what_is_on_the_screen_of_who_was_taken_off_goes_back(tmp_path: Path, pool: Pool) -> None:
+def test_what_is_on_the_screen_of_who_was_taken_off_goes_back(tmp_path, pool):
     room = Room(tmp_path, pool, options=Options(assessors=["ada", "grace"]))
     room.session.sign_in("ada")
     place = room.session.next("ada")
@@ -438,7 +423,7 @@ def test_what_is_on_the_screen_of_who_was_taken_off_goes_back(tmp_path: Path, po
     assert room.restart().has_signed_in("ada")
 
 
-def test_topics_of_an_assessor_are_not_handed_to_others(tmp_path: Path, pool: Pool) -> None:
+def test_topics_of_an_assessor_are_not_handed_to_others(tmp_path, pool):
     options = Options(budget=4, double=1.0, owners={"1": "ada", "2": "grace"})
     room = Room(tmp_path, pool, options=options)
     for name in ("grace", "ada"):
@@ -455,7 +440,7 @@ def test_topics_of_an_assessor_are_not_handed_to_others(tmp_path: Path, pool: Po
     assert [room.session.owner_of(topic) for topic in range(3)] == ["ada", "grace", None]
 
 
-def test_who_gets_the_first_document_owns_the_topic(tmp_path: Path, pool: Pool) -> None:
+def test_who_gets_the_first_document_owns_the_topic(tmp_path, pool):
     room = Room(tmp_path, pool, options=Options(owners="first", assessors=["ada", "grace"]))
     room.enter("ada", "grace")
     room.session.next("ada")
@@ -476,17 +461,16 @@ def test_who_gets_the_first_document_owns_the_topic(tmp_path: Path, pool: Pool) 
         ("first", "across topics", "the method chooses"),
     ],
 )  # fmt: skip
-def test_owners_that_are_none(tmp_path: Path, pool: Pool, owners: Any, method: str, says: str) -> None:
+def test_owners_that_are_none(tmp_path, pool, owners, method, says):
     with pytest.raises(BadInput, match=says):
         Room(tmp_path, pool, method, Options(owners=owners, assessors=["ada"]))
 
 
-def test_the_method_hears_a_correction_as_if_it_had_been_the_first(tmp_path: Path, pool: Pool) -> None:
+def test_the_method_hears_a_correction_as_if_it_had_been_the_first(tmp_path, pool):
     corrected, right = Room(tmp_path / "a", pool, "thompson"), Room(tmp_path / "b", pool, "thompson")
     for room, grade in ((corrected, 0), (right, 1)):
         room.session.sign_in("ada")
-        place = room.judge("ada", grade)
-        assert place is not None
+        room.judge("ada", grade)
         if room is corrected:
             made = room.session.judged_by("ada")[0]
             room.session.leave("ada")  # what was chosen by the wrong grade
@@ -503,7 +487,7 @@ def test_the_method_hears_a_correction_as_if_it_had_been_the_first(tmp_path: Pat
     assert not corrected.restart().state.judgements
 
 
-def test_a_topic_that_is_not_there(room: Room) -> None:
+def test_a_topic_that_is_not_there(room):
     for topic in ("99", None):
         with pytest.raises(Refused, match="no topic"):
             room.session.turn("ada", topic)
@@ -517,18 +501,18 @@ def test_a_topic_that_is_not_there(room: Room) -> None:
         ({"double": -1}, "double"), ({"resolve": "mean"}, "rule 'mean'"), ({"assessors": [""]}, "printable"),
     ],
 )  # fmt: skip
-def test_options_out_of_range(wrong: dict[str, object], says: str) -> None:
+def test_options_out_of_range(wrong, says):
     with pytest.raises(BadInput, match=says):
-        Options(**wrong)  # type: ignore[arg-type]
+        Options(**wrong)
 
 
 @pytest.mark.parametrize("grades", [(1, 2), (-2, 0)])
-def test_some_grades_are_relevant_and_some_not(tmp_path: Path, pool: Pool, grades: tuple[int, int]) -> None:
+def test_some_grades_are_relevant_and_some_not(tmp_path, pool, grades):
     with pytest.raises(BadInput, match="some grades must be relevant"):
         Room(tmp_path, pool, options=Options(grades=grades))
 
 
-def test_a_budget_may_be_raised_later(tmp_path: Path, pool: Pool) -> None:
+def test_a_budget_may_be_raised_later(tmp_path, pool):
     room = Room(tmp_path, pool, options=Options(budget=2))
     room.session.sign_in("ada")
     first = room.judge_all("ada")
@@ -544,7 +528,7 @@ def gold_of(pool: Pool) -> pl.DataFrame:
     return pl.DataFrame(rows, ["topic", "document", "grade"], orient="row")
 
 
-def test_assessors_begin_with_gold_documents_that_nothing_else_hears_of(tmp_path: Path, pool: Pool) -> None:
+def test_assessors_begin_with_gold_documents_that_nothing_else_hears_of(tmp_path, pool):
     room = Room(tmp_path, pool, options=Options(burn_in=2, gold_every=3))
     room.store.close()
     room.gold = gold_of(pool)
@@ -557,7 +541,7 @@ def test_assessors_begin_with_gold_documents_that_nothing_else_hears_of(tmp_path
     assert session.state.gold_given["ada"] == {(0, 3): 1, (0, 5): 1}
     judged = [room.judge("ada") for _ in range(4)]
     assert judged[3] == (0, 9)  # after three judgements of her own one more, unannounced
-    assert session.state.last_judgement("ada").place == judged[2]  # type: ignore[union-attr]
+    assert session.state.last_judgement("ada").place == judged[2]
     again = room.restart()
     assert again.state.gold_given == session.state.gold_given
     everything = room.judge_all("ada") + room.judge_all("grace")
@@ -568,7 +552,7 @@ def test_assessors_begin_with_gold_documents_that_nothing_else_hears_of(tmp_path
     room.store.close()
 
 
-def test_gold_that_is_not_in_the_pool_is_refused(tmp_path: Path, pool: Pool) -> None:
+def test_gold_that_is_not_in_the_pool_is_refused(tmp_path, pool):
     store = Store(tmp_path, {})
     nowhere = pl.DataFrame([("1", "x", 1)], ["topic", "document", "grade"], orient="row")
     with pytest.raises(BadInput, match="no gold document"):
@@ -576,7 +560,7 @@ def test_gold_that_is_not_in_the_pool_is_refused(tmp_path: Path, pool: Pool) -> 
     store.close()
 
 
-def test_a_document_that_was_searched_for_is_judged_too(room: Room, pool: Pool) -> None:
+def test_a_document_that_was_searched_for_is_judged_too(room, pool):
     session, topic = room.session, pool.topics[0]
     shown = session.next("ada")
     wanted = next(place for place in range(topic.pool.size - 1, 0, -1) if (0, place) != shown)
@@ -603,7 +587,7 @@ def test_a_document_that_was_searched_for_is_judged_too(room: Room, pool: Pool) 
     assert ("1", "from-elsewhere", 1) in read(room.folder).judgements.select("topic", "document", "grade").rows()
 
 
-def test_the_owner_resolves_what_assessors_differ_on(tmp_path: Path, pool: Pool) -> None:
+def test_the_owner_resolves_what_assessors_differ_on(tmp_path, pool):
     from pooling.judging.export import disagreements, qrels
 
     room = Room(tmp_path, pool, options=Options(grades=(0, 1, 2), double=1.0, judges=3))
@@ -612,7 +596,6 @@ def test_the_owner_resolves_what_assessors_differ_on(tmp_path: Path, pool: Pool)
         session.sign_in(name)
         session.turn(name, "1")
         place = room.judge(name, grade)
-    assert place is not None
     assert list(session.state.disputed) == [place]
     assert session.state.coincidences[3] == {(0, 2): 2, (2, 0): 2, (2, 2): 2}
     topic, document = room.names(place)

@@ -6,7 +6,6 @@ import sqlite3
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -20,7 +19,7 @@ SETTINGS = {"pool": "a", "grades": [0, 1]}
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
+def store(tmp_path) -> Store:
     return Store(tmp_path, SETTINGS, clock=iter(range(100)).__next__)
 
 
@@ -28,7 +27,7 @@ def judgement(document: str, grade: int = 1, request: str | None = None) -> Even
     return Event("judge", "ada", "1", document, grade, request=request)
 
 
-def test_events_come_back_as_they_were(store: Store, tmp_path: Path) -> None:
+def test_events_come_back_as_they_were(store, tmp_path):
     events = store.append(
         Event("sign in", "ada"), Event("hand out", "ada", "1", "d1", by_method=True), judgement("d1", request="r")
     )
@@ -40,12 +39,12 @@ def test_events_come_back_as_they_were(store: Store, tmp_path: Path) -> None:
     assert Store(tmp_path, SETTINGS).events() == events
 
 
-def test_each_write_is_flushed_to_the_disk(store: Store) -> None:
+def test_each_write_is_flushed_to_the_disk(store):
     pragmas = [store._connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("journal_mode", "synchronous")]
     assert pragmas == ["wal", 2]  # 2 is FULL
 
 
-def test_events_are_written_all_or_none(store: Store) -> None:
+def test_events_are_written_all_or_none(store):
     store.append(judgement("d1", request="r"))
     with pytest.raises(sqlite3.IntegrityError):
         store.append(judgement("d2"), judgement("d3", request="r"))
@@ -54,7 +53,7 @@ def test_events_are_written_all_or_none(store: Store) -> None:
     assert [event.document for event in store.events()] == ["d1", "d4"]
 
 
-def test_judgements_that_were_withdrawn_are_left_out_and_kept(store: Store, tmp_path: Path) -> None:
+def test_judgements_that_were_withdrawn_are_left_out_and_kept(store, tmp_path):
     first, *_ = store.append(judgement("d1", 0), judgement("d2"))
     store.append(Event("withdraw", "ada", "1", "d1", withdraws=first.id), judgement("d1", 1))
     snapshot = read(tmp_path)  # while the store is open
@@ -63,7 +62,7 @@ def test_judgements_that_were_withdrawn_are_left_out_and_kept(store: Store, tmp_
     assert len(store.events()) == 4
 
 
-def test_a_folder_is_judged_by_one_server_at_a_time(store: Store, tmp_path: Path) -> None:
+def test_a_folder_is_judged_by_one_server_at_a_time(store, tmp_path):
     with pytest.raises(BadInput, match="another server is judging there"):
         Store(tmp_path, SETTINGS)
     store.close()
@@ -74,16 +73,14 @@ def test_a_folder_is_judged_by_one_server_at_a_time(store: Store, tmp_path: Path
     ("settings", "says"),
     [({"pool": "b", "grades": [0, 1]}, r"\(pool\);"), ({"pool": "b"}, r"other options \(grades, pool\);")],
 )
-def test_a_folder_of_something_else_is_refused(
-    store: Store, tmp_path: Path, settings: dict[str, str], says: str
-) -> None:
+def test_a_folder_of_something_else_is_refused(store, tmp_path, settings, says):
     store.close()
     with pytest.raises(BadInput, match=says):
         Store(tmp_path, settings)
     Store(tmp_path, SETTINGS).close()  # the refusal let go of the folder
 
 
-def test_judgements_made_before_are_kept_from_the_first_time(tmp_path: Path) -> None:
+def test_judgements_made_before_are_kept_from_the_first_time(tmp_path):
     known = pl.DataFrame({"topic": ["1"], "document": ["d1"], "grade": [2]})
     Store(tmp_path, SETTINGS, known).close()
     store = Store(tmp_path, SETTINGS)
@@ -91,7 +88,7 @@ def test_judgements_made_before_are_kept_from_the_first_time(tmp_path: Path) -> 
     assert read(tmp_path).known.rows() == [("1", "d1", 2)]
 
 
-def test_a_commit_that_fails_after_it_was_written_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_commit_that_fails_after_it_was_written_is_found(tmp_path, monkeypatch):
     class Failing(sqlite3.Connection):
         broken = False
 
@@ -116,7 +113,7 @@ def test_a_commit_that_fails_after_it_was_written_is_found(tmp_path: Path, monke
         Store(tmp_path, SETTINGS)
 
 
-def test_corrections_stand_in_the_place_of_what_they_correct(store: Store, tmp_path: Path) -> None:
+def test_corrections_stand_in_the_place_of_what_they_correct(store, tmp_path):
     first, _ = store.append(judgement("d1", 0), judgement("d2"))
     (third,) = store.append(Event("correct", "ada", "1", "d1", 1, withdraws=first.id, original=first.id, note="sorry"))
     assert read(tmp_path).judgements.select("document", "grade", "note").rows() == [("d1", 1, "sorry"), ("d2", 1, None)]
@@ -142,7 +139,7 @@ VERSION_0_1 = """
 
 
 @pytest.mark.parametrize("first", [read, lambda folder: Store(folder, SETTINGS).close()])
-def test_a_folder_of_version_0_1_goes_on(tmp_path: Path, first: Callable[[Path], object]) -> None:
+def test_a_folder_of_version_0_1_goes_on(tmp_path, first):
     with closing(sqlite3.connect(tmp_path / FILE)) as connection:
         connection.executescript(VERSION_0_1)
     first(tmp_path)
@@ -152,7 +149,7 @@ def test_a_folder_of_version_0_1_goes_on(tmp_path: Path, first: Callable[[Path],
     assert read(tmp_path).judgements.select("grade", "note").rows() == [(0, "n")]
 
 
-def test_folders_that_hold_no_judgements(tmp_path: Path) -> None:
+def test_folders_that_hold_no_judgements(tmp_path):
     with pytest.raises(BadInput, match="no judgements in it"):
         read(tmp_path)
     (tmp_path / FILE).write_text("this is no database, though it has its name " * 100)
@@ -177,13 +174,12 @@ WRITER = """
 
 
 @pytest.mark.parametrize("after", [1, 37, 120])
-def test_kill_9_loses_nothing_that_was_acknowledged(tmp_path: Path, after: int) -> None:
+def test_kill_9_loses_nothing_that_was_acknowledged(tmp_path, after):
     root = str(Path(__file__).resolve().parents[3])
     writer = subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent(WRITER), str(tmp_path)],
         stdout=subprocess.PIPE, text=True, env=os.environ | {"PYTHONPATH": root},
     )  # fmt: skip
-    assert writer.stdout is not None
     acknowledged = [int(writer.stdout.readline()) for _ in range(after)]
     writer.send_signal(signal.SIGKILL)
     acknowledged += [int(line) for line in writer.stdout if line.endswith("\n")]

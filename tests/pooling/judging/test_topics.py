@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-from pathlib import Path
 
 import polars as pl
 import pytest
@@ -42,7 +41,7 @@ TITLES = {
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_every_form_is_read_as_the_same_topics(tmp_path: Path, form: str) -> None:
+def test_every_form_is_read_as_the_same_topics(tmp_path, form):
     (tmp_path / "topics").write_text(FORMS[form])
     assert read_topics(tmp_path / "topics") == TOPICS
     (tmp_path / "packed").write_bytes(gzip.compress(FORMS[form].encode()))
@@ -50,13 +49,13 @@ def test_every_form_is_read_as_the_same_topics(tmp_path: Path, form: str) -> Non
 
 
 @pytest.mark.parametrize("form", TITLES)
-def test_titles_are_read_in_further_forms(tmp_path: Path, form: str) -> None:
+def test_titles_are_read_in_further_forms(tmp_path, form):
     path = tmp_path / ("topics.csv" if "semicolons" in form else "topics")
     path.write_text(TITLES[form].format(n=7, text="where does the mole sleep"))
     assert read_topics(path)["7"].title == "where does the mole sleep"
 
 
-def test_tags_entities_and_encodings(tmp_path: Path) -> None:
+def test_tags_entities_and_encodings(tmp_path):
     path = tmp_path / "topics"
     path.write_text("<top>\n<num> 401\n<title> moles, <b>tunnels</b>\n\n<narr> All &amp; any.\n</top>\n")
     assert read_topics(path) == {"401": TopicText("moles,", "", "All & any.")}  # the parser takes <b> for a field
@@ -86,7 +85,7 @@ def test_tags_entities_and_encodings(tmp_path: Path) -> None:
         ("1\ta\n1\tb\n", "topics:2: duplicate id: another topic is called '1'"),
     ],
 )
-def test_broken_topics_are_refused_in_one_line(tmp_path: Path, content: str, says: str) -> None:
+def test_broken_topics_are_refused_in_one_line(tmp_path, content, says):
     (tmp_path / "topics").write_text(content)
     with pytest.raises(BadInput, match=says):
         read_topics(tmp_path / "topics")

@@ -31,12 +31,12 @@ NEED_EXTRAS = {"bag_mean", "bag_idf"}
 
 
 @pytest.fixture(scope="module")
-def collection(beir_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Collection:
+def collection(beir_folder, tmp_path_factory) -> Collection:
     return open_collection(Beir(str(beir_folder)), tmp_path_factory.mktemp("collections"))
 
 
 @pytest.fixture(scope="module")
-def made(collection: Collection, tmp_path_factory: pytest.TempPathFactory) -> Systems:
+def made(collection, tmp_path_factory) -> Systems:
     return make_systems(collection, tmp_path_factory.mktemp("made"), topics=6, depth=20, rerank=rerank)
 
 
@@ -44,7 +44,7 @@ def contents(made: Systems) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in [*made.runs.iterdir(), made.qrels]}
 
 
-def test_every_system_has_a_run_of_its_own(made: Systems) -> None:
+def test_every_system_has_a_run_of_its_own(made):
     assert set(made.left_out) <= NEED_EXTRAS
     assert made.names == [name for name in SYSTEMS if name not in made.left_out]
     assert len(made.names) >= 24
@@ -62,7 +62,7 @@ def test_every_system_has_a_run_of_its_own(made: Systems) -> None:
 
 
 @pytest.mark.nightly
-def test_queries_are_ranked_for_in_blocks_as_together(collection: Collection) -> None:
+def test_queries_are_ranked_for_in_blocks_as_together(collection):
     def by_place(inputs: SystemInputs, lists: RankedLists, overrides: Sequence[str]) -> np.ndarray:
         own = (inputs.encoded.document_key % 7).astype(np.float32)
         return np.where(lists.documents >= 0, own[lists.documents], -np.inf).astype(np.float32)
@@ -78,14 +78,14 @@ def test_queries_are_ranked_for_in_blocks_as_together(collection: Collection) ->
     assert whole.table.sort(order).equals(in_blocks.table.sort(order))
 
 
-def test_any_order_reads_the_same_ranking(made: Systems) -> None:
+def test_any_order_reads_the_same_ranking(made):
     by_score, by_rank, as_written = (read_runs(str(made.runs), order).table for order in ("score", "rank", "file"))
     assert by_score.equals(by_rank)
     assert by_score.sort("run", "topic", "place").equals(as_written.sort("run", "topic", "place"))
 
 
 @pytest.mark.nightly
-def test_over_real_text_no_two_are_alike_and_families_differ(tmp_path: Path) -> None:
+def test_over_real_text_no_two_are_alike_and_families_differ(tmp_path):
     collection = open_collection(Pydocs(queries="topics", folders=[Path(np.__file__).parent]), tmp_path)
     made = make_systems(collection, tmp_path / "systems", rerank=rerank)
     runs = read_runs(str(made.runs))
@@ -104,7 +104,7 @@ def test_over_real_text_no_two_are_alike_and_families_differ(tmp_path: Path) -> 
     assert np.mean(shared) < 0.7
 
 
-def test_judgements_are_those_of_the_topics(collection: Collection, made: Systems) -> None:
+def test_judgements_are_those_of_the_topics(collection, made):
     qrels = read_qrels(made.qrels)
     topics = qrels["query"].unique()
     assert len(topics) == 6
@@ -114,26 +114,26 @@ def test_judgements_are_those_of_the_topics(collection: Collection, made: System
     assert set(split) == {"test"}  # the trained systems take all train and dev queries of so small a collection
 
 
-def test_they_pool(made: Systems) -> None:
+def test_they_pool(made):
     pool = make_pool(read_runs(str(made.runs)), read_qrels(made.qrels), depth=10)
     assert len(pool.topics) == 6
     assert pool.notes["topics of the judgements that the runs lack"] == 0
     assert sum(pool.is_relevant(topic).sum() for topic in pool.topics) >= 5  # of 6: a topic shares rare words with its
 
 
-def test_the_same_files_again(collection: Collection, made: Systems, tmp_path: Path) -> None:
+def test_the_same_files_again(collection, made, tmp_path):
     again = make_systems(collection, tmp_path, topics=6, depth=20, rerank=rerank)
     assert again.runs != made.runs
     assert contents(again) == contents(made)
 
 
-def test_what_is_there_is_reused(collection: Collection, made: Systems, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_there_is_reused(collection, made, monkeypatch):
     monkeypatch.setattr(systems, "_inputs", None)
     assert make_systems(collection, made.runs.parents[1], topics=6, depth=20, rerank=rerank) == made
 
 
 @pytest.fixture
-def few(monkeypatch: pytest.MonkeyPatch) -> None:
+def few(monkeypatch) -> None:
     """Three systems, so that a test takes no time."""
     kept = ("bm25_k12_b75", "lsi_25", "fusion_broken")
     broken = {"fusion_broken": lambda inputs: np.ones(inputs.shape) * inputs.made("bm25").scores}
@@ -142,7 +142,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.nightly
 @pytest.mark.usefixtures("few")
-def test_other_options_are_another_folder(collection: Collection, tmp_path: Path) -> None:
+def test_other_options_are_another_folder(collection, tmp_path):
     folders = {
         make_systems(collection, tmp_path).runs,
         make_systems(collection, tmp_path, topics=3).runs,
@@ -153,14 +153,14 @@ def test_other_options_are_another_folder(collection: Collection, tmp_path: Path
 
 
 @pytest.mark.usefixtures("few")
-def test_a_smaller_sample_is_part_of_a_larger(collection: Collection, tmp_path: Path) -> None:
+def test_a_smaller_sample_is_part_of_a_larger(collection, tmp_path):
     three, six = (set(read_qrels(make_systems(collection, tmp_path, topics=n).qrels)["query"]) for n in (3, 6))
     assert len(three) == 3
     assert three < six
 
 
 @pytest.mark.usefixtures("few")
-def test_progress_is_told_and_what_builds_on_nothing_left_out(collection: Collection, tmp_path: Path) -> None:
+def test_progress_is_told_and_what_builds_on_nothing_left_out(collection, tmp_path):
     told: list[tuple[str, int, int]] = []
     made = make_systems(collection, tmp_path, on_system=lambda *one: told.append(one))
     assert told == [("bm25_k12_b75", 1, 3), ("lsi_25", 2, 3), ("fusion_broken", 3, 3)]
@@ -170,7 +170,7 @@ def test_progress_is_told_and_what_builds_on_nothing_left_out(collection: Collec
 
 
 @pytest.mark.usefixtures("few")
-def test_an_interrupt_leaves_nothing_half_made(collection: Collection, tmp_path: Path) -> None:
+def test_an_interrupt_leaves_nothing_half_made(collection, tmp_path):
     def interrupt(name: str, done: int, total: int) -> None:
         if done == 2:
             raise KeyboardInterrupt
@@ -184,14 +184,14 @@ def test_an_interrupt_leaves_nothing_half_made(collection: Collection, tmp_path:
 @pytest.mark.by_day(1)
 @pytest.mark.usefixtures("few")
 @pytest.mark.parametrize("lost", ["runs/lsi_25.run", "qrels.txt", "systems.json"])
-def test_what_was_damaged_is_made_again(collection: Collection, tmp_path: Path, lost: str) -> None:
+def test_what_was_damaged_is_made_again(collection, tmp_path, lost):
     before = make_systems(collection, tmp_path)
     whole = contents(before)
     (before.qrels.parent / lost).unlink()
     assert contents(make_systems(collection, tmp_path)) == whole
 
 
-def test_without_the_extras(collection: Collection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_extras(collection, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "faiss", None)
     few = ("coordination_level", "bm25_k12_b75", "neural_random", "bag_idf")
     monkeypatch.setattr(systems, "SYSTEMS", {name: SYSTEMS[name] for name in few})
@@ -202,7 +202,7 @@ def test_without_the_extras(collection: Collection, tmp_path: Path, monkeypatch:
     assert len(SYSTEMS.keys() - NEED_EXTRAS) >= 24
 
 
-def test_bad_input(collection: Collection, tmp_path: Path) -> None:
+def test_bad_input(collection, tmp_path):
     with pytest.raises(BadInput, match="has 2 relevant documents"):
         make_systems(collection, tmp_path, fewest=2)
     with pytest.raises(BadInput, match="depth=0"):
@@ -215,7 +215,7 @@ def test_bad_input(collection: Collection, tmp_path: Path) -> None:
         make_systems(collection, tmp_path / "file")
 
 
-def test_the_built_in_collection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_built_in_collection(tmp_path, monkeypatch):
     asked: list[tuple[Collection, Path, int]] = []
     told: list[str] = []
     monkeypatch.setattr(systems, "Pydocs", partial(Pydocs, folders=[Path(logging.__file__).parent]))

@@ -29,7 +29,7 @@ QRELS = {"train": [("q1", "d1", 1), ("q1", "d2", 0)], "dev": [("q2", "d2", 2)], 
 
 
 @pytest.fixture
-def write_beir(tmp_path: Path) -> Callable[..., Path]:
+def write_beir(tmp_path) -> Callable[..., Path]:
     """Writes a BEIR folder, by default three documents about animals and minerals; returns its path."""
 
     def write(
@@ -49,12 +49,12 @@ def write_beir(tmp_path: Path) -> Callable[..., Path]:
 
 
 @pytest.fixture
-def cache(tmp_path: Path) -> Path:
+def cache(tmp_path) -> Path:
     return tmp_path / "cache"
 
 
 @pytest.fixture
-def read(cache: Path) -> Read:
+def read(cache) -> Read:
     """Opens a collection by its reader, in a cache of the test."""
 
     def of(reader: Reader, strict: bool = True) -> Collection:

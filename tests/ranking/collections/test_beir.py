@@ -23,7 +23,7 @@ IDS = st.text("abcXYZ0189-_:.é", min_size=1, max_size=8)
 
 
 @pytest.mark.parametrize("packed", [False, True])
-def test_beir_folder(write_beir: WriteBeir, cache: Path, packed: bool) -> None:
+def test_beir_folder(write_beir, cache, packed):
     collection = open_collection(Beir(write_beir(packed=packed)), cache)
     assert collection.name == "tiny"
     assert collection.documents.rows() == [
@@ -41,7 +41,7 @@ def test_beir_folder(write_beir: WriteBeir, cache: Path, packed: bool) -> None:
     assert collection.skipped == {}
 
 
-def test_queries_without_judgements_are_left_out(write_beir: WriteBeir, cache: Path) -> None:
+def test_queries_without_judgements_are_left_out(write_beir, cache):
     collection = open_collection(Beir(write_beir(qrels={"test": [("q2", "d2", 1)]})), cache)
     assert collection.queries["id"].to_list() == ["q2"]
     assert collection.queries["split"].to_list() == [None]
@@ -71,9 +71,7 @@ FAULTS = [
 @pytest.mark.by_day(4)
 @pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize(("file", "line", "kind", "complaint"), FAULTS)
-def test_faulty_texts(
-    write_beir: WriteBeir, cache: Path, file: str, line: str, kind: str, complaint: str, packed: bool
-) -> None:
+def test_faulty_texts(write_beir, cache, file, line, kind, complaint, packed):
     folder = write_beir(packed=packed)
     whole = open_collection(Beir(folder), cache)
     path = folder / (f"{file}.jsonl.gz" if packed else f"{file}.jsonl")
@@ -100,7 +98,7 @@ def test_faulty_texts(
         ("q3\td1\t2", "query in two splits", "the query 'q3' has judgements in another split too"),
     ],
 )
-def test_faulty_judgements(write_beir: WriteBeir, cache: Path, line: str, kind: str, complaint: str) -> None:
+def test_faulty_judgements(write_beir, cache, line, kind, complaint):
     folder = write_beir()
     whole = open_collection(Beir(folder), cache)
     with (folder / "qrels" / "train.tsv").open("a") as file:
@@ -114,7 +112,7 @@ def test_faulty_judgements(write_beir: WriteBeir, cache: Path, line: str, kind: 
     assert skipping.queries.equals(whole.queries)
 
 
-def test_a_judgement_of_a_skipped_document_is_skipped_too(write_beir: WriteBeir, cache: Path) -> None:
+def test_a_judgement_of_a_skipped_document_is_skipped_too(write_beir, cache):
     folder = write_beir(corpus=['{"_id": "d1", "text": ""}', CORPUS_LINE, '{"_id": "d2", "text": "x"}', "nonsense"])
     collection = open_collection(Beir(folder), cache, strict=False)
     assert collection.skipped == {"empty text": 1, "broken line": 1, "unknown document": 2}
@@ -123,7 +121,7 @@ def test_a_judgement_of_a_skipped_document_is_skipped_too(write_beir: WriteBeir,
 
 
 @pytest.mark.parametrize("strict", [True, False])
-def test_missing_files(write_beir: WriteBeir, cache: Path, tmp_path: Path, strict: bool) -> None:
+def test_missing_files(write_beir, cache, tmp_path, strict):
     with pytest.raises(BadInput, match="no such folder"):
         open_collection(Beir(tmp_path / "none"), cache, strict)
     for name in ("corpus.jsonl", "queries.jsonl"):
@@ -139,7 +137,7 @@ def test_missing_files(write_beir: WriteBeir, cache: Path, tmp_path: Path, stric
 
 
 @pytest.mark.parametrize("strict", [True, False])
-def test_nothing_to_read(write_beir: WriteBeir, cache: Path, strict: bool) -> None:
+def test_nothing_to_read(write_beir, cache, strict):
     with pytest.raises(BadInput, match="not one document"):
         open_collection(Beir(write_beir(corpus=[])), cache, strict)
     folder = write_beir(qrels={"train": [], "dev": [], "test": []})
@@ -159,14 +157,7 @@ def no_text_twice(queries: dict[str, str]) -> bool:
     packed=st.booleans(),
     data=st.data(),
 )
-def test_any_collection_survives_being_written(
-    write_beir: WriteBeir,
-    tmp_path_factory: pytest.TempPathFactory,
-    corpus: dict[str, tuple[str, str, str | None]],
-    queries: dict[str, str],
-    packed: bool,
-    data: st.DataObject,
-) -> None:
+def test_any_collection_survives_being_written(write_beir, tmp_path_factory, corpus, queries, packed, data):
     splits = {query: data.draw(st.sampled_from(["train", "dev", "test"])) for query in queries}
     judged = {
         query: data.draw(st.dictionaries(st.sampled_from(sorted(corpus)), st.integers(-2, 4), min_size=1))
@@ -198,9 +189,7 @@ def test_any_collection_survives_being_written(
     ("name", "documents", "queries", "judgements"),
     [("medquad", 15_809, 14_345, 16_359), ("quest", 6_555, 4_059, 6_555), ("cranfield", 1_398, 225, 1_611)],
 )
-def test_real_collections(
-    shared_data: Path, cache: Path, name: str, documents: int, queries: int, judgements: int
-) -> None:
+def test_real_collections(shared_data, cache, name, documents, queries, judgements):
     collection = open_collection(Beir(shared_data / name), cache)
     assert (len(collection.documents), len(collection.queries), len(collection.judgements)) == (
         documents,
@@ -217,14 +206,14 @@ def test_real_collections(
     ) == categories
 
 
-def test_escaped_pairs_are_characters(write_beir: WriteBeir, cache: Path) -> None:
+def test_escaped_pairs_are_characters(write_beir, cache):
     folder = write_beir(corpus=['{"_id": "d1", "text": "\\ud83d\\ude00"}'], qrels={"test": [("q1", "d1", 1)]})
     for split in ("train", "dev"):
         (folder / "qrels" / f"{split}.tsv").unlink(missing_ok=True)
     assert open_collection(Beir(folder), cache).documents["text"].to_list() == ["😀"]
 
 
-def test_numbers_as_ids_and_null_titles(write_beir: WriteBeir, cache: Path) -> None:
+def test_numbers_as_ids_and_null_titles(write_beir, cache):
     folder = write_beir(
         corpus=[json.dumps({"_id": 7, "title": None, "text": "seven"})],
         queries=[{"_id": 1, "text": "one"}],

@@ -43,7 +43,7 @@ class WithOptions(Counted):
 asked: list[str] = []
 
 
-def test_the_same_files_are_read_once(write_beir: WriteBeir, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_same_files_are_read_once(write_beir, cache, monkeypatch):
     asked.clear()
     folder = write_beir()
     first = open_collection(Counted(folder), cache)
@@ -56,9 +56,7 @@ def test_the_same_files_are_read_once(write_beir: WriteBeir, cache: Path, monkey
     assert second.judgements.equals(first.judgements)
 
 
-def test_changed_files_and_other_readers_are_read_again(
-    write_beir: WriteBeir, cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_changed_files_and_other_readers_are_read_again(write_beir, cache, monkeypatch):
     asked.clear()
     folder = write_beir()
     before = open_collection(Counted(folder), cache)
@@ -75,7 +73,7 @@ def test_changed_files_and_other_readers_are_read_again(
     assert len(asked) == 4
 
 
-def test_the_fingerprint_is_of_the_content(write_beir: WriteBeir, cache: Path, tmp_path: Path) -> None:
+def test_the_fingerprint_is_of_the_content(write_beir, cache, tmp_path):
     here = open_collection(Beir(write_beir()), cache)
     elsewhere = open_collection(Beir(write_beir(where=tmp_path / "elsewhere", packed=True)), cache)
     assert here.fingerprint == elsewhere.fingerprint
@@ -84,7 +82,7 @@ def test_the_fingerprint_is_of_the_content(write_beir: WriteBeir, cache: Path, t
     assert open_collection(Beir(write_beir(qrels=other_grade)), cache).fingerprint != here.fingerprint
 
 
-def test_what_was_skipped_is_not_taken_for_whole(write_beir: WriteBeir, cache: Path) -> None:
+def test_what_was_skipped_is_not_taken_for_whole(write_beir, cache):
     folder = write_beir()
     with (folder / "corpus.jsonl").open("a") as file:
         file.write("nonsense\n")
@@ -97,7 +95,7 @@ def test_what_was_skipped_is_not_taken_for_whole(write_beir: WriteBeir, cache: P
 @pytest.mark.by_day(2)
 @pytest.mark.parametrize("part", ["documents.arrow", "queries.arrow", "judgements.arrow", "collection.json"])
 @pytest.mark.parametrize("damage", ["missing", "cut", "empty"])
-def test_a_damaged_entry_is_made_again(write_beir: WriteBeir, cache: Path, part: str, damage: str) -> None:
+def test_a_damaged_entry_is_made_again(write_beir, cache, part, damage):
     folder = write_beir()
     whole = open_collection(Beir(folder), cache)
     (entry,) = cache.iterdir()
@@ -112,7 +110,7 @@ def test_a_damaged_entry_is_made_again(write_beir: WriteBeir, cache: Path, part:
     assert [path.name for path in cache.iterdir() if path.name.startswith(".")] == []
 
 
-def test_unfinished_folders_are_swept_a_day_later(write_beir: WriteBeir, cache: Path) -> None:
+def test_unfinished_folders_are_swept_a_day_later(write_beir, cache):
     old, young = cache / ".unfinished-old", cache / ".unfinished-young"
     for folder in (old, young):
         folder.mkdir(parents=True)
@@ -121,13 +119,13 @@ def test_unfinished_folders_are_swept_a_day_later(write_beir: WriteBeir, cache: 
     assert (old.exists(), young.exists()) == (False, True)
 
 
-def test_a_cache_that_cannot_be_written(write_beir: WriteBeir, tmp_path: Path) -> None:
+def test_a_cache_that_cannot_be_written(write_beir, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(BadInput, match="cannot be written"):
         open_collection(Beir(write_beir()), tmp_path / "file" / "cache")
 
 
-def test_a_crash_leaves_nothing(write_beir: WriteBeir, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_crash_leaves_nothing(write_beir, cache, monkeypatch):
     def crash(*_: object) -> None:
         raise KeyboardInterrupt
 
@@ -148,7 +146,7 @@ print(collection.fingerprint, collection.documents["text"].str.join(" ").item() 
 """
 
 
-def test_processes_that_read_at_once_do_not_harm_each_other(write_beir: WriteBeir, cache: Path) -> None:
+def test_processes_that_read_at_once_do_not_harm_each_other(write_beir, cache):
     many = [{"_id": f"d{i}", "text": f"text{i}"} for i in range(5_000)]
     folder = write_beir(corpus=many)
     command = [sys.executable, "-c", READ_AND_TELL, folder, cache, " ".join(str(entry["text"]) for entry in many)]
@@ -156,10 +154,8 @@ def test_processes_that_read_at_once_do_not_harm_each_other(write_beir: WriteBei
         subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(2)
     ]
     for process in processes:
-        assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
     for process in processes:
-        assert process.stdin is not None
         process.stdin.write("go\n")
         process.stdin.flush()
     (entry,) = {process.communicate(timeout=60)[0] for process in processes}
@@ -169,9 +165,7 @@ def test_processes_that_read_at_once_do_not_harm_each_other(write_beir: WriteBei
     assert json.loads((folder / "collection.json").read_text())["fingerprint"] == fingerprint
 
 
-def test_duplicates_are_found_across_chunks(
-    write_beir: WriteBeir, cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_duplicates_are_found_across_chunks(write_beir, cache, monkeypatch):
     def small_frames(rows: Iterator[tuple[object, ...]], schema: object = DOCUMENTS) -> Iterator[pl.DataFrame]:
         return frames(rows, DOCUMENTS, most_rows=3)
 
@@ -185,14 +179,14 @@ def test_duplicates_are_found_across_chunks(
     assert collection.documents["text"].to_list() == ["text 0", "text 1", "text 2", "text 3", "text 4", "text 6"]
 
 
-def test_frames_are_bounded_by_rows_and_by_text() -> None:
+def test_frames_are_bounded_by_rows_and_by_text():
     rows = [(str(i), "x" * 10, None, None, "f", i) for i in range(10)]
     assert [len(frame) for frame in frames(iter(rows), most_rows=4)] == [4, 4, 2]
     assert [len(frame) for frame in frames(iter(rows), most_characters=25)] == [3, 3, 3, 1]
     assert list(frames(iter([]))) == []
 
 
-def test_options_may_come_from_hydra(write_beir: WriteBeir, cache: Path) -> None:
+def test_options_may_come_from_hydra(write_beir, cache):
     asked.clear()
     folder = str(write_beir())
     listed = {"split": ["a", {"b": 1}]}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -19,7 +18,6 @@ from ranking.collections.trec import Trec
 from ranking.errors import BadInput
 from tests.ranking.collections import animals
 from tests.ranking.collections.animals import answers, write_beir, write_lines
-from tests.ranking.collections.conftest import Read
 
 ROWS = animals.ROWS[:8]
 QUESTIONS, ANSWERS = [row["query"] for row in ROWS], [row["answer"] for row in ROWS]
@@ -34,7 +32,7 @@ WHOLE = {
 
 
 @pytest.mark.parametrize("form", WHOLE)
-def test_a_table_in_one_object(tmp_path: Path, read: Read, form: str) -> None:
+def test_a_table_in_one_object(tmp_path, read, form):
     (tmp_path / "rows.json").write_text(json.dumps(WHOLE[form]))
     collection = read(Pairs(tmp_path / "rows.json"))
     assert answers(collection) == EXPECTED
@@ -61,7 +59,7 @@ LISTS = {
 
 
 @pytest.mark.parametrize("form", LISTS)
-def test_lists_of_texts_are_taken_apart(tmp_path: Path, read: Read, form: str) -> None:
+def test_lists_of_texts_are_taken_apart(tmp_path, read, form):
     collection = read(Pairs(write_lines(tmp_path / "rows.jsonl", LISTS[form])))
     assert answers(collection) == EXPECTED
     assert set(collection.documents["text"]) <= {*ANSWERS, "Nobody", "An owl's"}
@@ -91,13 +89,13 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_can_not_be_meant_is_refused_with_a_remedy(tmp_path: Path, read: Read, name: str) -> None:
+def test_what_can_not_be_meant_is_refused_with_a_remedy(tmp_path, read, name):
     (tmp_path / name).write_text(REFUSED[name][0])
     with pytest.raises(BadInput, match=rf"{name}.*{REFUSED[name][1]}"):
         read(Pairs(tmp_path / name))
 
 
-def test_lists_of_one_length_in_several_rows_are_no_table(tmp_path: Path, read: Read) -> None:
+def test_lists_of_one_length_in_several_rows_are_no_table(tmp_path, read):
     rows = [{"query": ["ask", row["query"]], "pos": ["find", row["answer"]]} for row in ROWS]
     with pytest.raises(BadInput, match=r":1: broken line: the query is a list of 2 texts; write one text per query"):
         read(Pairs(write_lines(tmp_path / "rows.jsonl", rows)))
@@ -107,25 +105,25 @@ NAMES = [("question1", "question2"), ("sentence_0", "sentence_1"), ("prompt", "c
 
 
 @pytest.mark.parametrize("names", NAMES)
-def test_names_of_other_tools_are_known(tmp_path: Path, read: Read, names: tuple[str, str]) -> None:
+def test_names_of_other_tools_are_known(tmp_path, read, names):
     rows = [dict(zip(names, row.values(), strict=True)) | {"id": str(n)} for n, row in enumerate(ROWS)]
     assert answers(read(Pairs(write_lines(tmp_path / "rows.jsonl", rows)))) == EXPECTED
 
 
-def test_headers_of_tsv_are_seen_by_any_of_their_names(tmp_path: Path, read: Read) -> None:
+def test_headers_of_tsv_are_seen_by_any_of_their_names(tmp_path, read):
     rows = "".join(f"{n:03}\t{row['query']}\t{row['answer']}\n" for n, row in enumerate(ROWS))
     (tmp_path / "rows.tsv").write_text(f"qid\tquery\tpassage\n{rows}")
     assert read(Pairs(tmp_path / "rows.tsv")).queries["id"][0] == "000"
 
 
-def test_a_column_of_splits_is_followed(tmp_path: Path, read: Read) -> None:
+def test_a_column_of_splits_is_followed(tmp_path, read):
     rows = [row | {"split": "validation" if n == 6 else "test" if n == 7 else "train"} for n, row in enumerate(ROWS)]
     collection = read(Pairs(write_lines(tmp_path / "train.jsonl", rows)))
     assert collection.queries["split"].to_list() == ["train"] * 6 + ["dev", "test"]
     assert collection.facts["files with a column of splits"] == "8 rows name theirs"
 
 
-def test_files_that_are_not_read_are_counted(tmp_path: Path, read: Read) -> None:
+def test_files_that_are_not_read_are_counted(tmp_path, read):
     write_lines(tmp_path / "train.jsonl", ROWS)
     for name in ("README.md", "dataset_infos.json", ".gitattributes", "LICENSE"):
         (tmp_path / name).write_text("{}")
@@ -138,7 +136,7 @@ def test_files_that_are_not_read_are_counted(tmp_path: Path, read: Read) -> None
 
 
 @pytest.mark.parametrize("kind", ["query", "document"])
-def test_one_id_for_two_texts_is_named_or_replaced(tmp_path: Path, read: Read, kind: str) -> None:
+def test_one_id_for_two_texts_is_named_or_replaced(tmp_path, read, kind):
     name = "query_id" if kind == "query" else "document_ids"
     rows = [row | {name: "7" if kind == "query" else ["7"]} for row in ROWS]
     path = write_lines(tmp_path / "rows.jsonl", rows)
@@ -149,26 +147,26 @@ def test_one_id_for_two_texts_is_named_or_replaced(tmp_path: Path, read: Read, k
     assert collection.skipped == {"duplicate id": len(ROWS) - 1}
 
 
-def test_several_ids_for_one_text_are_counted(tmp_path: Path, read: Read) -> None:
+def test_several_ids_for_one_text_are_counted(tmp_path, read):
     rows = [{"query_id": n, "query": "Who", "positive": row["answer"]} for n, row in enumerate(ROWS)]
     collection = read(Pairs(write_lines(tmp_path / "rows.jsonl", rows)))
     assert collection.facts["queries with several ids for one text"].startswith("7 rows")
 
 
-def test_relevant_documents_among_the_negatives_are_counted(tmp_path: Path, read: Read) -> None:
+def test_relevant_documents_among_the_negatives_are_counted(tmp_path, read):
     rows = [row | {"negatives": [row["answer"], "Nobody"]} for row in ROWS]
     collection = read(Pairs(write_lines(tmp_path / "rows.jsonl", rows)))
     assert answers(collection) == EXPECTED
     assert collection.facts["candidates given as negatives that are relevant"].startswith("8 ")
 
 
-def test_composed_and_decomposed_texts_are_one(tmp_path: Path, read: Read) -> None:
+def test_composed_and_decomposed_texts_are_one(tmp_path, read):
     rows = [{"query": f"caf\u00e9 {n}", "answer": f"{text} noir"} for n, text in enumerate(("caf\u00e9", "cafe\u0301"))]
     assert read(Pairs(write_lines(tmp_path / "rows.jsonl", rows))).size == 1
 
 
 @pytest.mark.parametrize("kind", [".feather", ".parquet"])
-def test_tables_of_arrow_and_bytes(tmp_path: Path, read: Read, kind: str) -> None:
+def test_tables_of_arrow_and_bytes(tmp_path, read, kind):
     rows = pl.DataFrame(ROWS).with_columns(pl.col("query").cast(pl.Binary))
     (rows.write_ipc if kind == ".feather" else rows.write_parquet)(tmp_path / f"rows{kind}")
     assert answers(read(Pairs(tmp_path / f"rows{kind}"))) == EXPECTED
@@ -181,7 +179,7 @@ QRELS = "".join(f"q{n}\td{n}\t1\n" for n in range(len(ROWS)))
 
 
 @pytest.mark.parametrize("form", ["Pyserini", "Tevatron", "paragraphs", "array"])
-def test_documents_under_other_names(tmp_path: Path, read: Read, form: str) -> None:
+def test_documents_under_other_names(tmp_path, read, form):
     documents: list[Any] = DOCUMENTS
     queries: list[Any] = QUERIES
     if form == "Pyserini":
@@ -198,7 +196,7 @@ def test_documents_under_other_names(tmp_path: Path, read: Read, form: str) -> N
     assert answers(read(Beir(folder))) == EXPECTED
 
 
-def test_judgements_in_parts_and_twice(tmp_path: Path, read: Read) -> None:
+def test_judgements_in_parts_and_twice(tmp_path, read):
     folder = write_beir(tmp_path / "beir", {"test.tsv": QRELS}, DOCUMENTS, QUERIES)
     (folder / "qrels" / "test.tsv.gz").write_bytes(gzip.compress(QRELS.encode()))
     (folder / "corpus.jsonl.gz").write_bytes(gzip.compress(b"{}"))
@@ -219,7 +217,7 @@ def test_judgements_in_parts_and_twice(tmp_path: Path, read: Read) -> None:
     assert answers(read(Beir(folder))) == EXPECTED
 
 
-def test_the_folder_around_a_beir_folder_names_it(tmp_path: Path, read: Read) -> None:
+def test_the_folder_around_a_beir_folder_names_it(tmp_path, read):
     write_beir(tmp_path / "animals", {"test.tsv": QRELS})
     with pytest.raises(BadInput, match=r"the folder holds animals; name the folder in it: collection\.path=.*/animals"):
         read(Beir(tmp_path))
@@ -230,21 +228,19 @@ def test_the_folder_around_a_beir_folder_names_it(tmp_path: Path, read: Read) ->
     [("00{n}", "{n}", "leading zeros"), ("{n}.0", "{n}", "a point and zeros"), ("d{n} ", "d{n}", "blanks around"),
      ("D{n}", "d{n}", "case"), ("e\u0301{n}", "\u00e9{n}", "its Unicode form")],
 )  # fmt: skip
-def test_ids_that_differ_in_their_form_are_named(
-    tmp_path: Path, read: Read, documents: str, form: str, reason: str
-) -> None:
+def test_ids_that_differ_in_their_form_are_named(tmp_path, read, documents, form, reason):
     rows = [row | {"_id": documents.format(n=n)} for n, row in enumerate(DOCUMENTS)]
     qrels = "".join(f"q{n}\t{form.format(n=n)}\t1\n" for n in range(1, len(ROWS)))
     with pytest.raises(BadInput, match=rf"test\.tsv:1: unknown document: .*\(but '.*', which differs in {reason}"):
         read(Beir(write_beir(tmp_path / "beir", {"test.tsv": qrels}, rows, QUERIES)))
 
 
-def test_an_empty_file_of_judgements_is_counted(tmp_path: Path, read: Read) -> None:
+def test_an_empty_file_of_judgements_is_counted(tmp_path, read):
     folder = write_beir(tmp_path / "beir", {"test.tsv": QRELS, "train.tsv": "query-id\tcorpus-id\tscore\n"})
     assert read(Beir(folder)).facts["files without judgements"] == "1"
 
 
-def test_columns_of_ms_marco_by_their_header(tmp_path: Path, read: Read) -> None:
+def test_columns_of_ms_marco_by_their_header(tmp_path, read):
     """As DPR's psgs_w100.tsv."""
     documents = "".join(f"{n}\t{text}\tAnimals\n" for n, text in enumerate(ANSWERS))
     (tmp_path / "collection.tsv").write_text(f"id\ttext\ttitle\n{documents}")
@@ -258,7 +254,7 @@ def test_columns_of_ms_marco_by_their_header(tmp_path: Path, read: Read) -> None
 
 
 @pytest.mark.parametrize("form", ["json lines", "id elements"])
-def test_documents_of_trec_in_other_forms(tmp_path: Path, read: Read, form: str) -> None:
+def test_documents_of_trec_in_other_forms(tmp_path, read, form):
     if form == "json lines":
         write_lines(tmp_path / "docs.jsonl", [{"id": f"d{n}", "contents": text} for n, text in enumerate(ANSWERS)])
     else:
@@ -269,7 +265,7 @@ def test_documents_of_trec_in_other_forms(tmp_path: Path, read: Read, form: str)
     assert answers(read(Trec(tmp_path))) == EXPECTED
 
 
-def test_line_breaks_of_an_old_mac(tmp_path: Path, read: Read) -> None:
+def test_line_breaks_of_an_old_mac(tmp_path, read):
     folder = write_beir(tmp_path / "beir", {"test.tsv": QRELS}, DOCUMENTS, QUERIES)
     for file in ("corpus.jsonl", "qrels/test.tsv"):
         (folder / file).write_bytes((folder / file).read_bytes().replace(b"\n", b"\r"))
@@ -297,7 +293,7 @@ CANDIDATES = {
 
 
 @pytest.mark.parametrize("name", CANDIDATES)
-def test_candidates_by_id(tmp_path: Path, name: str) -> None:
+def test_candidates_by_id(tmp_path, name):
     (tmp_path / name).write_text(CANDIDATES[name])
     rows = read_candidates(tmp_path / name, Faults())
     assert rows["query"].to_list() == ["7"] * 3
@@ -308,7 +304,7 @@ def test_candidates_by_id(tmp_path: Path, name: str) -> None:
         assert rows["score"].to_list()[:2] == [9.5, 3.0]
 
 
-def test_a_file_without_candidates_is_named(tmp_path: Path) -> None:
+def test_a_file_without_candidates_is_named(tmp_path):
     (tmp_path / "run").write_text("\n")
     with pytest.raises(BadInput, match=r"run: empty file: has no candidates"):
         read_candidates(tmp_path / "run", Faults())
@@ -316,7 +312,7 @@ def test_a_file_without_candidates_is_named(tmp_path: Path) -> None:
     assert read_candidates(tmp_path / "t.parquet", Faults())["document"].to_list() == ["1", "2"]
 
 
-def test_a_score_that_is_not_a_number_is_counted(tmp_path: Path) -> None:
+def test_a_score_that_is_not_a_number_is_counted(tmp_path):
     rows = [{"qid": 1, "neg": [{"pid": 2, "score": "high"}]}, {"qid": 1, "neg": [3]}]
     file = write_lines(tmp_path / "scored.jsonl", rows)
     with pytest.raises(BadInput, match=r"scored.jsonl:1: broken line: a score is not a number"):

@@ -21,7 +21,6 @@ from ranking.collections.trec import Trec
 from ranking.errors import BadInput
 from ranking.given import given_lists
 from tests.ranking.collections.animals import DOCUMENTS, EXPECTED, QUERIES, ROWS, answers, write_beir, write_lines
-from tests.ranking.collections.conftest import Read
 
 
 def table(path: Path, rows: list[dict[str, Any]], separator: str = ",", encoding: str = "utf-8") -> Path:
@@ -34,24 +33,24 @@ def table(path: Path, rows: list[dict[str, Any]], separator: str = ",", encoding
 
 @pytest.mark.parametrize("separator", [",", ";", "\t"])
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
-def test_separators_and_marks_are_seen(tmp_path: Path, read: Read, separator: str, encoding: str) -> None:
+def test_separators_and_marks_are_seen(tmp_path, read, separator, encoding):
     assert answers(read(Pairs(table(tmp_path / "rows.csv", ROWS, separator, encoding)))) == EXPECTED
 
 
-def test_an_encoding_is_named_and_can_be_given(tmp_path: Path, read: Read) -> None:
+def test_an_encoding_is_named_and_can_be_given(tmp_path, read):
     path = table(tmp_path / "rows.csv", [row | {"query": f"{row['query']} (größe)"} for row in ROWS], encoding="cp1252")
     with pytest.raises(BadInput, match=r"rows\.csv:2: wrong encoding: byte 0xf6 is not utf-8; .*collection\.encoding"):
         read(Pairs(path))
     assert "where does the mole sleep (größe)" in answers(read(Pairs(path, encoding="cp1252")))
 
 
-def test_words_for_nothing_are_words_in_a_csv(tmp_path: Path, read: Read) -> None:
+def test_words_for_nothing_are_words_in_a_csv(tmp_path, read):
     words = ["NA", "null", "None", "nan", "N/A", "NULL", "-", "0007", "1e5", "true", "12345678901234567890", "1.50"]
     path = table(tmp_path / "rows.csv", [{"query": f"code {n}", "answer": word} for n, word in enumerate(words)])
     assert sorted(read(Pairs(path)).documents["text"]) == sorted(words)
 
 
-def test_cells_of_any_size_and_columns_of_no_use(tmp_path: Path, read: Read) -> None:
+def test_cells_of_any_size_and_columns_of_no_use(tmp_path, read):
     rows = [row | {"note": str(n) if n < 8 else "a word"} for n, row in enumerate(ROWS)]
     rows[5] = rows[5] | {"answer": 'A "long" one,\nof two lines ' + "x" * 3_000_000}
     collection = read(Pairs(table(tmp_path / "rows.csv", rows)))
@@ -59,7 +58,7 @@ def test_cells_of_any_size_and_columns_of_no_use(tmp_path: Path, read: Read) -> 
     assert collection.documents["text"].str.len_chars().max() > 3_000_000
 
 
-def test_ragged_rows_are_named_or_counted(tmp_path: Path, read: Read) -> None:
+def test_ragged_rows_are_named_or_counted(tmp_path, read):
     path = table(tmp_path / "rows.csv", ROWS)
     text = path.read_text().splitlines()
     path.write_text("\n".join([*text[:5], text[5] + ",more", text[6].split(",")[0], *text[7:]]))
@@ -70,7 +69,7 @@ def test_ragged_rows_are_named_or_counted(tmp_path: Path, read: Read) -> None:
     assert len(collection.queries) == len(ROWS) - 2
 
 
-def test_a_quote_that_is_never_closed_is_named(tmp_path: Path, read: Read) -> None:
+def test_a_quote_that_is_never_closed_is_named(tmp_path, read):
     path = tmp_path / "rows.csv"
     path.write_text('query,answer\nwho,"an owl\nwhat,a bat\n')
     with pytest.raises(BadInput, match=r"rows\.csv:2: broken line: a quote that begins here is never closed"):
@@ -79,7 +78,7 @@ def test_a_quote_that_is_never_closed_is_named(tmp_path: Path, read: Read) -> No
 
 
 @pytest.mark.parametrize("columns", [2, 3, 4])
-def test_tsv_without_a_header_has_query_positive_and_negatives(tmp_path: Path, read: Read, columns: int) -> None:
+def test_tsv_without_a_header_has_query_positive_and_negatives(tmp_path, read, columns):
     path = tmp_path / "triples.train.small.tsv"
     rows = [[row["query"], row["answer"], f'A "{n} other', f"Another {n}"][:columns] for n, row in enumerate(ROWS)]
     path.write_text("".join("\t".join(row) + "\n" for row in rows))
@@ -89,7 +88,7 @@ def test_tsv_without_a_header_has_query_positive_and_negatives(tmp_path: Path, r
 
 
 @pytest.mark.parametrize("ending", ["gz", "bz2", "xz", "zst"])
-def test_packed_files_are_opened(tmp_path: Path, read: Read, ending: str) -> None:
+def test_packed_files_are_opened(tmp_path, read, ending):
     content = "".join(f"{json.dumps(row)}\n" for row in ROWS).encode()
     pack = {"gz": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress}.get(ending)
     packed = pack(content) if pack else pa.compress(content, "zstd", asbytes=True)
@@ -98,7 +97,7 @@ def test_packed_files_are_opened(tmp_path: Path, read: Read, ending: str) -> Non
 
 
 @pytest.mark.parametrize("head", ["sep=;\n", "\n\r\n"])
-def test_lines_before_the_header_are_left_out(tmp_path: Path, read: Read, head: str) -> None:
+def test_lines_before_the_header_are_left_out(tmp_path, read, head):
     rows = table(tmp_path / "rows.csv", ROWS, ";").read_text().split("\n", 1)[1]
     (tmp_path / "rows.csv").write_bytes(f"{head}Query;Positive\n{rows}".encode())
     assert answers(read(Pairs(tmp_path / "rows.csv"))) == EXPECTED
@@ -111,19 +110,19 @@ def test_lines_before_the_header_are_left_out(tmp_path: Path, read: Read, head: 
         ("q\0u\0e\0r\0y\0,\0a\0\n\0", r":1: a NUL character, .*collection\.encoding=utf-16-le"),
     ],
 )
-def test_a_header_that_can_not_be_meant_is_named(tmp_path: Path, read: Read, text: str, complaint: str) -> None:
+def test_a_header_that_can_not_be_meant_is_named(tmp_path, read, text, complaint):
     (tmp_path / "rows.csv").write_text(text)
     with pytest.raises(BadInput, match=rf"rows\.csv{complaint}"):
         read(Pairs(tmp_path / "rows.csv"))
 
 
-def test_triples_of_ids_are_no_texts(tmp_path: Path, read: Read) -> None:
+def test_triples_of_ids_are_no_texts(tmp_path, read):
     (tmp_path / "qidpidtriples.tsv").write_text("1\t10\t20\n2\t11\t21\n")
     with pytest.raises(BadInput, match=r"triples\.tsv:1: every cell of the first row is a number.*collection\.given"):
         read(Pairs(tmp_path / "qidpidtriples.tsv"))
 
 
-def test_nothing_left_says_what_was_left_out(tmp_path: Path, read: Read) -> None:
+def test_nothing_left_says_what_was_left_out(tmp_path, read):
     path = table(tmp_path / "rows.csv", [row | {"query": f"{row['query']} é"} for row in ROWS], encoding="latin-1")
     with pytest.raises(BadInput, match=r"not one query is left: 12 × wrong encoding; strict=true names"):
         read(Pairs(path), strict=False)
@@ -133,7 +132,7 @@ def test_nothing_left_says_what_was_left_out(tmp_path: Path, read: Read) -> None
 
 
 @pytest.mark.parametrize("whole", [False, True])
-def test_rows_may_be_lists(tmp_path: Path, read: Read, whole: bool) -> None:
+def test_rows_may_be_lists(tmp_path, read, whole):
     rows = [[row["query"], row["answer"], "Nobody sleeps here"] for row in ROWS]
     text = json.dumps(rows) if whole else "".join(f"{json.dumps(row)}\n" for row in rows)
     (tmp_path / "rows.jsonl").write_text(text)
@@ -142,7 +141,7 @@ def test_rows_may_be_lists(tmp_path: Path, read: Read, whole: bool) -> None:
     assert len(collection.given) == 2 * len(ROWS)
 
 
-def test_the_columns_come_from_all_rows(tmp_path: Path, read: Read) -> None:
+def test_the_columns_come_from_all_rows(tmp_path, read):
     rows: list[dict[str, Any]] = [{"query": row["query"], "pos": row["answer"]} for row in ROWS]
     for n in range(1, len(rows)):
         rows[n] |= {"neg": [rows[n - 1]["pos"]], "pos": [rows[n]["pos"]]} if n % 2 else {"neg": None if n % 4 else []}
@@ -153,7 +152,7 @@ def test_the_columns_come_from_all_rows(tmp_path: Path, read: Read) -> None:
 
 @pytest.mark.parametrize("indent", [None, 1])
 @pytest.mark.parametrize("nested", [False, True])
-def test_arrays_and_data_of_squad(tmp_path: Path, read: Read, indent: int | None, nested: bool) -> None:
+def test_arrays_and_data_of_squad(tmp_path, read, indent, nested):
     content: Any = ROWS
     if nested:
         paragraphs = [{"context": row["answer"], "qas": [{"id": f"i{n}", "question": row["query"], "answers": []}]}
@@ -181,7 +180,7 @@ def passages(row: dict[str, str], form: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("form", ["tevatron", "dpr", "chat"])
-def test_nested_passages_are_documents(tmp_path: Path, read: Read, form: str) -> None:
+def test_nested_passages_are_documents(tmp_path, read, form):
     collection = read(Pairs(write_lines(tmp_path / "rows.jsonl", [passages(row, form) for row in ROWS])))
     assert answers(collection) == EXPECTED
     assert len(collection.given) == 2 * len(ROWS)
@@ -190,14 +189,14 @@ def test_nested_passages_are_documents(tmp_path: Path, read: Read, form: str) ->
         assert "0where does the bat sleep" in set(collection.documents["id"])
 
 
-def test_an_object_without_a_text_is_named(tmp_path: Path, read: Read) -> None:
+def test_an_object_without_a_text_is_named(tmp_path, read):
     path = write_lines(tmp_path / "rows.jsonl", [{"query": "who", "positive": [{"url": "x", "rank": 1}]}])
     with pytest.raises(BadInput, match=r"rows\.jsonl:1: .*an object without a text: it has url, rank"):
         read(Pairs(path))
 
 
 @pytest.mark.parametrize("row", [{"query": ""}, {"query": None}, {"answer": None}, {"answer": "  "}, {"answer": [""]}])
-def test_an_empty_text_is_named_or_counted(tmp_path: Path, read: Read, row: dict[str, Any]) -> None:
+def test_an_empty_text_is_named_or_counted(tmp_path, read, row):
     path = write_lines(tmp_path / "rows.jsonl", [*ROWS[:3], ROWS[3] | row, *ROWS[4:]])
     with pytest.raises(BadInput, match=r"rows\.jsonl:4: empty text: "):
         read(Pairs(path))
@@ -206,7 +205,7 @@ def test_an_empty_text_is_named_or_counted(tmp_path: Path, read: Read, row: dict
     assert len(collection.queries) == len(ROWS) - 1
 
 
-def test_ids_are_texts_and_numbers_with_a_point_are_none(tmp_path: Path, read: Read) -> None:
+def test_ids_are_texts_and_numbers_with_a_point_are_none(tmp_path, read):
     ids = ["0007", 1234567890123456789012, "1e5", "true", *range(8)]
     rows = [row | {"query_id": name} for row, name in zip(ROWS, ids, strict=True)]
     assert set(read(Pairs(write_lines(tmp_path / "rows.jsonl", rows))).queries["id"]) == set(map(str, ids))
@@ -240,7 +239,7 @@ def mined(form: str, scored: bool) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("scored", [False, True])
 @pytest.mark.parametrize("form", ["triplet", "n-tuple", "labeled-pair", "labeled-list"])
-def test_a_score_is_no_label(tmp_path: Path, read: Read, form: str, scored: bool) -> None:
+def test_a_score_is_no_label(tmp_path, read, form, scored):
     path = write_lines(tmp_path / "rows.jsonl", mined(form, scored))
     if not scored or form in ("triplet", "n-tuple"):
         collection = read(Pairs(path))
@@ -256,26 +255,26 @@ def test_a_score_is_no_label(tmp_path: Path, read: Read, form: str, scored: bool
 
 
 @pytest.mark.parametrize("name", ["similarity", "relevance_score", "Score", "rating"])
-def test_scores_by_other_names_are_no_labels(tmp_path: Path, read: Read, name: str) -> None:
+def test_scores_by_other_names_are_no_labels(tmp_path, read, name):
     with pytest.raises(BadInput, match=rf"has scores \({name}\) and no labels"):
         read(Pairs(write_lines(tmp_path / "rows.jsonl", [row | {name: 0.5} for row in ROWS])))
 
 
 @pytest.mark.parametrize("name", ["Label", "relevance", "is_relevant", "grade"])
-def test_labels_by_other_names_are_labels(tmp_path: Path, read: Read, name: str) -> None:
+def test_labels_by_other_names_are_labels(tmp_path, read, name):
     rows = [row | {name: 1} for row in ROWS] + [row | {"answer": "Nobody", name: 0} for row in ROWS]
     assert answers(read(Pairs(write_lines(tmp_path / "rows.jsonl", rows)))) == EXPECTED
 
 
 @pytest.mark.parametrize("place", [0, 5])
-def test_a_row_without_the_label_that_others_have_is_named(tmp_path: Path, read: Read, place: int) -> None:
+def test_a_row_without_the_label_that_others_have_is_named(tmp_path, read, place):
     rows = [row if n == place else row | {"label": 1} for n, row in enumerate(ROWS)]
     path = write_lines(tmp_path / "rows.jsonl", rows)
     with pytest.raises(BadInput, match=rf"rows\.jsonl:{max(place, 1) + 1}: broken line: has no label, or those before"):
         read(Pairs(path))
 
 
-def test_a_margin_is_a_margin(tmp_path: Path, read: Read) -> None:
+def test_a_margin_is_a_margin(tmp_path, read):
     rows = [row | {"negative": "Nobody", "score": 2.5} for row in ROWS]
     path = write_lines(tmp_path / "rows.jsonl", rows)
     with pytest.raises(BadInput, match=r"one score \(score\) for a .* negative; .*collection\.scores=margin"):
@@ -290,7 +289,7 @@ def test_a_margin_is_a_margin(tmp_path: Path, read: Read) -> None:
 @pytest.mark.parametrize(
     "scores", [{"pos_scores": [1.0], "neg_scores": [0.5]}, {"scores": [1.0]}, {"scores": [1, 2, 3, 4]}]
 )
-def test_scores_that_do_not_fit_are_named_or_left_out(tmp_path: Path, read: Read, scores: dict[str, Any]) -> None:
+def test_scores_that_do_not_fit_are_named_or_left_out(tmp_path, read, scores):
     whole = {"pos_scores": [1.0], "neg_scores": [0.5, 0.4]} if "pos_scores" in scores else {"scores": [1.0, 0.5, 0.4]}
     rows = [row | {"neg": ["a", "b"]} | (scores if n == 5 else whole) for n, row in enumerate(ROWS)]
     path = write_lines(tmp_path / "rows.jsonl", rows)
@@ -303,7 +302,7 @@ def test_scores_that_do_not_fit_are_named_or_left_out(tmp_path: Path, read: Read
 
 
 @pytest.mark.parametrize("first", [0, 1])
-def test_labels_that_contradict_each_other_are_named(tmp_path: Path, read: Read, first: int) -> None:
+def test_labels_that_contradict_each_other_are_named(tmp_path, read, first):
     rows = [row | {"label": first} for row in ROWS] + [ROWS[2] | {"label": 1 - first}]
     path = write_lines(tmp_path / "rows.jsonl", rows)
     with pytest.raises(BadInput, match=r"rows\.jsonl:13: contradicting labels: .* another label in line 3"):
@@ -313,7 +312,7 @@ def test_labels_that_contradict_each_other_are_named(tmp_path: Path, read: Read,
     assert answers(collection)[ROWS[2]["query"]] == {ROWS[2]["answer"]}
 
 
-def test_scores_that_are_no_numbers_are_named(tmp_path: Path, read: Read) -> None:
+def test_scores_that_are_no_numbers_are_named(tmp_path, read):
     path = tmp_path / "rows.jsonl"
     path.write_text('{"query": "a", "positive": "b", "negative": "c", "scores": [1, NaN]}\n')
     with pytest.raises(BadInput, match=r"rows\.jsonl:1: broken line: the score is not a number \(nan\)"):
@@ -325,7 +324,7 @@ def test_scores_that_are_no_numbers_are_named(tmp_path: Path, read: Read) -> Non
 
 @pytest.mark.parametrize("test", ["eval", "evaluation", "testing", "holdout", "test-00000-of-00001"])
 @pytest.mark.parametrize("train", ["train", "training", "nq-train"])
-def test_files_named_for_a_test_do_not_train(tmp_path: Path, read: Read, train: str, test: str) -> None:
+def test_files_named_for_a_test_do_not_train(tmp_path, read, train, test):
     write_lines(tmp_path / f"{train}.jsonl", ROWS[:8])
     write_lines(tmp_path / f"{test}.jsonl", ROWS[8:])
     collection = read(Pairs(tmp_path))
@@ -333,7 +332,7 @@ def test_files_named_for_a_test_do_not_train(tmp_path: Path, read: Read, train: 
     assert tested == {row["query"] for row in ROWS[8:]}
 
 
-def test_files_without_a_split_train_and_are_named(tmp_path: Path, read: Read) -> None:
+def test_files_without_a_split_train_and_are_named(tmp_path, read):
     write_lines(tmp_path / "more.jsonl", ROWS[:8])
     write_lines(tmp_path / "test.jsonl", ROWS[8:])
     collection = read(Pairs(tmp_path))
@@ -345,7 +344,7 @@ def test_files_without_a_split_train_and_are_named(tmp_path: Path, read: Read) -
 
 
 @pytest.mark.parametrize(("repeated", "grade"), [("max", 2), ("mean", 1), ("stop", None)])
-def test_judgements_given_again(tmp_path: Path, read: Read, repeated: str, grade: int | None) -> None:
+def test_judgements_given_again(tmp_path, read, repeated, grade):
     """As for the subtopics of the diversity tracks."""
     folder = write_beir(tmp_path, {"test.tsv": "q1 1 d1 0\nq1 2 d1 2\nq1 3 d1 0\nq2 1 d2 1\n"})
     if grade is None:
@@ -357,7 +356,7 @@ def test_judgements_given_again(tmp_path: Path, read: Read, repeated: str, grade
     assert collection.facts["judgements given again"].startswith("2 (the ")
 
 
-def test_a_collection_without_training_queries_trains_on_dev(tmp_path: Path, read: Read) -> None:
+def test_a_collection_without_training_queries_trains_on_dev(tmp_path, read):
     rows = {name: "".join(f"q{n}\t0\td{n}\t1\n" for n in numbers) for name, numbers in
             (("dev.tsv", range(4)), ("test.tsv", range(4, 12)))}  # fmt: skip
     collection = read(Beir(write_beir(tmp_path, rows)))
@@ -365,7 +364,7 @@ def test_a_collection_without_training_queries_trains_on_dev(tmp_path: Path, rea
     assert set(collection.queries.filter(pl.col("split") == "test")["id"]) == {f"q{n}" for n in range(4, 12)}
 
 
-def test_a_folder_of_parquet_files(tmp_path: Path, read: Read) -> None:
+def test_a_folder_of_parquet_files(tmp_path, read):
     qrels = {"query-id": ["q1", "q2"], "corpus-id": ["d1", "d2"], "score": [1, 1]}
     for name, rows in (("corpus/corpus", DOCUMENTS), ("queries/queries", QUERIES), ("qrels/test", qrels)):
         (tmp_path / name).parent.mkdir()
@@ -380,7 +379,7 @@ CANDIDATES = {
 
 
 @pytest.mark.parametrize("form", CANDIDATES)
-def test_candidates_by_id_beside_a_collection(tmp_path: Path, read: Read, form: str) -> None:
+def test_candidates_by_id_beside_a_collection(tmp_path, read, form):
     text = CANDIDATES[form]
     folder = write_beir(tmp_path, {"test.tsv": "q1\td1\t1\nq2\td2\t0\n", "train.tsv": "q3\t0\td3\t1\n"})
     (folder / "candidates").write_text(text + text.replace("d6", "d99").replace("d5", "d99").replace("d4", "d99"))
@@ -390,14 +389,14 @@ def test_candidates_by_id_beside_a_collection(tmp_path: Path, read: Read, form: 
     assert collection.given["score"].is_not_null().all() == (form == "run")
 
 
-def test_ids_without_their_texts_are_refused_with_the_way(tmp_path: Path, read: Read) -> None:
+def test_ids_without_their_texts_are_refused_with_the_way(tmp_path, read):
     path = write_lines(tmp_path / "hard.jsonl", [{"qid": 1, "pos": [1], "neg": {"bm25": [2, 3]}}])
     with pytest.raises(BadInput, match=r"holds ids, not texts \(qid, pos, neg\); .*collection\.given=FILE"):
         read(Pairs(path))
 
 
 @pytest.mark.parametrize("header", [False, True])
-def test_a_header_of_ms_marco_is_seen(tmp_path: Path, read: Read, header: bool) -> None:
+def test_a_header_of_ms_marco_is_seen(tmp_path, read, header):
     files = {
         "collection.tsv": ("pid\tpassage\n", [f"{n}\t{row['answer']}\n" for n, row in enumerate(ROWS)]),
         "queries.train.tsv": ("qid\tquery\n", [f"{n}\t{row['query']}\n" for n, row in enumerate(ROWS)]),
@@ -415,7 +414,7 @@ STARTS = ("<DOC>\n<DOCNO> d{n} </DOCNO>\n<TEXT>", '<DOC id="d{n}" type="story">\
 
 
 @pytest.mark.parametrize("start", STARTS)
-def test_documents_of_trec(tmp_path: Path, read: Read, start: str) -> None:
+def test_documents_of_trec(tmp_path, read, start):
     topics = "".join(f"<top>\n<num> Number: {n}\n<title> {row['query']}\n\n</top>\n" for n, row in enumerate(ROWS, 1))
     (tmp_path / "topics.txt").write_text(topics)
     documents = "".join(f"{start.format(n=n)}{row['answer']}</TEXT>\n</DOC>\n" for n, row in enumerate(ROWS, 1))

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-
 import polars as pl
 import pytest
 
@@ -17,7 +14,7 @@ QUERIES = {"id": pl.String, "text": pl.String, "split": pl.String}
 JUDGEMENTS = {"query": pl.String, "document": pl.String, "grade": pl.Int32, "split": pl.String}
 
 
-def test_queries_of_one_text_are_one_query_in_the_dearest_split() -> None:
+def test_queries_of_one_text_are_one_query_in_the_dearest_split():
     queries = pl.DataFrame(
         [
             ("a", "What is  gold?", "train"),
@@ -49,7 +46,7 @@ def test_queries_of_one_text_are_one_query_in_the_dearest_split() -> None:
     ]  # fmt: skip
 
 
-def test_queries_without_splits_stay_without() -> None:
+def test_queries_without_splits_stay_without():
     queries = pl.DataFrame([("a", "x", None), ("b", "X", None)], QUERIES, orient="row")
     judgements = pl.DataFrame([("b", "d", 1, None)], JUDGEMENTS, orient="row")
     found, judged, _, joined = join_repeats(queries, judgements, pl.DataFrame(schema=GIVEN))
@@ -57,7 +54,7 @@ def test_queries_without_splits_stay_without() -> None:
 
 
 @pytest.mark.nightly
-def test_no_text_of_medquad_stands_in_two_splits(shared_data: Path, own_cache: Path) -> None:
+def test_no_text_of_medquad_stands_in_two_splits(shared_data, own_cache):
     collection = open_collection(Beir(shared_data / "medquad"), own_cache)
     assert collection.facts == {"queries with the text of another": "634 joined to it, with their judgements"}
     texts = collection.queries["text"].str.to_lowercase().str.replace_all(r"\s+", " ")
@@ -66,7 +63,7 @@ def test_no_text_of_medquad_stands_in_two_splits(shared_data: Path, own_cache: P
 
 
 @pytest.mark.parametrize("strict", [True, False])
-def test_a_reader_counts_what_it_joins(write_beir: Callable[..., Path], tmp_path: Path, strict: bool) -> None:
+def test_a_reader_counts_what_it_joins(write_beir, tmp_path, strict):
     folder = write_beir(
         queries=[
             {"_id": "q1", "text": "who digs?"},
@@ -82,7 +79,7 @@ def test_a_reader_counts_what_it_joins(write_beir: Callable[..., Path], tmp_path
     assert collection.skipped == {}
 
 
-def test_known_ids_are_each_once_in_the_documents_order() -> None:
+def test_known_ids_are_each_once_in_the_documents_order():
     documents = pl.DataFrame({"id": ["c", "a", "b"], "text": ["", "", ""]})
     asked = pl.Series("document", ["b", "nowhere", "c", "b", None])
     assert known_ids(documents, asked).to_list() == ["c", "b"]

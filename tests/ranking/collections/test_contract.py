@@ -80,7 +80,7 @@ EVERY = sorted(set(found()) - {IrDatasets}, key=lambda kind: kind.__name__)
 
 
 @pytest.fixture(params=EVERY, ids=lambda kind: kind.__name__)
-def reader(request: pytest.FixtureRequest, tmp_path: Path) -> Reader:
+def reader(request, tmp_path) -> Reader:
     assert request.param in EXAMPLES, f"write a small collection for {request.param.__name__} into EXAMPLES"
     return EXAMPLES[request.param](tmp_path)
 
@@ -93,7 +93,7 @@ def frames_of(reader: Reader) -> dict[str, pl.DataFrame]:
 
 
 @pytest.mark.by_day(2)
-def test_its_tables_have_the_columns_that_all_have_and_are_read_the_same_again(reader: Reader) -> None:
+def test_its_tables_have_the_columns_that_all_have_and_are_read_the_same_again(reader):
     tables, again = frames_of(reader), frames_of(reader)
     schemas = {"documents": DOCUMENTS, "queries": QUERIES, "judgements": JUDGEMENTS, "given": GIVEN}
     for name, schema in schemas.items():
@@ -106,7 +106,7 @@ def test_its_tables_have_the_columns_that_all_have_and_are_read_the_same_again(r
 
 
 @pytest.mark.by_day(2)
-def test_a_cached_collection_is_found_again_by_its_options_and_files(reader: Reader, tmp_path: Path) -> None:
+def test_a_cached_collection_is_found_again_by_its_options_and_files(reader, tmp_path):
     assert dataclasses.is_dataclass(reader)
     assert reader.name
     assert json.loads(json.dumps(dict(reader.sources())))
@@ -120,5 +120,5 @@ def test_a_cached_collection_is_found_again_by_its_options_and_files(reader: Rea
     assert all(isinstance(fact, str) for fact in reader.facts().values())
 
 
-def test_there_are_readers() -> None:
+def test_there_are_readers():
     assert {Beir, MsMarco, Pairs, Pydocs, Trec} <= set(EVERY)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import huggingface_hub
 import pytest
 
@@ -14,7 +12,7 @@ from ranking.collections.pairs import Pairs
 from ranking.errors import BadInput
 
 
-def test_a_failed_download_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_download_is_one_line(monkeypatch):
     def refuse(*arguments: object, **options: object) -> str:
         raise OSError("no network\nmore")
 
@@ -24,7 +22,7 @@ def test_a_failed_download_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
         Pairs("hf:some/pairs").sources()
 
 
-def test_a_dataset_is_read_from_where_it_was_downloaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dataset_is_read_from_where_it_was_downloaded(tmp_path, monkeypatch):
     (tmp_path / "train.csv").write_text("query,positive\na,b\n")
     monkeypatch.setattr(huggingface_hub, "snapshot_download", lambda name, **options: str(tmp_path))
     pairs = Pairs("hf:some/pairs")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -18,7 +17,7 @@ Register = Callable[..., str]
 
 
 @pytest.fixture
-def register(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Register:
+def register(tmp_path, monkeypatch) -> Register:
     """Registers a collection with one part for each split; returns its id, to which the split is added."""
     monkeypatch.setenv("IR_DATASETS_HOME", str(tmp_path / "hub"))
     ir_datasets = pytest.importorskip("ir_datasets")
@@ -44,7 +43,7 @@ def register(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Register:
     return write
 
 
-def test_an_id_for_each_split(register: Register, cache: Path) -> None:
+def test_an_id_for_each_split(register, cache):
     base = register(train="q1 0 d1 1\n", dev="q2 0 d2 2\n", test="q3 0 d3 0\n")
     collection = open_collection(IrDatasets({split: f"{base}/{split}" for split in ("train", "dev", "test")}), cache)
     assert collection.name == f"{base}-train"
@@ -61,12 +60,12 @@ def test_an_id_for_each_split(register: Register, cache: Path) -> None:
     assert collection.judgements.rows() == [("q1", "d1", 1), ("q2", "d2", 2), ("q3", "d3", 0)]
 
 
-def test_one_id_has_no_split(register: Register, cache: Path) -> None:
+def test_one_id_has_no_split(register, cache):
     collection = open_collection(IrDatasets(register(test="q3 0 d3 1\n") + "/test"), cache)
     assert collection.queries["split"].to_list() == [None]
 
 
-def test_faults_name_the_id_and_the_number_of_the_entry(register: Register, cache: Path) -> None:
+def test_faults_name_the_id_and_the_number_of_the_entry(register, cache):
     id = register(docs="d1\tmoles\nd2\tbats\nd1\tmore moles\n", test="q1 0 d1 1\nq2 0 d9 1\n") + "/test"
     with pytest.raises(BadInput, match=f"{id} documents:3: duplicate id"):
         open_collection(IrDatasets(id), cache)
@@ -75,7 +74,7 @@ def test_faults_name_the_id_and_the_number_of_the_entry(register: Register, cach
 
 
 @pytest.mark.parametrize("strict", [True, False])
-def test_what_cannot_be_had(register: Register, cache: Path, tmp_path: Path, strict: bool) -> None:
+def test_what_cannot_be_had(register, cache, tmp_path, strict):
     base = register(test="q3 0 d3 1\n")
     with pytest.raises(BadInput, match="knows no such id"):
         open_collection(IrDatasets("no/such/id"), cache, strict)
@@ -89,20 +88,20 @@ def test_what_cannot_be_had(register: Register, cache: Path, tmp_path: Path, str
     assert "\n" not in str(raised.value)
 
 
-def test_splits_of_different_collections_do_not_mix(register: Register, cache: Path) -> None:
+def test_splits_of_different_collections_do_not_mix(register, cache):
     one, other = register(train="q1 0 d1 1\n"), register(test="q2 0 d2 1\n")
     with pytest.raises(BadInput, match="its documents are not those of"):
         open_collection(IrDatasets({"train": f"{one}/train", "test": f"{other}/test"}), cache)
 
 
-def test_options_are_checked() -> None:
+def test_options_are_checked():
     with pytest.raises(BadInput, match="no split is called 'validation'"):
         IrDatasets({"validation": "a"})
     with pytest.raises(BadInput, match="no id is given"):
         IrDatasets({})
 
 
-def test_without_the_package(monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
+def test_without_the_package(monkeypatch, cache):
     monkeypatch.setitem(sys.modules, "ir_datasets", None)
     with pytest.raises(BadInput, match=r"not installed; install the extra: pip install 'pyrite-ir\[hub\]'"):
         open_collection(IrDatasets("beir/nfcorpus/test"), cache)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-from pathlib import Path
 
 import polars as pl
 import pytest
@@ -19,9 +18,7 @@ NO_BREAK = st.text(st.characters(blacklist_characters="\n\ufeff", blacklist_cate
 
 
 @given(texts=st.lists(NO_BREAK), packed=st.booleans(), block=st.integers(1, 40))
-def test_every_line_comes_with_its_number(
-    tmp_path_factory: pytest.TempPathFactory, texts: list[str], packed: bool, block: int
-) -> None:
+def test_every_line_comes_with_its_number(tmp_path_factory, texts, packed, block):
     path = tmp_path_factory.getbasetemp() / "any_lines"
     raw = "\n".join(texts).encode()
     path.write_bytes(gzip.compress(raw) if packed else raw)
@@ -34,9 +31,7 @@ def test_every_line_comes_with_its_number(
 
 @pytest.mark.nightly
 @given(rows=st.lists(st.tuples(st.text("ab é", max_size=5), st.integers(-9, 9))), block=st.integers(1, 40))
-def test_tables_keep_empty_fields_and_lines(
-    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, int]], block: int
-) -> None:
+def test_tables_keep_empty_fields_and_lines(tmp_path_factory, rows, block):
     path = tmp_path_factory.getbasetemp() / "any_table"
     path.write_text("\n".join(f"{text}\t{number}" for text, number in rows), encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:
@@ -45,7 +40,7 @@ def test_tables_keep_empty_fields_and_lines(
     assert [row for frame in read for row in frame.rows()] == [(*row, n) for n, row in enumerate(rows, 1)]
 
 
-def test_a_header_is_passed_over_only_where_there_is_one(tmp_path: Path) -> None:
+def test_a_header_is_passed_over_only_where_there_is_one(tmp_path):
     columns = {"query": pl.String(), "grade": pl.Int32()}
     path = tmp_path / "table.tsv"
     for text, expected in (("query\tgrade\na\t1\n", [("a", 1, 2)]), ("a\t1\nb\t2\n", [("a", 1, 1), ("b", 2, 2)])):
@@ -59,7 +54,7 @@ def test_a_header_is_passed_over_only_where_there_is_one(tmp_path: Path) -> None
         list(tables(path, columns, Faults(), separator="\t", header=("query",)))
 
 
-def test_other_encodings_windows_lines_and_byte_order_marks(tmp_path: Path) -> None:
+def test_other_encodings_windows_lines_and_byte_order_marks(tmp_path):
     path = tmp_path / "text"
     path.write_bytes("caf\xe9\r\nth\xe9".encode("latin-1"))
     assert [line.rstrip() for _, line in lines(path, Faults(), "latin-1")] == ["café", "thé"]
@@ -67,7 +62,7 @@ def test_other_encodings_windows_lines_and_byte_order_marks(tmp_path: Path) -> N
     assert list(lines(path, Faults())) == [(1, "first")]
 
 
-def test_lines_in_another_encoding_are_counted(tmp_path: Path) -> None:
+def test_lines_in_another_encoding_are_counted(tmp_path):
     path = tmp_path / "text"
     path.write_bytes(b"good\ncaf\xe9\ngood\n\xff\n")
     with pytest.raises(BadInput, match=r"text:2: wrong encoding: byte 0xe9 is not utf-8; .*latin-1"):
@@ -78,13 +73,13 @@ def test_lines_in_another_encoding_are_counted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("encoding", "complaint"), [("klingon", "unknown encoding"), ("utf-16", "line by line")])
-def test_encodings_that_cannot_be_read(tmp_path: Path, encoding: str, complaint: str) -> None:
+def test_encodings_that_cannot_be_read(tmp_path, encoding, complaint):
     (tmp_path / "text").write_text("a\n")
     with pytest.raises(BadInput, match=complaint):
         list(lines(tmp_path / "text", Faults(), encoding))
 
 
-def test_a_damaged_gzip_is_an_error_even_when_not_strict(tmp_path: Path) -> None:
+def test_a_damaged_gzip_is_an_error_even_when_not_strict(tmp_path):
     packed = bytearray(gzip.compress(b"a line of text\n" * 1000))
     packed[-6] ^= 0xFF  # the check sum
     (tmp_path / "damaged.gz").write_bytes(packed)
@@ -92,7 +87,7 @@ def test_a_damaged_gzip_is_an_error_even_when_not_strict(tmp_path: Path) -> None
         list(lines(tmp_path / "damaged.gz", Faults(strict=False)))
 
 
-def test_faults_are_raised_or_counted() -> None:
+def test_faults_are_raised_or_counted():
     with pytest.raises(BadInput, match=r"^a\.tsv:3: broken line: no text; fix it"):
         Faults().report("broken line", "no text", "a.tsv", 3)
     faults = Faults(strict=False)

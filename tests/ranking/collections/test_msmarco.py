@@ -23,7 +23,7 @@ PASSAGES = {
 
 
 @pytest.fixture
-def write(tmp_path: Path) -> Write:
+def write(tmp_path) -> Write:
     def write(files: dict[str, str]) -> Path:
         folder = tmp_path / "marco"
         folder.mkdir(exist_ok=True)
@@ -35,7 +35,7 @@ def write(tmp_path: Path) -> Write:
     return write
 
 
-def test_passages(write: Write, cache: Path) -> None:
+def test_passages(write, cache):
     collection = open_collection(MsMarco(write(PASSAGES)), cache)
     assert collection.documents.rows() == [
         ("0", 'Moles "dig" tunnels', None, None),
@@ -49,7 +49,7 @@ def test_passages(write: Write, cache: Path) -> None:
     assert collection.facts == {"queries without judgements": "1 left out"}
 
 
-def test_documents_and_trec_judgements_by_their_usual_names(write: Write, cache: Path) -> None:
+def test_documents_and_trec_judgements_by_their_usual_names(write, cache):
     folder = write(
         {
             "msmarco-docs.tsv.gz": "D1\thttp://x\tMoles\tdig tunnels\r\nD2\thttp://y\t\tBats hang\n",
@@ -72,18 +72,18 @@ def test_documents_and_trec_judgements_by_their_usual_names(write: Write, cache:
     assert collection.judgements.filter(query="4")["grade"].to_list() == [3, 0]
 
 
-def test_the_small_dev_set_goes_first(write: Write, cache: Path) -> None:
+def test_the_small_dev_set_goes_first(write, cache):
     small = {"queries.dev.small.tsv": "21\twho is hard\n", "qrels.dev.small.tsv": "21\t0\t2\t1\n"}
     collection = open_collection(MsMarco(write({**PASSAGES, **small})), cache)
     assert "20" not in set(collection.queries["id"])
     assert "21" in set(collection.queries["id"])
 
 
-def test_files_by_other_names(write: Write, cache: Path) -> None:
+def test_files_by_other_names(write, cache):
     names = {"collection.tsv": "a.tsv", "queries.train.tsv": "b.tsv", "qrels.train.tsv": "c.tsv"}
     folder = write({names[name]: text for name, text in PASSAGES.items() if name in names})
     options = {"documents": "a.tsv", "queries": {"test": "b.tsv"}, "qrels": {"test": str(folder / "c.tsv")}}
-    collection = open_collection(MsMarco(folder, **options), cache)  # type: ignore[arg-type]
+    collection = open_collection(MsMarco(folder, **options), cache)
     assert (len(collection.documents), collection.queries["split"].to_list()) == (3, [None, None])
 
 
@@ -105,7 +105,7 @@ def test_files_by_other_names(write: Write, cache: Path) -> None:
         ("qrels.train.tsv", "99 0 1 1", "unknown query", "no query is called '99'"),
     ],
 )
-def test_faults(write: Write, cache: Path, file: str, line: str, kind: str, complaint: str) -> None:
+def test_faults(write, cache, file, line, kind, complaint):
     folder = write(PASSAGES)
     whole = open_collection(MsMarco(folder), cache)
     number = PASSAGES[file].count("\n") + 1
@@ -119,7 +119,7 @@ def test_faults(write: Write, cache: Path, file: str, line: str, kind: str, comp
 
 
 @pytest.mark.parametrize("strict", [True, False])
-def test_missing_files(write: Write, cache: Path, tmp_path: Path, strict: bool) -> None:
+def test_missing_files(write, cache, tmp_path, strict):
     with pytest.raises(BadInput, match=r"no collection\.tsv or msmarco-docs\.tsv"):
         open_collection(MsMarco(write({"queries.train.tsv": "", "qrels.train.tsv": ""})), cache, strict)
     (tmp_path / "marco" / "qrels.train.tsv").unlink()
@@ -131,7 +131,7 @@ def test_missing_files(write: Write, cache: Path, tmp_path: Path, strict: bool) 
         open_collection(MsMarco(folder, documents="old.tsv"), cache, strict)
 
 
-def test_options_are_checked(write: Write, cache: Path) -> None:
+def test_options_are_checked(write, cache):
     folder = write(PASSAGES)
     with pytest.raises(BadInput, match="no split is called 'valid'"):
         open_collection(MsMarco(folder, queries={"valid": "x"}), cache)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import sys
 
-import pytest
-
 from ranking.collections.packages import dependencies
 
 
-def test_what_an_import_puts_on_the_path_makes_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_an_import_puts_on_the_path_makes_no_difference(monkeypatch):
     def found() -> dict[str, str]:
         return {name: one.version for name, one in dependencies().items()}
 

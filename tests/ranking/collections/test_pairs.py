@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +56,7 @@ def texts(collection: Collection) -> dict[str, set[str]]:
 
 @pytest.mark.by_day(2)
 @pytest.mark.parametrize("write", [parquet, csv, json_lines, saved])
-def test_every_form_gives_the_same(tmp_path: Path, cache: Path, write: Callable[..., Path]) -> None:
+def test_every_form_gives_the_same(tmp_path, cache, write):
     collection = open_collection(Pairs(write(tmp_path, ROWS), test=0), cache)
     assert collection.name == "rows"
     assert sorted(collection.documents["text"]) == [
@@ -75,7 +74,7 @@ def test_every_form_gives_the_same(tmp_path: Path, cache: Path, write: Callable[
     assert again.fingerprint == collection.fingerprint
 
 
-def test_columns_by_name_and_lists_with_scores(tmp_path: Path, cache: Path) -> None:
+def test_columns_by_name_and_lists_with_scores(tmp_path, cache):
     rows = [
         {"ask": "who digs?", "good": ["Moles", "Badgers"], "bad": ["Bats"], "teacher": [9.0, 8.0, 1.5]},
         {"ask": "who hangs?", "good": ["Bats"], "bad": ["Moles", "Owls"], "teacher": [0.5, 2.0]},
@@ -93,7 +92,7 @@ def test_columns_by_name_and_lists_with_scores(tmp_path: Path, cache: Path) -> N
     assert collection.judgements.group_by("query").len()["len"].sort().to_list() == [1, 2]
 
 
-def test_labelled_pairs_keep_their_grades(tmp_path: Path, cache: Path) -> None:
+def test_labelled_pairs_keep_their_grades(tmp_path, cache):
     rows = [
         {"query": "who digs?", "answer": "Moles", "label": 2},
         {"query": "who digs?", "answer": "Bats", "label": 0},
@@ -104,7 +103,7 @@ def test_labelled_pairs_keep_their_grades(tmp_path: Path, cache: Path) -> None:
     assert texts(collection) == {"who digs?": {"Moles", "Bats"}, "who hangs?": {"Bats"}}
 
 
-def test_files_are_splits_and_what_is_one_is_cut(tmp_path: Path, cache: Path) -> None:
+def test_files_are_splits_and_what_is_one_is_cut(tmp_path, cache):
     rows = [{"query": f"question {number}", "positive": f"answer {number}"} for number in range(40)]
     for name, part in (("train", rows[:20]), ("validation", rows[20:30]), ("test", rows[30:])):
         pl.DataFrame(part).write_parquet(tmp_path / f"{name}-0.parquet")
@@ -122,7 +121,7 @@ FAULTS = [
 
 
 @pytest.mark.parametrize(("row", "said"), FAULTS)
-def test_broken_rows_are_named(tmp_path: Path, cache: Path, row: dict[str, Any], said: str) -> None:
+def test_broken_rows_are_named(tmp_path, cache, row, said):
     whole: dict[str, Any] = {"scores": [1.0]} if "scores" in row else {"label": 1}
     path = json_lines(tmp_path, [{"query": "c", "positive": "d", **whole}, row])
     with pytest.raises(BadInput, match=rf"rows\.jsonl:2: broken line: {said}"):
@@ -133,7 +132,7 @@ def test_broken_rows_are_named(tmp_path: Path, cache: Path, row: dict[str, Any],
     assert collection.queries["text"].to_list() == ["c"]
 
 
-def test_what_is_not_there_is_said(tmp_path: Path, cache: Path) -> None:
+def test_what_is_not_there_is_said(tmp_path, cache):
     with pytest.raises(BadInput, match="no such file or folder"):
         open_collection(Pairs(tmp_path / "none"), cache)
     path = parquet(tmp_path, [{"left": "a", "right": "b"}])

@@ -26,7 +26,7 @@ DOCUMENTS = 700
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path) -> Path:
     """A collection whose ids are not in the order of their documents."""
     made = write_beir(tmp_path / "made_up", documents=DOCUMENTS)
     (made / "corpus.jsonl").write_bytes(gzip.decompress((made / "corpus.jsonl.gz").read_bytes()))
@@ -35,7 +35,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def small_pieces(folder: Path, monkeypatch: pytest.MonkeyPatch) -> int:
+def small_pieces(folder, monkeypatch) -> int:
     """Pieces of a seventh of the documents."""
     size = -(-(folder / "corpus.jsonl").stat().st_size // 7)
     monkeypatch.setattr(pieces, "PIECE", size)
@@ -52,7 +52,7 @@ def opened(reader: Beir | MsMarco, cache: Path, strict: bool = True) -> Collecti
     return open_collection(reader, cache, strict, run)
 
 
-def test_seven_pieces_hold_what_one_does(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_seven_pieces_hold_what_one_does(folder, tmp_path, monkeypatch):
     whole = open_collection(Beir(folder), tmp_path / "one")
     assert whole.pieces == ()
     assert whole.ids is None
@@ -77,7 +77,7 @@ def test_seven_pieces_hold_what_one_does(folder: Path, tmp_path: Path, monkeypat
 
 
 @pytest.mark.nightly
-def test_ms_marco_is_read_in_spans_too(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ms_marco_is_read_in_spans_too(folder, tmp_path, monkeypatch):
     beir, other = open_collection(Beir(folder), tmp_path / "beir"), tmp_path / "other"
     other.mkdir()
     beir.documents.select("id", "text").write_csv(other / "collection.tsv", separator="\t", include_header=False)
@@ -91,9 +91,7 @@ def test_ms_marco_is_read_in_spans_too(folder: Path, tmp_path: Path, monkeypatch
     assert parts.fingerprint == whole.fingerprint
 
 
-def test_files_of_a_trec_collection_are_read_beside_each_other(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_of_a_trec_collection_are_read_beside_each_other(folder, tmp_path, monkeypatch):
     beir, other = open_collection(Beir(folder), tmp_path / "beir"), tmp_path / "other"
     (other / "docs").mkdir(parents=True)
     rows = beir.documents.select("id", "text").rows()
@@ -123,7 +121,7 @@ def test_files_of_a_trec_collection_are_read_beside_each_other(
         opened(Trec(other), tmp_path / "broken")
 
 
-def test_a_packed_file_is_cut_into_pieces_as_it_is_read(folder: Path, tmp_path: Path, small_pieces: int) -> None:
+def test_a_packed_file_is_cut_into_pieces_as_it_is_read(folder, tmp_path, small_pieces):
     whole = opened(Beir(folder), tmp_path / "plain")
     (folder / "corpus.jsonl.gz").write_bytes(gzip.compress((folder / "corpus.jsonl").read_bytes()))
     (folder / "corpus.jsonl").unlink()
@@ -136,9 +134,7 @@ def test_a_packed_file_is_cut_into_pieces_as_it_is_read(folder: Path, tmp_path: 
     ("{", r"corpus.jsonl:701: broken line: not JSON"),
     (json.dumps({"_id": "d1", "text": "again"}), r"corpus.jsonl:701: duplicate id: another document is called 'd1'"),
 ])  # fmt: skip
-def test_faults_are_named_by_their_line_and_may_be_skipped(
-    folder: Path, tmp_path: Path, small_pieces: int, line: str, said: str
-) -> None:
+def test_faults_are_named_by_their_line_and_may_be_skipped(folder, tmp_path, small_pieces, line, said):
     whole = opened(Beir(folder), tmp_path / "sound")
     with (folder / "corpus.jsonl").open("a") as file:
         file.write(line + "\n")
@@ -150,7 +146,7 @@ def test_faults_are_named_by_their_line_and_may_be_skipped(
     assert skipping.fingerprint == whole.fingerprint
 
 
-def test_every_line_is_in_one_span(tmp_path: Path) -> None:
+def test_every_line_is_in_one_span(tmp_path):
     from ranking.collections.faults import Faults
     from ranking.collections.lines import lines
 
@@ -167,5 +163,5 @@ def test_every_line_is_in_one_span(tmp_path: Path) -> None:
             assert read == written
 
 
-def test_a_folder_without_an_id_table_has_no_files_of_one(tmp_path: Path) -> None:
+def test_a_folder_without_an_id_table_has_no_files_of_one(tmp_path):
     assert id_files(tmp_path) == []

@@ -88,7 +88,7 @@ if True:
 
 
 @pytest.fixture
-def burrow(tmp_path: Path) -> Path:
+def burrow(tmp_path) -> Path:
     """A package of two modules, one of which is no Python, and its tests."""
     folder = tmp_path / "burrow"
     (folder / "tests").mkdir(parents=True)
@@ -102,7 +102,7 @@ def burrow(tmp_path: Path) -> Path:
 
 def read(folder: Path, cache: Path, queries: str = "first_paragraph", **options: int) -> dict[str, tuple[str, ...]]:
     """Query text and the texts of its relevant documents, by the query's id."""
-    collection = open_collection(Pydocs(queries, folders=[folder], **options), cache)  # type: ignore[arg-type]
+    collection = open_collection(Pydocs(queries, folders=[folder], **options), cache)
     texts = dict(collection.documents.select("id", "text").iter_rows())
     found = {id: (text,) for id, text in collection.queries.select("id", "text").iter_rows()}
     for query, document, grade in collection.judgements.iter_rows():
@@ -111,7 +111,7 @@ def read(folder: Path, cache: Path, queries: str = "first_paragraph", **options:
     return found
 
 
-def test_first_paragraphs_find_the_rest(burrow: Path, cache: Path) -> None:
+def test_first_paragraphs_find_the_rest(burrow, cache):
     assert read(burrow, cache, document_words=8) == {
         "burrow.moles": ("How moles live underground.", "They dig long tunnels, and eat what falls into them."),
         "burrow.moles.Mole": ("A mole that digs.", "It has strong hands and it can hardly see the light of day."),
@@ -134,13 +134,13 @@ def test_first_paragraphs_find_the_rest(burrow: Path, cache: Path) -> None:
     }
 
 
-def test_package_and_module_are_the_categories(burrow: Path, cache: Path) -> None:
+def test_package_and_module_are_the_categories(burrow, cache):
     collection = open_collection(Pydocs(folders=[burrow], document_words=8), cache)
     for frame in (collection.documents, collection.queries):
         assert set(frame.select("category", "subcategory").iter_rows()) == {("burrow", "burrow.moles")}
 
 
-def test_short_ones_are_dropped(burrow: Path, cache: Path) -> None:
+def test_short_ones_are_dropped(burrow, cache):
     assert set(read(burrow, cache, document_words=14)) == {
         "burrow.moles.Mole.dig",
         "burrow.moles.Mole.eat",
@@ -149,7 +149,7 @@ def test_short_ones_are_dropped(burrow: Path, cache: Path) -> None:
     assert set(read(burrow, cache, document_words=8, query_words=5)) == {"burrow.moles.Mole.depth#2"}
 
 
-def test_topics_have_their_members_as_relevant_documents(burrow: Path, cache: Path) -> None:
+def test_topics_have_their_members_as_relevant_documents(burrow, cache):
     found = read(burrow, cache, "topics", document_words=8)
     assert {query: texts[0] for query, texts in found.items()} == {
         "burrow.moles": "How moles live underground.",
@@ -169,7 +169,7 @@ def test_topics_have_their_members_as_relevant_documents(burrow: Path, cache: Pa
     ]
 
 
-def test_equal_topics_and_equal_documents_are_one(tmp_path: Path, cache: Path) -> None:
+def test_equal_topics_and_equal_documents_are_one(tmp_path, cache):
     method = '    def {0}(self):\n        """{1} with as many words as a document must have here."""\n'
     shapes = 'class {0}:\n    """All about shapes."""\n' + "".join(
         method.format(name, name.upper()) for name in ("draw", "fill")
@@ -187,7 +187,7 @@ def test_equal_topics_and_equal_documents_are_one(tmp_path: Path, cache: Path) -
     ]
 
 
-def test_bad_options(tmp_path: Path, cache: Path) -> None:
+def test_bad_options(tmp_path, cache):
     with pytest.raises(BadInput, match="no queries called 'titles'; take first_paragraph or topics"):
         Pydocs("titles")
     with pytest.raises(BadInput, match="no such folder"):
@@ -197,12 +197,12 @@ def test_bad_options(tmp_path: Path, cache: Path) -> None:
         open_collection(Pydocs(folders=[tmp_path / "empty"]), cache)
 
 
-def test_half_characters_are_replaced(tmp_path: Path, cache: Path) -> None:
+def test_half_characters_are_replaced(tmp_path, cache):
     (tmp_path / "odd.py").write_text('def f():\n    """A half\\ud800 character here.\n\n    And some text more."""\n')
     assert read(tmp_path, cache, document_words=3)["odd.f"][0] == "A half? character here."
 
 
-def test_a_part_of_the_standard_library(cache: Path) -> None:
+def test_a_part_of_the_standard_library(cache):
     collection = open_collection(Pydocs(folders=[STDLIB / "json", STDLIB / "email"], document_words=20), cache)
     assert set(collection.documents["category"]) == {"json", "email"}
     assert "json.decoder" in set(collection.documents["subcategory"])
@@ -215,7 +215,7 @@ def test_a_part_of_the_standard_library(cache: Path) -> None:
     assert topics.judgements["query"].value_counts()["count"].min() >= 3
 
 
-def test_processes_find_what_one_finds(burrow: Path) -> None:
+def test_processes_find_what_one_finds(burrow):
     files = [(source.module, str(source.path)) for source in packages.tree(burrow)]
     files += [(source.module, str(source.path)) for source in packages.tree(STDLIB / "json")]
     alone = docstrings(files)
@@ -224,7 +224,7 @@ def test_processes_find_what_one_finds(burrow: Path) -> None:
     assert [found.file for found in alone] == sorted(found.file for found in alone)
 
 
-def test_a_script_without_a_main_guard_can_ask(burrow: Path, tmp_path: Path) -> None:
+def test_a_script_without_a_main_guard_can_ask(burrow, tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
         "import json, sys\n"
@@ -237,7 +237,7 @@ def test_a_script_without_a_main_guard_can_ask(burrow: Path, tmp_path: Path) -> 
     assert [found[1] for found in json.loads(answer.stdout)][:2] == ["moles", "moles.Mole"]
 
 
-def test_a_process_that_fails_says_why(tmp_path: Path) -> None:
+def test_a_process_that_fails_says_why(tmp_path):
     with pytest.raises(RuntimeError, match="IsADirectoryError"):
         docstrings([("folder", str(tmp_path))], alone=-1)
 
@@ -246,7 +246,7 @@ Install = Callable[..., Path]
 
 
 @pytest.fixture
-def install(tmp_path: Path) -> Install:
+def install(tmp_path) -> Install:
     """Installs made-up distributions into a folder: name, version and what it requires."""
 
     def write(name: str, version: str, requires: list[str], where: str = "site", documented: str = "") -> Path:
@@ -266,7 +266,7 @@ def install(tmp_path: Path) -> Install:
     return write
 
 
-def test_dependencies_are_followed_through_extras(install: Install) -> None:
+def test_dependencies_are_followed_through_extras(install):
     requires = ["Alpha.One>=2", 'beta[fast]; extra == "hub"', "not-installed", 'pyrite-ir[hub]; extra == "dev"']
     install("pyrite-ir", "0.1", requires)
     install("alpha_one", "2.0", ["gamma (>=1)"])
@@ -284,9 +284,7 @@ def test_dependencies_are_followed_through_extras(install: Install) -> None:
     assert [source.module for source in packages.sources(found["alpha-one"])] == ["alpha_one"]
 
 
-def test_the_project_file_is_asked_where_pyrite_is_not_installed(
-    install: Install, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_project_file_is_asked_where_pyrite_is_not_installed(install, tmp_path, monkeypatch):
     install("alpha", "1.0", [])
     site = install("beta", "1.0", [])
     install("gamma", "1.0", [])
@@ -298,7 +296,7 @@ def test_the_project_file_is_asked_where_pyrite_is_not_installed(
     assert list(packages.dependencies(distributions(path=[str(site)]))) == ["alpha", "beta"]
 
 
-def test_pyrite_itself_knows_its_dependencies() -> None:
+def test_pyrite_itself_knows_its_dependencies():
     found = packages.dependencies()
     assert {"torch", "numpy", "polars", "ray"} <= set(found)
     assert "pyrite-ir" not in found
@@ -310,9 +308,7 @@ def environment(monkeypatch: pytest.MonkeyPatch, site: Path) -> None:
     monkeypatch.setattr("ranking.collections.pydocs.packages.standard_library", list)
 
 
-def test_the_fingerprint_tells_environments_apart(
-    install: Install, cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_fingerprint_tells_environments_apart(install, cache, monkeypatch):
     def fingerprint(where: str, alpha: str, requires: list[str], names: list[str]) -> str:
         install("pyrite-ir", "0.1", requires, where)
         for name in names:

@@ -18,25 +18,25 @@ def counts(frame: pl.DataFrame) -> dict[str | None, int]:
     return dict(frame["split"].value_counts().iter_rows())
 
 
-def test_three_splits_stay() -> None:
+def test_three_splits_stay():
     frame = queries(train=8, dev=1, test=1)
     assert usable(frame).equals(frame)
 
 
-def test_dev_is_cut_off_train() -> None:
+def test_dev_is_cut_off_train():
     cut = usable(queries(train=100, test=7))
     assert counts(cut) == {"train": 90, "dev": 10, "test": 7}
     assert set(cut.filter(pl.col("id").str.starts_with("test"))["split"]) == {"test"}
     assert counts(usable(queries(train=3, test=1), dev_share=0.01)) == {"train": 2, "dev": 1, "test": 1}
 
 
-def test_dev_becomes_test_where_there_is_no_test() -> None:
+def test_dev_becomes_test_where_there_is_no_test():
     cut = usable(queries(train=100, dev=7))
     assert counts(cut) == {"train": 90, "dev": 10, "test": 7}
     assert set(cut.filter(pl.col("id").str.starts_with("dev"))["split"]) == {"test"}
 
 
-def test_dev_trains_where_nothing_else_does() -> None:
+def test_dev_trains_where_nothing_else_does():
     cut = usable(queries(dev=100, test=7))
     assert counts(cut) == {"train": 90, "dev": 10, "test": 7}
     assert set(cut.filter(pl.col("id").str.starts_with("test"))["split"]) == {"test"}
@@ -44,31 +44,25 @@ def test_dev_trains_where_nothing_else_does() -> None:
 
 @pytest.mark.parametrize(
     "given_counts",
-    [
-        {"test": 9},
-        {"train": 9},
-        {"none": 5},
-        {"none": 1, "train": 4, "test": 4},
-        {"train": 1, "test": 3},
-    ],
+    [{"test": 9}, {"train": 9}, {"none": 5}, {"none": 1, "train": 4, "test": 4}, {"train": 1, "test": 3}],
 )
-def test_no_split_otherwise(given_counts: dict[str, int]) -> None:
+def test_no_split_otherwise(given_counts):
     assert counts(usable(queries(**given_counts))) == {None: sum(given_counts.values())}
 
 
-def test_the_cut_goes_by_the_id_and_not_by_the_order() -> None:
+def test_the_cut_goes_by_the_id_and_not_by_the_order():
     frame = queries(train=50, test=5)
     assert usable(frame).sort("id").equals(usable(frame.reverse()).sort("id"))
 
 
-def test_too_few_queries_are_told_what_would_help() -> None:
+def test_too_few_queries_are_told_what_would_help():
     with pytest.raises(BadInput, match="5 folds; take fewer folds"):
         folds(queries(none=4), 5)
     with pytest.raises(BadInput, match="2 queries cannot be cut into 3 folds; 3 is the fewest folds"):
         folds(queries(none=2), 3)
 
 
-def test_folds_repeat_and_depend_on_nothing_but_ids_and_salt() -> None:
+def test_folds_repeat_and_depend_on_nothing_but_ids_and_salt():
     frame = queries(none=20)
     first = folds(frame, 4)
     assert all(a.equals(b) for a, b in zip(first, folds(frame, 4), strict=True))
@@ -77,6 +71,6 @@ def test_folds_repeat_and_depend_on_nothing_but_ids_and_salt() -> None:
     assert not first[0].equals(folds(frame, 4, salt="again")[0])
 
 
-def test_too_few_folds() -> None:
+def test_too_few_folds():
     with pytest.raises(BadInput, match="no queries to train on"):
         folds(queries(none=9), 2)

@@ -68,7 +68,7 @@ QRELS = "301 0 FT911-1 1\n302 0 FT911-2 0\n"
 
 
 @pytest.fixture
-def write_trec(tmp_path: Path) -> WriteTrec:
+def write_trec(tmp_path) -> WriteTrec:
     def write(docs: str = NEWS, topics: str = ROBUST_TOPICS, qrels: str = QRELS, packed: bool = False) -> Path:
         folder = tmp_path / "tiny"
         folder.mkdir(exist_ok=True)
@@ -84,9 +84,7 @@ def write_trec(tmp_path: Path) -> WriteTrec:
 
 @pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize("block", [7, lines.BLOCK])
-def test_news_and_robust_topics(
-    write_trec: WriteTrec, cache: Path, monkeypatch: pytest.MonkeyPatch, packed: bool, block: int
-) -> None:
+def test_news_and_robust_topics(write_trec, cache, monkeypatch, packed, block):
     monkeypatch.setattr(lines, "BLOCK", block)
     collection = open_collection(Trec(write_trec(packed=packed)), cache)
     assert [(id, " ".join(text.split())) for id, text, *_ in collection.documents.iter_rows()] == [
@@ -100,7 +98,7 @@ def test_news_and_robust_topics(
     assert collection.judgements.rows() == [("301", "FT911-1", 1), ("302", "FT911-2", 0)]
 
 
-def test_fields_of_topics(write_trec: WriteTrec, cache: Path) -> None:
+def test_fields_of_topics(write_trec, cache):
     folder = write_trec()
     queries = open_collection(Trec(folder, fields=["title", "narrative"]), cache).queries["text"]
     assert queries[0] == (
@@ -114,14 +112,14 @@ def test_fields_of_topics(write_trec: WriteTrec, cache: Path) -> None:
         Trec(folder, fields=[])
 
 
-def test_open_text_and_topics_without_any_closing_tag(write_trec: WriteTrec, cache: Path) -> None:
+def test_open_text_and_topics_without_any_closing_tag(write_trec, cache):
     topics = "<top><num>1</num><title>\nONE\n</title>\n</top>\n<top>\n<num> Number: 2\n<title> Topic: two words\n"
     collection = open_collection(Trec(write_trec(OPEN_DOCS, topics, "1 0 1 1\n2 0 2 1\n")), cache)
     assert collection.documents.rows() == [("1", "all the text\nis here", None, None), ("2", "and here", None, None)]
     assert collection.queries["text"].to_list() == ["ONE", "two words"]
 
 
-def test_web_pages_lose_headers_scripts_and_comments(write_trec: WriteTrec, cache: Path) -> None:
+def test_web_pages_lose_headers_scripts_and_comments(write_trec, cache):
     page = (
         "<DOC>\n<DOCNO>G1</DOCNO>\n<DOCHDR>\nHTTP/1.1 200 OK\n</DOCHDR>\n<html><head><title>Moles</title>"
         "<script>var x = 1 < 2;</script></head><!-- hidden --><body>dig&nbsp;tunnels</body></html>\n</DOC>\n"
@@ -141,7 +139,7 @@ def test_web_pages_lose_headers_scripts_and_comments(write_trec: WriteTrec, cach
         (f"{NEWS}</DOC>\n", END, "</doc> without <doc>"),
     ],
 )
-def test_broken_documents(write_trec: WriteTrec, cache: Path, docs: str, line: int, complaint: str) -> None:
+def test_broken_documents(write_trec, cache, docs, line, complaint):
     folder = write_trec(docs)
     with pytest.raises(BadInput) as raised:
         open_collection(Trec(folder), cache)
@@ -160,7 +158,7 @@ def test_broken_documents(write_trec: WriteTrec, cache: Path, docs: str, line: i
         ("<top>\n<num> Number: 301\n<title> again\n</top>", "duplicate id", "another query is called '301'"),
     ],
 )
-def test_broken_topics(write_trec: WriteTrec, cache: Path, topic: str, kind: str, complaint: str) -> None:
+def test_broken_topics(write_trec, cache, topic, kind, complaint):
     folder = write_trec(topics=f"{ROBUST_TOPICS}{topic}\n")
     with pytest.raises(BadInput) as raised:
         open_collection(Trec(folder), cache)
@@ -170,7 +168,7 @@ def test_broken_topics(write_trec: WriteTrec, cache: Path, topic: str, kind: str
     assert collection.queries["id"].to_list() == ["301", "302"]
 
 
-def test_other_faults_across_files(write_trec: WriteTrec, cache: Path) -> None:
+def test_other_faults_across_files(write_trec, cache):
     empty = "<DOC>\n<DOCNO>3</DOCNO>\n<TEXT> <P> </TEXT>\n</DOC>\n"
     folder = write_trec(f"{NEWS}{empty}{NEWS}", qrels=f"{QRELS}301 0 FT911-9 1\n999 0 FT911-1 1\n1 1\n")
     with pytest.raises(BadInput, match=r"qrels\.txt:5: broken line: not 4 columns"):
@@ -188,7 +186,7 @@ def test_other_faults_across_files(write_trec: WriteTrec, cache: Path) -> None:
         open_collection(Trec(write_trec(f"{NEWS}{NEWS}")), cache)
 
 
-def test_latin_1(write_trec: WriteTrec, cache: Path) -> None:
+def test_latin_1(write_trec, cache):
     folder = write_trec()
     (folder / "docs.trec").write_bytes(NEWS.replace("mole.", "môle.").encode("latin-1"))
     with pytest.raises(BadInput, match=r"docs\.trec:9: wrong encoding: .*encoding=latin-1"):
@@ -199,7 +197,7 @@ def test_latin_1(write_trec: WriteTrec, cache: Path) -> None:
     assert skipping.documents["text"][0].split() == ["FT", "14", "MAY", "91", "/", "Moles", "dig"]
 
 
-def test_documents_in_many_files(write_trec: WriteTrec, cache: Path, tmp_path: Path) -> None:
+def test_documents_in_many_files(write_trec, cache, tmp_path):
     folder = write_trec()
     (folder / "docs.trec").unlink()
     disk = folder / "collection" / "disk4"
@@ -216,7 +214,7 @@ def test_documents_in_many_files(write_trec: WriteTrec, cache: Path, tmp_path: P
         assert named.fingerprint == found.fingerprint
 
 
-def test_names_that_do_not_tell(write_trec: WriteTrec, cache: Path) -> None:
+def test_names_that_do_not_tell(write_trec, cache):
     folder = write_trec()
     (folder / "topics.extra").write_text("")
     with pytest.raises(BadInput, match=r"2 files look like the topics \(topics\.301-302\.txt, topics\.extra\)"):
@@ -244,14 +242,7 @@ WORDS = st.lists(st.text("abcXYZé019.,'", min_size=1, max_size=6), min_size=1, 
     closed=st.booleans(),
     block=st.integers(1, 64),
 )
-def test_any_collection_survives_being_written(
-    write_trec: WriteTrec,
-    tmp_path_factory: pytest.TempPathFactory,
-    documents: dict[str, list[str]],
-    topics: dict[int, list[str]],
-    closed: bool,
-    block: int,
-) -> None:
+def test_any_collection_survives_being_written(write_trec, tmp_path_factory, documents, topics, closed, block):
     end = "</title>\n</top>" if closed else ""
     folder = write_trec(
         "".join(f"<DOC>\n<DOCNO>{id}</DOCNO>\n{chr(10).join(text)}\n</DOC>\n" for id, text in documents.items()),
@@ -266,7 +257,7 @@ def test_any_collection_survives_being_written(
     assert len(collection.judgements) == len(documents) * len(topics)
 
 
-def test_hydra_makes_the_reader(write_trec: WriteTrec, cache: Path) -> None:
+def test_hydra_makes_the_reader(write_trec, cache):
     configuration = {
         "_target_": "ranking.collections.trec.Trec",
         "path": str(write_trec()),
@@ -277,7 +268,7 @@ def test_hydra_makes_the_reader(write_trec: WriteTrec, cache: Path) -> None:
     assert queries[0].startswith("International Organized Crime Identify")
 
 
-def test_vaswani(shared_data: Path, cache: Path) -> None:
+def test_vaswani(shared_data, cache):
     collection = open_collection(Trec(shared_data / "vaswani"), cache)
     assert (len(collection.documents), len(collection.queries), len(collection.judgements)) == (11_429, 93, 2_083)
     assert collection.queries["split"].null_count() == 93

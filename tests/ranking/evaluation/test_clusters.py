@@ -9,7 +9,7 @@ from sklearn.metrics import adjusted_mutual_info_score, mutual_info_score
 from ranking.evaluation.clusters import agreement, information
 
 
-def test_a_table_worked_by_hand() -> None:
+def test_a_table_worked_by_hand():
     # Four texts of category 0, four of 1; one cluster holds three of 0 and one of 1, the other the rest.
     categories = np.array([0, 0, 0, 0, 1, 1, 1, 1])
     clusters = np.array([0, 0, 0, 1, 0, 1, 1, 1])
@@ -20,7 +20,7 @@ def test_a_table_worked_by_hand() -> None:
     assert 0 < found["AMI"] < found["MI/H"]
 
 
-def test_figures_are_scikit_learns_in_bits() -> None:
+def test_figures_are_scikit_learns_in_bits():
     rng = np.random.default_rng(3)
     categories, clusters = rng.integers(0, 5, 200), rng.integers(0, 4, 200)
     found = information(clusters, categories)
@@ -30,7 +30,7 @@ def test_figures_are_scikit_learns_in_bits() -> None:
     assert found["MI/H"] == pytest.approx(found["MI"] / -(shares * np.log2(shares)).sum())
 
 
-def test_embeddings_that_lie_by_category_say_all_about_it() -> None:
+def test_embeddings_that_lie_by_category_say_all_about_it():
     rng = np.random.default_rng(0)
     categories = np.repeat([0, 1, 2], 20)
     vectors = (np.eye(3)[categories] * 10 + rng.normal(size=(60, 3))).astype(np.float32)
@@ -40,13 +40,13 @@ def test_embeddings_that_lie_by_category_say_all_about_it() -> None:
     assert agreement(rng.permutation(vectors), categories)["AMI"] < 0.2
 
 
-def test_texts_without_a_category_are_left_out_and_a_seed_repeats() -> None:
+def test_texts_without_a_category_are_left_out_and_a_seed_repeats():
     rng = np.random.default_rng(1)
     vectors, categories = rng.normal(size=(30, 4)).astype(np.float32), np.repeat([0, 1, -1], 10)
     assert agreement(vectors, categories, 7) == agreement(vectors[:20], categories[:20], 7)
 
 
 @pytest.mark.parametrize("categories", [[0, 0, 0], [-1, -1, -1], [-1, 2, -1]])
-def test_one_category_says_nothing(categories: list[int]) -> None:
+def test_one_category_says_nothing(categories):
     found = agreement(np.eye(3, dtype=np.float32), np.array(categories))
     assert found == {"MI": 0.0, "MI/H": 0.0, "AMI": 0.0}

@@ -29,7 +29,7 @@ class Same(NegativeSource):
         """Nothing to learn."""
 
 
-def test_the_loss_is_the_objectives_and_what_is_missing_does_not_count(tiny_sources: Sources) -> None:
+def test_the_loss_is_the_objectives_and_what_is_missing_does_not_count(tiny_sources):
     ranker = feed_forward(tiny_sources)
     held_out = HeldOut(tiny_sources.encoded, QUERIES, DOCUMENTS)
     encoded, by_hand = tiny_sources.encoded, []
@@ -40,7 +40,7 @@ def test_the_loss_is_the_objectives_and_what_is_missing_does_not_count(tiny_sour
     assert held_out.loss(ranker, SoftmaxLikelihood()) == pytest.approx(np.mean(by_hand), rel=1e-5)
 
 
-def test_it_is_taken_after_each_epoch_and_changes_nothing(tiny_sources: Sources) -> None:
+def test_it_is_taken_after_each_epoch_and_changes_nothing(tiny_sources):
     held_out = HeldOut(tiny_sources.encoded, QUERIES, DOCUMENTS)
     training, without = training_of(tiny_sources, held_out), training_of(tiny_sources, None)
     before = held_out.loss(training.ranker, training.objective)

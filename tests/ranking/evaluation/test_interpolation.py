@@ -1,13 +1,11 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ranking.encoding import EncodedCollection
 from ranking.evaluation.evaluation import Evaluation
 from ranking.evaluation.interpolation import WEIGHTS, best_weight, interpolate
 from ranking.evaluation.origins import Candidates
@@ -21,7 +19,7 @@ RANKER = np.array([[1, 3, 2], [-7, 1, 99]], np.float32)
 
 
 @pytest.fixture
-def evaluation(encoded_of: Callable[..., EncodedCollection]) -> Evaluation:
+def evaluation(encoded_of) -> Evaluation:
     encoded = encoded_of([[2], [3], [4]], [[2], [3]], {0: {1: 1}, 1: {2: 1}})
     candidates = Candidates(np.arange(2), DOCUMENTS, RankedLists(DOCUMENTS, FIRST_STAGE), 3)
     return Evaluation(encoded, candidates, ["RR"])
@@ -32,7 +30,7 @@ def told(scores: NDArray[np.float32], evaluation: Evaluation, monkeypatch: pytes
     return None  # a ranker that is never asked
 
 
-def test_scores_are_added_up_on_one_scale(evaluation: Evaluation) -> None:
+def test_scores_are_added_up_on_one_scale(evaluation):
     assert interpolate(evaluation, RANKER, 0.0).tolist() == [[1, 0.5, 0], [1, 0, 0]]
     assert interpolate(evaluation, RANKER, 1.0).tolist() == [[0, 1, 0.5], [0, 1, 0]]
     mixed = interpolate(evaluation, RANKER, 0.3)
@@ -40,12 +38,12 @@ def test_scores_are_added_up_on_one_scale(evaluation: Evaluation) -> None:
     assert mixed.dtype == np.float32
 
 
-def test_equal_scores_say_nothing(evaluation: Evaluation) -> None:
+def test_equal_scores_say_nothing(evaluation):
     equal = np.full((2, 3), 0.1, np.float32)
     assert interpolate(evaluation, equal, 0.5) == pytest.approx(np.array([[0.5, 0.25, 0], [0.5, 0, 0]]))
 
 
-def test_the_weight_is_the_best_on_these_queries(evaluation: Evaluation, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_weight_is_the_best_on_these_queries(evaluation, monkeypatch):
     # Of query 0 document 1 is relevant: .5 + w/2 against 1 - w, first from w > 1/3. Of query 1 document 2 is: 1 - w
     # against w, first below 1/2, and at 1/2 by its greater id. So .4 and .5 are right for both; .4 is the least.
     ranker = told(RANKER, evaluation, monkeypatch)
@@ -56,16 +54,14 @@ def test_the_weight_is_the_best_on_these_queries(evaluation: Evaluation, monkeyp
     assert at[0.6] == [1.0, 0.5]
 
 
-def test_a_ranker_that_adds_nothing_has_no_weight_and_one_that_is_right_all(
-    evaluation: Evaluation, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_ranker_that_adds_nothing_has_no_weight_and_one_that_is_right_all(evaluation, monkeypatch):
     wrong, right = np.array([[1, 0, 0], [0, 1, 0]], np.float32), np.array([[0, 1, 0], [9, 0, 0]], np.float32)
     assert best_weight(evaluation, told(wrong, evaluation, monkeypatch)) == 0.0
     assert best_weight(evaluation, told(right, evaluation, monkeypatch)) == 0.4  # from where both are right
     assert best_weight(evaluation, told(np.zeros((0, 3), np.float32), evaluation, monkeypatch)) is None
 
 
-def test_lists_in_another_order_are_matched_by_document(encoded_of: Callable[..., EncodedCollection]) -> None:
+def test_lists_in_another_order_are_matched_by_document(encoded_of):
     encoded = encoded_of([[2], [3], [4]], [[2]], {0: {1: 1}})
     lists = RankedLists(np.array([[2, 0, -1]], np.int32), np.array([[8, 4, 0]], np.float32))
     candidates = Candidates(np.arange(1), np.array([[0, 1, 2]], np.int32), lists, 3)
@@ -73,7 +69,7 @@ def test_lists_in_another_order_are_matched_by_document(encoded_of: Callable[...
     assert mixed.tolist() == [[0.0, 0.0, 1.0]]  # the one that was not ranked is as low as the last that was
 
 
-def test_a_query_without_candidates_is_passed_over(encoded_of: Callable[..., EncodedCollection]) -> None:
+def test_a_query_without_candidates_is_passed_over(encoded_of):
     encoded = encoded_of([[2], [3]], [[2]], {0: {1: 1}})
     none = np.full((1, 2), -1, np.int32)
     lists = RankedLists(none, np.full((1, 2), -np.inf, np.float32))
@@ -84,7 +80,7 @@ def test_a_query_without_candidates_is_passed_over(encoded_of: Callable[..., Enc
     assert mixed.tolist() == [[0.0, 0.0]]
 
 
-def test_a_whole_collection_has_no_lists(encoded_of: Callable[..., EncodedCollection]) -> None:
+def test_a_whole_collection_has_no_lists(encoded_of):
     encoded = encoded_of([[2], [3], [4]], [[2]], {0: {1: 1}})
     lists = RankedLists(np.array([[2, 0]], np.int32), np.array([[8, 4]], np.float32))
     whole: Any = Evaluation(encoded, Candidates(np.arange(1), None, lists, None), ["RR"])

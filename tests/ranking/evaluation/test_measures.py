@@ -77,17 +77,17 @@ def read(folder: Path, run: str) -> tuple[Run, Qrels]:
 
 
 @pytest.mark.parametrize("rel", [1, 2])
-def test_equals_trec_eval_on_graded_runs(shared_data: Path, rel: int) -> None:
+def test_equals_trec_eval_on_graded_runs(shared_data, rel):
     for name in sorted(path.name for path in (shared_data / "dl19" / "runs").iterdir())[::9]:
         assert_as_trec_eval(*read(shared_data / "dl19", name), rel=rel)
 
 
-def test_equals_trec_eval_on_binary_runs(shared_data: Path) -> None:
+def test_equals_trec_eval_on_binary_runs(shared_data):
     for name in sorted(path.name for path in (shared_data / "trec8" / "runs").iterdir())[::50]:
         assert_as_trec_eval(*read(shared_data / "trec8", name))
 
 
-def test_equals_trec_eval_with_many_ties(shared_data: Path) -> None:
+def test_equals_trec_eval_with_many_ties(shared_data):
     name = min(path.name for path in (shared_data / "dl19" / "runs").iterdir())
     run, qrels = read(shared_data / "dl19", name)
     tied = {query: {d: float(round(hash_free(d) % 3)) for d in ranking} for query, ranking in run.items()}
@@ -111,7 +111,7 @@ def small_cases(draw: st.DrawFn) -> tuple[Run, Qrels]:
 
 @few(30)
 @given(small_cases(), st.integers(1, 3))
-def test_equals_trec_eval_on_any_small_case(case: tuple[Run, Qrels], rel: int) -> None:
+def test_equals_trec_eval_on_any_small_case(case, rel):
     assert_as_trec_eval(*case, rel=rel)
 
 
@@ -138,9 +138,7 @@ def some_ranks(draw: st.DrawFn) -> tuple[np.ndarray, list[list[int]], np.ndarray
 
 
 @given(some_ranks(), st.one_of(st.none(), st.integers(1, 9)))
-def test_the_ranks_of_some_give_what_the_whole_ranking_gives(
-    case: tuple[np.ndarray, list[list[int]], np.ndarray, np.ndarray], depth: int | None
-) -> None:
+def test_the_ranks_of_some_give_what_the_whole_ranking_gives(case, depth):
     ranked, judged, grades, ranks = case
     evaluator = Evaluator(EVERY, judged)
     whole, found = evaluator(ranked[:, :depth]), evaluator.of_ranks(grades, ranks, depth)
@@ -149,7 +147,7 @@ def test_the_ranks_of_some_give_what_the_whole_ranking_gives(
         np.testing.assert_allclose(found[name], values, rtol=1e-12, err_msg=name)
 
 
-def test_some_ranks_by_hand() -> None:
+def test_some_ranks_by_hand():
     """The third of four relevant documents was not found; they stand in no order."""
     evaluator = Evaluator(["AP", "RR", "R@1", "R@5", "P@5", "nDCG@5", "Success@1"], [[1, 2, 1, 1], [1]])
     grades, ranks = np.array([[1, 2, 1, 1], [1, 0, 0, 0]]), np.array([[1_000_000, 4, 0, 2], [1, 0, 0, 0]])
@@ -173,14 +171,14 @@ def test_some_ranks_by_hand() -> None:
     assert evaluator.of_ranks(grades, ranks, 1)["RR"].tolist() == [0, 1]
 
 
-def test_no_ranks_of_no_queries() -> None:
+def test_no_ranks_of_no_queries():
     for shape in ((0, 0), (0, 4), (2, 0)):
         nothing = np.zeros(shape, int)
         found = Evaluator(EVERY, [[1]] * shape[0]).of_ranks(nothing, nothing, None)
         assert all(values.tolist() == [0] * shape[0] for values in found.values())
 
 
-def test_by_hand() -> None:
+def test_by_hand():
     ranked = np.array([[0, 2, 0, 1], [0, 0, 0, 0]])
     names = ["AP", "AP@2", "AP(rel=2)@4", "RR", "RR@1", "P@10", "R@2", "Success@1", "Success@2", "nDCG@2"]
     values = Evaluator(names, [[1, 2, 0, 1], [0, -1]])(ranked)
@@ -201,45 +199,45 @@ def test_by_hand() -> None:
     assert all(value[1] == 0 for value in values.values()), "no relevant document gives 0"
 
 
-def test_exponential_gains_by_hand() -> None:
+def test_exponential_gains_by_hand():
     ranked = np.array([[1, 3]])
     value = Evaluator(["nDCG(dcg='exp-log2')"], [[3, 1]])(ranked)
     expected = (1 + 7 / np.log2(3)) / (7 + 1 / np.log2(3))
     assert value["nDCG(dcg='exp-log2')"] == pytest.approx([expected])
 
 
-def test_padding_goes_last_wherever_it_stands() -> None:
+def test_padding_goes_last_wherever_it_stands():
     scores = np.array([[np.nan, -np.inf, 2.0]], np.float32)
     documents, grades = np.array([[-1, 7, 3]]), np.array([[9, 1, 2]])
     assert ranked_grades(scores, documents, grades, documents).tolist() == [[2, 1, 0]]
 
 
-def test_a_tie_goes_to_the_larger_key() -> None:
+def test_a_tie_goes_to_the_larger_key():
     scores = np.array([[0.0, -0.0, 1.0]], np.float32)
     documents, grades = np.array([[4, 5, 1]]), np.array([[1, 2, 3]])
     assert ranked_grades(scores, documents, grades, documents).tolist() == [[3, 2, 1]]
 
 
-def test_no_queries_and_no_candidates() -> None:
+def test_no_queries_and_no_candidates():
     names = ["AP", "RR@10", "P@5", "nDCG", "Success@1"]
     assert all(v.shape == (0,) for v in Evaluator(names, [])(np.empty((0, 5), int)).values())
     assert all(v.tolist() == [0.0] for v in Evaluator(names, [[1]])(np.empty((1, 0), int)).values())
 
 
-def test_a_nan_score_is_an_internal_error() -> None:
+def test_a_nan_score_is_an_internal_error():
     documents = np.array([[1, 2]])
     with pytest.raises(ValueError, match="NaN"):
         ranked_grades(np.array([[1, np.nan]], np.float32), documents, documents, documents)
 
 
 @pytest.mark.parametrize("key", [-1, 2**32])
-def test_a_tie_key_out_of_range_is_an_internal_error(key: int) -> None:
+def test_a_tie_key_out_of_range_is_an_internal_error(key):
     documents = np.array([[1, 2]])
     with pytest.raises(ValueError, match="tie keys"):
         ranked_grades(np.ones((1, 2), np.float32), documents, documents, np.array([[key, 0]]))
 
 
-def test_a_wrong_shape_is_an_internal_error() -> None:
+def test_a_wrong_shape_is_an_internal_error():
     with pytest.raises(ValueError, match="depth"):
         Evaluator(["AP"], [[1], [1]])(np.zeros((1, 3), int))
 
@@ -247,23 +245,11 @@ def test_a_wrong_shape_is_an_internal_error() -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        *(
-            "",
-            "nope",
-            "AP(",
-            "AP@x",
-            "AP@1.5",
-            "P",
-            "R",
-            "Success",
-            "nDCG(rel=2)@3",
-            "1+1",
-            "P@5, AP",
-        ),
+        *("", "nope", "AP(", "AP@x", "AP@1.5", "P", "R", "Success", "nDCG(rel=2)@3", "1+1", "P@5, AP"),
         *("AP(judged_only=True)@10", "nDCG(dcg='x')", "nDCG(gains={0:0,1:2})", "P(rel='a')@5"),
     ],
 )
-def test_an_unsupported_measure_lists_what_there_is(name: str) -> None:
+def test_an_unsupported_measure_lists_what_there_is(name):
     with pytest.raises(BadInput, match=r"there are AP .*nDCG"):
         parse(name)
 
@@ -272,24 +258,24 @@ def test_an_unsupported_measure_lists_what_there_is(name: str) -> None:
     ("name", "meant"),
     [("ndcg@10", "nDCG@10"), ("ndcg_cut_10", "nDCG@10"), ("recall@100", "R@100"), ("recall", "R@10"), ("map", "AP")],
 )
-def test_a_name_of_another_tool_is_understood(name: str, meant: str) -> None:
+def test_a_name_of_another_tool_is_understood(name, meant):
     with pytest.raises(BadInput, match=rf"did you mean {meant}\?$"):
         parse(name)
 
 
 @pytest.mark.parametrize("name", ["P@0", "AP@-1", "P(rel=0)@5"])
-def test_a_measure_of_nothing_is_refused(name: str) -> None:
+def test_a_measure_of_nothing_is_refused(name):
     with pytest.raises(BadInput):
         parse(name)
 
 
-def test_names_may_be_aliases() -> None:
+def test_names_may_be_aliases():
     assert parse("MRR@10") == parse("RR@10") != parse("RR")
     assert list(Evaluator(["MAP@100"], [[1]])(np.array([[1]]))) == ["MAP@100"]
 
 
 @pytest.mark.parametrize("rel", [1, 2])
-def test_measures_of_judged_documents_equal_trec_eval(rel: int) -> None:
+def test_measures_of_judged_documents_equal_trec_eval(rel):
     """Also from the ranks of the judged documents alone, as in rankings of a whole collection."""
     rng = np.random.default_rng(rel)
     names = {f"bpref(rel={rel})": "bpref", f"Rprec(rel={rel})": "Rprec"} | ({"infAP": "infAP"} if rel == 1 else {})
@@ -309,7 +295,7 @@ def test_measures_of_judged_documents_equal_trec_eval(rel: int) -> None:
             assert of_ranks[name][0] == pytest.approx(truth[theirs], abs=1e-6)
 
 
-def test_rank_biased_precision_and_expected_reciprocal_rank_by_hand() -> None:
+def test_rank_biased_precision_and_expected_reciprocal_rank_by_hand():
     values = Evaluator(["RBP(p=0.5)", "RBP(rel=2)@2", "ERR@2", "ERR"], [[4, 1]])(np.array([[0, 4, 1]]))
     assert values["RBP(p=0.5)"].tolist() == [0.25 + 0.125]
     assert values["RBP(rel=2)@2"].tolist() == pytest.approx([0.2 * 0.8])

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -53,16 +51,15 @@ class Coarse(Ranker):
         return []
 
 
-def test_bm25s_candidates_are_its_list(tiny_sources: Sources) -> None:
+def test_bm25s_candidates_are_its_list(tiny_sources):
     found = Bm25Candidates(4).candidates(tiny_sources, QUERIES[2:5])
     lists, _ = tiny_sources.bm25(Bm25Options()).search(QUERIES[2:5], 4)
     np.testing.assert_array_equal(found.documents, lists.documents)
     assert found.depth == 4
 
 
-def test_random_candidates_hold_all_relevant_documents_and_no_document_twice(tiny_sources: Sources) -> None:
+def test_random_candidates_hold_all_relevant_documents_and_no_document_twice(tiny_sources):
     found = RandomCandidates(6).candidates(tiny_sources, QUERIES)
-    assert found.documents is not None
     assert found.documents.shape == (8, 6)
     relevant = tiny_sources.encoded.judgements.relevant()
     for query, row in enumerate(found.documents.tolist()):
@@ -71,18 +68,15 @@ def test_random_candidates_hold_all_relevant_documents_and_no_document_twice(tin
 
 
 @pytest.mark.parametrize(("depth", "expected"), [(1, [1, 1, 2, 1, 2, 2, 2, 1]), (12, [12] * 8), (100, [12] * 8)])
-def test_random_candidates_of_few_and_of_all(depth: int, expected: list[int], tiny_sources: Sources) -> None:
+def test_random_candidates_of_few_and_of_all(depth, expected, tiny_sources):
     found = RandomCandidates(depth).candidates(tiny_sources, QUERIES)
-    assert found.documents is not None
     assert (found.documents >= 0).sum(axis=1).tolist() == expected
 
 
-def test_random_candidates_depend_on_query_and_seed_alone(tiny_sources: Sources) -> None:
+def test_random_candidates_depend_on_query_and_seed_alone(tiny_sources):
     every = RandomCandidates(6).candidates(tiny_sources, QUERIES)
     some = RandomCandidates(6).candidates(tiny_sources, np.array([1, 6]))
     other = RandomCandidates(6, seed=1).candidates(tiny_sources, QUERIES)
-    assert every.documents is not None
-    assert other.documents is not None
     np.testing.assert_array_equal(some.documents, every.documents[[1, 6]])
     assert not np.array_equal(every.documents, other.documents)
     taken = every.take(np.array([1, 6]))
@@ -91,21 +85,19 @@ def test_random_candidates_depend_on_query_and_seed_alone(tiny_sources: Sources)
     assert taken.queries.tolist() == [1, 6]
 
 
-def test_random_candidates_are_uniform(tiny_sources: Sources) -> None:
+def test_random_candidates_are_uniform(tiny_sources):
     """Over the documents that are not relevant."""
     counts = np.zeros(12)
     for seed in range(300):
         found = RandomCandidates(4, seed).candidates(tiny_sources, np.array([0]))
-        assert found.documents is not None
         counts[found.documents[0]] += 1
     assert counts[0] == 300  # the relevant one
     assert np.abs(counts[1:] / 300 - 3 / 11).max() < 0.09
 
 
-def test_run_file_candidates(tmp_path: Path, tiny_sources: Sources) -> None:
+def test_run_file_candidates(tmp_path, tiny_sources):
     (tmp_path / "run").write_text("q5 Q0 d4 1 3 x\nq5 Q0 d30 2 5 x\nq1 Q0 d9 1 1 x\n")
     found = RunFileCandidates(str(tmp_path / "run"), 3).candidates(tiny_sources, np.array([4, 5]))
-    assert found.documents is not None
     assert found.documents.tolist() == [[4, 6, -1], [-1, -1, -1]]
     assert found.first_stage.scores.tolist() == [[5, 3, -np.inf], [-np.inf] * 3]  # the run's own
     np.testing.assert_array_equal(found.first_stage.documents, found.documents)
@@ -143,7 +135,7 @@ ORIGINS: list[Origin] = [
 
 @pytest.mark.parametrize("relevant_from", [1, 2])
 @pytest.mark.parametrize("origin", ORIGINS)
-def test_values_are_trec_evals(origin: Origin, relevant_from: int, tiny_sources: Sources) -> None:
+def test_values_are_trec_evals(origin, relevant_from, tiny_sources):
     """Also of graded judgements: what is relevant from grade 2 on still gains 1 in nDCG by grade 1."""
     judgements = replace(tiny_sources.encoded.judgements, relevant_from=relevant_from)
     tiny_sources = Sources(
@@ -156,7 +148,7 @@ def test_values_are_trec_evals(origin: Origin, relevant_from: int, tiny_sources:
     if documents is None:
         documents = np.tile(np.arange(12), (8, 1))
     if candidates.categories is not None:  # of four documents each
-        categories = encoded.documents.labels[:, 0]  # type: ignore[index]
+        categories = encoded.documents.labels[:, 0]
         documents = np.stack([np.flatnonzero(categories == own) for own in candidates.categories])
     scores = score_candidates(ranker, encoded, QUERIES, documents)
     assert any(len(np.unique(row)) < len(row) for row in scores)  # there are ties to break
@@ -168,7 +160,7 @@ def test_values_are_trec_evals(origin: Origin, relevant_from: int, tiny_sources:
 
 
 @pytest.mark.parametrize("origin", ORIGINS)
-def test_bm25s_own_values_are_trec_evals(origin: Origin, tiny_sources: Sources) -> None:
+def test_bm25s_own_values_are_trec_evals(origin, tiny_sources):
     encoded, ids = tiny_sources.encoded, tiny_sources.collection.documents["id"].to_list()
     candidates = origin.candidates(tiny_sources, QUERIES)
     values = Evaluation(encoded, candidates, list(MEASURES)).of_bm25()
@@ -177,28 +169,28 @@ def test_bm25s_own_values_are_trec_evals(origin: Origin, tiny_sources: Sources) 
         np.testing.assert_allclose(values[name], expected[name], atol=1e-6, err_msg=name)
 
 
-def test_relevant_documents_that_are_no_candidates_count_as_missed(tiny_sources: Sources) -> None:
+def test_relevant_documents_that_are_no_candidates_count_as_missed(tiny_sources):
     candidates = Candidates(np.array([2]), np.array([[9, -1]], np.int32), tiny_sources.bm25(Bm25Options()).search(
         np.array([2]), 2)[0], 2)  # fmt: skip
     assert Evaluation(tiny_sources.encoded, candidates, ["AP"])(Coarse())["AP"].tolist() == [0.5]
 
 
 @pytest.mark.parametrize("origin", [RandomCandidates(5), FullCollection(5), OwnCategory(None)])
-def test_a_ranker_that_scores_nan_is_an_error(origin: Origin, tiny_sources: Sources) -> None:
+def test_a_ranker_that_scores_nan_is_an_error(origin, tiny_sources):
     evaluation = Evaluation(tiny_sources.encoded, origin.candidates(tiny_sources, QUERIES), ["AP"])
     with pytest.raises(FloatingPointError):
         evaluation(Coarse(float("nan")))
 
 
 @pytest.mark.parametrize("origin", ORIGINS)
-def test_no_queries(origin: Origin, tiny_sources: Sources) -> None:
+def test_no_queries(origin, tiny_sources):
     nobody = np.zeros(0, np.int64)
     evaluation = Evaluation(tiny_sources.encoded, origin.candidates(tiny_sources, nobody), ["AP"])
     assert evaluation(Coarse())["AP"].shape == (0,)
     assert evaluation.of_bm25()["AP"].shape == (0,)
 
 
-def test_a_query_whose_every_document_is_relevant(tiny_sources: Sources, encoded_of: Any) -> None:
+def test_a_query_whose_every_document_is_relevant(tiny_sources, encoded_of):
     encoded = encoded_of([[1], [2, 3]], [[1]], {0: {0: 1, 1: 2}})
     collection = replace(
         tiny_sources.collection,
@@ -262,11 +254,11 @@ def six() -> Sources:
         pl.DataFrame(judgements, {"query": pl.String, "document": pl.String, "grade": pl.Int32}, orient="row"),
     )
     made = replace(made, self_documents="keep")  # a document may have the text of a query
-    return Sources(made, Encoder(min_count=1).encode(made)[0], None)  # type: ignore[arg-type]
+    return Sources(made, Encoder(min_count=1).encode(made)[0], None)
 
 
 @pytest.mark.parametrize(("origin", "expected"), [(FullCollection(None), EVERYTHING), (OwnCategory(None), WITHIN)])
-def test_the_two_search_spaces_by_hand(origin: Origin, expected: dict[str, list[float]]) -> None:
+def test_the_two_search_spaces_by_hand(origin, expected):
     sources = six()
     candidates = origin.candidates(sources, np.arange(7))
     assert candidates.documents is None
@@ -284,29 +276,27 @@ def test_the_two_search_spaces_by_hand(origin: Origin, expected: dict[str, list[
         (OwnCategory(1), [0, 1, 0, 0, 0, 0, 1]),
     ],
 )
-def test_ranks_beyond_the_depth_do_not_count(origin: Origin, reciprocal: list[float]) -> None:
+def test_ranks_beyond_the_depth_do_not_count(origin, reciprocal):
     sources = six()
     candidates = origin.candidates(sources, np.arange(7))
     assert Evaluation(sources.encoded, candidates, ["RR"])(Coarse())["RR"].tolist() == pytest.approx(reciprocal)
-    whole = type(origin)(None).candidates(sources, np.arange(7)).head(candidates.depth)  # type: ignore[call-arg]
+    whole = type(origin)(None).candidates(sources, np.arange(7)).head(candidates.depth)
     assert Evaluation(sources.encoded, whole, ["RR"])(Coarse())["RR"].tolist() == pytest.approx(reciprocal)
 
 
-def test_an_own_categorys_queries_are_measured_alone_as_together() -> None:
+def test_an_own_categorys_queries_are_measured_alone_as_together():
     sources = six()
     every = OwnCategory(None).candidates(sources, np.arange(7))
-    assert every.categories is not None
     assert every.categories.tolist() == [0, 1, -1, 2, 0, 0, 1]
     some = np.array([1, 2, 5])
     for candidates in (every.take(some), OwnCategory(None).candidates(sources, some)):
-        assert candidates.categories is not None
         assert candidates.categories.tolist() == [1, -1, 0]
         assert Evaluation(sources.encoded, candidates, ["RR"])(Coarse())["RR"].tolist() == pytest.approx(
             [1, 1 / 2, 1 / 3]
         )
 
 
-def test_the_best_order_within_a_category_lacks_what_lies_outside() -> None:
+def test_the_best_order_within_a_category_lacks_what_lies_outside():
     sources = six()
     evaluation = Evaluation(sources.encoded, OwnCategory(None).candidates(sources, np.arange(7)), ["AP", "RR"])
     ideal = evaluation.of_ideal()
@@ -316,13 +306,11 @@ def test_the_best_order_within_a_category_lacks_what_lies_outside() -> None:
     assert everything.of_ideal()["AP"].tolist() == [1] * 7
 
 
-def test_bm25s_own_order_within_a_category(tiny_sources: Sources) -> None:
+def test_bm25s_own_order_within_a_category(tiny_sources):
     """Its order over everything, without other categories."""
     whole, _ = tiny_sources.bm25(Bm25Options()).search(QUERIES, 12)
     own = OwnCategory(3).candidates(tiny_sources, QUERIES)
     labels, asked = tiny_sources.encoded.documents.labels, tiny_sources.encoded.queries.labels
-    assert labels is not None
-    assert asked is not None
     for row, found, category in zip(
         whole.documents.tolist(), own.first_stage.documents.tolist(), asked[:, 0], strict=True
     ):
@@ -330,7 +318,7 @@ def test_bm25s_own_order_within_a_category(tiny_sources: Sources) -> None:
         assert [document for document in found if document >= 0] == expected
 
 
-def test_a_collection_without_categories_is_bad_input(tiny_sources: Sources) -> None:
+def test_a_collection_without_categories_is_bad_input(tiny_sources):
     bare = replace(tiny_sources.encoded, documents=replace(tiny_sources.encoded.documents, labels=None))
     none = np.full((12, 2), -1, np.int32)
     without = replace(bare, documents=replace(bare.documents, labels=none))

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -27,7 +26,7 @@ def no_warnings() -> None:
     warnings.simplefilter("error")
 
 
-def test_t_by_hand() -> None:
+def test_t_by_hand():
     # Means 2 and 5, pooled variance 1, so t = -3 / sqrt(2/3) = -3.674 with 4 degrees of freedom.
     # With 4 degrees P(|T| > t) = 1 - s(1 + (1 - s²)/2), s = t/sqrt(t² + 4).
     a, b = [1.0, 2.0, 3.0], [4.0, 5.0, 6.0]
@@ -36,12 +35,12 @@ def test_t_by_hand() -> None:
     assert t_test(a, b) == pytest.approx(t_test(b, a))
 
 
-def test_paired_t_by_hand() -> None:
+def test_paired_t_by_hand():
     # Differences 1, 2, 3: t = 2 / (1/sqrt 3) = 3.464 with 2 degrees: p = 1 - t/sqrt(t² + 2).
     assert paired_t_test([2.0, 4.0, 6.0], [1.0, 2.0, 3.0]) == pytest.approx(1 - np.sqrt(12 / 14))
 
 
-def test_sign_by_hand() -> None:
+def test_sign_by_hand():
     # Of four pairs three are won and one is lost: 1 - P(two of each) = 1 - 6/16.
     assert sign_test([1, 2, 3, 4, 9], [0, 1, 2, 5, 9]) == pytest.approx(10 / 16)
     assert sign_test([1, 2, 3, 4, 5], [0, 0, 0, 0, 0]) == pytest.approx(2 / 32)
@@ -49,21 +48,21 @@ def test_sign_by_hand() -> None:
     assert np.isnan(sign_test([1, 2, 3], [1, 2, 4]))  # one pair differs
 
 
-def test_kolmogorov_smirnov_by_hand() -> None:
+def test_kolmogorov_smirnov_by_hand():
     # Of the 20 ways to split six values in two threes, two have no overlap.
     assert kolmogorov_smirnov([1, 2, 3], [4, 5, 6]) == pytest.approx(2 / 20)
     assert kolmogorov_smirnov([1, 2, 3, 4], [5, 6, 7, 8]) == pytest.approx(2 / 70)
     assert kolmogorov_smirnov([1, 2, 3], [1, 2, 3]) == 1
 
 
-def test_effect_size_by_hand() -> None:
+def test_effect_size_by_hand():
     assert effect_size([1, 2, 3], [4, 5, 6]) == pytest.approx(-3)
     assert effect_size([4, 5, 6], [1, 2, 3]) == pytest.approx(3)
     # Variances 2 (one degree) and 0 (two): pooled 2/3.
     assert effect_size([1, 3], [1, 1, 1]) == pytest.approx(1 / np.sqrt(2 / 3))
 
 
-def test_holm_by_hand() -> None:
+def test_holm_by_hand():
     assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
     assert holm([0.5, 0.9]) == pytest.approx([1.0, 1.0])
     assert holm([float("nan"), 0.02, 0.01]) == pytest.approx([float("nan"), 0.02, 0.02], nan_ok=True)
@@ -71,7 +70,7 @@ def test_holm_by_hand() -> None:
 
 
 @given(st.lists(st.floats(0, 1), max_size=12))
-def test_holm_keeps_the_order_and_only_raises(p: list[float]) -> None:
+def test_holm_keeps_the_order_and_only_raises(p):
     adjusted = holm(p)
     assert all(adjusted >= np.array(p))
     assert all(adjusted <= 1)
@@ -80,35 +79,35 @@ def test_holm_keeps_the_order_and_only_raises(p: list[float]) -> None:
 
 
 @pytest.mark.parametrize("test", [*TESTS, paired_t_test, sign_test])
-def test_one_value_gives_nan(test: Callable[..., float]) -> None:
+def test_one_value_gives_nan(test):
     assert np.isnan(test([0.1], [0.2]))
     assert np.isnan(test([], []))
 
 
 @pytest.mark.parametrize("test", TESTS)
-def test_one_value_against_many_gives_nan(test: Callable[..., float]) -> None:
+def test_one_value_against_many_gives_nan(test):
     assert np.isnan(test([0.1], [0.2, 0.3]))
 
 
 @pytest.mark.parametrize("test", [t_test, effect_size, paired_t_test])
-def test_no_spread_gives_nan(test: Callable[..., float]) -> None:
+def test_no_spread_gives_nan(test):
     assert np.isnan(test([0.1, 0.1, 0.1], [0.2, 0.2, 0.2]))
     assert np.isnan(test([0.1, 0.1, 0.1], [0.1, 0.1, 0.1 + 1e-16]))
     assert np.isnan(test([0.0, 0.0], [0.0, 0.0]))
 
 
-def test_one_constant_sample_is_fine() -> None:
+def test_one_constant_sample_is_fine():
     assert 0 < t_test([0.1, 0.1, 0.1], [0.2, 0.3, 0.4]) < 0.1
     assert kolmogorov_smirnov([0.1] * 3, [0.2] * 3) == pytest.approx(0.1)
     assert kolmogorov_smirnov([0.1] * 3, [0.1] * 3) == 1
 
 
-def test_interval_by_hand() -> None:
+def test_interval_by_hand():
     # Of two values, a mean of either twice has probability 1/4, so both ends lie within 95%.
     assert bootstrap_interval([1.0, 2.0], np.random.default_rng(0)) == (1.0, 2.0)
 
 
-def test_interval_holds_the_mean_and_repeats(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interval_holds_the_mean_and_repeats(monkeypatch):
     sample = np.random.default_rng(1).normal(5, 1, 40)
     low, high = bootstrap_interval(sample, np.random.default_rng(0))
     # The normal interval of the same sample, which 40 values come close to.
@@ -120,5 +119,5 @@ def test_interval_holds_the_mean_and_repeats(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize("sample", [[], [0.3], [0.1, 0.1, 0.1]])
-def test_interval_of_no_spread_is_nan(sample: list[float]) -> None:
+def test_interval_of_no_spread_is_nan(sample):
     assert np.isnan(bootstrap_interval(sample, np.random.default_rng(0))).all()

@@ -33,7 +33,7 @@ def value(objective: Objective, of: Block) -> float:
     return float(objective.loss(SCORES, of))
 
 
-def test_contrastive_by_hand() -> None:
+def test_contrastive_by_hand():
     def cost(relevant: float, temperature: float) -> float:
         return math.log(1 + math.exp((3 - relevant) / temperature))
 
@@ -43,7 +43,7 @@ def test_contrastive_by_hand() -> None:
     assert value(Contrastive(), one) == pytest.approx(value(SoftmaxLikelihood(), one))
 
 
-def test_lambdarank_by_hand() -> None:
+def test_lambdarank_by_hand():
     """Ranks are 3, 1 and 2; gains 1, 0 and 3; the ideal DCG is 3 + 1/log₂ 3."""
     discount = [1 / math.log2(4), 1.0, 1 / math.log2(3)]
     ideal = 3 + 1 / math.log2(3)
@@ -58,7 +58,7 @@ def test_lambdarank_by_hand() -> None:
     assert value(LambdaRank(cutoff=1), block()) == pytest.approx(cut / 3, rel=1e-6)
 
 
-def test_approx_ndcg_by_hand() -> None:
+def test_approx_ndcg_by_hand():
     def sigmoid(x: float) -> float:
         return 1 / (1 + math.exp(-x))
 
@@ -72,7 +72,7 @@ def test_approx_ndcg_by_hand() -> None:
     )
 
 
-def test_list_mle_by_hand() -> None:
+def test_list_mle_by_hand():
     """The better one first, then the other; the negative's place is of no account."""
     all_three = math.log(math.exp(1) + math.exp(3) + math.exp(2))
     expected = (all_three - 2) + (math.log(math.exp(1) + math.exp(3)) - 1)
@@ -80,19 +80,19 @@ def test_list_mle_by_hand() -> None:
     assert value(ListMLE(), Block(PRESENT)) == pytest.approx(value(SoftmaxLikelihood(), Block(PRESENT)))
 
 
-def test_listnet_takes_grades() -> None:
+def test_listnet_takes_grades():
     wanted = torch.softmax(torch.tensor([1.0, 0, 2]), 0)
     expected = -(wanted * torch.log_softmax(SCORES[0, :3].float(), 0)).sum()
     assert value(ListNet(), block()) == pytest.approx(float(expected), rel=1e-6)
 
 
-def test_grades_that_are_not_relevant_are_no_gain() -> None:
+def test_grades_that_are_not_relevant_are_no_gain():
     low = Block(PRESENT, find_gains=lambda: torch.tensor([[3.0, 1.0, 1.0, 0.0]]), relevant_from=2)
     assert low.labels.tolist() == [[3, 0, 0, 0]]
     assert Block(PRESENT).labels.tolist() == [[1, 0, 0, 0]]
 
 
-def test_margins_of_a_teacher_by_hand() -> None:
+def test_margins_of_a_teacher_by_hand():
     teacher = torch.tensor([[5.0, 2.0, float("nan"), 7.0]])
     # The one known pair: the ranker's margin is −2, the teacher's 3.
     assert value(MarginMSE(), block(teacher)) == pytest.approx(25)
@@ -103,7 +103,7 @@ def test_margins_of_a_teacher_by_hand() -> None:
         value(MarginMSE(), block())
 
 
-def test_distillation_by_hand() -> None:
+def test_distillation_by_hand():
     teacher = torch.tensor([[2.0, 0.0, float("nan"), 1.0]])
     p = [math.exp(2) / (math.exp(2) + 1), 1 / (math.exp(2) + 1)]
     q = [math.exp(1) / (math.exp(1) + math.exp(3)), math.exp(3) / (math.exp(1) + math.exp(3))]
@@ -112,7 +112,7 @@ def test_distillation_by_hand() -> None:
     assert value(Distillation(), block(SCORES.float())) == pytest.approx(0, abs=1e-6)
 
 
-def test_a_sum_by_hand() -> None:
+def test_a_sum_by_hand():
     teacher = torch.tensor([[5.0, 2.0, float("nan"), 7.0]])
     both = WeightedSum({"margin_mse": 0.1}, contrastive=Contrastive(), margin_mse=MarginMSE())
     assert value(both, block(teacher)) == pytest.approx(value(Contrastive(), block(teacher)) + 2.5)

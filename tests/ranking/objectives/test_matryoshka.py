@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,14 +15,11 @@ from ranking.objectives.self_involvement import JointSIR
 from ranking.objectives.softmax import SoftmaxLikelihood
 from ranking.rankers.bi_encoder import BiEncoder
 from ranking.rankers.cross_encoder import CrossEncoder
-from ranking.sources import Sources
-from tests.ranking.trained import NEGATIVES, SHORT, Reader, generator, gradients, in_training
+from tests.ranking.trained import NEGATIVES, SHORT, generator, gradients, in_training
 
 
 @pytest.mark.parametrize("similarity", ["cosine", "dot"])
-def test_the_loss_is_the_sum_over_shorter_vectors(
-    similarity: str, made_up: Callable[..., str], read_as: Reader, tiny_sources: Sources
-) -> None:
+def test_the_loss_is_the_sum_over_shorter_vectors(similarity, made_up, read_as, tiny_sources):
     texts = read_as(BiEncoder.tokenization(checkpoint=made_up(), **SHORT))
     made = BiEncoder(generator(), made_up(), similarity=similarity, **SHORT)
     objective = Matryoshka(SoftmaxLikelihood(), [8, 4], [1.0, 0.5])
@@ -44,9 +40,7 @@ def test_the_loss_is_the_sum_over_shorter_vectors(
     assert training.update(batch, NEGATIVES).loss == pytest.approx(wanted, rel=1e-5)
 
 
-def test_chunks_and_parts_of_a_batch_give_the_same_gradient(
-    made_up: Callable[..., str], read_as: Reader, tiny_sources: Sources
-) -> None:
+def test_chunks_and_parts_of_a_batch_give_the_same_gradient(made_up, read_as, tiny_sources):
     texts = read_as(BiEncoder.tokenization(checkpoint=made_up(), **SHORT))
 
     def of(**options: Any) -> dict[str, torch.Tensor]:
@@ -61,9 +55,7 @@ def test_chunks_and_parts_of_a_batch_give_the_same_gradient(
             torch.testing.assert_close(gradient, whole[name], rtol=1e-4, atol=1e-6)
 
 
-def test_what_has_no_shorter_vectors_is_refused(
-    made_up: Callable[..., str], read_as: Reader, tiny_sources: Sources
-) -> None:
+def test_what_has_no_shorter_vectors_is_refused(made_up, read_as, tiny_sources):
     with pytest.raises(BadInput, match="several times"):
         Matryoshka(JointSIR(), [8])
     with pytest.raises(BadInput, match="weights for"):

@@ -16,8 +16,6 @@ from cluster.config.groups import group_options, option
 from ranking.encoding import EncodedCollection
 from ranking.rankers.ranker import Ranker
 from ranking.scoring import score_candidates
-from ranking.tokenization import Tokenization
-from ranking.vectors import WordVectors
 
 Make = Callable[[int], Ranker]
 OPTIONS = {
@@ -29,14 +27,7 @@ LISTS = np.array([[0, 1, 2, -1], [4, 5, 6, 7], [8, 9, 10, 11], [3, 0, 9, 5]], np
 
 
 @pytest.fixture(params=sorted(group_options()["ranker"]))
-def made(
-    request: pytest.FixtureRequest,
-    made_up: Callable[..., str],
-    decoder_checkpoint: Callable[..., str],
-    read_as: Callable[[Tokenization | None], EncodedCollection],
-    tiny_encoded: EncodedCollection,
-    tiny_vectors: WordVectors,
-) -> tuple[Make, EncodedCollection]:
+def made(request, made_up, decoder_checkpoint, read_as, tiny_encoded, tiny_vectors) -> tuple[Make, EncodedCollection]:
     """The ranker of a file, drawn by a seed, and the texts as it reads them."""
     content = option("ranker", request.param)
     given = ["ranker.preset=tiny"] if "preset" in content else []
@@ -63,7 +54,7 @@ def scores(ranker: Ranker, encoded: EncodedCollection, lists: np.ndarray = LISTS
 
 
 @pytest.mark.by_day(2)
-def test_scores_are_numbers_and_the_same_again_under_the_same_seed(made: tuple[Make, EncodedCollection]) -> None:
+def test_scores_are_numbers_and_the_same_again_under_the_same_seed(made):
     make, encoded = made
     before = torch.random.get_rng_state()
     found = scores(make(1), encoded)
@@ -77,7 +68,7 @@ def test_scores_are_numbers_and_the_same_again_under_the_same_seed(made: tuple[M
 
 
 @pytest.mark.by_day(2)
-def test_a_state_is_all_that_there_is_of_it(made: tuple[Make, EncodedCollection]) -> None:
+def test_a_state_is_all_that_there_is_of_it(made):
     make, encoded = made
     one, other = make(1), make(2)
     other.load_state_dict(one.state_dict())
@@ -85,14 +76,14 @@ def test_a_state_is_all_that_there_is_of_it(made: tuple[Make, EncodedCollection]
 
 
 @pytest.mark.by_day(4)
-def test_equal_texts_have_equal_scores(made: tuple[Make, EncodedCollection]) -> None:
+def test_equal_texts_have_equal_scores(made):
     make, encoded = made  # the last two documents are alike
     found = scores(make(1), encoded)
     assert found[2, 2] == found[2, 3]
 
 
 @pytest.mark.by_day(4)
-def test_a_loss_reaches_its_weights(made: tuple[Make, EncodedCollection]) -> None:
+def test_a_loss_reaches_its_weights(made):
     make, encoded = made
     ranker, places = make(1), LISTS[1:]
     found = ranker(encoded.queries.take(QUERIES[1:]), encoded.documents.take(places.ravel()))
@@ -104,7 +95,7 @@ def test_a_loss_reaches_its_weights(made: tuple[Make, EncodedCollection]) -> Non
 
 
 @pytest.mark.gpu
-def test_a_gpu_scores_as_a_cpu(made: tuple[Make, EncodedCollection], cuda: str) -> None:
+def test_a_gpu_scores_as_a_cpu(made, cuda):
     make, encoded = made
     found = scores(make(1).to(cuda), encoded)
     np.testing.assert_allclose(found, scores(make(1), encoded), rtol=1e-3, atol=1e-4)

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -24,7 +23,6 @@ from ranking.rankers.dssm import Dssm, summed
 from ranking.rankers.feed_forward import FeedForward
 from ranking.rankers.ranker import Ranker
 from ranking.scoring import score_candidates
-from ranking.sources import Sources
 from ranking.texts import Texts
 from ranking.trigrams import Trigrams
 from tests.ranking.trained import LISTS, QUERIES, Reader, generator, in_training
@@ -63,7 +61,7 @@ def counts_of(texts: Texts, vocabulary: int) -> Tensor:
 
 
 @given(TEXTS, st.booleans())
-def test_a_sum_is_the_product_with_counts_and_so_is_its_gradient(tokens: list[list[int]], in_order: bool) -> None:
+def test_a_sum_is_the_product_with_counts_and_so_is_its_gradient(tokens, in_order):
     texts = Texts.of([sorted(text) if in_order else text for text in tokens])
     start = torch.randn(12, 5, generator=generator(0), dtype=torch.float64)
     toward = torch.randn(len(tokens), 5, generator=generator(1), dtype=torch.float64)
@@ -76,23 +74,20 @@ def test_a_sum_is_the_product_with_counts_and_so_is_its_gradient(tokens: list[li
         assert sums.dtype == dtype
         (sums * toward.to(dtype)).sum().backward()
         torch.testing.assert_close(sums.double(), expected.detach(), rtol=tolerance, atol=tolerance)
-        assert vectors.grad is not None
         torch.testing.assert_close(vectors.grad.double(), dense.grad, rtol=tolerance, atol=tolerance)
 
 
-def test_a_sum_by_hand() -> None:
+def test_a_sum_by_hand():
     vectors = torch.tensor([[100.0, 0.5], [1.0, 2.0], [10.0, 20.0]], requires_grad=True)
     sums = summed(vectors, Texts.of([[1, 1, 2], [2, 1, 1], [], [0]]))
     assert sums.tolist() == [[12, 24], [12, 24], [0, 0], [100, 0.5]]
     sums.sum().backward()  # an expanded scalar
-    assert vectors.grad is not None
     assert vectors.grad.tolist() == [[1, 1], [4, 4], [2, 2]]
 
 
-def test_a_gradient_that_is_not_contiguous() -> None:
+def test_a_gradient_that_is_not_contiguous():
     vectors = torch.zeros(3, 2, requires_grad=True)
     (summed(vectors, Texts.of([[1], [2, 2]])) @ torch.tensor([[1.0, 2.0], [3.0, 4.0]]).T).T.sum().backward()
-    assert vectors.grad is not None
     assert vectors.grad.tolist() == [[0, 0], [4, 6], [8, 12]]
     assert summed(torch.ones(3, 2), Texts.of([])).shape == (0, 2)
 
@@ -102,7 +97,6 @@ def test_a_gradient_that_is_not_contiguous() -> None:
 
 def one_hot(texts: Texts) -> Tensor:
     """Categories first, then subcategories."""
-    assert texts.labels is not None
     dense = torch.zeros(len(texts), COUNTS.total)
     for row, (category, subcategory) in enumerate(texts.labels):
         if category >= 0:
@@ -112,7 +106,7 @@ def one_hot(texts: Texts) -> Tensor:
     return dense
 
 
-def test_a_category_input_is_a_linear_layer_over_one_hot_vectors() -> None:
+def test_a_category_input_is_a_linear_layer_over_one_hot_vectors():
     assert one_hot(FIVE).tolist() == [
         [1, 0, 0, 0, 1],
         [0, 0, 1, 0, 0],
@@ -127,13 +121,12 @@ def test_a_category_input_is_a_linear_layer_over_one_hot_vectors() -> None:
     for found in (layer(FIVE), one_hot(FIVE) @ layer.weight):
         layer.zero_grad()
         (found * toward).sum().backward()
-        assert layer.weight.grad is not None
         gradients.append(layer.weight.grad.clone())
     torch.testing.assert_close(layer(FIVE), one_hot(FIVE) @ layer.weight)
     torch.testing.assert_close(*gradients)
 
 
-def test_a_category_input_needs_categories() -> None:
+def test_a_category_input_needs_categories():
     for counts in (None, LabelCounts(0, 0), LabelCounts(0, 4)):
         with pytest.raises(BadInput, match=r"ranker\.categories: the collection has no categories"):
             CategoryInput(counts, 4, 1.0, generator(1))
@@ -164,7 +157,7 @@ def dense(texts: Texts, tower: Any) -> Tensor:
 @pytest.mark.parametrize("tied", [True, False])
 @pytest.mark.parametrize("categories", [True, False])
 @pytest.mark.parametrize("tower", [[7], [7, 6, 4]])
-def test_it_is_the_plain_network_with_its_gradients(tied: bool, categories: bool, tower: list[int]) -> None:
+def test_it_is_the_plain_network_with_its_gradients(tied, categories, tower):
     made = ranker(tied=tied, categories=categories, labels=COUNTS, tower=tower, buckets=11, scale=3.0)
     with torch.no_grad():
         for parameter in made.parameters():  # towers that differ, biases that are not 0
@@ -188,7 +181,7 @@ def test_it_is_the_plain_network_with_its_gradients(tied: bool, categories: bool
         torch.testing.assert_close(gradient, gradients[1][name], rtol=1e-4, atol=1e-5, msg=name)
 
 
-def test_the_papers_tower_and_how_it_is_drawn() -> None:
+def test_the_papers_tower_and_how_it_is_drawn():
     made = Dssm(generator(1))
     shapes = [[tuple(parameter.shape) for parameter in layer.parameters()] for layer in made.layers()]
     assert shapes == [[(30_001, 300), (300,)], [(300, 300), (300,)], [(128, 300), (128,)]]
@@ -201,7 +194,7 @@ def test_the_papers_tower_and_how_it_is_drawn() -> None:
         assert not bias.detach().any()
 
 
-def test_one_layer_over_trigrams_and_labels() -> None:
+def test_one_layer_over_trigrams_and_labels():
     """Drawn within the bound of the layer that the two are together."""
     made = ranker(categories=True, labels=LabelCounts(40, 60), tower=[50], buckets=20)
     tower: Any = made.towers[0]
@@ -212,7 +205,7 @@ def test_one_layer_over_trigrams_and_labels() -> None:
     assert sorted(tuple(parameter.shape) for parameter in layer.parameters()) == [(21, 50), (50,), (100, 50)]
 
 
-def test_tied_and_untied(read_as: Reader, tiny_encoded: EncodedCollection, tiny_sources: Sources) -> None:
+def test_tied_and_untied(read_as, tiny_encoded, tiny_sources):
     texts = labelled(read_as, tiny_encoded)
     tied, untied = ranker(), ranker(tied=False)
     assert (len(tied.towers), len(untied.towers)) == (1, 2)
@@ -230,7 +223,7 @@ def test_tied_and_untied(read_as: Reader, tiny_encoded: EncodedCollection, tiny_
         assert not torch.equal(one, other)
 
 
-def test_scores_are_cosines_times_the_scale(read_as: Reader, tiny_encoded: EncodedCollection) -> None:
+def test_scores_are_cosines_times_the_scale(read_as, tiny_encoded):
     texts = labelled(read_as, tiny_encoded)
     with torch.no_grad():
         lengths = ranker().represent_documents(texts.documents).norm(dim=1)
@@ -242,7 +235,7 @@ def test_scores_are_cosines_times_the_scale(read_as: Reader, tiny_encoded: Encod
     assert ranker(scale=7.0)(same, same).item() == pytest.approx(7)
 
 
-def test_its_tokens_are_trigrams() -> None:
+def test_its_tokens_are_trigrams():
     assert isinstance(Dssm.tokenization(), Trigrams)
     assert Dssm.tokenization().key() == ["trigrams", 30_000, 32, 256]
     options = {"buckets": 9, "max_query": 2, "max_document": 3, "tower": [4], "tied": False}
@@ -251,7 +244,7 @@ def test_its_tokens_are_trigrams() -> None:
         Dssm.tokenization(buckets=0)
 
 
-def test_texts_of_one_letter_and_of_none(read_as: Reader) -> None:
+def test_texts_of_one_letter_and_of_none(read_as):
     nothing = Texts.of([[], [1], [200]])
     scores = ranker()(nothing.take(np.array([0])), nothing)
     assert scores.shape == (1, 3)
@@ -274,7 +267,7 @@ def test_texts_of_one_letter_and_of_none(read_as: Reader) -> None:
         ({"categories": True, "labels": LabelCounts(0, 3)}, r"ranker\.categories"),
     ],
 )
-def test_bad_options(options: dict[str, Any], says: str) -> None:
+def test_bad_options(options, says):
     with pytest.raises(BadInput, match=says):
         ranker(**options)
 
@@ -285,14 +278,7 @@ def test_bad_options(options: dict[str, Any], says: str) -> None:
 @pytest.mark.by_day(2)
 @pytest.mark.parametrize("kind", ["dssm", "untied", "feed_forward"])
 @pytest.mark.parametrize("accumulate", [1, 2])
-def test_shared_documents_give_the_same_step(
-    kind: str,
-    accumulate: int,
-    read_as: Reader,
-    tiny_encoded: EncodedCollection,
-    tiny_sources: Sources,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_shared_documents_give_the_same_step(kind, accumulate, read_as, tiny_encoded, tiny_sources, monkeypatch):
     texts = tiny_encoded if kind == "feed_forward" else labelled(read_as, tiny_encoded)
     negatives = np.array([[1, 2, 3, -1], [2, 1, 3, 3], [1, 2, 2, 3], [-1, -1, -1, -1]], np.int32)
     read: list[int] = []
@@ -328,9 +314,7 @@ def test_shared_documents_give_the_same_step(
         torch.testing.assert_close(of_together[name], gradient, rtol=1e-4, atol=1e-5, msg=name)
 
 
-def test_few_shared_documents_are_read_as_they_come(
-    read_as: Reader, tiny_encoded: EncodedCollection, tiny_sources: Sources, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_few_shared_documents_are_read_as_they_come(read_as, tiny_encoded, tiny_sources, monkeypatch):
     assert block_scores.DEDUPLICATE_BELOW == 0.5
     texts, made, read = labelled(read_as, tiny_encoded), ranker(), []
     represent = made.represent
@@ -347,9 +331,8 @@ def test_few_shared_documents_are_read_as_they_come(
 # Categories beside other rankers' texts
 
 
-def test_feed_forward_with_categories_is_a_layer_over_both() -> None:
+def test_feed_forward_with_categories_is_a_layer_over_both():
     made = FeedForward(VECTORS, generator(1), preset="tiny", categories=True, labels=COUNTS)
-    assert made.categories is not None
     assert made.categories.weight.shape == (5, 32)
     plain = FeedForward(VECTORS, generator(1), preset="tiny")
     for name, tensor in plain.state_dict().items():  # the draw of everything else stays what it was
@@ -366,7 +349,7 @@ def test_feed_forward_with_categories_is_a_layer_over_both() -> None:
     torch.testing.assert_close(made.read(nothing), plain.read(nothing))
 
 
-def test_feed_forward_needs_a_layer_to_read_them() -> None:
+def test_feed_forward_needs_a_layer_to_read_them():
     with pytest.raises(BadInput, match=r"ranker\.lower"):
         FeedForward(VECTORS, generator(1), lower=[], categories=True, labels=COUNTS)
     with pytest.raises(BadInput, match=r"ranker\.categories"):
@@ -377,13 +360,8 @@ def test_feed_forward_needs_a_layer_to_read_them() -> None:
 @pytest.mark.parametrize("similarity", ["cosine", "dot"])
 @pytest.mark.parametrize("tied", [True, False])
 def test_a_bi_encoder_begins_as_its_checkpoint_and_learns_categories(
-    similarity: str,
-    tied: bool,
-    made_up: Callable[..., str],
-    read_as: Reader,
-    tiny_encoded: EncodedCollection,
-    tiny_sources: Sources,
-) -> None:
+    similarity, tied, made_up, read_as, tiny_encoded, tiny_sources
+):
     checkpoint, short = made_up(), {"max_query": 8, "max_document": 12}
     tokens = read_as(BiEncoder.tokenization(checkpoint=checkpoint, **short))
     texts = replace(
@@ -398,12 +376,10 @@ def test_a_bi_encoder_begins_as_its_checkpoint_and_learns_categories(
         assert torch.equal(made.represent_documents(texts.documents), plain.represent_documents(texts.documents))
     run = in_training(made, texts, tiny_sources)
     run.update(run.next_batch(), LISTS)
-    assert made.categories is not None
     changed = made.categories.weight.detach().abs().sum(1) > 0
     assert changed.any()
     with torch.no_grad():
         made.categories.weight.normal_(generator=generator(4))
-        assert texts.documents.labels is not None
         rows = torch.from_numpy(texts.documents.labels.astype(np.int64))
         pooled = replace(texts.documents, labels=np.full((12, 2), -1, np.int32))
         alone = made.represent_documents(pooled)
@@ -416,6 +392,6 @@ def test_a_bi_encoder_begins_as_its_checkpoint_and_learns_categories(
             assert not torch.allclose(both, alone, atol=1e-3)
 
 
-def test_a_bi_encoder_needs_categories_too(made_up: Callable[..., str]) -> None:
+def test_a_bi_encoder_needs_categories_too(made_up):
     with pytest.raises(BadInput, match=r"ranker\.categories"):
         BiEncoder(generator(3), made_up(), max_query=8, max_document=12, categories=True)

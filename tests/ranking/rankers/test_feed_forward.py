@@ -17,10 +17,10 @@ DOCUMENTS = Texts.of([[5, 6], [7, 8, 9, 9], [1], [2, 3], [10, 11, 12], [4, 4]])
 
 
 def ranker(seed: int = 1, **options: object) -> FeedForward:
-    return FeedForward(VECTORS, torch.Generator().manual_seed(seed), **({"preset": "tiny"} | options))  # type: ignore[arg-type]
+    return FeedForward(VECTORS, torch.Generator().manual_seed(seed), **({"preset": "tiny"} | options))
 
 
-def test_the_papers_layers() -> None:
+def test_the_papers_layers():
     layers = ranker(preset="paper").layers()
     shapes = [[tuple(parameter.shape) for parameter in layer.parameters()] for layer in layers]
     assert shapes == [
@@ -33,7 +33,7 @@ def test_the_papers_layers() -> None:
     ]
 
 
-def test_widths_may_be_given_and_presets_must_be_known() -> None:
+def test_widths_may_be_given_and_presets_must_be_known():
     shapes = [tuple(next(layer.parameters()).shape) for layer in ranker(lower=[7], upper=[6, 5]).layers()]
     assert shapes == [(7, 8), (6, 7), (5, 6), (1, 5)]
     with pytest.raises(BadInput, match=r"'huge'.*paper, small, tiny"):
@@ -60,7 +60,7 @@ def by_concatenation(model: FeedForward) -> Tensor:
 
 
 @pytest.mark.parametrize("upper", [[16], [16, 7, 5]])
-def test_the_factored_layer_is_the_concatenation(upper: list[int]) -> None:
+def test_the_factored_layer_is_the_concatenation(upper):
     model, gradients = ranker(upper=upper), []
     assert model.document_half.bias is None
     for scores in (model(QUERIES, DOCUMENTS), by_concatenation(model)):
@@ -72,21 +72,21 @@ def test_the_factored_layer_is_the_concatenation(upper: list[int]) -> None:
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
 
 
-def test_the_halves_are_drawn_as_one_layer() -> None:
+def test_the_halves_are_drawn_as_one_layer():
     """Uniform within 1/√(inputs of the whole layer)."""
     model = ranker(lower=[64], upper=[64])
     for half in (model.query_half.weight, model.document_half.weight):
         assert 0.95 / np.sqrt(128) < float(half.detach().abs().max()) <= 1 / np.sqrt(128)
 
 
-def test_the_vectors_are_the_rankers_own() -> None:
+def test_the_vectors_are_the_rankers_own():
     model = ranker()
     with torch.no_grad():
         model.vectors.zero_()
     assert VECTORS.any()
 
 
-def test_top_parameters() -> None:
+def test_top_parameters():
     model = ranker(lower=[7], upper=[6, 5])
     assert [tuple(p.shape) for p in model.top_parameters(2)] == [(5, 6), (5,), (1, 5), (1,)]
     everything = model.top_parameters(99)

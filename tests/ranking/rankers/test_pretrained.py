@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -36,7 +35,7 @@ def scored(model: Any) -> tuple[Tensor, dict[str, Tensor]]:
 
 
 @pytest.mark.parametrize("kind", ["bert", "electra", "roberta", "modernbert"])
-def test_a_trimmed_last_layer_gives_the_same_scores_and_gradients(kind: str) -> None:
+def test_a_trimmed_last_layer_gives_the_same_scores_and_gradients(kind):
     model = model_of(kind)
     before, gradients = scored(model)
     states = []
@@ -52,7 +51,7 @@ def test_a_trimmed_last_layer_gives_the_same_scores_and_gradients(kind: str) -> 
         torch.testing.assert_close(same[name], gradient, rtol=1e-10, atol=1e-12, msg=name)
 
 
-def test_what_is_written_is_whole(tmp_path: Path) -> None:
+def test_what_is_written_is_whole(tmp_path):
     model = model_of("bert")
     trim_last_layer(model)
     model.save_pretrained(tmp_path)

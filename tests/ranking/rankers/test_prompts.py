@@ -8,15 +8,10 @@ from ranking.errors import BadInput
 from ranking.rankers.sentence_folder import SentenceFolder
 from ranking.tokenization import Prompts
 
-FOLDER = SentenceFolder(
-    "x",
-    "x",
-    prompts=Prompts("Q ", "D "),
-    named={"query": "Q ", "web": "Search: ", "none": None},
-)
+FOLDER = SentenceFolder("x", "x", prompts=Prompts("Q ", "D "), named={"query": "Q ", "web": "Search: ", "none": None})
 
 
-def test_a_prompt_is_named_or_written_out() -> None:
+def test_a_prompt_is_named_or_written_out():
     assert FOLDER.with_prompts(None, None) == FOLDER
     assert FOLDER.with_prompts("web", None).prompts == Prompts("Search: ", "D ")
     assert FOLDER.with_prompts("query: ", "").prompts == Prompts("query: ", "")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -34,7 +33,7 @@ def form(name: str, checkpoint: str) -> tuple[list[Any], dict[str, Any]]:
     from sentence_transformers.sentence_transformer.modules import LayerNorm, Pooling
 
     if name in MODES:
-        return bert_modules(checkpoint, Pooling(16, name)), {}  # type: ignore[arg-type]
+        return bert_modules(checkpoint, Pooling(16, name)), {}
     made: dict[str, Any] = {
         "two poolings": ([Pooling(16, ("cls", "mean"))], {}),
         "dense": ([Pooling(16), Dense(16, 10)], {}),
@@ -106,7 +105,7 @@ def assert_same(folder: str, tiny: Collection, **options: Any) -> BiEncoder:
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[pytest.mark.nightly] * (name not in BY_DAY)) for name in FORMS]
 )
-def test_a_form_is_read_and_written(name: str, made_up: Callable[..., str], tiny: Collection, tmp_path: Path) -> None:
+def test_a_form_is_read_and_written(name, made_up, tiny, tmp_path):
     with torch.random.fork_rng():
         torch.manual_seed(3)
         modules, options = form(name, made_up())
@@ -144,7 +143,7 @@ def config_of(kind: str, size: int) -> Any:
 
 @pytest.mark.by_day(2)
 @pytest.mark.parametrize("kind", ["mpnet", "deberta", "longformer", "distilbert", "xlnet", "t5", "electra"])
-def test_an_architecture_is_read_and_written(kind: str, tiny: Collection, tmp_path: Path) -> None:
+def test_an_architecture_is_read_and_written(kind, tiny, tmp_path):
     """Also those without scaled dot-product attention, and the encoder of a model that has a decoder too."""
     words = sorted({word for text in [*tiny.documents["text"], *tiny.queries["text"]] for word in text.split()})
     tokenizer = tokenizer_of("roberta" if kind in ("mpnet", "longformer", "t5") else "bert", words)
@@ -162,7 +161,7 @@ def test_an_architecture_is_read_and_written(kind: str, tiny: Collection, tmp_pa
     assert len(cut.query_tower.blocks()) < len(ranker.query_tower.blocks()) or kind == "xlnet"
 
 
-def test_lengths_come_from_the_folder(made_up: Callable[..., str], tmp_path: Path) -> None:
+def test_lengths_come_from_the_folder(made_up, tmp_path):
     from sentence_transformers.sentence_transformer.modules import Pooling
 
     modules = bert_modules(made_up(), Pooling(16), processor_kwargs={"model_max_length": 17})
@@ -177,7 +176,7 @@ def test_lengths_come_from_the_folder(made_up: Callable[..., str], tmp_path: Pat
 
 
 @pytest.mark.parametrize("name", ["static", "bag of words"])
-def test_what_is_no_transformer_is_refused(name: str, made_up: Callable[..., str], tmp_path: Path) -> None:
+def test_what_is_no_transformer_is_refused(name, made_up, tmp_path):
     from sentence_transformers.sentence_transformer.modules import BoW, StaticEmbedding
 
     tokenizer = transformers.AutoTokenizer.from_pretrained(made_up())
@@ -187,7 +186,7 @@ def test_what_is_no_transformer_is_refused(name: str, made_up: Callable[..., str
         BiEncoder(generator(), str(tmp_path))
 
 
-def test_pickled_weights_of_a_module_are_refused(made_up: Callable[..., str], tmp_path: Path) -> None:
+def test_pickled_weights_of_a_module_are_refused(made_up, tmp_path):
     modules, _ = form("dense", made_up())
     library.SentenceTransformer(modules=modules, device="cpu").save(str(tmp_path))
     dense = tmp_path / "2_Dense"

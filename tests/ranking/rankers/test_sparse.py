@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +9,6 @@ import pytest
 import torch
 import transformers
 
-from ranking.collections.collection import Collection
 from ranking.embedding import embed_sparse
 from ranking.encoding import EncodedCollection
 from ranking.full_ranking import rank_all
@@ -19,7 +16,6 @@ from ranking.objectives.distillation import Distillation
 from ranking.pair_scores import PairScores
 from ranking.rankers.sparse import Sparse, flops
 from ranking.scoring import score_candidates
-from ranking.sources import Sources
 from ranking.sparse_products import SparseIndex, sparse_products
 from tests.ranking.trained import NEGATIVES, Reader, generator, in_training
 
@@ -27,7 +23,7 @@ library = pytest.importorskip("sentence_transformers", reason="sentence-transfor
 
 
 @pytest.fixture(scope="module")
-def masked(made_up: Callable[..., str], tmp_path_factory: pytest.TempPathFactory) -> str:
+def masked(made_up, tmp_path_factory) -> str:
     """A masked language model."""
     folder = str(tmp_path_factory.mktemp("masked"))
     config = transformers.AutoConfig.from_pretrained(made_up())
@@ -48,9 +44,7 @@ def ours(folder: str, read_as: Reader, **options: Any) -> tuple[Sparse, EncodedC
 
 @pytest.mark.by_day(1)
 @pytest.mark.parametrize("name", ["plain", "sum", "autoencoder"])
-def test_vectors_are_those_of_the_library_there_and_back(
-    name: str, masked: str, made_up: Callable[..., str], read_as: Reader, tiny: Collection, tmp_path: Path
-) -> None:
+def test_vectors_are_those_of_the_library_there_and_back(name, masked, made_up, read_as, tiny, tmp_path):
     from sentence_transformers.base.modules import Transformer
     from sentence_transformers.sentence_transformer.modules import Pooling
     from sentence_transformers.sparse_encoder.modules import SparseAutoEncoder, SpladePooling
@@ -81,11 +75,11 @@ def test_vectors_are_those_of_the_library_there_and_back(
     assert found[0].shape[1] == made.dimension
 
 
-def test_a_head_that_is_missing_is_named(made_up: Callable[..., str]) -> None:
+def test_a_head_that_is_missing_is_named(made_up):
     assert any("predictions" in name for name in Sparse(generator(), made_up()).drawn)
 
 
-def test_the_inverted_index_finds_what_all_products_say(masked: str, read_as: Reader) -> None:
+def test_the_inverted_index_finds_what_all_products_say(masked, read_as):
     made, texts, queries, documents = ours(masked, read_as)
     wanted = queries.astype(np.float64) @ documents.astype(np.float64).T
     np.testing.assert_allclose(
@@ -107,9 +101,7 @@ def test_the_inverted_index_finds_what_all_products_say(masked: str, read_as: Re
     assert sparse_products(by_hand, by_hand).tolist() == [[4.0, 1.0], [1.0, 10.25]]
 
 
-def test_the_regularizer_is_in_the_loss_and_makes_vectors_sparser(
-    masked: str, read_as: Reader, tiny_sources: Sources
-) -> None:
+def test_the_regularizer_is_in_the_loss_and_makes_vectors_sparser(masked, read_as, tiny_sources):
     assert flops(torch.tensor([[1.0, 0.0], [3.0, 2.0]])).item() == 5  # 2² + 1²
     losses, sums = {}, {}
     for weight in (0.0, 1.0):
@@ -127,15 +119,12 @@ def test_the_regularizer_is_in_the_loss_and_makes_vectors_sparser(
     growing = Sparse(generator(), masked, warmup=10)
     growing.train()._note(torch.ones(2, 3), torch.ones(2, 3))
     penalty = growing.penalty(4)
-    assert penalty is not None
     assert penalty.item() == pytest.approx(0.25 * 3 * (3e-4 + 1e-4))
 
 
 @pytest.mark.by_day(1)
 @pytest.mark.parametrize("options", [{}, {"chunk": 2}])
-def test_it_learns_a_teachers_scores(
-    options: dict[str, Any], masked: str, read_as: Reader, tiny_sources: Sources
-) -> None:
+def test_it_learns_a_teachers_scores(options, masked, read_as, tiny_sources):
     made, texts, *_ = ours(masked, read_as)
     pairs = np.repeat(np.arange(8), 12), np.tile(np.arange(12), 8)
     training = in_training(made, texts, tiny_sources, lr=0.02, objective=Distillation(), **options)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import polars as pl
 import pytest
@@ -25,7 +23,7 @@ def made(**options: object) -> Static:
     return Static(VECTORS, torch.Generator().manual_seed(0), **{"further": 0, **options})
 
 
-def test_a_score_is_the_scaled_cosine_of_weighted_means() -> None:
+def test_a_score_is_the_scaled_cosine_of_weighted_means():
     idf = np.array([1, 1, 1, 3, 1], np.float32)
     ranker = made(idf=idf, scale=10.0)
     queries, documents = Texts.of([[2, 3]]), Texts.of([[3], [4]])
@@ -35,7 +33,7 @@ def test_a_score_is_the_scaled_cosine_of_weighted_means() -> None:
     np.testing.assert_allclose(scores, [[10 * each for each in cosines]], rtol=1e-6)
 
 
-def test_further_dimensions_are_drawn_from_the_generator_and_leave_padding_alone() -> None:
+def test_further_dimensions_are_drawn_from_the_generator_and_leave_padding_alone():
     one, again = made(further=3), made(further=3)
     assert one.dimension == 5
     assert torch.equal(one.vectors, again.vectors)
@@ -44,7 +42,7 @@ def test_further_dimensions_are_drawn_from_the_generator_and_leave_padding_alone
     assert made(further=None, preset="tiny").dimension == 16
 
 
-def test_a_spread_changes_no_score_and_how_far_a_step_turns() -> None:
+def test_a_spread_changes_no_score_and_how_far_a_step_turns():
     queries, documents = Texts.of([[2, 3]]), Texts.of([[3], [4]])
     turned, first = [], []
     for spread in (0, 0.05):
@@ -73,7 +71,7 @@ def small() -> Collection:
     return Collection("small", "0", documents, queries, pl.DataFrame())
 
 
-def test_a_folder_of_words_is_read_by_sentence_transformers_and_here(small: Collection, tmp_path: Path) -> None:
+def test_a_folder_of_words_is_read_by_sentence_transformers_and_here(small, tmp_path):
     """The same cosines in three places: as trained on our words, as they read the folder, as it is read again."""
     words = ["", "<unknown>", "one", "two", "three"]
     idf = np.array([1, 1, 2, 3, 0.5], np.float32)
@@ -84,7 +82,6 @@ def test_a_folder_of_words_is_read_by_sentence_transformers_and_here(small: Coll
     trained.save_pretrained(str(tmp_path / "static"))
 
     tokens = Static.tokenization(checkpoint=str(tmp_path / "static"))
-    assert tokens is not None
     read = tokens.encode(small)
     again = made(checkpoint=str(tmp_path / "static"), scale=1.0)
     assert again.dimension == trained.dimension
@@ -101,7 +98,7 @@ def test_a_folder_of_words_is_read_by_sentence_transformers_and_here(small: Coll
         torch.testing.assert_close(vectors[-1:] @ vectors[:-1].T, scores, atol=1e-6, rtol=1e-5)
 
 
-def test_sentence_transformers_own_folders_are_read(small: Collection, tmp_path: Path) -> None:
+def test_sentence_transformers_own_folders_are_read(small, tmp_path):
     library = pytest.importorskip("sentence_transformers")
     from sentence_transformers.models import StaticEmbedding
 
@@ -110,16 +107,13 @@ def test_sentence_transformers_own_folders_are_read(small: Collection, tmp_path:
     theirs.save(str(tmp_path / "theirs"))
     ranker = made(checkpoint=str(tmp_path / "theirs"))
     tokens = Static.tokenization(checkpoint=str(tmp_path / "theirs"))
-    assert tokens is not None
     wanted = torch.nn.functional.normalize(theirs.encode(DOCUMENTS, convert_to_tensor=True), dim=1)
     with torch.no_grad():
         torch.testing.assert_close(ranker.represent_documents(tokens.encode(small).documents), wanted)
 
 
 @pytest.mark.parametrize("quantized", [False, True])
-def test_a_folder_of_model2vec_begins_with_its_weights_and_leaves_unknown_tokens_out(
-    quantized: bool, small: Collection, tmp_path: Path
-) -> None:
+def test_a_folder_of_model2vec_begins_with_its_weights_and_leaves_unknown_tokens_out(quantized, small, tmp_path):
     """Σ w_t·E_t over known tokens, of E by the mapping where the vocabulary is quantized (model2vec 0.10)."""
     rows = np.arange(15, dtype=np.float16).reshape(5, 3) - 6
     weights = np.array([1, 1, 2, 0.5, 1], np.float32)
@@ -129,7 +123,6 @@ def test_a_folder_of_model2vec_begins_with_its_weights_and_leaves_unknown_tokens
     (tmp_path / "tokenizer.json").write_text(word_tokenizer(["", "<unknown>", "one", "two", "three"], 9))
     (tmp_path / "config.json").write_text('{"model_type": "model2vec", "normalize": true}')
     ranker, tokens = made(checkpoint=str(tmp_path)), Static.tokenization(checkpoint=str(tmp_path), max_document=5)
-    assert tokens is not None
     texts = tokens.encode(small).documents
     known = [[2, 3, 3, 4], [4, 3], [2, 2], [4]]  # one four-one; nothing known but three
     table = rows[mapping].astype(np.float32) * weights[:, None]
@@ -138,12 +131,11 @@ def test_a_folder_of_model2vec_begins_with_its_weights_and_leaves_unknown_tokens
         found = ranker.represent_documents(texts)
     torch.testing.assert_close(found, torch.nn.functional.normalize(wanted, dim=1), atol=1e-5, rtol=1e-4)
     cut = Static.tokenization(checkpoint=str(tmp_path), max_document=2)
-    assert cut is not None
     assert cut.encode(small).documents.lengths.tolist() == [2, 2, 2, 2]
     assert cut.key() != tokens.key()
 
 
-def test_what_is_no_static_folder_is_refused(tmp_path: Path) -> None:
+def test_what_is_no_static_folder_is_refused(tmp_path):
     with pytest.raises(BadInput, match="not known"):
         made().save_pretrained(str(tmp_path / "static"))
     save_file({"weight": np.zeros(3)}, tmp_path / "model.safetensors")

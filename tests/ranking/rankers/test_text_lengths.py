@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,7 +19,7 @@ KINDS = {"bi_encoder": BiEncoder, "cross_encoder": CrossEncoder, "decoder": Deco
 
 
 @pytest.fixture
-def plain(made_up: Callable[..., str], decoder_checkpoint: Callable[..., str]) -> Callable[[str], str]:
+def plain(made_up, decoder_checkpoint) -> Callable[[str], str]:
     """A checkpoint of somebody else's, for each kind of ranker."""
     return lambda kind: decoder_checkpoint(headed=True) if kind == "decoder" else made_up()
 
@@ -30,12 +29,12 @@ def lengths(kind: str, checkpoint: str, **options: Any) -> tuple[int, int]:
     made = KINDS[kind](torch.Generator().manual_seed(0), checkpoint, **options)
     read = KINDS[kind].tokenization(checkpoint=checkpoint, **options)
     found = getattr(made, "lengths", None) or (made.max_query, made.max_document)
-    assert found == (read.max_query, read.max_document)  # type: ignore[union-attr]
+    assert found == (read.max_query, read.max_document)
     return found
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_trained_folder_is_read_as_it_was_trained(kind: str, plain: Callable[[str], str], tmp_path: Path) -> None:
+def test_a_trained_folder_is_read_as_it_was_trained(kind, plain, tmp_path):
     given, saved = plain(kind), str(tmp_path / "saved")
     assert lengths(kind, given, preset="tiny", max_document=20) == (12, 20)
     short = KINDS[kind](torch.Generator().manual_seed(0), given, preset="tiny", max_query=5, max_document=7)
@@ -48,7 +47,7 @@ def test_a_trained_folder_is_read_as_it_was_trained(kind: str, plain: Callable[[
 
 
 @pytest.mark.parametrize("content", [[5, 7], {"max_query": 5}, {"max_query": 5, "max_document": 0}])
-def test_a_file_of_something_else_is_refused(content: Any, plain: Callable[[str], str], tmp_path: Path) -> None:
+def test_a_file_of_something_else_is_refused(content, plain, tmp_path):
     made = KINDS["bi_encoder"](torch.Generator().manual_seed(0), plain("bi_encoder"), preset="tiny")
     made.save_pretrained(str(tmp_path))
     (tmp_path / FILE).write_text(json.dumps(content))

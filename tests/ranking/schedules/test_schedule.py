@@ -18,7 +18,7 @@ for module in pkgutil.iter_modules(ranking.schedules.__path__, "ranking.schedule
 EVERY = [each for each in Schedule.__subclasses__() if each.__module__.startswith("ranking.")]
 
 
-def test_by_hand() -> None:
+def test_by_hand():
     assert [Linear().factor(step, 4) for step in range(5)] == [1, 0.75, 0.5, 0.25, 0]
     assert [Cosine().factor(step, 4) for step in (0, 2, 4)] == pytest.approx([1, 0.5, 0])
     assert Cosine().factor(1, 4) == pytest.approx((1 + 2**-0.5) / 2)
@@ -30,7 +30,7 @@ def test_by_hand() -> None:
 
 @pytest.mark.parametrize("kind", EVERY)
 @pytest.mark.parametrize("warmup", [0, 3, 0.25, 100])
-def test_every_schedule_rises_and_stays_a_share(kind: type[Schedule], warmup: int | float) -> None:
+def test_every_schedule_rises_and_stays_a_share(kind, warmup):
     shares = [kind(warmup).factor(step, 20) for step in range(25)]
     assert all(0 <= share <= 1 for share in shares)
     rising = min(round(warmup * 20) if warmup < 1 else int(warmup), 24)

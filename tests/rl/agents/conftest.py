@@ -13,7 +13,7 @@ from rl.agents.trainer import AgentTrainer
 
 
 @pytest.fixture
-def start(ray_session: None) -> Any:
+def start(ray_session) -> Any:
     """Starts trainers, and closes them in the end."""
     threads, trainers = torch.get_num_threads(), []
 

@@ -10,16 +10,7 @@ import torch
 from cluster.config.build import build
 from cluster.config.groups import option
 from rl.agents.actor_critic import ActorCritic, ActorCriticLearner
-from tests.rl.agents.learners import (
-    ACTOR_LR,
-    CRITIC_LR,
-    GAMMA,
-    episode_of,
-    gradient,
-    learner_of,
-    observation,
-    stepped,
-)
+from tests.rl.agents.learners import ACTOR_LR, CRITIC_LR, GAMMA, episode_of, gradient, learner_of, observation, stepped
 
 
 def assert_equations_9_to_11(episode: Any, terminated: bool = False, **options: Any) -> None:
@@ -42,11 +33,11 @@ def assert_equations_9_to_11(episode: Any, terminated: bool = False, **options: 
 
 @pytest.mark.by_day(1)
 @pytest.mark.parametrize(("terminated", "truncated"), [(True, False), (False, True), (False, False)])
-def test_one_step_follows_equations_9_to_11(terminated: bool, truncated: bool) -> None:
+def test_one_step_follows_equations_9_to_11(terminated, truncated):
     assert_equations_9_to_11(episode_of(1, terminated, truncated), terminated)
 
 
-def test_the_agent_as_printed_follows_equations_9_to_11_and_nothing_else() -> None:
+def test_the_agent_as_printed_follows_equations_9_to_11_and_nothing_else():
     printed: ActorCritic = build(option("agent", "as_printed"))
     assert printed.options["quota"] == {"steps": 1}
     options = {name: value for name, value in printed.options.items() if name != "quota"}

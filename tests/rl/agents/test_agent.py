@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from benchmarks.toys import EarlyLate, maker, policy_value
 from ranking.errors import BadInput
 from rl.agents.actor_critic import ActorCritic
-from rl.agents.agent import Agent
 from rl.agents.ppo import PPO
 from rl.agents.reinforce import Reinforce
 from rl.networks import described
@@ -24,7 +21,7 @@ from tests.rl.agents.toys import play
         pytest.param(Reinforce(actor_lr=0.005, critic_lr=0.01), 80, marks=pytest.mark.nightly),
     ],
 )
-def test_it_learns_which_function_is_better_when(agent: Agent, updates: int, start: Any) -> None:
+def test_it_learns_which_function_is_better_when(agent, updates, start):
     trainer = start(agent, copies=8)
     policy = described(trainer.network, trainer.policy_weights())
     assert abs(policy_value(policy) - 0.5) < 0.02
@@ -41,7 +38,7 @@ def test_it_learns_which_function_is_better_when(agent: Agent, updates: int, sta
         ({"seed": -1}, "seed is -1"),
     ],
 )
-def test_what_cannot_be_built_is_refused(options: dict[str, Any], says: str) -> None:
+def test_what_cannot_be_built_is_refused(options, says):
     environment = EarlyLate()
     with pytest.raises(BadInput, match=says):
         ActorCritic().build(maker(0), environment.observation_space, environment.action_space, **options)

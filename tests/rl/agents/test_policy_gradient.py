@@ -11,18 +11,10 @@ from ray.rllib.core.columns import Columns
 
 from rl.agents.actor_critic import ActorCriticLearner
 from rl.agents.policy_gradient import ENDS, _running_rms, transitions
-from tests.rl.agents.learners import (
-    ACTOR_LR,
-    GAMMA,
-    episode_of,
-    gradient,
-    learner_of,
-    observation,
-    stepped,
-)
+from tests.rl.agents.learners import ACTOR_LR, GAMMA, episode_of, gradient, learner_of, observation, stepped
 
 
-def test_copies_that_step_together_are_averaged() -> None:
+def test_copies_that_step_together_are_averaged():
     episodes = [episode_of(1, False, seed=seed) for seed in range(3)]
     _, together, _ = stepped(learner_of(ActorCriticLearner), episodes)
     moves = []
@@ -35,7 +27,7 @@ def test_copies_that_step_together_are_averaged() -> None:
 
 
 @pytest.mark.nightly
-def test_normalized_advantages_have_the_size_of_one() -> None:
+def test_normalized_advantages_have_the_size_of_one():
     episodes = [episode_of(1, False, seed=seed) for seed in range(3)]
     before, plain, module = stepped(learner_of(ActorCriticLearner), episodes)
     learner = learner_of(ActorCriticLearner, normalize=True)
@@ -56,7 +48,7 @@ def test_normalized_advantages_have_the_size_of_one() -> None:
 
 
 @pytest.mark.nightly
-def test_entropy_is_maximised_beside_it() -> None:
+def test_entropy_is_maximised_beside_it():
     episode = episode_of(4, True)
     plain = stepped(learner_of(ActorCriticLearner), [episode])[1]
     learner = learner_of(ActorCriticLearner, entropy=0.5)
@@ -68,7 +60,7 @@ def test_entropy_is_maximised_beside_it() -> None:
 
 
 @pytest.mark.nightly
-def test_several_picks_are_one_action() -> None:
+def test_several_picks_are_one_action():
     episode = episode_of(1, True, picks=2)
     before, after, module = stepped(learner_of(ActorCriticLearner, MultiDiscrete([3, 3])), [episode])
     state = observation(episode, 0)
@@ -79,7 +71,7 @@ def test_several_picks_are_one_action() -> None:
         assert torch.allclose(after[name], before[name] + ACTOR_LR * delta * direction, atol=1e-6)
 
 
-def test_transitions_keep_order_and_ends() -> None:
+def test_transitions_keep_order_and_ends():
     episodes = [episode_of(2, True, seed=1), episode_of(3, False, seed=2)]
     rows = transitions(episodes).policy_batches[DEFAULT_MODULE_ID]
     assert rows[Columns.TERMINATEDS].tolist() == [False, True, False, False, False]

@@ -23,7 +23,7 @@ class Hundreds(EarlyLate):
         return observation, 100 * reward + 50, *rest
 
 
-def test_the_critic_of_ppo_learns_however_large_returns_are(start: Any) -> None:
+def test_the_critic_of_ppo_learns_however_large_returns_are(start):
     toy, make = Hundreds(), lambda first, count: VectorEnvironment([Hundreds(first + i) for i in range(count)])
     trainer = PPO(hidden=20, episodes=1, epochs=2).build(make, toy.observation_space, toy.action_space, copies=4)
     try:
@@ -35,7 +35,7 @@ def test_the_critic_of_ppo_learns_however_large_returns_are(start: Any) -> None:
 
 
 @pytest.mark.nightly
-def test_ppo_learns_from_whole_episodes(start: Any) -> None:
+def test_ppo_learns_from_whole_episodes(start):
     trainer = start(PPO(hidden=20, episodes=2, minibatch=1000, epochs=1))
     rows = play(trainer, 2)
     assert trainer.counters == {"updates": 2, "decisions": 2 * 2 * 4 * 20, "episodes": 16}
@@ -43,7 +43,7 @@ def test_ppo_learns_from_whole_episodes(start: Any) -> None:
 
 
 @pytest.mark.nightly
-def test_ppo_leaves_the_global_generators_alone(start: Any) -> None:
+def test_ppo_leaves_the_global_generators_alone(start):
     weights: list[dict[str, torch.Tensor]] = []
     for _ in range(2):  # whatever state they are in, what is learned is the same
         trainer = start(PPO(hidden=20, fragment=9, minibatch=16, epochs=2))
@@ -71,7 +71,7 @@ def test_ppo_leaves_the_global_generators_alone(start: Any) -> None:
     assert all(torch.equal(value, weights[1][name]) for name, value in weights[0].items())
 
 
-def test_minibatches_cover_every_pass_and_are_filled_up() -> None:
+def test_minibatches_cover_every_pass_and_are_filled_up():
     rows = list(minibatch_rows(10, 2, 4, np.random.default_rng(0)))
     assert [len(part) for part in rows] == [4] * 5
     assert np.concatenate(rows)[:10].tolist() == list(range(10))  # the first pass in order

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import torch
 
@@ -13,7 +11,7 @@ from rl.networks import described
 from tests.rl.agents.toys import play
 
 
-def test_the_random_agent_learns_nothing_and_is_uniform(start: Any) -> None:
+def test_the_random_agent_learns_nothing_and_is_uniform(start):
     trainer = start(RandomAgent())
     before = trainer.policy_weights()
     rows = play(trainer, 40)

@@ -8,19 +8,11 @@ from ray.rllib.core.columns import Columns
 
 from rl.agents.policy_gradient import ENDS
 from rl.agents.reinforce import ReinforceLearner
-from tests.rl.agents.learners import (
-    ACTOR_LR,
-    GAMMA,
-    episode_of,
-    gradient,
-    learner_of,
-    observation,
-    stepped,
-)
+from tests.rl.agents.learners import ACTOR_LR, GAMMA, episode_of, gradient, learner_of, observation, stepped
 
 
 @pytest.mark.nightly
-def test_returns_are_worked_out_backwards() -> None:
+def test_returns_are_worked_out_backwards():
     learner = learner_of(ReinforceLearner)
     batch = {
         Columns.REWARDS: torch.tensor([1.0, 2.0, 4.0, 8.0, 16.0]),
@@ -32,7 +24,7 @@ def test_returns_are_worked_out_backwards() -> None:
     assert torch.allclose(returns, torch.tensor(expected))
 
 
-def test_reinforce_weighs_each_step_by_its_return_above_the_baseline() -> None:
+def test_reinforce_weighs_each_step_by_its_return_above_the_baseline():
     episode = episode_of(3, True)
     before, after, module = stepped(learner_of(ReinforceLearner), [episode])
     rewards = [float(episode.get_rewards(step)) for step in range(3)]

@@ -39,7 +39,7 @@ def searched(agent: PolicySearch, generations: int = GENERATIONS) -> tuple[Searc
     ],
     ids=["evolution", "tpe", "gp"],
 )
-def test_a_search_comes_near_the_optimum_and_repeats_itself(agent: PolicySearch) -> None:
+def test_a_search_comes_near_the_optimum_and_repeats_itself(agent):
     generations = 4 if agent.candidates == 4 else GENERATIONS
     search, asked = searched(agent, generations)
     assert distance(search.result()) > max(-0.05, distance(asked[0]).mean())
@@ -48,7 +48,7 @@ def test_a_search_comes_near_the_optimum_and_repeats_itself(agent: PolicySearch)
     assert np.array_equal(search.result(), again.result())
 
 
-def test_finalists_are_trained_again_and_the_luckiest_does_not_win() -> None:
+def test_finalists_are_trained_again_and_the_luckiest_does_not_win():
     search = ScheduleSearch(candidates=4, sampler="tpe", finalists=2, rounds=1).start(3, 3, 0)
     first, second = search.ask(), None
     search.tell(first, np.array([0.1, 0.9, 0.8, 0.2]))  # the second was lucky
@@ -60,7 +60,7 @@ def test_finalists_are_trained_again_and_the_luckiest_does_not_win() -> None:
     assert np.array_equal(search.result(), first[2])
 
 
-def test_a_bandit_plays_good_arms_more_often_and_keeps_the_best() -> None:
+def test_a_bandit_plays_good_arms_more_often_and_keeps_the_best():
     rng, plays = np.random.default_rng(0), np.zeros((5, 4))
     search = ThompsonSearch(candidates=3).start(7, 20, 0)  # a share and a window
     for _ in range(20):
@@ -74,16 +74,16 @@ def test_a_bandit_plays_good_arms_more_often_and_keeps_the_best() -> None:
     assert plays[3, 0] >= 8
     assert plays.sum() == 60
     three = ThompsonSearch(levels=3, windows=2).start(9, 1, 0)  # two shares, which add up to 1 at most
-    assert three.arms[:, [3, 5]].sum(1).max() == 1  # type: ignore[attr-defined]
-    assert len(three.arms) == 12  # type: ignore[attr-defined]
+    assert three.arms[:, [3, 5]].sum(1).max() == 1
+    assert len(three.arms) == 12
 
 
-def test_no_more_finalists_than_candidates() -> None:
+def test_no_more_finalists_than_candidates():
     with pytest.raises(BadInput, match="finalists"):
         ScheduleSearch(candidates=4, finalists=5)
 
 
-def test_evolution_weighs_scaled_features() -> None:
+def test_evolution_weighs_scaled_features():
     """A candidate's weight of a scaled feature is one of the feature itself, and the constant takes up its mean."""
     features = ["one", "near", "spent"]
     scaled, plain = Evolution().start(6, 1, 0, features).ask(), Evolution().start(6, 1, 0).ask()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from ranking.checkpoint import from_bytes, to_bytes
@@ -22,7 +20,7 @@ from tests.rl.agents.toys import SMALL, equal, play
         ("reinforce", 0),
     ],
 )
-def test_neither_runners_nor_interrupts_change_what_is_learned(name: str, workers: int, start: Any) -> None:
+def test_neither_runners_nor_interrupts_change_what_is_learned(name, workers, start):
     updates = {"reinforce": 2, "ppo": 3, "ppo_episodes": 2}.get(name, 9)  # in mid-episode for two of them
     agent = (lambda: ActorCritic(hidden=20, fragment=3)) if name == "actor_critic" else SMALL[name]
     whole = start(agent())
@@ -46,7 +44,7 @@ def test_neither_runners_nor_interrupts_change_what_is_learned(name: str, worker
     assert ends_alike(other), "begun in this process"
 
 
-def test_the_state_of_another_agent_is_refused(start: Any) -> None:
+def test_the_state_of_another_agent_is_refused(start):
     trainer = start(SMALL["actor_critic"]())
     state = from_bytes(to_bytes(trainer.state()))
     with pytest.raises(BadInput, match="holds another agent"):

@@ -78,7 +78,7 @@ def where(episodes: list[Any]) -> list[tuple[int, list[int]]]:
     return [(rows[0]["copy"], [info["decision"] for info in rows[1:]]) for rows in infos]
 
 
-def test_each_copy_gives_the_same_number_of_steps_in_order() -> None:
+def test_each_copy_gives_the_same_number_of_steps_in_order():
     runner = runner_of()
     sampled = runner._sample(4, None)
     assert where(sampled) == [(0, [1, 2, 3]), (0, [4]), (1, [1, 2, 3, 4]), (2, [1, 2, 3, 4])]
@@ -95,7 +95,7 @@ def test_each_copy_gives_the_same_number_of_steps_in_order() -> None:
 
 
 @pytest.mark.nightly
-def test_a_quota_of_episodes_leaves_copies_that_are_done_alone() -> None:
+def test_a_quota_of_episodes_leaves_copies_that_are_done_alone():
     runner = runner_of()
     sampled = runner._sample(None, 2)
     assert where(sampled) == [
@@ -110,7 +110,7 @@ def test_a_quota_of_episodes_leaves_copies_that_are_done_alone() -> None:
     assert where(runner._sample(None, 1))[0] == (0, [7, 8, 9])
 
 
-def test_finished_episodes_are_summed_up() -> None:
+def test_finished_episodes_are_summed_up():
     runner = runner_of()
     sampled = runner._sample(9, None)
     ended, steps = runner._progress()
@@ -127,7 +127,7 @@ def test_finished_episodes_are_summed_up() -> None:
 
 @pytest.mark.by_day(1)
 @pytest.mark.parametrize("environment", [Uneven, Picking])
-def test_actions_do_not_depend_on_who_shares_the_runner(environment: type[Uneven]) -> None:
+def test_actions_do_not_depend_on_who_shares_the_runner(environment):
     together = runner_of(3, environment=environment)._sample(10, None)
     alone = runner_of(1, environment=environment)._sample(10, None)
     for one, other in zip([chunk for chunk in together if chunk.get_infos(0)["copy"] == 0], alone, strict=True):
@@ -138,7 +138,7 @@ def test_actions_do_not_depend_on_who_shares_the_runner(environment: type[Uneven
 
 
 @pytest.mark.nightly
-def test_several_picks_are_kept_together() -> None:
+def test_several_picks_are_kept_together():
     runner = runner_of(2, environment=Picking)
     sampled = runner._sample(None, 1)
     assert [episode.get_actions().shape for episode in sampled] == [(3, 6), (4, 6)]
@@ -150,7 +150,7 @@ def test_several_picks_are_kept_together() -> None:
     assert np.allclose(sampled[1].get_extra_model_outputs(Columns.ACTION_LOGP), expected, atol=1e-5)
 
 
-def test_a_runner_goes_on_where_another_stopped() -> None:
+def test_a_runner_goes_on_where_another_stopped():
     runner, fresh = runner_of(), runner_of()
     runner._sample(4, None)
     runner._progress()

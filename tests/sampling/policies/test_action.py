@@ -13,11 +13,11 @@ OWN = ["in_batch", "bm25"]
 @pytest.mark.parametrize(
     "text", ["in_batch", "bm25:1-4", "bm25@simans", "bm25@dynamic:16", "bm25:5-20@top*0.5", "bm25*0", "bm25*4"]
 )
-def test_an_action_is_read_as_it_is_written(text: str) -> None:
+def test_an_action_is_read_as_it_is_written(text):
     assert str(Action.parse(text)) == text
 
 
-def test_an_action_names_its_parts() -> None:
+def test_an_action_names_its_parts():
     action = Action.parse("bm25:1-20@dynamic:64*.5")
     assert action == Action("bm25", (1, 20), "dynamic", 64, 0.5)
     selector = action.selectors()["bm25"]
@@ -27,12 +27,12 @@ def test_an_action_names_its_parts() -> None:
 
 
 @pytest.mark.parametrize("text", ["bm25:4-1", "bm25@best", "bm25*1.5", "bm25@simans:0", "bm 25", "bm25:1"])
-def test_an_action_that_is_none_is_bad_input(text: str) -> None:
+def test_an_action_that_is_none_is_bad_input(text):
     with pytest.raises(BadInput):
         Action.parse(text)
 
 
-def test_shares_of_queries_and_of_negatives() -> None:
+def test_shares_of_queries_and_of_negatives():
     rng = np.random.default_rng(0)
     half = Action.parse("bm25*.5")
     of_queries = half.assign(OWN, OWN, 8, 4, 1, rng)

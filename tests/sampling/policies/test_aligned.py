@@ -15,24 +15,23 @@ from tests.sampling.test_contracts import ready, training_of
 
 def policy_of(sources: Sources, **options: object) -> tuple[Aligned, object]:
     functions = {"random": ready(RandomFunction(), sources), "bm25": ready(Bm25Function(), sources)}
-    policy, training = Aligned(**{"batches": 1, **options}), training_of(sources)  # type: ignore[arg-type]
+    policy, training = Aligned(**{"batches": 1, **options}), training_of(sources)
     policy.set_functions(list(functions))
     policy.start_run(functions, training)
     return policy, training
 
 
-def test_the_dot_product_of_a_gradient_by_rows() -> None:
+def test_the_dot_product_of_a_gradient_by_rows():
     rows = torch.sparse_coo_tensor(torch.tensor([[0, 2]]), torch.tensor([[1.0, 2.0], [3.0, 4.0]]), (3, 2))
     dense = torch.arange(6.0).reshape(3, 2)
     assert dot([dense, None], [rows, torch.ones(1)]) == 0 * 1 + 1 * 2 + 4 * 3 + 5 * 4
     assert dot([dense], [rows]) == dot([dense], [rows.to_dense()])
 
 
-def test_a_step_along_the_best_action_lowers_the_loss_on_the_sample_most(tiny_sources: Sources) -> None:
+def test_a_step_along_the_best_action_lowers_the_loss_on_the_sample_most(tiny_sources):
     """What the dot product says is what a small step of plain descent does."""
     policy, training = policy_of(tiny_sources, actions=["random", "bm25:1-2"], after=0.0)
     actions = policy.actions
-    assert actions is not None
     before = [weight.detach().clone() for weight in training.trained_weights]
     values = policy.alignments(actions, 3, training, np.random.default_rng(5))
     assert all(old.equal(new) for old, new in zip(before, training.trained_weights, strict=True))
@@ -46,10 +45,10 @@ def test_a_step_along_the_best_action_lowers_the_loss_on_the_sample_most(tiny_so
     assert dot(wanted, policy._sample_gradients(training)[0]) < dot(wanted, wanted)
 
 
-def test_it_begins_with_scores_and_then_takes_the_largest(tiny_sources: Sources) -> None:
+def test_it_begins_with_scores_and_then_takes_the_largest(tiny_sources):
     policy, training = policy_of(tiny_sources, actions=["random", "bm25:1-2"], after=0.0, every=1)
     certain = {"random": np.array([1.0, 1.0]), "bm25:1-2": np.array([2.0, 2.5]), "bm25@simans": np.zeros(2)}
-    policy.alignments = lambda *_: certain  # type: ignore[method-assign]
+    policy.alignments = lambda *_: certain
     assigned = policy.assign(training.next_batch(), 2, training, np.random.default_rng(0))
     assert (assigned == 1).all()
     assert policy.window == (1, 2)
@@ -64,7 +63,7 @@ def test_it_begins_with_scores_and_then_takes_the_largest(tiny_sources: Sources)
     ]  # fmt: skip
 
 
-def test_a_lead_within_its_error_changes_nothing(tiny_sources: Sources) -> None:
+def test_a_lead_within_its_error_changes_nothing(tiny_sources):
     policy, _ = policy_of(tiny_sources, actions=["random", "bm25"], first="bm25", otherwise="bm25")
     values = {"bm25": np.zeros(4), "random": np.array([3.0, -1.0, 3.0, -1.0])}  # 1 on average, with an error of 1.15
     assert policy.best(values) == Action("bm25")
@@ -74,7 +73,7 @@ def test_a_lead_within_its_error_changes_nothing(tiny_sources: Sources) -> None:
     assert policy.best({"bm25": np.zeros(4), "random": np.array([1.0, 0.9, 1.0, 1.1])}) == Action("random")
 
 
-def test_the_number_of_negatives_is_an_action_if_there_is_room(tiny_sources: Sources) -> None:
+def test_the_number_of_negatives_is_an_action_if_there_is_room(tiny_sources):
     policy, training = policy_of(tiny_sources, each=1, after=0.0, evidence=1e9)
     assigned = policy.assign(training.next_batch(), 9, training, np.random.default_rng(0))
     assert policy.action == Action("bm25", share=4)  # nothing leads it
@@ -86,6 +85,6 @@ def test_the_number_of_negatives_is_an_action_if_there_is_room(tiny_sources: Sou
     assert ((assigned == 0).sum(1) == 2).all()
 
 
-def test_an_action_of_no_function_is_bad_input(tiny_sources: Sources) -> None:
+def test_an_action_of_no_function_is_bad_input(tiny_sources):
     with pytest.raises(BadInput, match="no function 'dense'"):
         policy_of(tiny_sources, actions=["dense"])

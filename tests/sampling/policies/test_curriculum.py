@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,7 +14,7 @@ from ranking.checkpoint import from_bytes, to_bytes
 from ranking.objectives.pairwise import PairwiseHinge, RankNet
 from ranking.objectives.pointwise import PointwiseCrossEntropy
 from ranking.objectives.softmax import SoftmaxLikelihood
-from ranking.training import Batch, RankerTraining, UpdateResult
+from ranking.training import Batch, UpdateResult
 from sampling.policies.curriculum import Curriculum
 
 BATCH = Batch(np.zeros(2, np.int64), np.zeros(2, np.int32))
@@ -27,7 +26,7 @@ FREE: Any = SimpleNamespace(loss_now=lambda batch, negatives: 0.0)
 def begun(functions: int = 2, **options: Any) -> Curriculum:
     policy = Curriculum(**options)
     policy.set_functions([str(name) for name in range(functions)])
-    policy.start_run(dict.fromkeys(policy.functions), FREE)  # type: ignore[arg-type]
+    policy.start_run(dict.fromkeys(policy.functions), FREE)
     return policy
 
 
@@ -35,7 +34,7 @@ def gain(policy: Curriculum, value: float, rng: np.random.Generator) -> None:
     policy.observe(BATCH, NOTHING, UpdateResult(value, 0.0, np.zeros((2, 2), np.float32)), FREE, rng)
 
 
-def test_two_updates_of_two_functions_by_hand() -> None:
+def test_two_updates_of_two_functions_by_hand():
     policy = begun(eta=0.1, epsilon=0.2)
     assert policy.probabilities().tolist() == [0.5, 0.5]
     policy.learn(1.0)  # weights 0.2 and 0, of which each gives half to the other
@@ -48,14 +47,14 @@ def test_two_updates_of_two_functions_by_hand() -> None:
     assert policy.probabilities().sum() == pytest.approx(1)
 
 
-def test_one_update_of_three_functions_with_beta_by_hand() -> None:
+def test_one_update_of_three_functions_with_beta_by_hand():
     policy = begun(3, eta=0.2, beta=0.5, epsilon=0.3)
     policy.chosen = 2
     policy.learn(-1.0)  # weights 0.3, 0.3 and -0.3; half of each goes to the two others
     assert policy.probabilities() == pytest.approx([0.343660, 0.343660, 0.312681], abs=2e-6)
 
 
-def test_gains_are_rescaled_by_the_percentiles_of_those_before() -> None:
+def test_gains_are_rescaled_by_the_percentiles_of_those_before():
     policy = begun()
     assert policy.rescaled(3.0) == 0
     policy.gains = np.full(4, 2.0)
@@ -65,7 +64,7 @@ def test_gains_are_rescaled_by_the_percentiles_of_those_before() -> None:
     assert [policy.rescaled(value) for value in values] == pytest.approx(list(values.values()))
 
 
-def test_the_first_gain_counts_for_nothing_and_is_remembered() -> None:
+def test_the_first_gain_counts_for_nothing_and_is_remembered():
     policy, rng = begun(), np.random.default_rng(0)
     gain(policy, 0.5, rng)
     assert (policy.gains.tolist(), policy.updates) == ([0.5], 1)
@@ -73,9 +72,7 @@ def test_the_first_gain_counts_for_nothing_and_is_remembered() -> None:
 
 
 @pytest.mark.parametrize("objective", [SoftmaxLikelihood(), RankNet(), PairwiseHinge(), PointwiseCrossEntropy()])
-def test_the_loss_after_the_update_is_the_objectives(
-    objective: Any, tiny_training: Callable[..., RankerTraining]
-) -> None:
+def test_the_loss_after_the_update_is_the_objectives(objective, tiny_training):
     training = tiny_training()
     training.objective = objective
     batch = training.next_batch()
@@ -85,7 +82,7 @@ def test_the_loss_after_the_update_is_the_objectives(
     assert training.loss_now(batch, negatives) < before
 
 
-def test_the_gain_of_a_batch_pays_the_function_that_was_chosen(tiny_training: Callable[..., RankerTraining]) -> None:
+def test_the_gain_of_a_batch_pays_the_function_that_was_chosen(tiny_training):
     training, rng = tiny_training(), np.random.default_rng(0)
     policy = begun()
     policy.gains = np.array([-2.0, -1.0])  # any gain above them is worth 1
@@ -102,7 +99,7 @@ def test_the_gain_of_a_batch_pays_the_function_that_was_chosen(tiny_training: Ca
     assert policy.probabilities()[1] > 0.5
 
 
-def test_a_training_that_diverged_teaches_nothing() -> None:
+def test_a_training_that_diverged_teaches_nothing():
     policy, rng = begun(), np.random.default_rng(0)
     for value in (math.nan, math.inf):
         gain(policy, value, rng)
@@ -122,7 +119,7 @@ def shares(policy: Curriculum, rng: np.random.Generator, best: int, batches: int
 
 @pytest.mark.by_day(1)
 @pytest.mark.parametrize("seed", range(3))
-def test_it_comes_to_prefer_the_function_of_the_higher_gain_and_follows_when_another_has_it(seed: int) -> None:
+def test_it_comes_to_prefer_the_function_of_the_higher_gain_and_follows_when_another_has_it(seed):
     policy, rng = begun(3), np.random.default_rng(seed)
     first = shares(policy, rng, 1, 1200)
     assert first[:10].mean() < 0.45
@@ -132,7 +129,7 @@ def test_it_comes_to_prefer_the_function_of_the_higher_gain_and_follows_when_ano
     assert then[-300:].mean() > 0.7
 
 
-def test_functions_of_equal_gain_stay_about_equal() -> None:
+def test_functions_of_equal_gain_stay_about_equal():
     rng, ends = np.random.default_rng(0), []
     for _ in range(20):
         policy = begun()
@@ -143,7 +140,7 @@ def test_functions_of_equal_gain_stay_about_equal() -> None:
     assert np.mean(ends) == pytest.approx(0.5, abs=0.1)
 
 
-def test_draws_follow_the_probabilities() -> None:
+def test_draws_follow_the_probabilities():
     policy, rng = begun(3), np.random.default_rng(0)
     policy.weights = np.log([0.5, 0.3, 0.2])
     counts = np.bincount([policy.choose(BATCH, FREE, rng)[0] for _ in range(8000)], minlength=3)
@@ -152,7 +149,7 @@ def test_draws_follow_the_probabilities() -> None:
     assert chisquare(counts, expected * 8000).pvalue > 0.01
 
 
-def test_the_sample_of_gains_is_uniform_over_all_of_them() -> None:
+def test_the_sample_of_gains_is_uniform_over_all_of_them():
     rng, kept = np.random.default_rng(0), []
     for _ in range(60):
         policy = begun(history=20)
@@ -165,7 +162,7 @@ def test_the_sample_of_gains_is_uniform_over_all_of_them() -> None:
 
 
 @given(st.lists(st.floats(-1e300, 1e300), max_size=40), st.floats(1e-6, 1e6), st.integers(2, 5))
-def test_probabilities_stay_probabilities(gains: list[float], eta: float, functions: int) -> None:
+def test_probabilities_stay_probabilities(gains, eta, functions):
     policy, rng = begun(functions, eta=eta), np.random.default_rng(0)
     for value in gains:
         assert 0 <= policy.choose(BATCH, FREE, rng)[0] < functions
@@ -174,7 +171,7 @@ def test_probabilities_stay_probabilities(gains: list[float], eta: float, functi
         assert (policy.probabilities() >= policy.epsilon / functions - 1e-12).all()
 
 
-def test_saved_and_restored_between_choice_and_gain_it_goes_on_to_the_bit() -> None:
+def test_saved_and_restored_between_choice_and_gain_it_goes_on_to_the_bit():
     one, rng = begun(history=5), np.random.default_rng(3)
     shares(one, rng, 1, 30)
     one.choose(BATCH, FREE, rng)
@@ -189,8 +186,8 @@ def test_saved_and_restored_between_choice_and_gain_it_goes_on_to_the_bit() -> N
     assert other.gains.tolist() == one.gains.tolist()
 
 
-def test_begin_starts_afresh() -> None:
+def test_begin_starts_afresh():
     policy = begun()
     shares(policy, np.random.default_rng(0), 1, 50)
-    policy.start_run(dict.fromkeys(policy.functions), FREE)  # type: ignore[arg-type]
+    policy.start_run(dict.fromkeys(policy.functions), FREE)
     assert (policy.weights.tolist(), len(policy.gains), policy.updates) == ([0, 0], 0, 0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -45,7 +44,7 @@ def shares(drawn: np.ndarray, functions: int = 3) -> np.ndarray:
 
 
 @pytest.mark.parametrize(("count", "expected"), [(10, [2, 3, 5]), (100, [20, 30, 50]), (200, [40, 60, 100])])
-def test_whole_proportions_are_exact_for_each_query(count: int, expected: list[int]) -> None:
+def test_whole_proportions_are_exact_for_each_query(count, expected):
     for seed in range(5):
         drawn = assigned(count, 400, seed=seed)
         assert drawn.shape == (400, count)
@@ -55,7 +54,7 @@ def test_whole_proportions_are_exact_for_each_query(count: int, expected: list[i
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 5, 7, 9, 11, 33])
-def test_others_are_the_whole_number_below_or_above(count: int) -> None:
+def test_others_are_the_whole_number_below_or_above(count):
     counts = shares(assigned(count, 20_000))
     assert (counts.sum(1) == count).all()
     for of_function, weight in zip(counts.T, WEIGHTS, strict=True):
@@ -70,7 +69,7 @@ def test_others_are_the_whole_number_below_or_above(count: int) -> None:
 
 
 @pytest.mark.parametrize("count", [1, 3, 7])
-def test_queries_are_shared_out_each_by_itself(count: int) -> None:
+def test_queries_are_shared_out_each_by_itself(count):
     """What one query gets says nothing about the next."""
     first = shares(assigned(count, 40_000))[:, 2] > count * 0.5
     pairs = np.bincount(2 * first[::2] + first[1::2], minlength=4)
@@ -84,7 +83,7 @@ def test_queries_are_shared_out_each_by_itself(count: int) -> None:
     st.integers(0, 40),
     st.integers(0, 99),
 )
-def test_any_weights(weights: list[float], count: int, seed: int) -> None:
+def test_any_weights(weights, count, seed):
     counts = shares(assigned(count, 7, weights, seed), len(weights))
     assert (counts.sum(1) == count).all()
     for of_function, weight in zip(counts.T, weights, strict=True):
@@ -96,7 +95,7 @@ def test_any_weights(weights: list[float], count: int, seed: int) -> None:
 
 
 @pytest.mark.parametrize(("first", "count"), [(0.0, 1), (0.0, 10), (float(np.nextafter(1, 0)), 1)])
-def test_draws_at_the_edges(first: float, count: int) -> None:
+def test_draws_at_the_edges(first, count):
     class Edge:
         def random(self, size: tuple[int, int]) -> np.ndarray:
             return np.full(size, first)
@@ -104,11 +103,11 @@ def test_draws_at_the_edges(first: float, count: int) -> None:
     for weights, expected in ([0, 1, 0], [0, count, 0]), ([0, 0, 3], [0, 0, count]), ([1, 0, 0], [count, 0, 0]):
         policy = Mixture(weights, "negative")
         policy.set_functions(NAMES)
-        assert shares(policy.assign(batch_of(2), count, NOTHING, Edge())).tolist() == [expected] * 2  # type: ignore[arg-type]
+        assert shares(policy.assign(batch_of(2), count, NOTHING, Edge())).tolist() == [expected] * 2
 
 
 @pytest.mark.parametrize("per", ["batch", "query"])
-def test_other_units_give_a_query_one_function(per: str) -> None:
+def test_other_units_give_a_query_one_function(per):
     policy = Mixture(WEIGHTS, per)
     policy.set_functions(NAMES)
     drawn = policy.assign(batch_of(300), 4, NOTHING, np.random.default_rng(0))
@@ -117,7 +116,7 @@ def test_other_units_give_a_query_one_function(per: str) -> None:
     assert drawn.tolist() == [[chosen] * 4 for chosen in again.tolist()]
 
 
-def test_the_configuration_is_the_papers() -> None:
+def test_the_configuration_is_the_papers():
     """20% from the subcategory, 30% from the entire category, 50% from elsewhere."""
     folder = Path(__file__).parents[3] / "cluster" / "conf"
     policy = yaml.safe_load((folder / "policy" / "refined.yaml").read_text())
@@ -149,9 +148,7 @@ def without_repeats(training: RankerTraining) -> RankerTraining:
     return training
 
 
-def test_a_querys_negatives_come_from_the_three_regions(
-    tiny_encoded: EncodedCollection, tiny_training: Callable[..., RankerTraining]
-) -> None:
+def test_a_querys_negatives_come_from_the_three_regions(tiny_encoded, tiny_training):
     one = refined(tiny_encoded, 10)
     batch = Batch(np.array([0, 6]), np.array([0, 7], np.int32))
     negatives = one.negatives(batch, without_repeats(tiny_training()))
@@ -177,9 +174,7 @@ def test_a_querys_negatives_come_from_the_three_regions(
     assert one.trace.arrays()["function"].tolist() == [-1]
 
 
-def test_what_the_collection_cannot_fill_is_missing(
-    tiny_encoded: EncodedCollection, tiny_training: Callable[..., RankerTraining]
-) -> None:
+def test_what_the_collection_cannot_fill_is_missing(tiny_encoded, tiny_training):
     one = refined(tiny_encoded, 40)
     negatives = one.negatives(Batch(np.array([0]), np.array([0], np.int32)), without_repeats(tiny_training()))
     assert sorted(negatives[0][negatives[0] >= 0].tolist()) == list(range(1, 12))  # each once, but for the relevant 0

@@ -19,28 +19,28 @@ BATCH = Batch(np.arange(6), np.arange(6, dtype=np.int32))
 def chosen(policy: SamplingPolicy, names: list[str], times: int) -> np.ndarray:
     policy.set_functions(names)
     rng = np.random.default_rng(0)
-    return np.array([policy.choose(BATCH, None, rng) for _ in range(times)])  # type: ignore[arg-type]
+    return np.array([policy.choose(BATCH, None, rng) for _ in range(times)])
 
 
-def test_fixed_takes_the_one_function_or_a_number_of_each() -> None:
+def test_fixed_takes_the_one_function_or_a_number_of_each():
     assert not chosen(Fixed(), ["bm25"], 3).any()
     policy = Fixed()
     policy.set_functions(["random", "bm25"])
     policy.set_counts([2, 1])
-    assert policy.assign(BATCH, 3, None, np.random.default_rng(0)).tolist() == [[0, 0, 1]] * len(BATCH)  # type: ignore[arg-type]
+    assert policy.assign(BATCH, 3, None, np.random.default_rng(0)).tolist() == [[0, 0, 1]] * len(BATCH)
     for counts in ([1], [-1, 2], [0, 0]):
         with pytest.raises(BadInput, match="numbers of negatives"):
             policy.set_counts(counts)
 
 
 @pytest.mark.parametrize("policy", [RandomPolicy(), Mixture(), Schedule(), Curriculum()])
-def test_choosing_needs_several_functions(policy: SamplingPolicy) -> None:
+def test_choosing_needs_several_functions(policy):
     with pytest.raises(BadInput, match="chooses between functions"):
         policy.set_functions(["bm25"])
 
 
 @pytest.mark.parametrize("policy", [RandomPolicy(), Mixture()])
-def test_every_function_is_as_probable_and_serves_the_whole_batch(policy: SamplingPolicy) -> None:
+def test_every_function_is_as_probable_and_serves_the_whole_batch(policy):
     choices = chosen(policy, ["a", "b", "c"], 6000)
     assert choices.dtype == np.int64
     assert (choices == choices[:, :1]).all()
@@ -48,7 +48,7 @@ def test_every_function_is_as_probable_and_serves_the_whole_batch(policy: Sampli
 
 
 @pytest.mark.parametrize(("per", "draws"), [("batch", 6000), ("query", 1000)])
-def test_a_mixture_follows_its_weights(per: str, draws: int) -> None:
+def test_a_mixture_follows_its_weights(per, draws):
     choices = chosen(Mixture([2, 0, 3, 5], per), ["a", "b", "c", "d"], draws)
     assert choices.shape == (draws, 6)
     if per == "batch":
@@ -61,7 +61,7 @@ def test_a_mixture_follows_its_weights(per: str, draws: int) -> None:
     assert chisquare(frequencies[[0, 2, 3]], np.array([0.2, 0.3, 0.5]) * choices.size).pvalue > 0.01
 
 
-def test_weights_at_the_edges_are_never_drawn() -> None:
+def test_weights_at_the_edges_are_never_drawn():
     class Edge:
         def random(self, size: int) -> np.ndarray:
             return np.array([0.0, np.nextafter(1, 0)])[:size]
@@ -69,16 +69,16 @@ def test_weights_at_the_edges_are_never_drawn() -> None:
     policy = Mixture([0, 1, 0], "query")
     policy.set_functions(["a", "b", "c"])
     two = BATCH.take(np.arange(2))
-    assert policy.choose(two, None, Edge()).tolist() == [1, 1]  # type: ignore[arg-type]
+    assert policy.choose(two, None, Edge()).tolist() == [1, 1]
 
 
 @pytest.mark.parametrize("weights", [[], [0, 0], [-1, 2], [float("nan"), 1]])
-def test_wrong_weights_are_bad_input(weights: list[float]) -> None:
+def test_wrong_weights_are_bad_input(weights):
     with pytest.raises(BadInput, match=r"policy\.weights"):
         Mixture(weights)
 
 
-def test_as_many_weights_as_functions_and_a_known_unit() -> None:
+def test_as_many_weights_as_functions_and_a_known_unit():
     with pytest.raises(BadInput, match="2 weights"):
         Mixture([1, 2]).set_functions(["a", "b", "c"])
     with pytest.raises(BadInput, match="'epoch'"):

@@ -23,14 +23,14 @@ def chosen(policy: Schedule, names: list[str], steps: int, times: int = 1) -> np
     return np.array([[policy.choose(BATCH, training, rng) for _ in range(times)] for training in trainings])
 
 
-def test_switch_takes_the_first_function_for_two_epochs_and_then_the_last() -> None:
+def test_switch_takes_the_first_function_for_two_epochs_and_then_the_last():
     choices = chosen(Schedule(shape="switch"), ["random", "bm25"], 25, 40)
     assert choices.dtype == np.int64
     assert not choices[:20].any()
     assert (choices[20:] == 1).all()
 
 
-def test_linear_by_hand() -> None:
+def test_linear_by_hand():
     policy = Schedule(start=0.2, end=1.0, epochs=0.4)
     assert [policy.share(step, 10) for step in range(6)] == pytest.approx([0.2, 0.4, 0.6, 0.8, 1.0, 1.0])
     down = Schedule(start=1.0, end=0.5, steps=2)
@@ -39,12 +39,12 @@ def test_linear_by_hand() -> None:
 
 
 @pytest.mark.parametrize("policy", [Schedule(epochs=0), Schedule(steps=0), Schedule(epochs=0, shape="switch")])
-def test_a_schedule_of_no_length_is_over_at_once(policy: Schedule) -> None:
+def test_a_schedule_of_no_length_is_over_at_once(policy):
     assert policy.share(0, 10) == 1.0
     assert (chosen(policy, ["a", "b", "c"], 2, 20) == 2).all()
 
 
-def test_what_the_last_function_leaves_the_others_share_equally() -> None:
+def test_what_the_last_function_leaves_the_others_share_equally():
     choices = chosen(Schedule(epochs=1, per="query"), ["a", "b", "c"], 10, 400)
     assert not (choices[0] == 2).any()
     for step in range(1, 10):
@@ -53,7 +53,7 @@ def test_what_the_last_function_leaves_the_others_share_equally() -> None:
         assert chisquare(counts, np.array([(1 - share) / 2, (1 - share) / 2, share]) * counts.sum()).pvalue > 0.001
 
 
-def test_a_batch_is_drawn_as_one_or_query_by_query() -> None:
+def test_a_batch_is_drawn_as_one_or_query_by_query():
     whole = chosen(Schedule(steps=4), ["a", "b"], 4, 50)
     assert (whole == whole[..., :1]).all()
     mixed = chosen(Schedule(steps=4, per="query"), ["a", "b"], 4, 50)
@@ -61,9 +61,7 @@ def test_a_batch_is_drawn_as_one_or_query_by_query() -> None:
 
 
 @given(st.floats(0, 1), st.floats(0, 1), st.floats(0, 5), st.sampled_from(["linear", "switch"]), st.integers(2, 5))
-def test_shares_move_from_start_to_end_and_are_kept(
-    start: float, end: float, epochs: float, shape: str, functions: int
-) -> None:
+def test_shares_move_from_start_to_end_and_are_kept(start, end, epochs, shape, functions):
     policy = Schedule(start, end, epochs, shape=shape)
     shares = [policy.share(step, 7) for step in range(40)]
     low, high = min(start, end), max(start, end)
@@ -73,7 +71,7 @@ def test_shares_move_from_start_to_end_and_are_kept(
     assert set(chosen(policy, [str(name) for name in range(functions)], 3).ravel()) <= set(range(functions))
 
 
-def test_the_negatives_of_a_query_move_with_the_schedule() -> None:
+def test_the_negatives_of_a_query_move_with_the_schedule():
     policy = Schedule(epochs=1, per="negative")
     policy.set_functions(["a", "b", "c"])
     rng = np.random.default_rng(0)

@@ -7,7 +7,6 @@ import pytest
 
 from ranking.batch import Batch, pairs_of
 from ranking.errors import BadInput
-from ranking.sources import Sources
 from sampling.filtered import WindowedFunction
 from sampling.policies.mixture import Mixture
 from sampling.policies.shares import share_negatives, share_queries
@@ -17,7 +16,7 @@ from sampling.sampler import Sampler
 from sampling.selection.uniform import Uniform
 
 
-def test_each_query_has_its_share_as_near_as_whole_numbers_come() -> None:
+def test_each_query_has_its_share_as_near_as_whole_numbers_come():
     assigned = share_negatives(np.array([0.3]), 500, 5, np.random.default_rng(0))
     first = (assigned == 0).sum(1)
     assert set(first) == {1, 2}
@@ -25,7 +24,7 @@ def test_each_query_has_its_share_as_near_as_whole_numbers_come() -> None:
     assert (np.diff(assigned, axis=1) >= 0).all()
 
 
-def test_a_share_of_the_queries_gets_some_of_each_other_function() -> None:
+def test_a_share_of_the_queries_gets_some_of_each_other_function():
     assigned = share_queries(np.array([0.0, 0.25, 1.0]), 40, 10, 2, np.random.default_rng(0))
     assert ((assigned == 0).sum(1) == 6).all()  # what is left to the first: 10 − 2 · 2
     assert sorted(np.unique((assigned == 1).sum(1), return_counts=True)[1]) == [10, 30]
@@ -37,12 +36,12 @@ def test_a_share_of_the_queries_gets_some_of_each_other_function() -> None:
     assert np.array_equal(assigned, again)
 
 
-def test_something_must_be_left_to_the_first_function() -> None:
+def test_something_must_be_left_to_the_first_function():
     with pytest.raises(BadInput, match="leaves none for the first"):
         share_queries(np.array([0.5, 0.5]), 4, 2, 2, np.random.default_rng(0))
 
 
-def test_a_mixture_gives_some_queries_one_more_negative_within_a_window(tiny_sources: Sources, tiny_training) -> None:  # type: ignore[no-untyped-def]
+def test_a_mixture_gives_some_queries_one_more_negative_within_a_window(tiny_sources, tiny_training):
     bm25, in_batch = Bm25Function(depth=6), InBatch()
     bm25.prepare(tiny_sources.encoded, bm25.rank(tiny_sources).without_relevant(tiny_sources.encoded.judgements))
     in_batch.prepare(tiny_sources.encoded, None)
@@ -61,7 +60,7 @@ def test_a_mixture_gives_some_queries_one_more_negative_within_a_window(tiny_sou
     assert sampler.report()[1]["negatives"] == (negatives[rows, columns] >= 0).sum()
 
 
-def test_a_window_shows_its_ranks_alone(tiny_sources: Sources) -> None:
+def test_a_window_shows_its_ranks_alone(tiny_sources):
     whole = Bm25Function(depth=8)
     whole.prepare(tiny_sources.encoded, whole.rank(tiny_sources))
     batch, rng = Batch(np.arange(4), np.zeros(4, np.int32)), np.random.default_rng(0)

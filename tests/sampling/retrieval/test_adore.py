@@ -77,7 +77,7 @@ def started(
 
 
 @pytest.mark.parametrize("objective", [LambdaRank(), RankNet()])
-def test_it_learns_from_the_top_of_now_and_documents_stay(objective: Objective, tiny_sources: Sources) -> None:
+def test_it_learns_from_the_top_of_now_and_documents_stay(objective, tiny_sources):
     training, sampler = started(tiny_sources, objective)
     ranker: Any = training.ranker
     before = ranker.answers.clone()
@@ -104,7 +104,7 @@ def test_it_learns_from_the_top_of_now_and_documents_stay(objective: Objective, 
     assert training.validations[-1] > first + 0.05
 
 
-def test_documents_are_read_for_the_index_alone_and_steps_are_the_same(tiny_sources: Sources) -> None:
+def test_documents_are_read_for_the_index_alone_and_steps_are_the_same(tiny_sources):
     learned, read = [], []
     for fixed in (True, False):
         training, sampler = started(tiny_sources, fixed=fixed)

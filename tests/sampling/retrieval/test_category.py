@@ -72,7 +72,7 @@ def collection(
 
 
 @pytest.fixture
-def made(encoded_of: EncodedOf) -> EncodedCollection:
+def made(encoded_of) -> EncodedCollection:
     rows = list(QUERIES.values())
     return collection(encoded_of, DOCUMENTS, [row[0] for row in rows], [row[1] for row in rows])
 
@@ -88,7 +88,7 @@ def regions_of(name: str, kind: type[CategoryFunction]) -> list[set[int]]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_region_is_given_whole_before_the_next(kind: type[CategoryFunction], made: EncodedCollection) -> None:
+def test_a_region_is_given_whole_before_the_next(kind, made):
     """Asked for all, the function gives region after region; for fewer, as much of the first ones as there is room."""
     function = prepared(kind(), made)
     for name, row in ROWS.items():
@@ -105,30 +105,27 @@ def test_a_region_is_given_whole_before_the_next(kind: type[CategoryFunction], m
             assert [sorted(part) for part in parts] == [sorted(region) for region in regions], name
             assert given[ends[-1] :] == [-1] * (13 - ends[-1])
             tiers = np.repeat(range(3), sizes).tolist()
-            assert whole.tier is not None
             assert whole.tier[0, : len(tiers)].tolist() == tiers
             for count in (1, 2, 5):
                 few = function.sample(batch_of(row), count, np.random.default_rng(seed))
                 there = few.documents[0][few.documents[0] >= 0].tolist()
-                assert few.tier is not None
                 assert few.tier[0, : len(there)].tolist() == tiers[:count]
                 assert len(set(there)) == len(there)
                 assert all(document in regions[tier] for document, tier in zip(there, tiers, strict=False)), name
 
 
-def test_the_fallback_of_a_batch_by_hand(made: EncodedCollection) -> None:
+def test_the_fallback_of_a_batch_by_hand(made):
     rows = np.array([ROWS["both"], ROWS["category alone"], ROWS["the last category"], ROWS["both"]])
     function, rng = prepared(SameSubcategory(), made), np.random.default_rng(0)
     candidates = function.sample(batch_of(rows), 3, rng)
     # Of three each: 2 in the subcategory and 1 beside; 3 of the category; 1 and then 2 from anywhere; as the first.
-    assert candidates.tier is not None
     assert candidates.tier.tolist() == [[0, 0, 1], [1, 1, 1], [0, 2, 2], [0, 0, 1]]
     for row in (0, 3):
         assert set(candidates.documents[row, :2].tolist()) == {0, 8}
         assert candidates.documents[row, 2] in {4, 6}
     assert set(candidates.documents[1].tolist()) <= {0, 2, 6, 8}
     assert candidates.documents[2, 0] == 1
-    assert function.top(batch_of(rows[:1]), 2, rng).tier.tolist() == [[0, 0]]  # type: ignore[union-attr]
+    assert function.top(batch_of(rows[:1]), 2, rng).tier.tolist() == [[0, 0]]
     assert function.sample(batch_of(rows[:0]), 3, rng).documents.shape == (0, 3)
     assert function.sample(batch_of(rows), 0, rng).documents.shape == (4, 0)
 
@@ -145,7 +142,7 @@ def test_the_fallback_of_a_batch_by_hand(made: EncodedCollection) -> None:
         (OtherCategory, "neither"),
     ],
 )
-def test_uniform_within_a_region(kind: type[CategoryFunction], name: str, made: EncodedCollection) -> None:
+def test_uniform_within_a_region(kind, name, made):
     """All pairs of documents are as probable."""
     region = regions_of(name, kind)[0]
     count = 2 if len(region) > 2 else 1
@@ -155,7 +152,7 @@ def test_uniform_within_a_region(kind: type[CategoryFunction], name: str, made: 
     assert chisquare(frequencies).pvalue > 0.01
 
 
-def test_uniform_in_what_it_falls_back_to(made: EncodedCollection) -> None:
+def test_uniform_in_what_it_falls_back_to(made):
     candidates = prepared(SameSubcategory(), made).sample(
         batch_of(np.full(20_000, ROWS["both"])), 6, np.random.default_rng(4)
     )
@@ -165,7 +162,7 @@ def test_uniform_in_what_it_falls_back_to(made: EncodedCollection) -> None:
     assert chisquare(frequencies).pvalue > 0.01
 
 
-def test_a_collection_without_categories_is_bad_input(encoded_of: EncodedOf) -> None:
+def test_a_collection_without_categories_is_bad_input(encoded_of):
     bare = encoded_of([[1]] * 3, [[1]], {0: {0: 1}})
     none = collection(encoded_of, [(-1, -1), (-1, 0)], [(0, 0)], [{0}])  # only queries have one
     for kind in KINDS:
@@ -184,13 +181,7 @@ LABEL = st.tuples(st.integers(-1, 2), st.integers(-1, 2))
     st.integers(1, 10),
     st.integers(0, 99),
 )
-def test_every_region_is_what_its_words_say(
-    encoded_of: EncodedOf,
-    documents: list[tuple[int, int]],
-    queries: list[tuple[tuple[int, int], set[int]]],
-    count: int,
-    seed: int,
-) -> None:
+def test_every_region_is_what_its_words_say(encoded_of, documents, queries, count, seed):
     every = set(range(len(documents)))
     encoded = collection(encoded_of, documents, [labels for labels, _ in queries], [own & every for _, own in queries])
     for kind in KINDS:

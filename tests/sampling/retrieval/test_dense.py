@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,6 @@ from ranking.embedding import embed
 from ranking.errors import BadInput
 from ranking.index import IndexOptions
 from ranking.rankers.dense import DenseRanker
-from ranking.sources import Sources
 from ranking.texts import Texts
 from ranking.training import RankerTraining
 from sampling.guard import Guard
@@ -55,7 +53,7 @@ class Bag(DenseRanker):
 
 
 @pytest.fixture
-def bag_training(tiny_sources: Sources) -> Callable[..., RankerTraining]:
+def bag_training(tiny_sources) -> Callable[..., RankerTraining]:
     """Makes the training of a `Bag` on `tiny`, as if no two texts were alike: three batches an epoch."""
     encoded = replace(tiny_sources.encoded, content=None)
     return lambda ranker=None: in_small_batches(
@@ -92,7 +90,6 @@ def steps(source: Sampler, training: RankerTraining, count: int) -> list[list[li
 
 def products(training: RankerTraining, queries: np.ndarray) -> np.ndarray:
     ranker, encoded = training.ranker, training.encoded
-    assert isinstance(ranker, DenseRanker)
     documents = embed(ranker, encoded.documents, np.arange(len(encoded.documents)))
     return embed(ranker, encoded.queries, queries, queries=True).astype(np.float64) @ documents.T.astype(np.float64)
 
@@ -101,7 +98,7 @@ def relevant_to(training: RankerTraining, query: int) -> set[int]:
     return set(training.encoded.judgements.relevant().of(query)[0].tolist())
 
 
-def test_top_is_the_order_of_the_products_without_the_relevant(bag_training: Callable[..., RankerTraining]) -> None:
+def test_top_is_the_order_of_the_products_without_the_relevant(bag_training):
     training = bag_training()
     function = started(training, depth=6)
     queries = np.array([2, 0, 2])
@@ -116,7 +113,7 @@ def test_top_is_the_order_of_the_products_without_the_relevant(bag_training: Cal
     assert (function.version, function.age) == (0, 0)
 
 
-def test_samples_are_of_the_first_depth_and_distinct(bag_training: Callable[..., RankerTraining]) -> None:
+def test_samples_are_of_the_first_depth_and_distinct(bag_training):
     training = bag_training()
     function = started(training, depth=3)
     rng = np.random.default_rng(0)
@@ -131,9 +128,7 @@ def test_samples_are_of_the_first_depth_and_distinct(bag_training: Callable[...,
         )
 
 
-def test_a_text_is_served_once_and_the_guard_compares_with_the_lowest(
-    bag_training: Callable[..., RankerTraining], tiny_sources: Sources
-) -> None:
+def test_a_text_is_served_once_and_the_guard_compares_with_the_lowest(bag_training, tiny_sources):
     training = bag_training()
     training.encoded = tiny_sources.encoded  # its last two texts are alike
     served = started(training, depth=12).top(batch_of(np.arange(8)), 12, np.random.default_rng(0)).documents
@@ -152,9 +147,7 @@ def test_a_text_is_served_once_and_the_guard_compares_with_the_lowest(
 
 
 @pytest.mark.parametrize("margins", [{"absolute": 0.5}, {"relative": 0.2}, {"absolute": 0.1, "relative": 0.05}])
-def test_neither_relevant_nor_guarded_documents_are_served(
-    bag_training: Callable[..., RankerTraining], margins: dict[str, float]
-) -> None:
+def test_neither_relevant_nor_guarded_documents_are_served(bag_training, margins):
     training = bag_training()
     guard = Guard(positive="best", **margins)
     function = started(training, guard, depth=12)
@@ -199,7 +192,7 @@ def documents_first_word(documents: Texts) -> Tensor:
     return torch.from_numpy(documents.tokens[documents.offsets[:-1]].astype(np.float32))[:, None]
 
 
-def test_a_guard_that_takes_the_head_looks_further_down(encoded_of: Callable[..., Any]) -> None:
+def test_a_guard_that_takes_the_head_looks_further_down(encoded_of):
     class Training:
         def __init__(self) -> None:
             self.encoded = encoded_of([[1 + d] for d in range(100)], [[1]], {0: {30: 1}})
@@ -239,14 +232,12 @@ class ByHand:
         self.loaded = dict(state)
 
 
-def test_weights_are_published_at_the_start_and_every_so_many_steps(
-    bag_training: Callable[..., RankerTraining],
-) -> None:
+def test_weights_are_published_at_the_start_and_every_so_many_steps(bag_training):
     training, service = bag_training(), ByHand()
     function = Dense(depth=4, refresh=Refresh("async", every=2))
     function.attach_index(service)
     source = sampler(function, training)
-    before = float(training.ranker.table.detach().sum())  # type: ignore[union-attr]
+    before = float(training.ranker.table.detach().sum())
     steps(source, training, 5)
     assert [step for step, _ in service.published] == [0, 2, 4]
     assert service.published[0][1] == before
@@ -258,9 +249,7 @@ def test_weights_are_published_at_the_start_and_every_so_many_steps(
     assert source.state_dict()["functions"]["dense"]["index"] == {"mine": 5}
 
 
-def test_a_loaded_state_is_the_service_s_and_nothing_is_published_over_it(
-    bag_training: Callable[..., RankerTraining],
-) -> None:
+def test_a_loaded_state_is_the_service_s_and_nothing_is_published_over_it(bag_training):
     training, service = bag_training(), ByHand()
     function = Dense(refresh=Refresh("async"))
     function.attach_index(service)
@@ -273,7 +262,7 @@ def test_a_loaded_state_is_the_service_s_and_nothing_is_published_over_it(
     assert (len(service.published), function.guarded) == (1, 0)
 
 
-def test_a_training_that_diverged_publishes_nothing(bag_training: Callable[..., RankerTraining]) -> None:
+def test_a_training_that_diverged_publishes_nothing(bag_training):
     training, service = bag_training(), ByHand()
     function = Dense(refresh=Refresh("async", every=1))
     function.attach_index(service)
@@ -290,7 +279,7 @@ def versions(training: RankerTraining, count: int = 9, **refresh: Any) -> tuple[
     return source.trace.arrays()["version"].tolist(), source.trace.arrays()["age"].tolist()
 
 
-def test_when_each_mode_serves_what(bag_training: Callable[..., RankerTraining]) -> None:
+def test_when_each_mode_serves_what(bag_training):
     assert versions(bag_training(), mode="never", every=2) == ([0] * 9, list(range(9)))
     assert versions(bag_training(), mode="sync", every=3) == ([0, 0, 0, 1, 1, 1, 2, 2, 2], [0, 1, 2] * 3)
     served = versions(bag_training(), mode="lagged", every=3, lag=1)
@@ -301,12 +290,10 @@ def test_when_each_mode_serves_what(bag_training: Callable[..., RankerTraining])
     assert served == ([0, 0, 0, 0, 1, 2, 3, 4, 5], [0, 1, 2, 3, 3, 3, 3, 3, 3])
 
 
-def test_a_refreshed_index_ranks_as_the_ranker_does_and_a_frozen_one_as_it_did(
-    bag_training: Callable[..., RankerTraining],
-) -> None:
+def test_a_refreshed_index_ranks_as_the_ranker_does_and_a_frozen_one_as_it_did(bag_training):
     training = bag_training()
     refreshed, frozen = (
-        sampler(Dense(depth=12, refresh=Refresh(mode, every=1)), training).functions["dense"]  # type: ignore[arg-type]
+        sampler(Dense(depth=12, refresh=Refresh(mode, every=1)), training).functions["dense"]
         for mode in ("sync", "never")
     )
     first = products(training, np.arange(8))
@@ -326,13 +313,13 @@ def test_a_refreshed_index_ranks_as_the_ranker_does_and_a_frozen_one_as_it_did(
             assert scores[query][: len(rest)] == pytest.approx(sorted(expected[query, rest])[::-1], rel=1e-4, abs=1e-4)
 
 
-def test_queries_of_now_search_an_old_index(bag_training: Callable[..., RankerTraining]) -> None:
+def test_queries_of_now_search_an_old_index(bag_training):
     training = bag_training()
     function = started(training, depth=12, queries="now", refresh=Refresh("never"))
-    old = embed(training.ranker, training.encoded.documents, np.arange(12))  # type: ignore[arg-type]
+    old = embed(training.ranker, training.encoded.documents, np.arange(12))
     batch = training.next_batch()
     training.update(batch, np.full((len(batch), 1), 11, np.int32))
-    new = embed(training.ranker, training.encoded.queries, np.array([3]), queries=True)  # type: ignore[arg-type]
+    new = embed(training.ranker, training.encoded.queries, np.array([3]), queries=True)
     candidates = function.top(batch_of(3), 1, np.random.default_rng(0))
     unjudged = [d for d in range(12) if d not in relevant_to(training, 3)]
     best = max(unjudged, key=lambda d: float(new[0] @ old[d]))
@@ -344,9 +331,7 @@ def test_queries_of_now_search_an_old_index(bag_training: Callable[..., RankerTr
 @pytest.mark.parametrize("refresh", [
     Refresh("sync", every=2), Refresh("never"), Refresh("lagged", every=3, lag=2), Refresh("lagged", every=1, lag=3),
 ])  # fmt: skip
-def test_an_interrupted_run_is_shown_the_same_negatives(
-    bag_training: Callable[..., RankerTraining], refresh: Refresh
-) -> None:
+def test_an_interrupted_run_is_shown_the_same_negatives(bag_training, refresh):
     def make() -> tuple[Sampler, RankerTraining]:
         training = bag_training()
         function = Dense(depth=4, refresh=refresh)
@@ -369,7 +354,7 @@ def test_an_interrupted_run_is_shown_the_same_negatives(
         }
 
 
-def test_a_mapped_index_gives_the_same_negatives(bag_training: Callable[..., RankerTraining], tmp_path: Path) -> None:
+def test_a_mapped_index_gives_the_same_negatives(bag_training, tmp_path):
     shown = []
     for index in (IndexOptions(), IndexOptions(memory="mapped")):
         training = bag_training()
@@ -386,9 +371,7 @@ def test_a_mapped_index_gives_the_same_negatives(bag_training: Callable[..., Ran
 @pytest.mark.by_day(2)
 @pytest.mark.parametrize("memory", ["ram", "mapped"])
 @pytest.mark.parametrize("searched", ["step", "version"])
-def test_shards_and_lists_change_no_negative(
-    bag_training: Callable[..., RankerTraining], monkeypatch: pytest.MonkeyPatch, memory: Any, searched: Any
-) -> None:
+def test_shards_and_lists_change_no_negative(bag_training, monkeypatch, memory, searched):
     for module in ("ranking.shards", "ranking.embedding", "sampling.retrieval.live_index"):
         monkeypatch.setattr(f"{module}.BLOCK", 3)
     shown = []
@@ -398,15 +381,13 @@ def test_shards_and_lists_change_no_negative(
             4, refresh=Refresh("sync", 2), index=IndexOptions(memory=memory), shards=shards, searched=searched
         )
         shown.append(steps(sampler(function, training), training, 6))
-        assert isinstance(function.service, LocalIndex)
         version = function.service._built
-        assert version is not None
         assert (version.lists is None) == (searched == "step")
-        assert len(version.index.shards) == shards  # type: ignore[attr-defined]
+        assert len(version.index.shards) == shards
     assert shown[0] == shown[1] == shown[2]
 
 
-def test_published_weights_are_copies(bag_training: Callable[..., RankerTraining]) -> None:
+def test_published_weights_are_copies(bag_training):
     training = bag_training()
     local = LocalIndex(Bag(len(training.encoded.idf)), training.encoded, IndexOptions())
     local.publish(training.ranker.state_dict(), 0)
@@ -418,9 +399,7 @@ def test_published_weights_are_copies(bag_training: Callable[..., RankerTraining
 
 
 @pytest.mark.parametrize(("lag", "kept"), [(0, [20]), (3, [17, 18, 19, 20])])
-def test_weights_that_nobody_will_read_are_forgotten(
-    bag_training: Callable[..., RankerTraining], lag: int, kept: list[int]
-) -> None:
+def test_weights_that_nobody_will_read_are_forgotten(bag_training, lag, kept):
     training = bag_training()
     local = LocalIndex(Bag(len(training.encoded.idf)), training.encoded, IndexOptions(), lag)
     for step in range(21):
@@ -430,7 +409,7 @@ def test_weights_that_nobody_will_read_are_forgotten(
     assert (answer.version, answer.step) == (kept[0], kept[0])
 
 
-def test_an_index_that_was_never_filled_says_so(bag_training: Callable[..., RankerTraining]) -> None:
+def test_an_index_that_was_never_filled_says_so(bag_training):
     training = bag_training()
     local = LocalIndex(Bag(len(training.encoded.idf)), training.encoded, IndexOptions())
     with pytest.raises(RuntimeError, match="nothing has been published"):
@@ -439,7 +418,7 @@ def test_an_index_that_was_never_filled_says_so(bag_training: Callable[..., Rank
         local.scores(np.array([0]), np.array([[1]]))
 
 
-def test_the_trace_and_the_report(bag_training: Callable[..., RankerTraining]) -> None:
+def test_the_trace_and_the_report(bag_training):
     training = bag_training()
     function, other = Dense(depth=4, refresh=Refresh("sync", every=2)), RandomFunction()
     function.guard = Guard(absolute=0.0)
@@ -469,13 +448,13 @@ def test_the_trace_and_the_report(bag_training: Callable[..., RankerTraining]) -
     assert [row["guarded"] for row in source.report()] == [0, function.guarded]
 
 
-def test_a_ranker_without_vectors_is_refused(tiny_training: Callable[..., RankerTraining]) -> None:
+def test_a_ranker_without_vectors_is_refused(tiny_training):
     training = tiny_training()
     with pytest.raises(BadInput, match=r"FeedForward has no text vectors .*choose ranker=bi_encoder"):
         started(training)
 
 
-def test_an_index_that_does_not_suit_the_ranker_is_refused(bag_training: Callable[..., RankerTraining]) -> None:
+def test_an_index_that_does_not_suit_the_ranker_is_refused(bag_training):
     with pytest.raises(BadInput, match="'PQ4' of 5 dimensions"):
         started(bag_training(), index=IndexOptions("PQ4"))
 
@@ -486,6 +465,6 @@ def test_an_index_that_does_not_suit_the_ranker_is_refused(bag_training: Callabl
     ({"mode": "async", "max_staleness": 199}, "let it be at least refresh.every"),
     ({"on_lost_shard": "skip"}, "mode lagged returns the same negatives in every run"),
 ])  # fmt: skip
-def test_a_refresh_that_makes_no_sense_is_refused(wrong: dict[str, Any], said: str) -> None:
+def test_a_refresh_that_makes_no_sense_is_refused(wrong, said):
     with pytest.raises(BadInput, match=said):
         Refresh(**wrong)

@@ -1,19 +1,17 @@
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from ranking.errors import BadInput
-from ranking.sources import Sources
 from sampling.retrieval import embedding
 from sampling.retrieval.embedding import Embedding
 
 
 @pytest.fixture(scope="module")
-def transformers_vectors(small_bert: str) -> Any:
+def transformers_vectors(small_bert) -> Any:
     """Mean of the last layer, of unit length, by transformers alone."""
     import torch
     from transformers import AutoModel, AutoTokenizer
@@ -31,9 +29,7 @@ def transformers_vectors(small_bert: str) -> Any:
     return of
 
 
-def test_lists_are_the_cosines_of_the_checkpoint(
-    small_bert: str, tiny_sources: Sources, transformers_vectors: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_lists_are_the_cosines_of_the_checkpoint(small_bert, tiny_sources, transformers_vectors, monkeypatch):
     monkeypatch.setattr(embedding, "CHUNK", 3)
     function = Embedding(small_bert, depth=5)
     lists = function.rank(tiny_sources)
@@ -50,19 +46,19 @@ def test_lists_are_the_cosines_of_the_checkpoint(
     assert (Embedding(small_bert, depth=5).rank(tiny_sources).scores == lists.scores).all()
 
 
-def test_documents_that_are_alike_stand_in_the_collection_s_order(small_bert: str, tiny_sources: Sources) -> None:
+def test_documents_that_are_alike_stand_in_the_collection_s_order(small_bert, tiny_sources):
     lists = Embedding(small_bert, depth=12).rank(tiny_sources)
     places = np.argsort(lists.documents, axis=1)
     assert (places[:, 11] == places[:, 10] + 1).all()  # the last two documents of `tiny`
 
 
-def test_options_reach_the_encoder(small_bert: str, tiny_sources: Sources) -> None:
+def test_options_reach_the_encoder(small_bert, tiny_sources):
     whole = Embedding(small_bert, depth=12).rank(tiny_sources)
     for other in ({"layers": 1}, {"pooling": "cls"}, {"similarity": "dot"}, {"max_document": 2}):
-        assert (Embedding(small_bert, depth=12, **other).rank(tiny_sources).scores != whole.scores).any()  # type: ignore[arg-type]
+        assert (Embedding(small_bert, depth=12, **other).rank(tiny_sources).scores != whole.scores).any()
 
 
-def test_a_checkpoint_that_is_not_there_is_one_line(tiny_sources: Sources, tmp_path: Path) -> None:
+def test_a_checkpoint_that_is_not_there_is_one_line(tiny_sources, tmp_path):
     with pytest.raises(BadInput) as caught:
         Embedding(str(tmp_path)).rank(tiny_sources)
     assert str(tmp_path) in str(caught.value)

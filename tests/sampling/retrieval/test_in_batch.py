@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -25,7 +24,7 @@ def with_contents(encoded: EncodedCollection, texts: list[list[int]]) -> Encoded
     )
 
 
-def test_positives_of_others_by_hand(encoded_of: Callable[..., EncodedCollection]) -> None:
+def test_positives_of_others_by_hand(encoded_of):
     """Documents 1 and 4 read the same; the second query judges document 3 relevant too."""
     texts = [[5], [6], [7], [8], [6]]
     encoded = with_contents(encoded_of(texts, [[1]] * 4, {0: {1: 1}, 1: {2: 1, 3: 1}, 2: {3: 1}, 3: {4: 1}}), texts)
@@ -38,7 +37,7 @@ def test_positives_of_others_by_hand(encoded_of: Callable[..., EncodedCollection
     assert found.documents.shape == found.scores.shape
 
 
-def test_a_part_of_a_batch_is_shown_the_positives_of_all(encoded_of: Callable[..., EncodedCollection]) -> None:
+def test_a_part_of_a_batch_is_shown_the_positives_of_all(encoded_of):
     encoded = encoded_of([[d] for d in range(6)], [[1]] * 4, {q: {q: 1} for q in range(4)})
     part = batch(0, 1, 2, 3).part(np.array([2]))
     drawn = np.array(
@@ -49,13 +48,13 @@ def test_a_part_of_a_batch_is_shown_the_positives_of_all(encoded_of: Callable[..
     assert chisquare(counts).pvalue > 0.001
 
 
-def test_a_query_alone_has_none(encoded_of: Callable[..., EncodedCollection]) -> None:
+def test_a_query_alone_has_none(encoded_of):
     encoded = encoded_of([[1], [2]], [[1]], {0: {0: 1}})
     documents = prepared(InBatch(), encoded).top(batch(0), 3, np.random.default_rng(0)).documents
     assert (documents == -1).all()
 
 
-def test_hard_ones_are_what_was_mined_for_others(encoded_of: Callable[..., EncodedCollection]) -> None:
+def test_hard_ones_are_what_was_mined_for_others(encoded_of):
     """Documents 0 to 3 are the positives; 4 reads as 1, 5 is judged relevant for query 0, 7 reads as that one."""
     texts = [[1], [2], [3], [4], [2], [6], [7], [6], [9]]
     encoded = encoded_of(texts, [[1]] * 4, {0: {0: 1, 5: 1}, 1: {1: 1}, 2: {2: 1}, 3: {3: 1}})
@@ -74,7 +73,7 @@ def test_hard_ones_are_what_was_mined_for_others(encoded_of: Callable[..., Encod
     assert InBatch().supply(4, 2) == 3
 
 
-def test_what_reads_as_another_relevant_document_is_left_out(encoded_of: Callable[..., EncodedCollection]) -> None:
+def test_what_reads_as_another_relevant_document_is_left_out(encoded_of):
     texts = [[1], [2], [3], [3]]
     encoded = with_contents(encoded_of(texts, [[1]] * 2, {0: {0: 1, 2: 1}, 1: {3: 1}}), texts)
     found = prepared(InBatch(), encoded).sample(batch(0, 3), 3, np.random.default_rng(0)).documents

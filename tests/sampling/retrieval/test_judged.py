@@ -1,19 +1,17 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from ranking.encoding import EncodedCollection
 from ranking.errors import BadInput
 from sampling.retrieval.judged import Judged
 from tests.sampling.batches import batch_of, prepared
 
 
-def test_what_was_judged_and_not_found_relevant(encoded_of: Callable[..., EncodedCollection]) -> None:
+def test_what_was_judged_and_not_found_relevant(encoded_of):
     """Neither the relevant ones nor those that nobody has read; the nearly relevant first."""
     encoded = encoded_of([[1]] * 9, [[1]] * 3, {0: {0: 2, 1: 0, 4: -2, 6: -1, 8: 0}, 2: {5: 3, 7: 0}})
     function, rng = prepared(Judged(), encoded), np.random.default_rng(0)
@@ -29,7 +27,7 @@ def test_what_was_judged_and_not_found_relevant(encoded_of: Callable[..., Encode
     assert few.tolist() == [[7, -1, -1], [-1, -1, -1]]
 
 
-def test_a_higher_threshold_makes_more_of_them(encoded_of: Callable[..., EncodedCollection]) -> None:
+def test_a_higher_threshold_makes_more_of_them(encoded_of):
     encoded = encoded_of([[1]] * 4, [[1]], {0: {0: 2, 1: 1, 2: 0}})
     strict = replace(encoded, judgements=replace(encoded.judgements, relevant_from=2))
     assert prepared(Judged(), strict).top(batch_of(0), 4, np.random.default_rng(0)).documents.tolist() == [
@@ -37,6 +35,6 @@ def test_a_higher_threshold_makes_more_of_them(encoded_of: Callable[..., Encoded
     ]
 
 
-def test_a_collection_without_any_is_bad_input(encoded_of: Callable[..., EncodedCollection]) -> None:
+def test_a_collection_without_any_is_bad_input(encoded_of):
     with pytest.raises(BadInput, match="no document was judged not relevant"):
         prepared(Judged(), encoded_of([[1]] * 3, [[1]], {0: {0: 1}}))

@@ -26,7 +26,7 @@ def prepared(sources: Sources, training: RankerTraining, batches: int = 2) -> Me
     return function
 
 
-def test_it_holds_the_documents_of_the_last_batches(tiny_sources: Sources) -> None:
+def test_it_holds_the_documents_of_the_last_batches(tiny_sources):
     training = training_of(tiny_sources)
     function = prepared(tiny_sources, training)
     read = []
@@ -42,7 +42,7 @@ def test_it_holds_the_documents_of_the_last_batches(tiny_sources: Sources) -> No
     assert set(offered[0].tolist()) == set.union(*read[-2:])
 
 
-def test_remembered_vectors_are_those_of_then_and_pass_no_gradient(tiny_sources: Sources) -> None:
+def test_remembered_vectors_are_those_of_then_and_pass_no_gradient(tiny_sources):
     training = training_of(tiny_sources)
     function = prepared(tiny_sources, training)
     first = training.next_batch()
@@ -61,7 +61,6 @@ def test_remembered_vectors_are_those_of_then_and_pass_no_gradient(tiny_sources:
     result = training.update(second, shown)
     np.testing.assert_allclose(result.scores[:, 1], (of_queries @ before[0]).numpy(), rtol=1e-5)
     table = next(training.ranker.parameters())
-    assert table.grad is not None
     read = tiny_sources.encoded.documents.take(second.positives).followed_by(
         tiny_sources.encoded.queries.take(second.queries)
     )
@@ -70,7 +69,7 @@ def test_remembered_vectors_are_those_of_then_and_pass_no_gradient(tiny_sources:
     assert not table.grad[sorted(only_remembered)].any()
 
 
-def test_what_the_batch_reads_is_read_anew(tiny_sources: Sources) -> None:
+def test_what_the_batch_reads_is_read_anew(tiny_sources):
     training = training_of(tiny_sources)
     function = prepared(tiny_sources, training)
     first = training.next_batch()
@@ -85,7 +84,7 @@ def test_what_the_batch_reads_is_read_anew(tiny_sources: Sources) -> None:
     assert function.memory.used.tolist() == []
 
 
-def test_beside_in_batch_negatives_it_supplies_from_the_second_batch_on(tiny_sources: Sources) -> None:
+def test_beside_in_batch_negatives_it_supplies_from_the_second_batch_on(tiny_sources):
     training = training_of(tiny_sources)
     functions = {"in_batch": InBatch(), "memory": Memory(2)}
     for function in functions.values():
@@ -95,13 +94,13 @@ def test_beside_in_batch_negatives_it_supplies_from_the_second_batch_on(tiny_sou
     for _ in range(3):
         batch = training.next_batch()
         negatives = sampler.negatives(batch, training)
-        used.append(len(functions["memory"].memory.used))  # type: ignore[attr-defined]
+        used.append(len(functions["memory"].memory.used))
         sampler.observe(negatives, training.update(batch, negatives))
     assert used[0] == 0
     assert used[1] > 0
 
 
-def test_a_ranker_without_vectors_is_refused(tiny_sources: Sources) -> None:
+def test_a_ranker_without_vectors_is_refused(tiny_sources):
     training = training_of(tiny_sources)
     training.ranker = feed_forward(tiny_sources)
     with pytest.raises(BadInput, match="no vectors to remember"):

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -8,14 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from ranking.encoding import EncodedCollection
 from ranking.texts import Texts
 from sampling.retrieval.random import RandomFunction
 from tests.examples import few
 from tests.sampling.batches import batch_of, prepared
 
 
-def test_uniform_over_everything_that_is_not_relevant(encoded_of: Callable[..., EncodedCollection]) -> None:
+def test_uniform_over_everything_that_is_not_relevant(encoded_of):
     grades = {0: {0: 1, 1: 2, 4: 1, 6: 0, 9: 1}, 1: {}, 2: {5: 3}}
     function = prepared(RandomFunction(), encoded_of([[1]] * 10, [[1]] * 3, grades))
     for query, allowed in ((0, [2, 3, 5, 6, 7, 8]), (1, list(range(10))), (2, [0, 1, 2, 3, 4, 6, 7, 8, 9])):
@@ -30,9 +28,7 @@ def test_uniform_over_everything_that_is_not_relevant(encoded_of: Callable[..., 
 
 @few(30)
 @given(st.integers(1, 8), st.lists(st.sets(st.integers(0, 7)), min_size=1, max_size=4), st.integers(0, 9), st.data())
-def test_never_relevant_never_twice_and_as_many_as_there_are(
-    encoded_of: Callable[..., EncodedCollection], size: int, relevant: list[set[int]], count: int, data: st.DataObject
-) -> None:
+def test_never_relevant_never_twice_and_as_many_as_there_are(encoded_of, size, relevant, count, data):
     relevant = [{document for document in row if document < size} for row in relevant]
     grades = {query: dict.fromkeys(row, 1) for query, row in enumerate(relevant)}
     function = prepared(RandomFunction(), encoded_of([[1]] * size, [[1]] * len(relevant), grades))
@@ -48,7 +44,7 @@ def test_never_relevant_never_twice_and_as_many_as_there_are(
             assert row[: len(there)] == there
 
 
-def test_millions_of_documents(encoded_of: Callable[..., EncodedCollection]) -> None:
+def test_millions_of_documents(encoded_of):
     size = 2**31 - 1
     last = encoded_of([[1]] * 3, [[1]], {0: {0: 1, size - 1: 1}})
 

@@ -10,10 +10,9 @@ import torch
 from scipy.stats import chisquare
 from torch import Tensor, nn
 
-from ranking.encoding import EncodedCollection
 from ranking.rankers.ranker import Ranker
 from ranking.texts import Texts
-from ranking.training import Batch, RankerTraining, UpdateResult
+from ranking.training import Batch, UpdateResult
 from sampling.selection.adversarial import Adversarial, GeneratorDraw
 from tests.sampling.batches import listed
 
@@ -47,7 +46,7 @@ Make = Callable[..., tuple[Adversarial, Any, Any, Batch]]
 
 
 @pytest.fixture
-def make(encoded_of: Callable[..., EncodedCollection]) -> Make:
+def make(encoded_of) -> Make:
     """A selector whose generator is a `Table`, a training that scores by `PAYS`, a function and a batch.
 
     Document d is the word d. The first query's list is `LIST`, the second's has one document, the third's none.
@@ -63,7 +62,7 @@ def make(encoded_of: Callable[..., EncodedCollection]) -> Make:
             score=lambda queries, documents: np.where(documents < 0, -np.inf, PAYS[documents]).astype(np.float32),
         )
         selector = Adversarial(**options)
-        selector.start_run({}, training)  # type: ignore[arg-type]
+        selector.start_run({}, training)
         function = listed([LIST, [3], []])
         queries = np.array(rows or [0])
         return selector, training, function, Batch(queries, np.zeros(len(queries), np.int32))
@@ -80,7 +79,6 @@ def gradient(selector: Adversarial, batch: Batch, candidates: GeneratorDraw, tra
     selector.generator.zero_grad()
     selector.surrogate(batch, candidates, training).backward()
     (scores,) = selector.generator.parameters()
-    assert scores.grad is not None
     return -scores.grad.numpy().copy()
 
 
@@ -94,7 +92,7 @@ def by_hand(scores: np.ndarray, left: list[int], chosen: int, rewards: np.ndarra
 
 @pytest.mark.parametrize("temperature", [1.0, 0.5])
 @pytest.mark.parametrize("reward", ["softplus", "sigmoid"])
-def test_the_gradient_is_reinforces_by_hand(make: Make, temperature: float, reward: str) -> None:
+def test_the_gradient_is_reinforces_by_hand(make, temperature, reward):
     scores = np.array([9.0, 0.3, -0.2, 0.5, 0.0])
     selector, training, _, batch = make(scores.tolist(), temperature=temperature, reward=reward)
     pays = PAYS.astype(float)
@@ -107,7 +105,7 @@ def test_the_gradient_is_reinforces_by_hand(make: Make, temperature: float, rewa
     assert found[0] == 0  # no candidate
 
 
-def test_draws_of_all_queries_weigh_the_same_and_empty_places_nothing(make: Make) -> None:
+def test_draws_of_all_queries_weigh_the_same_and_empty_places_nothing(make):
     scores = np.array([0.0, 0.3, -0.2, 0.5, 0.0])
     selector, training, _, batch = make(scores.tolist(), rows=[0, 1, 2])
     candidates = drawn([[3, 1], [3, -1], [-1, -1]], [[4, 1, 3, 2], [3, -1, -1, -1], [-1, -1, -1, -1]])
@@ -118,7 +116,7 @@ def test_draws_of_all_queries_weigh_the_same_and_empty_places_nothing(make: Make
     assert gradient(selector, batch, candidates, training) == pytest.approx((first + second) / 3, abs=1e-6)
 
 
-def test_the_estimate_is_unbiased(make: Make) -> None:
+def test_the_estimate_is_unbiased(make):
     """Over all first draws by their probability it is the gradient of the expected reward."""
     scores = [0.0, 0.3, -0.2, 0.5, 0.9]
     selector, training, _, batch = make(scores)
@@ -126,14 +124,13 @@ def test_the_estimate_is_unbiased(make: Make) -> None:
     shares = torch.softmax(exact[1:], 0)
     (shares * nn.functional.softplus(torch.from_numpy(PAYS[1:]))).sum().backward()
     estimates = [gradient(selector, batch, drawn([[document]], [LIST]), training) for document in LIST]
-    assert exact.grad is not None
     assert shares.detach().numpy() @ np.array(estimates) == pytest.approx(exact.grad.numpy(), abs=1e-6)
 
 
 @pytest.mark.by_day(2)
 @pytest.mark.parametrize("reward", ["softplus", "sigmoid"])
 @pytest.mark.parametrize("seed", range(3))
-def test_the_generator_moves_towards_what_the_discriminator_scores_high(make: Make, reward: str, seed: int) -> None:
+def test_the_generator_moves_towards_what_the_discriminator_scores_high(make, reward, seed):
     selector, training, function, batch = make(lr=0.05, reward=reward, rows=[0] * 8)
     rng, masses = np.random.default_rng(seed), []
     for _ in range(120):
@@ -151,7 +148,7 @@ def test_the_generator_moves_towards_what_the_discriminator_scores_high(make: Ma
     assert not untouched.any()
 
 
-def test_draws_follow_the_generator_and_its_temperature(make: Make) -> None:
+def test_draws_follow_the_generator_and_its_temperature(make):
     logits = np.log([1.0, 1.0, 2.0, 3.0, 4.0])
     for temperature in (1.0, 0.5):
         selector, training, function, batch = make(logits.tolist(), temperature=temperature, rows=[0] * 8000)
@@ -166,7 +163,7 @@ def test_draws_follow_the_generator_and_its_temperature(make: Make) -> None:
 
 
 @pytest.mark.parametrize("count", [1, 3, 4, 6])
-def test_distinct_documents_of_the_lists_and_as_many_as_there_are(make: Make, count: int) -> None:
+def test_distinct_documents_of_the_lists_and_as_many_as_there_are(make, count):
     selector, training, function, batch = make(rows=[0, 1, 2] * 10)
     candidates = selector.select(batch, function, count, training, np.random.default_rng(0))
     assert candidates.documents.dtype == np.int32
@@ -180,7 +177,7 @@ def test_distinct_documents_of_the_lists_and_as_many_as_there_are(make: Make, co
     assert all(torch.isfinite(parameter).all() for parameter in selector.generator.parameters())
 
 
-def test_no_candidate_at_all_changes_nothing(make: Make) -> None:
+def test_no_candidate_at_all_changes_nothing(make):
     selector, training, function, batch = make(rows=[2, 2])
     candidates = selector.select(batch, function, 3, training, np.random.default_rng(0))
     assert (candidates.documents == -1).all()
@@ -189,7 +186,7 @@ def test_no_candidate_at_all_changes_nothing(make: Make) -> None:
     assert not scores.any()
 
 
-def test_a_ranker_that_diverged_does_not_touch_the_generator(make: Make) -> None:
+def test_a_ranker_that_diverged_does_not_touch_the_generator(make):
     selector, training, function, batch = make()
     candidates = selector.select(batch, function, 2, training, np.random.default_rng(0))
     training.score = lambda queries, documents: np.full(documents.shape, np.nan, np.float32)
@@ -198,7 +195,7 @@ def test_a_ranker_that_diverged_does_not_touch_the_generator(make: Make) -> None
     assert not scores.any()
 
 
-def test_it_starts_as_a_copy_of_the_ranker(tiny_training: Callable[..., RankerTraining]) -> None:
+def test_it_starts_as_a_copy_of_the_ranker(tiny_training):
     training = tiny_training()
     selector = Adversarial()
     selector.start_run({}, training)

@@ -20,7 +20,7 @@ def training(scores: dict[int, float]) -> Any:
     return SimpleNamespace(teacher=PairScores.of(np.zeros(len(scores), int), documents, values, 10))
 
 
-def test_bins_are_drawn_evenly_and_documents_within_them() -> None:
+def test_bins_are_drawn_evenly_and_documents_within_them():
     """Seven documents far below the positive and one near it: half of the draws are of that one."""
     scores = {place: float(place) / 100 for place in range(7)} | {7: 5.0}
     one = MarginBalanced(bins=2, candidates=8)
@@ -30,7 +30,7 @@ def test_bins_are_drawn_evenly_and_documents_within_them() -> None:
     assert counts[:7] == pytest.approx(np.full(7, 1 / 14), abs=0.02)
 
 
-def test_what_the_teacher_does_not_know_is_a_bin_of_its_own() -> None:
+def test_what_the_teacher_does_not_know_is_a_bin_of_its_own():
     one = MarginBalanced(bins=2, candidates=4)
     picked = one.select(BATCH, listed([range(4)]), 1, training({0: 1.0, 1: 9.0}), np.random.default_rng(0))
     counts = np.bincount(picked.documents[:, 0], minlength=4) / len(BATCH)
@@ -39,6 +39,6 @@ def test_what_the_teacher_does_not_know_is_a_bin_of_its_own() -> None:
     assert (np.sort(nothing.documents, axis=1) == np.arange(4)).all()
 
 
-def test_without_a_teacher_it_is_refused() -> None:
+def test_without_a_teacher_it_is_refused():
     with pytest.raises(BadInput, match="there is no teacher"):
-        MarginBalanced().start_run({}, SimpleNamespace(teacher=None))  # type: ignore[arg-type]
+        MarginBalanced().start_run({}, SimpleNamespace(teacher=None))

@@ -40,7 +40,7 @@ def select(selector: Selector, count: int, rows: int = 1, seed: int = 0, length:
     """From lists of which every second is empty but for one document."""
     function = listed([LIST[:length], LIST[:1]])
     batch = Batch(np.zeros(rows, np.int64), np.zeros(rows, np.int32))
-    return selector.select(batch, function, count, Stub(), np.random.default_rng(seed))  # type: ignore[arg-type]
+    return selector.select(batch, function, count, Stub(), np.random.default_rng(seed))
 
 
 def frequencies(candidates: CandidateBatch, order: list[int]) -> np.ndarray:
@@ -53,7 +53,7 @@ ALL = [Uniform(), Top(), Dynamic(0.5, 4), Dynamic(0, 4), Dynamic(1, 9), ErrorRed
 @pytest.mark.by_day(10)
 @pytest.mark.parametrize("selector", ALL)
 @pytest.mark.parametrize("count", [1, 3, 6, 8])
-def test_distinct_documents_of_the_list_and_as_many_as_there_are(selector: Selector, count: int) -> None:
+def test_distinct_documents_of_the_list_and_as_many_as_there_are(selector, count):
     candidates = select(selector, count, rows=40)
     assert candidates.documents.shape[0] == 40
     assert candidates.documents.shape[1] <= max(count, 6)
@@ -67,18 +67,18 @@ def test_distinct_documents_of_the_list_and_as_many_as_there_are(selector: Selec
     np.testing.assert_array_equal(again.documents, candidates.documents)
 
 
-def test_uniform_is_uniform_and_top_is_the_head() -> None:
+def test_uniform_is_uniform_and_top_is_the_head():
     assert chisquare(frequencies(select(Uniform(), 1, 12_000), LIST)).pvalue > 0.01
     assert select(Top(), 3, 2).documents.tolist() == [[10, 11, 12]] * 2
 
 
-def test_dynamic_0_takes_the_rankers_top_and_keeps_the_functions_scores() -> None:
+def test_dynamic_0_takes_the_rankers_top_and_keeps_the_functions_scores():
     candidates = select(Dynamic(0, 6), 3, 5)
     assert candidates.documents.tolist() == [BY_SCORE[:3]] * 5
     assert candidates.scores.tolist() == [[-4, -1, -3]] * 5
 
 
-def test_dynamic_0_takes_the_top_of_what_was_drawn() -> None:
+def test_dynamic_0_takes_the_top_of_what_was_drawn():
     """Of m uniform draws from n the document at rank k is the best with probability C(n−1−k, m−1) / C(n, m)."""
     counts = frequencies(select(Dynamic(0, 2), 1, 9000), BY_SCORE)
     expected = np.array([5, 4, 3, 2, 1, 0]) / 15 * 9000
@@ -86,20 +86,20 @@ def test_dynamic_0_takes_the_top_of_what_was_drawn() -> None:
     assert chisquare(counts[:5], expected[:5]).pvalue > 0.01
 
 
-def test_dynamic_1_is_uniform_over_the_candidates() -> None:
+def test_dynamic_1_is_uniform_over_the_candidates():
     assert chisquare(frequencies(select(Dynamic(1, 6), 1, 12_000), LIST)).pvalue > 0.01
     assert chisquare(frequencies(select(Dynamic(1, 3), 1, 12_000), LIST)).pvalue > 0.01
 
 
 @pytest.mark.parametrize("lam", [0.3, 0.5, 0.8])
-def test_dynamic_falls_geometrically_with_the_rankers_rank(lam: float) -> None:
+def test_dynamic_falls_geometrically_with_the_rankers_rank(lam):
     share = lam ** np.arange(6)
     expected = share / share.sum() * 20_000
     counts = frequencies(select(Dynamic(lam, 6), 1, 20_000, seed=1), BY_SCORE)
     assert chisquare(counts, expected).pvalue > 0.01
 
 
-def test_dynamic_draws_the_second_from_what_the_first_left() -> None:
+def test_dynamic_draws_the_second_from_what_the_first_left():
     candidates = select(Dynamic(0.5, 3), 2, 30_000, length=3)
     share = np.array([4, 2, 1]) / 7
     rank = {11: 0, 10: 1, 12: 2}  # of these three, by the ranker's score
@@ -110,11 +110,11 @@ def test_dynamic_draws_the_second_from_what_the_first_left() -> None:
             assert pairs / 30_000 == pytest.approx(probability, abs=0.01)
 
 
-def test_a_tiny_lambda_does_not_overflow() -> None:
+def test_a_tiny_lambda_does_not_overflow():
     assert select(Dynamic(1e-300, 6), 2, 3).documents.tolist() == [BY_SCORE[:2]] * 3
 
 
-def test_error_reduction_takes_the_largest_entropy_term() -> None:
+def test_error_reduction_takes_the_largest_entropy_term():
     """−P·log P is highest at P = 1/e, which is a score of log(1/(e − 1)) = −0.54."""
     probability = {document: 1 / (1 + np.exp(-SCORE[document])) for document in LIST}
     by_entropy = sorted(LIST, key=lambda d: probability[d] * np.log(probability[d]))
@@ -125,7 +125,7 @@ def test_error_reduction_takes_the_largest_entropy_term() -> None:
     assert printed.documents[0, 0] == 14
 
 
-def test_error_reduction_takes_probabilities_of_0_and_1(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_error_reduction_takes_probabilities_of_0_and_1(monkeypatch):
     sure = {10: 0.0, 11: 1.0, 12: 0.5, 13: 0.0, 14: 1.0, 15: 0.9}
     monkeypatch.setattr(
         Stub, "probabilities", lambda self, queries, documents: np.vectorize(lambda d: sure.get(d, 0.0))(documents)
@@ -133,7 +133,7 @@ def test_error_reduction_takes_probabilities_of_0_and_1(monkeypatch: pytest.Monk
     assert select(ErrorReduction(6, probability="objective"), 2).documents.tolist() == [[12, 15]]
 
 
-def test_error_reduction_by_pairs_looks_at_the_lead_of_the_positive() -> None:
+def test_error_reduction_by_pairs_looks_at_the_lead_of_the_positive():
     """P = σ(f(d) − f(d⁺)); −P·log P is highest where the candidate scores 0.54 less than the positive."""
     lead = {document: SCORE[0] - SCORE[document] for document in LIST}
     probability = {document: 1 / (1 + np.exp(lead[document])) for document in LIST}
@@ -142,7 +142,7 @@ def test_error_reduction_by_pairs_looks_at_the_lead_of_the_positive() -> None:
     assert select(ErrorReduction(6, "printed"), 4, 2).documents.tolist() == [by_entropy[::-1][:4]] * 2
 
 
-def test_error_reduction_by_pairs_takes_leads_of_any_size(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_error_reduction_by_pairs_takes_leads_of_any_size(monkeypatch):
     scores = {0: 0.0, 10: -5000.0, 11: 5000.0, 12: -0.5, 13: -800.0, 14: 900.0, 15: 1.0}
     monkeypatch.setattr(
         Stub, "score", lambda self, queries, documents: np.vectorize(scores.get)(documents).astype(np.float32)
@@ -150,7 +150,7 @@ def test_error_reduction_by_pairs_takes_leads_of_any_size(monkeypatch: pytest.Mo
     assert select(ErrorReduction(6), 2).documents.tolist() == [[12, 15]]
 
 
-def test_pick_puts_what_is_not_there_last_and_keeps_ties_in_order() -> None:
+def test_pick_puts_what_is_not_there_last_and_keeps_ties_in_order():
     candidates = CandidateBatch(np.array([[5, -1, 7, 8]], np.int32), np.array([[1, -np.inf, 2, 3]], np.float32))
     picked = pick(candidates, np.array([[0.5, 9, 0.5, 1]]), 4)
     assert picked.documents.tolist() == [[8, 5, 7, -1]]
@@ -167,23 +167,23 @@ def test_pick_puts_what_is_not_there_last_and_keeps_ties_in_order() -> None:
         (Window(7, 9), []),
     ],
 )
-def test_a_window_of_ranks_and_scores(window: Window, there: list[int]) -> None:
+def test_a_window_of_ranks_and_scores(window, there):
     drawn = select(window, 6, 50).documents
     assert [sorted(d for d in row if d >= 0) for row in drawn.tolist()] == [there] * 50
     one = frequencies(select(window, 1, 6000), there)
     assert one == pytest.approx([6000 / max(len(there), 1)] * len(there), rel=0.15)
 
 
-def test_the_head_of_a_window() -> None:
+def test_the_head_of_a_window():
     assert select(Window(2, 5, pick="first"), 3, 4).documents.tolist() == [[11, 12, 13]] * 4
 
 
-def test_a_window_that_is_none_is_bad_input() -> None:
+def test_a_window_that_is_none_is_bad_input():
     with pytest.raises(BadInput, match="last is 4"):
         Window(first=5, last=4)
 
 
-def test_simans_draws_by_the_distance_to_the_positive() -> None:
+def test_simans_draws_by_the_distance_to_the_positive():
     """p ∝ exp(−a·(s − s⁺ − b)²), the positive's score being 0."""
     for a, b in ((1.0, 0.0), (0.3, 1.5)):
         weights = np.array([np.exp(-a * (SCORE[document] - b) ** 2) for document in LIST])
@@ -192,19 +192,19 @@ def test_simans_draws_by_the_distance_to_the_positive() -> None:
         assert drawn == pytest.approx(expected, rel=0.06, abs=12)
 
 
-def test_simans_contains_uniform_and_the_top() -> None:
+def test_simans_contains_uniform_and_the_top():
     assert chisquare(frequencies(select(SimANS(0, 3.0, 6), 1, 12_000), LIST)).pvalue > 0.01
     assert select(SimANS(1, float("inf"), 6), 3, 2).documents.tolist() == [BY_SCORE[:3]] * 2
 
 
-def test_ahns_gives_softer_negatives_to_higher_positives(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ahns_gives_softer_negatives_to_higher_positives(monkeypatch):
     """β·(s⁺ + α)^(p + 1) with α = 1, β = 3 and p = −2: 3 for a positive of 0, 1 for one of 2, 0.1 for one of 29."""
     for positive, order in ((0.0, [11, 13, 15]), (2.0, [15, 10, 13]), (29.0, [10, 15, 13]), (-9.0, [14, 11, 13])):
         monkeypatch.setitem(SCORE, 0, positive)
         assert select(AHNS(1, 3, -2, 6), 3, 2).documents.tolist() == [order] * 2
 
 
-def test_from_margin_picks_a_quantile_of_the_batches_margins(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_from_margin_picks_a_quantile_of_the_batches_margins(monkeypatch):
     monkeypatch.setitem(SCORE, 0, 2.0)  # the margins of BY_SCORE: −5 −1 0 1 1.9 7
     for quantile, first in ((0, 14), (0.4, 13), (0.6, 15), (1, 12)):
         assert select(FromMargin(quantile, 6), 1, 3).documents.tolist() == [[first]] * 3

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 
@@ -28,9 +26,7 @@ def offered(training: RankerTraining, count: int, seed: int = 0) -> tuple[np.nda
 
 
 @pytest.mark.parametrize("count", [1, 2, 5, 8])
-def test_all_queries_are_shown_the_same_but_for_what_is_relevant(
-    count: int, tiny_training: Callable[..., RankerTraining]
-) -> None:
+def test_all_queries_are_shown_the_same_but_for_what_is_relevant(count, tiny_training):
     training = tiny_training()
     relevant = training.encoded.judgements.relevant()
     for seed in range(20):
@@ -43,7 +39,7 @@ def test_all_queries_are_shown_the_same_but_for_what_is_relevant(
             assert len(set(row[row >= 0])) == (row >= 0).sum()
 
 
-def test_more_than_there_are_and_the_same_again(tiny_training: Callable[..., RankerTraining]) -> None:
+def test_more_than_there_are_and_the_same_again(tiny_training):
     training = tiny_training()
     _, documents = offered(training, 100)
     assert documents.shape[1] <= 12

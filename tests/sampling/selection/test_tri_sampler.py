@@ -32,7 +32,7 @@ class Flat(DenseRanker):
         return []
 
 
-def test_it_prefers_equal_sides() -> None:
+def test_it_prefers_equal_sides():
     """The query is 60° from the positive. 1 is the positive's twin, 2 the query itself, and 3 is opposite."""
     query = np.array([0.5, 0.75**0.5], np.float32)
     training = SimpleNamespace(
@@ -42,13 +42,13 @@ def test_it_prefers_equal_sides() -> None:
     )
     function = listed([[1, 2, 3]])
     batch = Batch(np.zeros(9000, np.int64), np.zeros(9000, np.int32))
-    picked = TriSampler(4.0, 3).select(batch, function, 1, training, np.random.default_rng(0)).documents  # type: ignore[arg-type]
+    picked = TriSampler(4.0, 3).select(batch, function, 1, training, np.random.default_rng(0)).documents
     # The side is ½. Sides to query and positive: 1 has ½ and 1; 2 has 1 and ½; 3 has −½ and ½.
     weights = np.exp(-4.0 * np.array([0.25, 0.25, 1.0]))
     counts = [np.count_nonzero(picked == document) for document in (1, 2, 3)]
     assert counts == pytest.approx(9000 * weights / weights.sum(), abs=100)
 
 
-def test_it_needs_a_vector_per_text() -> None:
+def test_it_needs_a_vector_per_text():
     with pytest.raises(BadInput, match="no vector per document"):
-        TriSampler().start_run({}, SimpleNamespace(ranker=object()))  # type: ignore[arg-type]
+        TriSampler().start_run({}, SimpleNamespace(ranker=object()))
