@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Sequence
 
@@ -12,6 +13,8 @@ from ranking.errors import BadInput
 
 READ = ("collection", "vectors", "encoding")
 """Groups of options of what is read, which mining takes as they are."""
+SIMPLE = re.compile(r"='([\w.-]*/[\w./-]*)'$")
+"""A value in quotes that Hydra reads alike without them, as the paths that experiments name."""
 
 
 def mine_command(overrides: Sequence[str]) -> str | None:
@@ -55,7 +58,7 @@ def _command(overrides: list[str]) -> str | None:
     mined = compose(options, "mine")
     if any(mined["function"][name] != config["function"][name] for name in names):
         return None
-    return shlex.join(["pyrite", "mine", *options])
+    return shlex.join(["pyrite", "mine", *(SIMPLE.sub(r"=\1", text) for text in options)])
 
 
 def _key(text: str) -> str:

@@ -9,14 +9,14 @@ import pytest
 from cluster.config.compose import compose
 from cluster.config.mine_command import mine_command
 
-READ = ["collection=pairs", "collection.path=pairs.csv", "collection.positive=Answer text"]
+READ = ["collection=pairs", "collection.path='data/pairs.csv'", "collection.positive=Answer text"]
 
 
 def test_it_draws_what_the_run_drew() -> None:
     given = [*READ, "function=[in_batch,bm25]", "negatives.bm25=3", "policy=fixed", "selector=uniform", "seed=3"]
     command = mine_command([*given, "function.bm25.depth=50", "sampling.guard.relative=.05"])
     assert command == (
-        "pyrite mine collection=pairs collection.path=pairs.csv 'collection.positive=Answer text' function=bm25 "
+        "pyrite mine collection=pairs collection.path=data/pairs.csv 'collection.positive=Answer text' function=bm25 "
         "function.bm25.depth=50 selector=uniform guard.relative=.05 count=3"
     )
     config = compose(shlex.split(command)[2:], "mine")
