@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
+from hydra.core.override_parser.overrides_parser import OverridesParser
 from rich.console import Console
 
 import pyrite
@@ -155,8 +156,6 @@ def test_a_wrong_argument_is_refused_at_construction(build, message: str) -> Non
     "text", ["a b", "it's", 'say "x"', "back\\slash", "ends\\", 'q\\"', "a=b,c", "[x]", "1", "null", "é", ""]
 )
 def test_a_text_is_written_as_hydra_reads_it(text: str) -> None:
-    from hydra.core.override_parser.overrides_parser import OverridesParser
-
     value = OverridesParser.create().parse_override(f"key={written(text)}").value()
     assert getattr(value, "text", value) == text
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 import yaml
+from rich.console import Console
 
 from cluster.commands import doctor
 from cluster.commands.compare import compare, differing_options, read_studies
@@ -27,13 +28,9 @@ from tests.cluster.trial_rows import trials_of
 
 
 def study(
-    folder: Path,
-    values: dict[str, Sequence[float]],
-    overrides: str = "",
-    first_seed: int = 0,
-    fingerprint: str = "f",
-    collection: str = "made_up",
-) -> Storage:
+    folder: Path, values: dict[str, Sequence[float]], overrides: str = "", first_seed: int = 0,
+    fingerprint: str = "f", collection: str = "made_up",
+) -> Storage:  # fmt: skip
     """Write a finished study: a run per function and seed."""
     storage = Storage(str(folder))
     rows = []
@@ -46,23 +43,14 @@ def study(
                 "bm25:AP@100": number, "bm25:AP@100:bm25": 0.3,
             })  # fmt: skip
     write_table(storage, "trials", trials_of(rows, {"error": pl.String}))
-    write_config(
-        storage, {"command": f"pyrite study out={folder}", "study": {}, "collections": {fingerprint: collection}}
-    )
-    write_table(
-        storage,
-        "queries",
-        pl.DataFrame(
-            {"run": [], "query": [], "origin": []}, schema=dict.fromkeys(("run", "query", "origin"), pl.String)
-        ),
-    )
+    known = {"command": f"pyrite study out={folder}", "study": {}, "collections": {fingerprint: collection}}
+    write_config(storage, known)
+    write_table(storage, "queries", pl.DataFrame(schema=dict.fromkeys(("run", "query", "origin"), pl.String)))
     return storage
 
 
 def terminal(folders: Sequence[Storage]) -> str:
     """Return what a comparison prints."""
-    from rich.console import Console
-
     console = Console(width=200, no_color=True)
     with console.capture() as shown:
         compare(folders).to_terminal(console)
@@ -90,9 +78,8 @@ def test_options_that_differ_are_listed_and_compared_by_seed(tmp_path: Path) -> 
     two = study(tmp_path / "two", {"bm25": [0.5, 0.7, 0.6]}, "training.max_epochs=3")
     assert differing_options(read_studies([one, two])) == {"training.max_epochs": ["5", "3"]}
     shown = terminal([one, two])
-    assert next(line for line in shown.splitlines() if "training.max_epochs " in line).split() == [
-        "training.max_epochs", "5", "3",
-    ]  # fmt: skip
+    row = next(line for line in shown.splitlines() if "training.max_epochs " in line)
+    assert row.split() == ["training.max_epochs", "5", "3"]
     row = next(line for line in shown.splitlines() if "+0.2000" in line)  # .1, .2 and .3: a deviation of .1
     assert "-0.0484 to +0.4484" in row
     assert row.split()[-2:] == [".074", "3"]
@@ -109,18 +96,15 @@ def test_studies_of_other_collections_are_compared_over_places(tmp_path: Path) -
     folders = [study(tmp_path / name, each, fingerprint=name, collection=name) for name, each in values.items()]
     (section, *_) = compare(folders, "function=bm25").sections
     across = section.frames["across.parquet"]
-    assert across.filter(place="static on one")["difference"].item() == pytest.approx(-0.25 / 3)
-    assert across.filter(place="static on two")["difference"].item() == pytest.approx(-0.25 / 3)
-    assert across.filter(place="all")["difference"].item() == pytest.approx(-0.25 / 3)
+    for place in ("static on one", "static on two", "all"):
+        assert across.filter(place=place)["difference"].item() == pytest.approx(-0.25 / 3)
     assert "against bm25" in terminal(folders)
 
 
 def test_studies_with_nothing_in_common_are_refused(tmp_path: Path) -> None:
     one = study(tmp_path / "one", {"bm25": [0.4]}, fingerprint="one")
     two = study(tmp_path / "two", {"random": [0.4]}, fingerprint="two")
-    with pytest.raises(
-        BadInput, match=r"neither a collection nor two methods in common \(one: made_up one; two: made_up two\)"
-    ):
+    with pytest.raises(BadInput, match=r"two methods in common \(one: made_up one; two: made_up two\)"):
         compare([one, two])
 
 

@@ -38,11 +38,8 @@ def test_a_kept_run_is_forked_and_gone_on_with(
     assert lost.is_file()
     assert pl.read_parquet(out / "forks.parquet").equals(before)
     assert command("fork", kept, *asked, f"out={out}") == 2
-    halves = tmp_path / "halves"
-    assert (
-        command("fork", kept, "by=positive_rank", "actions=[random,bm25]", "replicates=2", "workers=0", f"out={halves}")
-        == 0
-    )
+    halves, asked = tmp_path / "halves", ["actions=[random,bm25]", "replicates=2", "workers=0"]
+    assert command("fork", kept, "by=positive_rank", *asked, f"out={halves}") == 0
     said = " ".join(capsys.readouterr().out.split())
     assert "are actions worth the same in both halves? p = " in said
     assert "gain of one action per half over one for all, at most (95%): +" in said

@@ -10,7 +10,11 @@ import numpy as np
 import polars as pl
 import pytest
 
+from cluster.commands.learn import _comparison
+from cluster.commands.study import StudyExperiment
 from cluster.config.build import build
+from cluster.config.compose import compose
+from cluster.config.groups import CHOICES
 from cluster.output.result_store import ResultStore
 from cluster.output.storage import Storage
 from cluster.rollouts.candidates import CandidateTraining, in_ray_tasks, in_this_process, train_candidate
@@ -82,8 +86,6 @@ def test_a_search_goes_on_where_it_was_and_its_agent_is_used(
     assert isinstance(learned, MixtureAgent)
     assert learned.facts["trainings"] == told[-1]
     study = ["policy=learned", f"policy.checkpoint={tmp_path / 'whole'}"]
-    from cluster.config.compose import compose
-
     own = [text for text in SMALL if text.split("=")[0].split(".")[0] not in ("actions", "agent", "state", "episodes")]
     own = [text for text in own if not text.startswith("decision_every")]
     run = compose(["collection=beir", f"collection.path={beir_folder}", *own, *study])
@@ -220,16 +222,11 @@ def test_what_functions_cost_is_charged(beir_folder: Path, own_cache: Path, tmp_
 
 
 def test_the_study_that_a_learning_proposes_is_of_its_own_ranker_and_functions(tmp_path: Path) -> None:
-    from cluster.commands.learn import _comparison
-    from cluster.commands.study import StudyExperiment
-    from cluster.config.groups import CHOICES
-
     overrides = ["agent=evolution", "actions=mixture", "collection=pydocs", "scale=tiny", "episodes=8"]
     proposed = _comparison(compose_learning(overrides), overrides, str(tmp_path / "agent"))
     runs, _ = StudyExperiment.new([*proposed, "seeds=1", f"out={tmp_path / 'out'}"]).plan.runs()
-    assert {run.config["policy"]["_target_"].rpartition(".")[2] for run in runs} == {
-        "LearnedPolicy", "Schedule", "Mixture",
-    }  # fmt: skip
+    policies = {run.config["policy"]["_target_"].rpartition(".")[2] for run in runs}
+    assert policies == {"LearnedPolicy", "Schedule", "Mixture"}
     assert {run.config[CHOICES]["ranker"] for run in runs} == {"feed_forward"}  # a study's own experiment has another
     assert {tuple(run.config["function"]) for run in runs} == {("bm25", "random")}
     assert {run.config[CHOICES]["scale"] for run in runs} == {"tiny"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import polars as pl
@@ -74,8 +75,6 @@ def test_in_this_process_it_is_the_same(
 
 
 def test_the_command_beside_a_run_reproduces_it(study: Path, tmp_path: Path) -> None:
-    import shlex
-
     row = pl.read_parquet(study / "trials.parquet").row(5, named=True)
     assert command("train", *shlex.split(row["overrides"]), f"out={tmp_path / 'one'}") == 0
     again = pl.read_parquet(tmp_path / "one" / "trials.parquet").row(0, named=True)

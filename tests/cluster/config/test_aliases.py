@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from hydra.core.override_parser.overrides_parser import OverridesParser
 
 from cluster.config.aliases import as_override
 from cluster.config.build import build
@@ -53,8 +54,6 @@ def test_a_study_knows_whose_options_they_are() -> None:
     "value", [None, True, False, 3, -1.5, "it's", "a, b: {c}", "???", [1, "x"], {"a": {"b": [None]}}]
 )
 def test_values_come_back_from_the_override_grammar(value: object) -> None:
-    from hydra.core.override_parser.overrides_parser import OverridesParser
-
     assert OverridesParser.create().parse_override(f"key={as_override(value)}").value() == value
 
 

@@ -14,7 +14,7 @@ import pytest
 from cluster.executors.local import LocalExecutor
 from cluster.executors.processes import Processes, ProcessLost, in_process
 from cluster.executors.task import Done, Once, Retry, Task, TaskLost, Wait, Watch
-from cluster.executors.worker import Origin, origin_of
+from cluster.executors.worker import origin_of
 from ranking.errors import BadInput
 from tests.cluster.executors.bodies import fails, square
 
@@ -205,9 +205,3 @@ def test_classes_of_a_notebook_and_relative_paths_work_in_another_process(
 def test_a_name_that_is_not_defined_is_refused_before_anything_runs() -> None:
     with pytest.raises(BadInput, match=r"__main__\.Nothing: is not defined in this program"):
         origin_of(Task("a", "", {"config": {"policy": {"_target_": "__main__.Nothing"}}}))
-
-
-def test_a_folder_that_is_not_there_changes_nothing(tmp_path: Path) -> None:
-    before = os.getcwd()
-    Origin(str(tmp_path / "nowhere")).enter()
-    assert os.getcwd() == before

@@ -67,12 +67,6 @@ def test_a_job_that_failed_without_an_exit_code_says_why() -> None:
     assert outcome(info, 1) == "has failed: No node has the resource."
 
 
-def test_the_end_of_a_log_may_come_before_the_state(said: Console, capsys: pytest.CaptureFixture[str]) -> None:
-    client: Any = Client([["one\n", "two\n"]], [details("RUNNING"), details("RUNNING"), details("SUCCEEDED")])
-    assert follow(client, "study-1", said) == 0
-    assert capsys.readouterr().out == "one\ntwo\n"
-
-
 def test_a_server_that_is_lost(said: Console) -> None:
     client: Any = Client([["one\n", ConnectionError("no route")]], [details("RUNNING")])
     with pytest.raises(
@@ -82,7 +76,7 @@ def test_a_server_that_is_lost(said: Console) -> None:
 
 
 def test_the_log_is_shown_and_the_code_handed_on(said: Console, capsys: pytest.CaptureFixture[str]) -> None:
-    client: Any = Client([["a line\n"]], [details("FAILED", 2)])
+    client: Any = Client([["a line\n"]], [details("RUNNING"), details("RUNNING"), details("FAILED", 2)])
     assert follow(client, "study-1", said) == 2
     assert capsys.readouterr().out == "a line\n"
     assert said.file.getvalue() == "study-1 has failed with exit code 2\n"

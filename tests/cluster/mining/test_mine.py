@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import json
+import platform
 import re
 import shutil
+import subprocess
+import sys
 import zlib
 from pathlib import Path
 from typing import Any
@@ -14,6 +18,7 @@ import polars as pl
 import pytest
 
 import pyrite
+from cluster.mining import miner
 from ranking.bm25 import Bm25, Bm25Options
 from ranking.collections.beir import Beir
 from ranking.collections.cache import open_collection
@@ -211,6 +216,7 @@ def test_mined_sets_are_collections_with_the_same_ids(of_mine: list[str], beir_f
         assert set(found.queries["split"]) == {"train", "dev", "test"}
 
 
+@pytest.mark.nightly
 def test_sentence_transformers_loads_and_trains(of_mine: list[str], tmp_path: Path) -> None:
     datasets = pytest.importorskip("datasets", reason="datasets is in the dev extra")
     library = pytest.importorskip("sentence_transformers", reason="sentence-transformers is in the dev extra")
@@ -261,3 +267,36 @@ def test_what_makes_no_sense_is_said(of_mine: list[str], tmp_path: Path, overrid
     with pytest.raises(BadInput, match=said):
         pyrite.mine([*of_mine, *overrides, f"out={tmp_path / 'none'}"])
     assert not (tmp_path / "none" / "config.yaml").exists()
+
+
+MEMORY = """
+import ctypes, platform, sys
+from pathlib import Path
+import numpy as np
+
+def resident():
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+if sys.argv[1] == "held":
+    assert give_back()
+np.ones(32 << 17)  # freed: from here on glibc has blocks of up to 32 MiB on the heap, unless it is told not to
+kept = []
+before = resident()
+for _ in range(8):
+    large = np.ones(24 << 17)
+    kept.append(np.ones(1 << 13))  # a small result behind it
+    del large
+print(resident() - before)
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="of glibc")
+def test_memory_that_small_results_stand_behind_is_given_back() -> None:
+    constants = f"M_MMAP_THRESHOLD, THRESHOLD = {miner.M_MMAP_THRESHOLD}, {miner.THRESHOLD}\n"
+    program = constants + inspect.getsource(miner.give_back) + MEMORY
+
+    def left(how: str) -> int:
+        done = subprocess.run([sys.executable, "-c", program, how], capture_output=True, text=True, check=True)
+        return int(done.stdout)
+
+    assert left("held") < left("as it is") / 2

@@ -20,19 +20,16 @@ from ranking.encoding import EncodedCollection
 from ranking.errors import BadInput
 from ranking.scoring import score_candidates
 from ranking.sources import Sources
-from ranking.vectors import WordVectors
 from tests.ranking.checkpoints import write_checkpoint
 
 library = pytest.importorskip("sentence_transformers", reason="sentence-transformers is in the dev extra")
 CASES = Path(__file__).resolve().parents[4] / "shared" / "cases" / "data"
 QUERIES = np.arange(4)
 EVERY = np.tile(np.arange(12), (4, 1))
-SAVED: list[tuple[str, str]] = [
-    ("SentenceTransformer", "bi_encoder"),
-    ("SparseEncoder", "sparse"),
-    ("MultiVectorEncoder", "late_interaction"),
-    ("CrossEncoder", "cross_encoder"),
-]
+SAVED = {
+    "SentenceTransformer": "bi_encoder", "SparseEncoder": "sparse", "MultiVectorEncoder": "late_interaction",
+    "CrossEncoder": "cross_encoder",
+}  # fmt: skip
 
 
 def words_of(tiny: Collection) -> list[str]:
@@ -65,7 +62,7 @@ def theirs(kind: str, folder: Path | str, tiny: Collection) -> np.ndarray:
 
 
 @pytest.mark.by_day(1)
-@pytest.mark.parametrize(("kind", "name"), SAVED)
+@pytest.mark.parametrize(("kind", "name"), SAVED.items())
 def test_what_the_library_saves_is_opened_by_its_kind(
     kind: str, name: str, bert: str, tiny: Collection, tiny_encoded: EncodedCollection, tmp_path: Path
 ) -> None:
@@ -99,12 +96,7 @@ def test_a_model_of_the_library_is_a_ranker(bert: str, tmp_path: Path, monkeypat
 @pytest.mark.by_day(1)
 @pytest.mark.parametrize("labels", [["no", "yes"], ["contradiction", "entailment", "neutral"], list("abcde")])
 def test_a_head_with_several_labels_needs_a_choice(
-    labels: list[str],
-    bert: str,
-    tiny: Collection,
-    tiny_encoded: EncodedCollection,
-    tiny_vectors: WordVectors,
-    tmp_path: Path,
+    labels: list[str], bert: str, tiny: Collection, tiny_sources: Sources, tmp_path: Path
 ) -> None:
     config = transformers.AutoConfig.from_pretrained(bert, id2label=dict(enumerate(labels)))
     with torch.random.fork_rng():
@@ -117,15 +109,13 @@ def test_a_head_with_several_labels_needs_a_choice(
     kind = "ranking.rankers.cross_encoder.CrossEncoder"
     logits = torch.from_numpy(theirs("CrossEncoder", tmp_path / "labels", tiny))
     for label in (1, labels[1]):
-        found = ours(tmp_path / "labels", tiny, tiny_encoded, kind=kind, label=label)
+        found = ours(tmp_path / "labels", tiny, tiny_sources.encoded, kind=kind, label=label)
         np.testing.assert_allclose(found, logits.log_softmax(-1)[..., 1].numpy(), atol=3e-6)
         teacher = RankerTeacher(str(tmp_path / "labels"), label=label)
-        np.testing.assert_array_equal(
-            teacher.own_scores(Sources(tiny, tiny_encoded, tiny_vectors), QUERIES, EVERY), found
-        )
+        np.testing.assert_array_equal(teacher.own_scores(tiny_sources, QUERIES, EVERY), found)
     for label, says in (("maybe", "no label 'maybe'"), (len(labels), "no label"), ("new", "classifier.weight")):
         with pytest.raises(BadInput, match=says):
-            ours(tmp_path / "labels", tiny, tiny_encoded, kind=kind, label=label)
+            ours(tmp_path / "labels", tiny, tiny_sources.encoded, kind=kind, label=label)
 
 
 @pytest.mark.parametrize("name", ["cross_encoder.CrossEncoder", "late_interaction.LateInteraction", "sparse.Sparse"])
@@ -151,9 +141,8 @@ def test_stanfords_colbert_keeps_its_projection(
     if metadata is not None:
         (folder / "artifact.metadata").write_text(json.dumps(metadata))
     assert ranker_overrides(bert) == ["ranker=late_interaction"]
-    np.testing.assert_allclose(
-        ours(bert, tiny, tiny_encoded), theirs("MultiVectorEncoder", bert, tiny), atol=1e-5, rtol=1e-6
-    )
+    expected = theirs("MultiVectorEncoder", bert, tiny)
+    np.testing.assert_allclose(ours(bert, tiny, tiny_encoded), expected, atol=1e-5, rtol=1e-6)
 
 
 @pytest.mark.by_day(1)
@@ -190,7 +179,5 @@ def test_cases_kept_outside(name: str, tiny: Collection, tiny_encoded: EncodedCo
         with pytest.raises(BadInput, match="3 labels"):
             read_ranker(str(folder))
         return
-    kind, scale = ("MultiVectorEncoder", 1) if "colbert" in name else ("SentenceTransformer", 20)
-    np.testing.assert_allclose(
-        ours(folder, tiny, tiny_encoded) / scale, theirs(kind, folder, tiny), atol=1e-5 if scale == 1 else 1e-6
-    )
+    kind, scale, error = ("MultiVectorEncoder", 1, 1e-5) if "colbert" in name else ("SentenceTransformer", 20, 1e-6)
+    np.testing.assert_allclose(ours(folder, tiny, tiny_encoded) / scale, theirs(kind, folder, tiny), atol=error)

@@ -10,12 +10,15 @@ import pytest
 
 from cluster.config.compose import compose
 from cluster.executors.lost_process import NodeDraining
+from cluster.plan.sweep import plan, points
+from cluster.reports import study_tables
 from cluster.runs.artifacts import Artifacts
 from cluster.runs.execute import run
 from cluster.runs.outcome import Outcome
 from cluster.runs.progress import Progress
 from ranking.checkpoint import from_bytes
 from ranking.errors import BadInput
+from tests.made_up import write_beir
 
 
 class Kept:
@@ -114,8 +117,6 @@ def test_a_state_is_kept_in_mid_epoch(base: list[str], overrides: list[str]) -> 
 
 
 def test_without_a_split_every_query_is_tested_once(base: list[str], tmp_path: Path) -> None:
-    from tests.made_up import write_beir
-
     folder = write_beir(tmp_path / "unsplit", split=False)
     config, parts = prepared([*base, f"collection.path={folder}", "folds=4", "training.max_epochs=1"])
     outcome = run(config, parts)
@@ -147,12 +148,8 @@ def test_a_run_file_supplies_and_is_evaluated(base: list[str], tmp_path: Path) -
     lines = [f"q{query} Q0 d{(query + step) % 60} {step} {-step} made" for query in range(40) for step in range(1, 9)]
     path = tmp_path / "run.txt"
     path.write_text("\n".join(lines) + "\n")
-    overrides = [
-        "function=run_file",
-        f"function.run_file.path={path}",
-        "origin=[run_file,full]",
-        f"origin.run_file.path={path}",
-    ]
+    overrides = ["function=run_file", "origin=[run_file,full]"]
+    overrides += [f"{part}.run_file.path={path}" for part in ("function", "origin")]
     config, parts = prepared([*base, *overrides])
     outcome = run(config, parts)
     assert set(outcome.values) == {"run_file", "full"}
@@ -175,9 +172,6 @@ def test_limits_cut_each_split(base: list[str]) -> None:
 
 
 def test_tables_have_the_documented_columns(base: list[str]) -> None:
-    from cluster.plan.sweep import plan, points
-    from cluster.reports import study_tables
-
     planned = plan(points([], [], base)[0], [], [0])[0]
     artifacts = Artifacts()
     outcome = run(planned.config, artifacts.parts(planned.config))
@@ -195,8 +189,6 @@ def test_tables_have_the_documented_columns(base: list[str]) -> None:
 
 
 def test_what_is_skipped_is_said(base: list[str], tmp_path: Path) -> None:
-    from tests.made_up import write_beir
-
     folder = write_beir(tmp_path / "broken")
     with (folder / "qrels" / "train.tsv").open("a") as file:
         file.write("q1\tnowhere\t1\n")

@@ -14,6 +14,7 @@ import torch
 
 from cluster.config.build import build
 from cluster.config.compose import compose
+from cluster.config.groups import option
 from cluster.output.result_store import SavedState
 from cluster.output.storage import Storage
 from cluster.runs.artifacts import Artifacts
@@ -116,8 +117,6 @@ def test_a_planted_poison_ranks_last(tmp_path: Path, own_cache: Path) -> None:
     ])  # fmt: skip
     own = list(config["function"])
     actions = [Action("random"), Action("bm25"), Action("run_file")]
-    from cluster.config.groups import option
-
     config["function"] = {**config["function"], **option("function", "run_file")}
     config["function"]["run_file"]["path"] = str(run)
     parts = Artifacts().parts(config)

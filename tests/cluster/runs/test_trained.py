@@ -26,9 +26,8 @@ def checkpoint(folder: Path, model_type: str, architecture: str | None, words: t
     said = {"model_type": model_type} | ({"architectures": [architecture]} if architecture else {})
     (folder / "config.json").write_text(json.dumps(said))
     if words:
-        inner = Tokenizer(
-            models.WordLevel({word: place for place, word in enumerate(["<u>", *words])}, unk_token="<u>")
-        )
+        numbers = {word: number for number, word in enumerate(["<u>", *words])}
+        inner = Tokenizer(models.WordLevel(numbers, unk_token="<u>"))
         inner.pre_tokenizer = pre_tokenizers.Whitespace()
         transformers.PreTrainedTokenizerFast(tokenizer_object=inner, unk_token="<u>").save_pretrained(folder)
     return str(folder)

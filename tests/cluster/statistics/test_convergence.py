@@ -78,11 +78,6 @@ def test_without_a_random_policy_there_is_no_rate(written_trials: Any) -> None:
     assert agents(trials)["better"].null_count() == 4
 
 
-def test_a_random_policy_that_failed_is_none(written_trials: Any) -> None:
-    trials = written_trials([("policy=random", None), *learned(DIFF, 0, 0.3)])
-    assert convergence(trials)["rate"].to_list() == [None]
-
-
 def test_one_agent_that_nothing_names(written_trials: Any) -> None:
     trials = written_trials([("policy=random", 0.1), ("policy=learned", 0.2), ("policy=learned", 0.3)])
     assert agents(trials)["agent"].to_list() == ["-"]

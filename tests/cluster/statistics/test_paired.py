@@ -48,14 +48,6 @@ def test_two_methods_of_several_agents_pair_by_the_agent() -> None:
     assert differences(a, b) == pytest.approx([0.3, -0.3])
 
 
-def test_two_agents_are_several() -> None:
-    two, other = [*of_agent("0", 0.5, 0.7), *of_agent("1", 0.2, 0.4)], [*of_agent("0", 0.1, 0.1), *of_agent("1", 0.2)]
-    random = of_agent("-", 0.3, 0.4)
-    assert differences(two, random) == pytest.approx([0.25, -0.05])
-    assert differences(random, two) == pytest.approx([-0.25, 0.05])
-    assert differences(two, other) == pytest.approx([0.5, 0.0])
-
-
 def test_one_agent_is_repeated_by_its_seeds() -> None:
     assert differences(of_agent("4", 0.5, 0.7), of_agent("-", 0.4, 0.4)) == pytest.approx([0.1, 0.3])
 
