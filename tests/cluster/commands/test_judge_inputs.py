@@ -171,20 +171,6 @@ def test_documents_of_minus_one_are_asked_for(campaign: Campaign) -> None:
     assert campaign.exported() == [("301", "D0", 0), ("301", "D1", 0), ("301", "D2", 1), ("301", "D3", 0)]
 
 
-@pytest.mark.parametrize(
-    "topics",
-    [
-        '<topics><topic number="301"><query>wind &amp; water</query><narrative>n</narrative></topic></topics>',
-        "<topics><topic><number>301</number><title>wind &amp; water</title></topic></topics>",
-        "qid,query\n301,wind & water\n",
-    ],
-)
-def test_topics_of_any_form_are_shown(campaign: Campaign, topics: str) -> None:
-    (campaign.folder / "topics").write_text(topics)
-    with campaign.page(f"topics={campaign.folder / 'topics'}") as page:
-        assert page.state["topic"]["title"] == "wind & water"
-
-
 def test_topics_without_a_run_or_a_text_are_named(campaign: Campaign) -> None:
     runs = {"a": {"301": ["D0", "D1"], "302": ["D1"]}}
     campaign.write({"D0": "wind", "D1": "\u2028"}, runs, {"301": "wind"})

@@ -61,7 +61,7 @@ def test_in_this_process_it_is_the_same(
     ended = [event for event in EventLog.read(Storage(str(study))) if event["event"] == "run ended"]
     assert len(ended) == 18
     there = tmp_path / "there"
-    asked = ["policy=fixed", "function=bm25,random", "selector=uniform", "seeds=1", "concurrent=1"]
+    asked = ["policy=fixed", "function=bm25", "selector=uniform", "seeds=1", "concurrent=1"]
     for name in ("study_report", "report_study"):  # which another process is to do, for this one holds the runs
         monkeypatch.setattr(f"cluster.reports.study_report.{name}", lambda *_: pytest.fail("done in this process"))
     assert command("study", *base, *asked, f"out={there}") == 0

@@ -1,14 +1,14 @@
 from __future__ import annotations
 
-import importlib
 import inspect
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 from omegaconf import OmegaConf
 
-from cluster.config.build import build
+from cluster.config.build import build, locate
 from cluster.config.compose import compose
 from cluster.config.groups import CHOICES, CONF, group_options, groups_of, option
 from cluster.config.parts import PARTS
@@ -32,27 +32,28 @@ def targets(node: Any) -> list[dict[str, Any]]:
     return found + [inner for value in node.values() for inner in targets(value)]
 
 
+def parameters_of(target: str) -> Mapping[str, inspect.Parameter]:
+    return inspect.signature(locate(target)).parameters
+
+
 @pytest.mark.by_day(42)
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_every_file_names_a_class_and_only_options_that_it_has(path: Path) -> None:
     content = OmegaConf.to_container(OmegaConf.load(path))
     assert isinstance(content, dict)
     for node in targets(content):
-        module, _, name = node["_target_"].rpartition(".")
-        parameters = inspect.signature(getattr(importlib.import_module(module), name)).parameters
-        own = set(node) - {"_target_", "_partial_", "defaults"}
-        assert own <= set(parameters), f"{path} sets what {name} does not take"
+        unknown = set(node) - {"_target_", "_partial_", "defaults"} - set(parameters_of(node["_target_"]))
+        assert not unknown, f"{path} sets what {node['_target_']} does not take"
 
 
 @pytest.mark.by_day(34)
 @pytest.mark.parametrize("target", sorted({target for parts in PARTS.values() for target in parts.values()}))
 def test_options_read_from_source_are_those_of_the_signature(target: str) -> None:
-    module, _, name = target.rpartition(".")
-    parameters = inspect.signature(getattr(importlib.import_module(module), name)).parameters.values()
     declared = {
         each.name: MISSING if each.default is each.empty else each.default
-        for each in parameters if each.name not in SUPPLIED and each.kind is not each.VAR_KEYWORD
-    }  # fmt: skip
+        for each in parameters_of(target).values()
+        if each.name not in SUPPLIED and each.kind is not each.VAR_KEYWORD
+    }
     found = defaults(target)
     assert found == {
         name: list(value) if isinstance(value, tuple) else value for name, value in declared.items() if name in found
@@ -134,8 +135,7 @@ def test_every_part_refuses_an_argument_outside_its_bounds() -> None:
     refused = 0
     parts = [target for group, parts in PARTS.items() if group != "track" for target in parts.values()]
     for target in [*OPTIONS, *parts]:
-        module, _, name = target.rpartition(".")
-        part = getattr(importlib.import_module(module), name)
+        part = locate(target)
         for argument in annotations_of(part.__init__):
             try:
                 check_arguments(part.__init__, {argument: "nothing"})

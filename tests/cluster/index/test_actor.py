@@ -40,10 +40,10 @@ def right(answer: Answer, depth: int = 5, dimension: int = 8) -> bool:
     return bool((answer.documents == documents).all() and np.allclose(answer.scores, products, rtol=1e-5, atol=1e-6))
 
 
-def start(folder: Path, refresh: Refresh, encoders: int) -> RemoteIndex:
-    """An index of the toy corpus; `folder` is where the gate of its encoders may stand."""
+def start(folder: Path, refresh: Refresh) -> RemoteIndex:
+    """An index of the toy corpus, built by one encoder; `folder` is where the gate of its encoder may stand."""
     name, tags = f"negative-index:test:{refresh.mode}", {"run": "test", "function": refresh.mode}
-    corpus, options = ToyCorpus(folder=str(folder)), EncoderOptions(encoders, cpu=0.1)
+    corpus, options = ToyCorpus(folder=str(folder)), EncoderOptions(1, cpu=0.1)
     return RemoteIndex(IndexSpec(name, corpus, folder / "index", IndexOptions(), options, tags, block=7), refresh)
 
 
@@ -55,16 +55,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def of_one(ray_session: None, folder: Path) -> Iterator[RemoteIndex]:
-    """An index that is served as soon as it is built, by one encoder."""
-    index = start(folder, Refresh("async", every=10), 1)
+    """An index that is served as soon as it is built."""
+    index = start(folder, Refresh("async", every=10))
     yield index
     index.close()
 
 
 @pytest.fixture(scope="module")
-def of_two(ray_session: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RemoteIndex]:
-    """A lagged index that two encoders build."""
-    index = start(tmp_path_factory.mktemp("lagged"), Refresh("lagged", every=10, lag=15), 2)
+def of_lag(ray_session: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RemoteIndex]:
+    """A lagged index."""
+    index = start(tmp_path_factory.mktemp("lagged"), Refresh("lagged", every=10, lag=15))
     yield index
     index.close()
 
@@ -76,9 +76,9 @@ def asynchronous(of_one: RemoteIndex) -> RemoteIndex:
 
 
 @pytest.fixture
-def lagged(of_two: RemoteIndex) -> RemoteIndex:
+def lagged(of_lag: RemoteIndex) -> RemoteIndex:
     """An index that knows of nothing."""
-    return emptied(of_two)
+    return emptied(of_lag)
 
 
 @pytest.fixture

@@ -113,26 +113,6 @@ def test_keys_are_told_and_options_checked_by_a_task_once_for_all_seeds(
         artifacts.keys(unlearned)
 
 
-def test_a_bad_line_comes_out_of_a_task_as_it_does_here(
-    ray_session: None, base: list[str], beir_folder: Path, tmp_path: Path
-) -> None:
-    folder = tmp_path / "broken"
-    folder.mkdir()
-    for file in beir_folder.iterdir():
-        (folder / file.name).symlink_to(file)
-    (folder / "queries.jsonl").write_text(json.dumps({"_id": "q1", "text": "a"}) + "\n{broken\n")
-    config = compose([*base, *BOTH, f"collection.path={folder}", f"cache={tmp_path}"])
-    said = []
-    for artifacts in (Artifacts(), RemoteArtifacts()):
-        prepare = artifacts.make if isinstance(artifacts, RemoteArtifacts) else artifacts.bytes_of
-        with pytest.raises(BadInput) as raised:
-            prepare([config] if isinstance(artifacts, RemoteArtifacts) else config)
-        said.append(str(raised.value))
-    assert said[0] == said[1]
-    assert said[1].startswith(f"{folder}/queries.jsonl:2: ")
-    assert raised.value.__suppress_context__  # one line, no traceback of a task
-
-
 def test_what_another_command_makes_is_waited_for(
     ray_session: None, base: list[str], tmp_path: Path, elsewhere: None
 ) -> None:

@@ -47,14 +47,8 @@ def test_each_test_by_hand() -> None:
     t = stats.ttest_rel(a, b).pvalue
     # Differences .1, .2, .1, .3: mean .175, deviation .0957, so t = 3.656 with 3 degrees of freedom.
     assert t == pytest.approx(0.0354, abs=1e-4)
-    expected = {
-        "difference": 0.175,
-        "pairs": 4,
-        "paired_p": t,
-        "sign_p": 2 / 2**4,
-        "t_p": stats.ttest_ind(a, b).pvalue,
-        "ks_p": stats.ks_2samp(a, b).pvalue,
-    }
+    expected = {"difference": 0.175, "pairs": 4, "paired_p": t, "sign_p": 2 / 2**4}
+    expected |= {"t_p": stats.ttest_ind(a, b).pvalue, "ks_p": stats.ks_2samp(a, b).pvalue}
     assert {name: found[name] for name in expected} == pytest.approx(expected)
     assert found["t_p"] > 0.9  # what the pairing is for
     assert found["effect"] == pytest.approx(0.175 / ((a.var(ddof=1) + b.var(ddof=1)) / 2) ** 0.5)
@@ -90,9 +84,8 @@ def test_several_agents_enter_a_test_with_a_value_each() -> None:
 
 
 def test_without_common_seeds_nothing_is_paired() -> None:
-    other = MethodRuns(
-        {"method": "b", "policy": "fixed"}, [MeasuredRun(value, 9 - seed) for seed, value in enumerate((0.1, 0.2, 0.3))]
-    )
+    runs = [MeasuredRun(value, 9 - seed) for seed, value in enumerate((0.1, 0.2, 0.3))]
+    other = MethodRuns({"method": "b", "policy": "fixed"}, runs)
     found = compare([A], {"a": other})["a"]
     assert (found["pairs"], found["paired_p"], found["sign_p"]) == (0, None, None)
     assert found["t_p"] is not None

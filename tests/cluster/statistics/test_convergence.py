@@ -160,9 +160,8 @@ def test_the_order_of_trials_makes_no_difference(written_trials: Any, seed: int)
 def test_the_interval_of_a_rate_is_no_narrower_than_that_of_a_share() -> None:
     rng = np.random.default_rng(0)
     chance = pl.DataFrame({"seed": range(5), "value": [0.3] * 5})
-    sure = pl.DataFrame(
-        {"agent": list("abc") * 5, "seed": np.repeat(range(5), 3), "value": 0.4 + 0.01 * rng.random(15)}
-    )
+    values = 0.4 + 0.01 * rng.random(15)
+    sure = pl.DataFrame({"agent": list("abc") * 5, "seed": np.repeat(range(5), 3), "value": values})
     assert rate_interval(sure, chance) == pytest.approx((0.025 ** (1 / 3), 1.0))  # three of three: p³ = .025
     assert rate_interval(sure.filter(seed=0), chance) == (None, None)
     # All agents share what their seeds do to them: they may all be above the mean or all below it.

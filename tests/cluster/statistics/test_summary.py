@@ -57,27 +57,6 @@ def test_figures_are_those_of_the_runs(made_up_study: Any) -> None:
     assert found["min"] <= found["ci_low"] < found["mean"] < found["ci_high"] <= found["max"]
 
 
-def test_the_opponent_is_the_best_that_is_not_learned(usual: pl.DataFrame) -> None:
-    against = {name: row(usual, name)["against"] for name in usual["method"].unique() if name != BM25}
-    assert against == {
-        "learned(random+bm25) · uniform": "bm25 · uniform",
-        "bm25 · uniform": "bm25 · dynamic",  # the runner-up: the learned policy, though better, is no baseline
-        "bm25 · dynamic": "bm25 · uniform",
-        "random(random+bm25) · uniform": "bm25 · uniform",
-        "random · uniform": "bm25 · uniform",
-    }
-    assert row(usual, "random · uniform", "random")["against"] == "random(random+bm25) · uniform"
-
-
-def test_holm_counts_the_two_best_as_one_comparison(made_up_study: Any, usual: pl.DataFrame) -> None:
-    rows = usual.filter(pl.col("ranker") != "bm25", candidates="bm25", measure="AP@100")
-    least = rows.sort("t_p").row(0, named=True)
-    assert least["t_p_holm"] == pytest.approx(4 * least["t_p"])  # five methods, four comparisons
-    two = made_up_study(methods=[("fixed", "bm25", s, m) for s, m in (("uniform", 0.3), ("top", 0.29))])[0]
-    first = row(summarise(two), "bm25 · uniform")
-    assert first["t_p_holm"] == first["t_p"]  # one comparison is not adjusted at all
-
-
 def test_marks_follow_the_adjusted_p(made_up_study: Any) -> None:
     summary = summarise(made_up_study(seeds=6)[0])
     for found in summary.filter(pl.col("ranker") != "bm25").iter_rows(named=True):
@@ -86,18 +65,6 @@ def test_marks_follow_the_adjusted_p(made_up_study: Any) -> None:
     assert row(summary, "random · uniform")["marks"] == "*‡†"
     # With three runs no Kolmogorov-Smirnov test can find anything.
     assert not summarise(made_up_study(seeds=3)[0])["marks"].str.contains("†").any()
-
-
-def test_runs_are_paired_by_their_seed(made_up_study: Any) -> None:
-    trials, _ = made_up_study(seeds=4)
-    summary = summarise(trials)
-    found = row(summary, "bm25 · dynamic")
-    values, best = of(trials, "fixed", "bm25", "dynamic"), of(trials, "fixed", "bm25", "uniform")
-    assert found["pairs"] == 4
-    assert found["paired_p"] == pytest.approx(stats.ttest_rel(values, best).pvalue)
-    assert found["paired_p"] != pytest.approx(found["t_p"])
-    others = pl.when(pl.col("selector") == "dynamic").then(pl.col("seed") + 2).otherwise("seed")
-    assert row(summarise(trials.with_columns(seed=others)), "bm25 · dynamic")["pairs"] == 2
 
 
 def test_diverged_runs_are_counted_and_left_out_beside(made_up_study: Any) -> None:

@@ -15,8 +15,8 @@ import ray
 from rich.console import Console
 
 from cluster.config.compose import compose
+from cluster.executors.local import LocalExecutor
 from cluster.executors.task import Task
-from cluster.executors.tune import TuneExecutor
 from cluster.index.actor import IndexMetrics
 from cluster.output.storage import Storage
 from cluster.output.throttle import Throttle, poll
@@ -178,12 +178,12 @@ def test_what_was_done_before_an_interrupt_is_not_counted_again_and_stages_are(t
     assert total(told, "pyrite_training_pairs_total") == 8 * 9
 
 
-def test_a_study_tells_its_trials_by_state(ray_session: None, told: Told, tmp_path: Path) -> None:
+def test_a_study_tells_its_trials_by_state(told: Told, tmp_path: Path) -> None:
     tasks = [Task("one", lambda: {"best": 0.5}), Task("two", lambda: {"best": 0.5})]
     storage, console = Storage(str(tmp_path / "states")), Console(quiet=True)
     with tracked([], storage, console, "study", False) as tracking, LiveTable(console, 2, 0, "AP") as shown:
         watch = RunWatch(shown, "states", tracking)
-        for done in TuneExecutor(storage, concurrent=1).run(tasks, watch=watch):
+        for done in LocalExecutor().run(tasks, watch=watch):
             assert done.error is None
         watch.record_states()
     states = [(tags, value) for name, value, tags in told if name == "pyrite_study_trials"]
@@ -227,6 +227,7 @@ def test_a_learning_tells_reward_and_shares(told: Told) -> None:
     assert shown["pyrite_learning_action_ratio", "random", "bm25"] == 0.5
 
 
+@pytest.mark.nightly
 def test_an_actor_is_called_by_its_name(ray_session: None) -> None:
     @ray.remote(num_cpus=0)
     class Named:

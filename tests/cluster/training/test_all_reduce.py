@@ -224,9 +224,8 @@ def test_two_workers_with_half_the_batch_take_the_steps_of_one(
     alone = trained(Sources(tiny, tiny_encoded, tiny_vectors), candidates, accumulate, False)
     assert len(alone["steps"]) == STEPS
     for worker in both:
-        for (loss, norm, scores), (its_loss, its_norm, its_scores) in zip(
-            alone["steps"], worker[kind]["steps"], strict=True
-        ):
+        steps = zip(alone["steps"], worker[kind]["steps"], strict=True)
+        for (loss, norm, scores), (its_loss, its_norm, its_scores) in steps:
             assert its_loss == pytest.approx(loss, abs=1e-6)
             assert its_norm == pytest.approx(norm, rel=1e-4, abs=1e-6)
             np.testing.assert_allclose(its_scores, scores, atol=1e-5)

@@ -145,15 +145,7 @@ def test_bad_input_of_a_worker_ends_the_run_at_once(
         execute_run("bad", shared, keys, parts, Storage(str(tmp_path)), lambda progress: None, launcher(shared))
 
 
-ASKED = {
-    "cpu": 2,
-    "gpu": 0.5,
-    "memory": None,
-    "workers": 1,
-    "least": None,
-    "placement": "pack",
-    "custom": None,
-}
+ASKED = {"cpu": 2, "gpu": 0.5, "memory": None, "workers": 1, "least": None, "placement": "pack", "custom": None}
 
 
 def test_what_runs_take() -> None:
