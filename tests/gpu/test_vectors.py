@@ -1,7 +1,5 @@
 """Vectors and their search on a GPU: what a CPU gives."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """Small pools, and a server for the judging page."""
 
-from __future__ import annotations
-
 import socket
 import threading
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Each method's order, worked out by hand, and what all orders have in common."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import pairwise
 

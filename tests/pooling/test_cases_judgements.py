@@ -1,7 +1,5 @@
 """Judgements in the forms that collections have, given twice, and of -1."""
 
-from __future__ import annotations
-
 import json
 
 import polars as pl

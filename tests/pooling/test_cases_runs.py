@@ -1,7 +1,5 @@
 """Runs in the forms that users have: each is read as it is meant, or refused in one line."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import io

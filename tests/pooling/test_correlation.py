@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from itertools import pairwise, permutations
 
 import numpy as np

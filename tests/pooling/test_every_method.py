@@ -1,7 +1,5 @@
 """What every order of judging promises; new ones are found by their files and classes, and held to it."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import pkgutil

@@ -1,7 +1,5 @@
 """The compiled orders are those of the plain loops in `benchmarks.plain_pooling`, document for document."""
 
-from __future__ import annotations
-
 import numpy as np
 import polars as pl
 import pytest

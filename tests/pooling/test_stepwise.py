@@ -1,7 +1,5 @@
 """Judging one document at a time: what a topic and a campaign hand out, and what they refuse."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

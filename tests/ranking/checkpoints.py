@@ -1,7 +1,5 @@
 """Checkpoints small enough to be made in a test."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any

@@ -1,12 +1,11 @@
 """Fixtures of the transformer rankers' tests."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 import transformers
@@ -80,3 +79,17 @@ def decoder_checkpoint(tiny, tmp_path_factory) -> Callable[..., str]:
         return made[kind, headed, tied]
 
     return make
+
+
+TWINS = (0, 3, 11, 12, 31, 58, 59)
+
+
+@pytest.fixture
+def sixty(encoded_of) -> EncodedCollection:
+    """Sixty documents of 1 to 40 words, those of `TWINS` alike, so that scores tie; seven queries."""
+    rng = np.random.default_rng(0)
+    documents = [rng.integers(1, 50, rng.integers(1, 41)).tolist() for _ in range(60)]
+    for twin in TWINS:
+        documents[twin] = [7, 8, 9]
+    queries = [rng.integers(1, 50, rng.integers(1, 9)).tolist() for _ in range(7)]
+    return encoded_of(documents, queries, {}, rng.permutation(60).tolist())

@@ -1,7 +1,5 @@
 """Arithmetic whose last bits depend on a row's place in its block, as a processor with matrix units has it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

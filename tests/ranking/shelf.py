@@ -1,7 +1,5 @@
 """A backing for tests: a folder that all machines see, and a machine by the name of its home."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Tests of `ranking.alike`, and of scores of documents that are alike."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Files of a folder with another place behind it."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 from pathlib import Path

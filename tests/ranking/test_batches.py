@@ -1,7 +1,5 @@
 """Who stands together in a batch."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable
@@ -23,7 +21,17 @@ from ranking.scoring import score_candidates
 from ranking.texts import Texts
 from ranking.tokenization import Prompts, Subwords
 from tests.ranking.checkpoints import KINDS
-from tests.ranking.trained import LISTS, QUERIES, SHORT, Reader, generator, gradients, in_training, steps
+from tests.ranking.trained import (
+    LISTS,
+    QUERIES,
+    SHORT,
+    Reader,
+    assert_in_layers,
+    generator,
+    gradients,
+    in_training,
+    steps,
+)
 
 
 def ranker(checkpoint: str, seed: int = 3, **options: Any) -> BiEncoder:
@@ -83,8 +91,7 @@ def test_no_weight_is_left_untrained(made_up, read_as, tiny_sources):
         made = ranker(made_up(), **options)
         found = gradients(in_training(made, encoded(read_as, made_up()), tiny_sources))
         assert found.keys() == {name for name, _ in made.named_parameters()}
-        inside = [id(parameter) for layer in made.layers() for parameter in layer.parameters()]
-        assert sorted(inside) == sorted(id(parameter) for parameter in made.parameters())
+        assert_in_layers(made)
         assert len(made.layers()) == 1 + options.get("layers", 3)
 
 

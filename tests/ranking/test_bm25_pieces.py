@@ -1,7 +1,5 @@
 """BM25 over pieces: scores and lists of one index of all documents, to the bit."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise

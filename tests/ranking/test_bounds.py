@@ -1,7 +1,5 @@
 """Tests that constructors check arguments against the bounds and choices of their annotations."""
 
-from __future__ import annotations
-
 import ast
 import pickle
 import re

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 
@@ -23,7 +21,7 @@ from ranking.rankers.ranker import Ranker
 from ranking.scoring import score_candidates
 from ranking.texts import Texts
 from ranking.tokenization import Subwords
-from tests.ranking.trained import SHORT, Reader, generator, gradients, in_training
+from tests.ranking.trained import SHORT, Reader, assert_in_layers, generator, gradients, in_training
 
 LEVELS = {"bi_encoder": BiEncoder, "cross_encoder": CrossEncoder}
 
@@ -120,8 +118,7 @@ def test_an_objective_trains_each_level(made_up, read_as, tiny_sources):
     top = {id(parameter) for parameter in cascade.top_parameters(1)}
     for level in (cascade.front, cascade.rear):
         assert {id(parameter) for parameter in level.top_parameters(1)} <= top
-    inside = sorted(id(parameter) for layer in cascade.layers() for parameter in layer.parameters())
-    assert inside == sorted(id(parameter) for parameter in cascade.parameters())
+    assert_in_layers(cascade)
 
 
 def test_rankers_that_read_words(tiny_encoded, tiny_vectors):

@@ -1,7 +1,5 @@
 """Languages: composed letters, scripts without blanks, and one way to cut texts for all that counts words."""
 
-from __future__ import annotations
-
 import unicodedata
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Where numba caches compiled loops in a container whose home and packages can't be written."""
 
-from __future__ import annotations
-
 import os
 import stat
 import tempfile

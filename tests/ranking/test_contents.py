@@ -1,7 +1,5 @@
 """Tests of `ranking.contents`: documents with one text, and queries that are documents, from encoding to evaluation."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Tests of `ranking.cores` with the files of both versions of control groups."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,8 +1,5 @@
-from __future__ import annotations
-
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +15,17 @@ from ranking.errors import BadInput
 from ranking.rankers.cross_encoder import CrossEncoder
 from ranking.scoring import score_candidates
 from tests.ranking.checkpoints import KINDS
-from tests.ranking.trained import LISTS, QUERIES, SHORT, Reader, generator, gradients, in_training, steps
+from tests.ranking.trained import (
+    LISTS,
+    QUERIES,
+    SHORT,
+    Reader,
+    assert_in_layers,
+    generator,
+    gradients,
+    in_training,
+    steps,
+)
 
 
 def ranker(checkpoint: str, seed: int = 3, **options: Any) -> CrossEncoder:
@@ -113,9 +120,7 @@ def test_the_first_layers(kind, made_up, read_as, tmp_path):
     for name, tensor in weights(cut).items():
         assert torch.equal(tensor, weights(whole)[name]), name
     assert (len(whole.layers()), len(cut.layers())) == (5, 4)  # embeddings, the layers, what is above them
-    inside = [parameter for layer in cut.layers() for parameter in layer.parameters()]
-    assert {id(one) for one in inside} == {id(one) for one in cut.parameters()}
-    assert len(inside) == len(list(cut.parameters()))
+    assert_in_layers(cut)
     texts = encoded(read_as, made_up(kind))
     scores = score_candidates(cut, texts, QUERIES, LISTS)
     assert np.abs(scores - score_candidates(whole, texts, QUERIES, LISTS)).max() > 1e-3
@@ -161,56 +166,49 @@ def test_a_head_for_labels_is_drawn_anew(made_up, tmp_path):
     assert torch.equal(weights(made)[kept], weights(ranker(made_up()))[kept])
 
 
-def broken(tmp_path: Path, made_up: Callable[..., str], what: str) -> str:
-    """A copy of a checkpoint with something wrong."""
-    folder = tmp_path / "broken"
-    shutil.copytree(made_up(), folder)
-    weights_file = folder / "model.safetensors"
-    if what == "pickled":
-        # Whoever reads it runs it; it is not to be touched.
-        torch.save({"anything": torch.zeros(3)}, folder / "pytorch_model.bin")
-        weights_file.unlink()
-    elif what == "weights":
-        weights_file.write_bytes(b"nothing like that")
-    elif what in ("a layer", "nan"):
-        weights = load_file(weights_file)
-        layer = {name: weight for name, weight in weights.items() if "layer.0." in name or "layers.0." in name}
-        changed = {name: weight * torch.nan for name, weight in layer.items()} if what == "nan" else {}
-        save_file({name: weights[name] for name in weights.keys() - layer.keys()} | changed, weights_file)
-    elif what == "pointer":
-        weights_file.write_text("version https://git-lfs.github.com/spec/v1\n")
-    elif what == "adapter":
-        (folder / "config.json").rename(folder / "adapter_config.json")
-    elif what == "config":
-        (folder / "config.json").write_text("{")
-    elif what == "sizes":
-        config = json.loads((folder / "config.json").read_text())
-        (folder / "config.json").write_text(json.dumps(config | {"intermediate_size": 20}))
-    else:
-        shutil.rmtree(folder)
-        folder.mkdir()
-    return str(folder)
+def pickled(folder: Path) -> None:
+    """Whoever reads it runs it; it is not to be touched."""
+    torch.save({"anything": torch.zeros(3)}, folder / "pytorch_model.bin")
+    (folder / "model.safetensors").unlink()
+
+
+def first_layer(folder: Path, kept: bool) -> None:
+    """Leave the weights of the first layer out, or keep them, as no numbers."""
+    weights = load_file(folder / "model.safetensors")
+    layer = {name: weight for name, weight in weights.items() if "layer.0." in name}
+    changed = {name: weight * torch.nan for name, weight in layer.items()} if kept else {}
+    save_file({name: weights[name] for name in weights.keys() - layer.keys()} | changed, folder / "model.safetensors")
+
+
+def other_sizes(folder: Path) -> None:
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"intermediate_size": 20}))
+
+
+NOT_WHOLE = r"has no weights \S+layer\S*\.0\.\S+ and \d+ others; choose a checkpoint that is whole"
+POINTER = "version https://git-lfs.github.com/spec/v1\n"
 
 
 @pytest.mark.parametrize(
-    ("what", "says"),
+    ("harm", "says"),
     [
-        ("pickled", "pickles are not read: save it again"),
-        ("weights", "can be read"),
-        ("config", "can be read"),
-        ("sizes", "is not as its config.json says"),
-        ("empty", "a folder needs config.json"),
-        ("a layer", r"has no weights \S+layer\S*\.0\.\S+ and \d+ others; choose a checkpoint that is whole"),
-        ("nan", "weights that are no numbers"),
-        ("pointer", "a pointer of Git LFS, .*git lfs pull"),
-        ("adapter", "merge the adapter into its base model"),
+        (pickled, "pickles are not read: save it again"),
+        (lambda folder: (folder / "model.safetensors").write_bytes(b"nothing like that"), "can be read"),
+        (lambda folder: (folder / "config.json").write_text("{"), "can be read"),
+        (other_sizes, "is not as its config.json says"),
+        (lambda folder: [file.unlink() for file in folder.iterdir()], "a folder needs config.json"),
+        (lambda folder: first_layer(folder, kept=False), NOT_WHOLE),
+        (lambda folder: first_layer(folder, kept=True), "weights that are no numbers"),
+        (lambda folder: (folder / "model.safetensors").write_text(POINTER), "a pointer of Git LFS, .*git lfs pull"),
+        (lambda folder: (folder / "config.json").rename(folder / "adapter_config.json"), "merge the adapter into its"),
     ],
 )
-def test_what_cannot_be_read_is_one_line(what, says, made_up, tmp_path):
-    folder = broken(tmp_path, made_up, what)
+def test_what_cannot_be_read_is_one_line(harm, says, made_up, tmp_path):
+    folder = Path(shutil.copytree(made_up(), tmp_path / "broken"))
+    harm(folder)
     with pytest.raises(BadInput, match=says) as caught:
-        ranker(folder)
-    assert str(caught.value).startswith(folder)
+        ranker(str(folder))
+    assert str(caught.value).startswith(str(folder))
     assert "\n" not in str(caught.value)
 
 

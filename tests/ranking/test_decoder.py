@@ -1,8 +1,5 @@
 """Decoders as rerankers and as embedders, with a Llama and a Mistral of a few numbers."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,12 +14,17 @@ from ranking.errors import BadInput
 from ranking.rankers.bi_encoder import BiEncoder
 from ranking.rankers.decoder import TEMPLATE, Decoder, prompt
 from ranking.scoring import score_candidates
-from tests.ranking.trained import LISTS, NEGATIVES, QUERIES, SHORT, Reader, generator, gradients, in_training
-
-
-@pytest.fixture(scope="module")
-def checkpoint(decoder_checkpoint) -> Callable[..., str]:
-    return decoder_checkpoint
+from tests.ranking.trained import (
+    LISTS,
+    QUERIES,
+    SHORT,
+    Reader,
+    assert_in_layers,
+    generator,
+    gradients,
+    in_training,
+    losses,
+)
 
 
 def ranker(folder: str, **options: Any) -> Decoder:
@@ -38,8 +40,8 @@ def filled(tiny: Collection, query: int, document: int) -> str:
 
 
 @pytest.mark.parametrize(("kind", "tied"), [("llama", False), ("mistral", True)])
-def test_a_words_logit_is_that_of_transformers(kind, tied, checkpoint, read_as, tiny):
-    folder = checkpoint(kind, tied=tied)
+def test_a_words_logit_is_that_of_transformers(kind, tied, decoder_checkpoint, read_as, tiny):
+    folder = decoder_checkpoint(kind, tied=tied)
     model = transformers.AutoModelForCausalLM.from_pretrained(folder).eval()
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
     yes, no = tokenizer.convert_tokens_to_ids(["yes", "no"])
@@ -56,8 +58,8 @@ def test_a_words_logit_is_that_of_transformers(kind, tied, checkpoint, read_as, 
     assert wanted.std() > 0.01
 
 
-def test_a_heads_score_is_that_of_transformers_and_a_folder_brings_it_back(checkpoint, read_as, tiny, tmp_path):
-    folder = checkpoint(headed=True)
+def test_a_heads_score_is_that_of_transformers_and_a_folder_brings_it_back(decoder_checkpoint, read_as, tiny, tmp_path):
+    folder = decoder_checkpoint(headed=True)
     model = transformers.AutoModelForSequenceClassification.from_pretrained(folder, num_labels=1).eval()
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
     wanted = np.zeros(LISTS.shape)
@@ -74,25 +76,22 @@ def test_a_heads_score_is_that_of_transformers_and_a_folder_brings_it_back(check
 
 
 @pytest.mark.parametrize("words", [None, ["yes"], ["yes", "no"]])
-def test_no_weight_is_left_untrained_and_it_learns(words, checkpoint, read_as, tiny_sources):
+def test_no_weight_is_left_untrained_and_it_learns(words, decoder_checkpoint, read_as, tiny_sources):
     for tied in (False, True):
-        folder = checkpoint(tied=tied)
+        folder = decoder_checkpoint(tied=tied)
         texts, made = encoded(read_as, folder), ranker(folder, words=words)
         assert (made.drawn == ["score.weight"]) == (words is None)
         training = in_training(made, texts, tiny_sources, lr=0.02)
         assert gradients(training).keys() == {name for name, _ in made.named_parameters()}
-        inside = [id(parameter) for layer in made.layers() for parameter in layer.parameters()]
-        assert sorted(inside) == sorted(id(parameter) for parameter in made.parameters())
+        assert_in_layers(made)
         assert len(made.layers()) >= 5  # tokens, three layers, and what stands behind them
-        losses = []
-        for _ in range(6):
-            training.position = 0
-            losses.append(training.update(training.next_batch(), NEGATIVES).loss)
-        assert losses[-1] < 0.8 * losses[0]
+        training.position = 0
+        first, *_, last = losses(training, 6)
+        assert last < 0.8 * first
 
 
-def test_prompts_are_cut_where_the_texts_stand(checkpoint):
-    tokenizer = transformers.AutoTokenizer.from_pretrained(checkpoint())
+def test_prompts_are_cut_where_the_texts_stand(decoder_checkpoint):
+    tokenizer = transformers.AutoTokenizer.from_pretrained(decoder_checkpoint())
     packing, lead = prompt(tokenizer, TEMPLATE)
     assert tokenizer.convert_ids_to_tokens(packing.before) == ["<s>", "Query", ":"]
     assert tokenizer.convert_ids_to_tokens(packing.between) == ["Document", ":"]
@@ -114,9 +113,9 @@ def test_prompts_are_cut_where_the_texts_stand(checkpoint):
         ({"layers": 9}, "layers"),
     ],
 )
-def test_bad_options_are_refused(options, says, checkpoint):
+def test_bad_options_are_refused(options, says, decoder_checkpoint):
     with pytest.raises(BadInput, match=says):
-        ranker(checkpoint(), **options)
+        ranker(decoder_checkpoint(), **options)
 
 
 def test_an_encoder_is_refused(made_up):
@@ -131,8 +130,8 @@ def last(folder: str, texts: list[str]) -> Tensor:
         return torch.stack([model(**tokenizer(each, return_tensors="pt")).last_hidden_state[0, -1] for each in texts])
 
 
-def test_an_embedder_takes_the_last_token(checkpoint, read_as, tiny, tmp_path):
-    folder = checkpoint("mistral")
+def test_an_embedder_takes_the_last_token(decoder_checkpoint, read_as, tiny, tmp_path):
+    folder = decoder_checkpoint("mistral")
     made = BiEncoder(generator(), folder, **SHORT, pooling="last", similarity="dot")
     texts = read_as(BiEncoder.tokenization(checkpoint=folder, **SHORT))
     wanted = last(folder, tiny.documents["text"].to_list())

@@ -1,7 +1,5 @@
 """Tests of `ranking.early_stopping`."""
 
-from __future__ import annotations
-
 import math
 
 import torch

@@ -1,7 +1,5 @@
 """A collection that is encoded piece by piece: the same arrays, mapped from files."""
 
-from __future__ import annotations
-
 import pickle
 from collections.abc import Callable
 from dataclasses import replace

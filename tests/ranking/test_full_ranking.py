@@ -1,7 +1,5 @@
 """Whole collections ranked block by block, against scoring and sorting everything."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

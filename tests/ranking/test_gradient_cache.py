@@ -1,7 +1,5 @@
 """Reading a batch in chunks: the same loss and gradient, with the activations of one chunk at a time."""
 
-from __future__ import annotations
-
 import weakref
 from dataclasses import replace
 from functools import partial

@@ -1,7 +1,5 @@
 """What reading and keeping vectors at half precision does to the negatives that are found."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

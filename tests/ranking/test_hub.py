@@ -1,7 +1,5 @@
 """Without a network the hub is not asked, and nothing is retried."""
 
-from __future__ import annotations
-
 import socket
 
 import pytest

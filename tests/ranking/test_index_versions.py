@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 import shutil
 from concurrent.futures import ThreadPoolExecutor
@@ -90,30 +88,26 @@ def test_an_empty_version(tmp_path, memory):
     assert version.search(np.array([1]), 2)[0].tolist() == [[-1, -1]]
 
 
+HARMS = {
+    "cut record": lambda folder: (folder / RECORD).write_text((folder / RECORD).read_text()[:50]),
+    "other format": lambda folder: changed_record(folder, format=99),
+    "other count": lambda folder: changed_record(folder, documents=199),
+    "short": lambda folder: (folder / DOCUMENTS).write_bytes((folder / DOCUMENTS).read_bytes()[:-8]),
+    "cut index": lambda folder: (folder / FAISS).write_bytes((folder / FAISS).read_bytes()[:300]),
+    "no folder": shutil.rmtree,
+} | {f"no {name}": lambda folder, name=name: (folder / name).unlink() for name in (RECORD, DOCUMENTS, QUERIES, FAISS)}
+
+
+def changed_record(folder: Path, **entries: int) -> None:
+    (folder / RECORD).write_text(json.dumps(json.loads((folder / RECORD).read_text()) | entries))
+
+
 @pytest.mark.by_day(4)
-@pytest.mark.parametrize("harm", ["no record", "cut record", "other format", "short", "no vectors", "no queries",
-                                  "other count", "cut index", "no index", "no folder"])  # fmt: skip
+@pytest.mark.parametrize("harm", HARMS.values(), ids=HARMS)
 def test_a_half_version_is_refused(tmp_path, harm):
-    folder = tmp_path / "v"
-    written(folder, drawn(200, 8), IndexOptions("IVF4,Flat"))
-    record = json.loads((folder / RECORD).read_text())
-    if harm == "no record":
-        (folder / RECORD).unlink()
-    elif harm == "cut record":
-        (folder / RECORD).write_text((folder / RECORD).read_text()[:50])
-    elif harm == "other format":
-        (folder / RECORD).write_text(json.dumps(record | {"format": 99}))
-    elif harm == "short":
-        (folder / DOCUMENTS).write_bytes((folder / DOCUMENTS).read_bytes()[:-8])
-    elif harm in ("no vectors", "no queries", "no index"):
-        (folder / {"no vectors": DOCUMENTS, "no queries": QUERIES, "no index": FAISS}[harm]).unlink()
-    elif harm == "other count":
-        (folder / RECORD).write_text(json.dumps(record | {"documents": 199}))
-    elif harm == "cut index":
-        (folder / FAISS).write_bytes((folder / FAISS).read_bytes()[:300])
-    else:
-        shutil.rmtree(folder)
-    assert open_version(folder) is None
+    written(tmp_path / "v", drawn(200, 8), IndexOptions("IVF4,Flat"))
+    harm(tmp_path / "v")
+    assert open_version(tmp_path / "v") is None
 
 
 def test_what_is_being_built_is_no_version_yet(tmp_path):

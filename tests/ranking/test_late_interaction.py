@@ -1,7 +1,5 @@
 """Late interaction: scores as in sentence-transformers, folders of all kinds, and the contract of its neighbours."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path
@@ -18,7 +16,7 @@ from ranking.errors import BadInput
 from ranking.rankers.late_interaction import LateInteraction
 from ranking.ranks import ranks_in
 from ranking.scoring import score_candidates
-from tests.ranking.trained import LISTS, NEGATIVES, QUERIES, Reader, generator, gradients, in_training
+from tests.ranking.trained import LISTS, QUERIES, Reader, assert_in_layers, generator, gradients, in_training, losses
 
 library = pytest.importorskip("sentence_transformers", reason="sentence-transformers is in the dev extra")
 SHORT: dict[str, Any] = {"max_query": 8, "max_document": 12, "dimension": 6}
@@ -181,14 +179,9 @@ def test_no_weight_is_left_untrained_and_it_learns(made_up, read_as, tiny_source
     texts, made = encoded(read_as, made_up()), ranker(made_up())
     found = gradients(in_training(made, texts, tiny_sources))
     assert found.keys() == {name for name, _ in made.named_parameters()}
-    inside = [id(parameter) for layer in made.layers() for parameter in layer.parameters()]
-    assert sorted(inside) == sorted(id(parameter) for parameter in made.parameters())
-    training = in_training(ranker(made_up()), texts, tiny_sources, lr=0.02)
-    losses = []
-    for _ in range(12):
-        losses.append(training.update(training.next_batch(), NEGATIVES).loss)
-        training.position = 0
-    assert losses[-1] < 0.8 * losses[0]
+    assert_in_layers(made)
+    first, *_, last = losses(in_training(ranker(made_up()), texts, tiny_sources, lr=0.02), 12)
+    assert last < 0.8 * first
 
 
 def test_a_bi_encoder_gets_a_projection(made_up, tmp_path):

@@ -1,7 +1,5 @@
 """Gradients by rows, and an Adam that steps those alone."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """Adapters in the place of a transformer's weights."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

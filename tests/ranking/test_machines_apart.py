@@ -1,7 +1,5 @@
 """Machines that share no disk: each fetches the pieces that it works on, and what comes out is what one machine has."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import pickle

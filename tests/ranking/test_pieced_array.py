@@ -1,7 +1,5 @@
 """An array in several files: what is read of it, and what is not."""
 
-from __future__ import annotations
-
 import pickle
 from pathlib import Path
 

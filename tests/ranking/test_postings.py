@@ -1,7 +1,5 @@
 """Search of an inverted index: lists and scores of plain sums, however much is left out."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import numpy as np
 
 from ranking.ranked_lists import RankedLists, stack_lists

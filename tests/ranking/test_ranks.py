@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -19,6 +17,7 @@ from ranking.ranks import ranks_in
 from ranking.scoring import score_candidates
 from ranking.texts import Texts
 from tests.examples import few
+from tests.ranking.conftest import TWINS
 
 
 class Lengths(Ranker):
@@ -38,20 +37,6 @@ class Lengths(Ranker):
 
     def layers(self) -> list[torch.nn.Module]:
         return []
-
-
-@pytest.fixture
-def encoded(encoded_of) -> EncodedCollection:
-    """Sixty documents of 1 to 40 words, those of `TWINS` alike, so that scores tie; seven queries."""
-    rng = np.random.default_rng(0)
-    documents = [rng.integers(1, 50, rng.integers(1, 41)).tolist() for _ in range(60)]
-    for twin in TWINS:
-        documents[twin] = [7, 8, 9]
-    queries = [rng.integers(1, 50, rng.integers(1, 9)).tolist() for _ in range(7)]
-    return encoded_of(documents, queries, {}, rng.permutation(60).tolist())
-
-
-TWINS = (0, 3, 11, 12, 31, 58, 59)
 
 
 def ranker_of(kind: str, encoded: EncodedCollection) -> Ranker:
@@ -115,17 +100,17 @@ KINDS = ["lengths", "dssm", "feed_forward", "match_pyramid"]
 @pytest.mark.by_day(10)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("block", "scores"), [(60, 1 << 24), (1, 1), (7, 20), (13, 13), (32, 100), (1 << 15, 120)])
-def test_ranks_are_those_of_brute_force_with_trec_evals_ties(kind, block, scores, encoded, monkeypatch):
+def test_ranks_are_those_of_brute_force_with_trec_evals_ties(kind, block, scores, sixty, monkeypatch):
     monkeypatch.setattr(ranks, "SCORES", scores)
-    ranker, queries = ranker_of(kind, encoded), np.array([2, 5, 0, 2])
+    ranker, queries = ranker_of(kind, sixty), np.array([2, 5, 0, 2])
     everything = np.tile(np.arange(60), (4, 1))
-    found = ranks_in(ranker, encoded, queries, everything, np.arange(60), block)
+    found = ranks_in(ranker, sixty, queries, everything, np.arange(60), block)
     assert found.dtype == np.int64
-    assert_ranks_of(found, ranker, encoded, queries, everything, np.arange(60))
+    assert_ranks_of(found, ranker, sixty, queries, everything, np.arange(60))
     for row in found:
         if kind in ("lengths", "dssm"):  # others may tie or not by the block in which they score a document
             assert sorted(row.tolist()) == list(range(1, 61))
-        by_key = sorted(TWINS, key=lambda document: encoded.document_key[document], reverse=True)
+        by_key = sorted(TWINS, key=lambda document: sixty.document_key[document], reverse=True)
         assert row[by_key].tolist() == sorted(row[by_key].tolist())  # of documents that are alike the later id first
     if kind in ("lengths", "dssm"):
         assert found[0].tolist() == found[3].tolist()
@@ -133,12 +118,12 @@ def test_ranks_are_those_of_brute_force_with_trec_evals_ties(kind, block, scores
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("block", [4, 100])
-def test_ranks_within_some_documents(kind, block, encoded):
-    ranker, queries = ranker_of(kind, encoded), np.arange(7)
+def test_ranks_within_some_documents(kind, block, sixty):
+    ranker, queries = ranker_of(kind, sixty), np.arange(7)
     within = np.array([0, 3, 4, 9, 11, 12, 30, 31, 59])
     wanted = np.array([[3, -1, 5], [-1, -1, -1], [59, 0, 12], [5, 6, 7], [4, 9, 30], [31, -1, 31], [12, 11, 59]])
-    found = ranks_in(ranker, encoded, queries, wanted, within, block)
-    assert_ranks_of(found, ranker, encoded, queries, wanted, within)
+    found = ranks_in(ranker, sixty, queries, wanted, within, block)
+    assert_ranks_of(found, ranker, sixty, queries, wanted, within)
     assert found[[1, 3]].tolist() == [[0] * 3] * 2
     assert found[0, 1:].tolist() == [0, 0]
     assert found[5, 0] == found[5, 2]
@@ -176,16 +161,16 @@ def test_neither_blocks_nor_ties_matter(encoded_of, lengths, asked, data, block,
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_nothing_to_rank(kind, encoded):
-    ranker, everything = ranker_of(kind, encoded), np.arange(60)
+def test_nothing_to_rank(kind, sixty):
+    ranker, everything = ranker_of(kind, sixty), np.arange(60)
     for shape in ((0, 3), (2, 0), (0, 0)):
-        found = ranks_in(ranker, encoded, np.arange(shape[0]), np.zeros(shape, np.int64), everything)
+        found = ranks_in(ranker, sixty, np.arange(shape[0]), np.zeros(shape, np.int64), everything)
         assert found.shape == shape
-    nowhere = ranks_in(ranker, encoded, np.arange(2), np.array([[4], [-1]]), np.zeros(0, np.int64))
+    nowhere = ranks_in(ranker, sixty, np.arange(2), np.array([[4], [-1]]), np.zeros(0, np.int64))
     assert nowhere.tolist() == [[0], [0]]
 
 
-def test_scores_are_never_held_for_all_queries_and_documents(encoded, monkeypatch):
+def test_scores_are_never_held_for_all_queries_and_documents(sixty, monkeypatch):
     held: list[int] = []
     score = ranks.products
 
@@ -196,23 +181,23 @@ def test_scores_are_never_held_for_all_queries_and_documents(encoded, monkeypatc
 
     monkeypatch.setattr(ranks, "products", counted)
     monkeypatch.setattr(ranks, "SCORES", 30)
-    ranks_in(ranker_of("dssm", encoded), encoded, np.arange(7), np.zeros((7, 1), np.int64), np.arange(60), 10)
+    ranks_in(ranker_of("dssm", sixty), sixty, np.arange(7), np.zeros((7, 1), np.int64), np.arange(60), 10)
     assert max(held) <= 30
     assert sum(held) == 7 * 60 + 7  # and each query's own
 
 
 @pytest.mark.parametrize("blocks", [3, 100])
-def test_a_ranker_that_scores_nan_is_an_error(blocks, encoded):
+def test_a_ranker_that_scores_nan_is_an_error(blocks, sixty):
     with pytest.raises(FloatingPointError, match="nan"):
-        ranks_in(Lengths(float("nan")), encoded, np.arange(2), np.zeros((2, 1), np.int64), np.arange(60), blocks)
+        ranks_in(Lengths(float("nan")), sixty, np.arange(2), np.zeros((2, 1), np.int64), np.arange(60), blocks)
 
 
-def test_arrays_may_be_read_only(encoded):
+def test_arrays_may_be_read_only(sixty):
     """As they are when they come out of an object store."""
     queries, wanted, within = np.arange(7), np.tile(np.arange(5), (7, 1)), np.arange(60)
-    ranker = ranker_of("dssm", encoded)
-    expected = ranks_in(ranker, encoded, queries, wanted, within)
-    arrays = (queries, wanted, within, encoded.document_key, encoded.documents.tokens, encoded.documents.offsets)
+    ranker = ranker_of("dssm", sixty)
+    expected = ranks_in(ranker, sixty, queries, wanted, within)
+    arrays = (queries, wanted, within, sixty.document_key, sixty.documents.tokens, sixty.documents.offsets)
     for array in arrays:
         array.flags.writeable = False
-    np.testing.assert_array_equal(ranks_in(ranker, encoded, queries, wanted, within), expected)
+    np.testing.assert_array_equal(ranks_in(ranker, sixty, queries, wanted, within), expected)

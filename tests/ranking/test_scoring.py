@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch
@@ -12,15 +10,6 @@ from ranking.scoring import score_candidates
 from ranking.texts import Texts
 
 RANKERS = [FeedForward, MatchPyramid]
-
-
-@pytest.fixture
-def encoded(encoded_of) -> EncodedCollection:
-    """Sixty documents of 1 to 40 words (the last ones alike, so that scores tie), seven queries."""
-    rng = np.random.default_rng(0)
-    documents = [rng.integers(1, 50, rng.integers(1, 41)).tolist() for _ in range(55)] + [[7, 8, 9]] * 5
-    queries = [rng.integers(1, 50, rng.integers(1, 9)).tolist() for _ in range(7)]
-    return encoded_of(documents, queries, {}, rng.permutation(60).tolist())
 
 
 def ranker_of(kind: type[Ranker], encoded: EncodedCollection) -> Ranker:
@@ -45,29 +34,29 @@ def one_by_one(ranker: Ranker, encoded: EncodedCollection, queries: np.ndarray, 
 
 
 @pytest.mark.parametrize("kind", RANKERS)
-def test_scores_are_those_of_each_pair_alone(kind, encoded):
-    ranker, queries = ranker_of(kind, encoded), np.array([3, 0, 6, 3])
+def test_scores_are_those_of_each_pair_alone(kind, sixty):
+    ranker, queries = ranker_of(kind, sixty), np.array([3, 0, 6, 3])
     documents = np.random.default_rng(3).integers(-1, 60, (4, 17)).astype(np.int32)
     documents[2] = -1
-    expected = one_by_one(ranker, encoded, queries, documents)
-    np.testing.assert_allclose(score_candidates(ranker, encoded, queries, documents), expected, rtol=1e-5, atol=1e-5)
+    expected = one_by_one(ranker, sixty, queries, documents)
+    np.testing.assert_allclose(score_candidates(ranker, sixty, queries, documents), expected, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("kind", RANKERS)
-def test_chunks_change_nothing(kind, encoded):
-    ranker, queries = ranker_of(kind, encoded), np.arange(7)
+def test_chunks_change_nothing(kind, sixty):
+    ranker, queries = ranker_of(kind, sixty), np.arange(7)
     documents = np.random.default_rng(4).integers(-1, 60, (7, 9))
-    whole = score_candidates(ranker, encoded, queries, documents)
+    whole = score_candidates(ranker, sixty, queries, documents)
     for pairs, represented in ((1, 1), (9, 20), (20, 9), (10_000, 27), (64, 10_000)):
-        parts = score_candidates(ranker, encoded, queries, documents, pairs, represented)
+        parts = score_candidates(ranker, sixty, queries, documents, pairs, represented)
         np.testing.assert_allclose(parts, whole, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("kind", RANKERS)
 @pytest.mark.parametrize("shape", [(0, 5), (3, 0), (2, 4)])
-def test_nothing_to_score(kind, shape, encoded):
+def test_nothing_to_score(kind, shape, sixty):
     documents = np.full(shape, -1, np.int32)
-    scores = score_candidates(ranker_of(kind, encoded), encoded, np.arange(shape[0]), documents)
+    scores = score_candidates(ranker_of(kind, sixty), sixty, np.arange(shape[0]), documents)
     assert scores.shape == shape
     assert scores.dtype == np.float32
     assert (scores == -np.inf).all()
@@ -82,13 +71,13 @@ def test_a_collection_of_one_document(encoded_of):
 
 
 @pytest.mark.parametrize("kind", RANKERS)
-def test_arrays_may_be_read_only(kind, encoded):
+def test_arrays_may_be_read_only(kind, sixty):
     """As they are when they come out of an object store."""
     queries, documents = np.arange(7), np.tile(np.arange(20, dtype=np.int32), (7, 1))
-    ranker = ranker_of(kind, encoded)
-    expected = score_candidates(ranker, encoded, queries, documents)
-    for array in (queries, documents, encoded.documents.tokens, encoded.documents.offsets, encoded.queries.tokens):
+    ranker = ranker_of(kind, sixty)
+    expected = score_candidates(ranker, sixty, queries, documents)
+    for array in (queries, documents, sixty.documents.tokens, sixty.documents.offsets, sixty.queries.tokens):
         array.flags.writeable = False
-    np.testing.assert_array_equal(score_candidates(ranker, encoded, queries, documents), expected)
-    scores = ranker(encoded.queries, Texts(encoded.documents.tokens, encoded.documents.offsets[:57]))
+    np.testing.assert_array_equal(score_candidates(ranker, sixty, queries, documents), expected)
+    scores = ranker(sixty.queries, Texts(sixty.documents.tokens, sixty.documents.offsets[:57]))
     scores.sum().backward()

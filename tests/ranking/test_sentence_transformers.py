@@ -1,7 +1,5 @@
 """Weights go to sentence-transformers and come back, with the same numbers on both sides."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

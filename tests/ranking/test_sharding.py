@@ -1,7 +1,5 @@
 """Weights that two processes split: rank 0 is this process, rank 1 is started beside it."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 from collections.abc import Callable

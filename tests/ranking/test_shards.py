@@ -1,7 +1,5 @@
 """Vectors in shards: the same lists, whatever their number."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

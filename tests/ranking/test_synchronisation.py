@@ -1,7 +1,5 @@
 """How often a step and a validation wait for the ranker's device, counted with tensors that say when they are read."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 import numpy as np

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import math
 from functools import partial
 from typing import Any
@@ -24,6 +22,7 @@ from ranking.rankers.ranker import Ranker
 from ranking.schedules.linear import Linear
 from ranking.sources import Sources
 from ranking.training import Batch, NegativeSource, RankerTraining, UpdateResult
+from tests.ranking.trained import generator, in_small_batches
 
 ADAM = partial(torch.optim.Adam, lr=0.01)
 TRAIN = np.arange(4)
@@ -54,24 +53,9 @@ class Scripted:
         return {"AP": np.array([next(self.values)])}
 
 
-def training(
-    sources: Sources, ranker: type[Ranker] = FeedForward, validation: Any = None, seed: int = 3, **options: Any
-) -> RankerTraining:
-    vectors = sources.vectors.filled(np.random.default_rng(seed))
-    if validation is None:
-        candidates = RandomCandidates(8).candidates(sources, np.array([4, 5]))
-        validation = Evaluation(sources.encoded, candidates, ["AP@8"])
-    options = {"batch_size": 2, "max_epochs": 4, "patience": 4} | options
-    return RankerTraining(
-        ranker(vectors, torch.Generator().manual_seed(seed), preset="tiny"),
-        options.pop("objective", SoftmaxLikelihood()),
-        sources.encoded,
-        options.pop("queries", TRAIN),
-        validation,
-        options.pop("optimizer", ADAM),
-        np.random.default_rng(seed),
-        **options,
-    )
+def training(sources: Sources, ranker: type[Ranker] = FeedForward, seed: int = 3, **options: Any) -> RankerTraining:
+    made = ranker(sources.vectors.filled(np.random.default_rng(seed)), generator(seed), preset="tiny")
+    return in_small_batches(made, sources, seed=seed, **options)
 
 
 def weights(trained: RankerTraining) -> dict[str, Tensor]:

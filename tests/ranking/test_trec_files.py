@@ -1,7 +1,5 @@
 """TREC run and qrels files: what is read, and how each kind of bad input is named."""
 
-from __future__ import annotations
-
 import gzip
 
 import polars as pl

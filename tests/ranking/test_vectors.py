@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import gzip
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path

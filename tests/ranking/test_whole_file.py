@@ -1,7 +1,5 @@
 """Files are replaced whole."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

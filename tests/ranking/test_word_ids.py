@@ -1,7 +1,5 @@
 """Tests that words are numbered as they are read."""
 
-from __future__ import annotations
-
 import polars as pl
 import pytest
 from hypothesis import given

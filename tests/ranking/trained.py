@@ -1,7 +1,5 @@
 """A ranker that reads subwords, in training on the collection `tiny`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -31,34 +29,25 @@ def generator(seed: int = 3) -> torch.Generator:
 
 
 def in_training(
-    ranker: Ranker,
-    encoded: EncodedCollection,
-    sources: Sources,
-    lr: float = 0.01,
-    seed: int = 3,
-    objective: Any = None,
-    optimizer: Any = torch.optim.SGD,
-    rng: np.random.Generator | None = None,
-    **options: Any,
+    ranker: Ranker, encoded: EncodedCollection, sources: Sources, lr: float = 0.01, seed: int = 3, **options: Any
 ) -> RankerTraining:
     """The training of a ranker; batches of four."""
     candidates = RandomCandidates(8).candidates(sources, np.array([4, 5]))
-    return RankerTraining(
-        ranker,
-        objective or SoftmaxLikelihood(),
-        encoded,
-        np.arange(4),
-        Evaluation(encoded, candidates, ["AP@8"]),
-        partial(optimizer, lr=lr),
-        rng or np.random.default_rng(seed),
-        **({"batch_size": 4} | options),
-    )
+    parts = {
+        "objective": SoftmaxLikelihood(),
+        "queries": np.arange(4),
+        "validation": Evaluation(encoded, candidates, ["AP@8"]),
+        "optimizer": partial(torch.optim.SGD, lr=lr),
+        "rng": np.random.default_rng(seed),
+        "batch_size": 4,
+    }
+    return RankerTraining(ranker, encoded=encoded, **(parts | options))
 
 
 def in_small_batches(ranker: Ranker, sources: Sources, lr: float = 0.01, **options: Any) -> RankerTraining:
     """The training of a ranker by Adam: five examples, three batches an epoch, the last of them short."""
-    options = {"encoded": sources.encoded, "batch_size": 2, "max_epochs": 4, "patience": 4} | options
-    return in_training(ranker, options.pop("encoded"), sources, lr, optimizer=torch.optim.Adam, **options)
+    parts = {"optimizer": partial(torch.optim.Adam, lr=lr), "batch_size": 2, "max_epochs": 4, "patience": 4}
+    return in_training(ranker, **({"encoded": sources.encoded} | parts | options), sources=sources)
 
 
 def feed_forward(sources: Sources, seed: int = 0) -> FeedForward:
@@ -68,9 +57,7 @@ def feed_forward(sources: Sources, seed: int = 0) -> FeedForward:
 
 def steps(training: RankerTraining, count: int = 2) -> dict[str, torch.Tensor]:
     """The weights after some updates on the same batch."""
-    for _ in range(count):
-        training.update(training.next_batch(), NEGATIVES)
-        training.position = 0
+    losses(training, count)
     return {name: tensor.clone() for name, tensor in training.ranker.state_dict().items()}
 
 
@@ -79,3 +66,18 @@ def gradients(training: RankerTraining) -> dict[str, torch.Tensor]:
     training.update(training.next_batch(), NEGATIVES)
     parameters = training.ranker.named_parameters()
     return {name: parameter.grad.clone() for name, parameter in parameters if parameter.grad is not None}
+
+
+def losses(training: RankerTraining, count: int) -> list[float]:
+    """Of some updates on the same batch."""
+    found = []
+    for _ in range(count):
+        found.append(training.update(training.next_batch(), NEGATIVES).loss)
+        training.position = 0
+    return found
+
+
+def assert_in_layers(ranker: Ranker) -> None:
+    """Each weight is in one layer, once."""
+    inside = [id(parameter) for layer in ranker.layers() for parameter in layer.parameters()]
+    assert sorted(inside) == sorted(id(parameter) for parameter in ranker.parameters())

@@ -1,7 +1,5 @@
 """Environments whose agents pick documents, over the tiny collection."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

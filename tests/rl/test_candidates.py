@@ -1,7 +1,5 @@
 """Tests of `rl.candidates`: what an agent sees of each document that it may pick."""
 
-from __future__ import annotations
-
 import numpy as np
 import polars as pl
 import pytest

@@ -1,7 +1,5 @@
 """Tests of `rl.compression`: texts as one vector each."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ranking.training import Batch

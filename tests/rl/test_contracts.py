@@ -1,7 +1,5 @@
 """What every reward and every agent promises: they are found by their files in `conf` and by their classes."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import math

@@ -1,7 +1,5 @@
 """Tests of `rl.document_selector`: an environment whose agent picks documents."""
 
-from __future__ import annotations
-
 import warnings
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Tests of `rl.document_selector`: picks carried into a sampler, and the frozen agent that picks."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Tests of `rl.draws`."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Tests of `rl.environment`: the training of a ranker as an environment."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Tests of `rl.fork_values`: the argmax of a regression on forks."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

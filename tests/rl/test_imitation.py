@@ -1,7 +1,5 @@
 """Supervised pre-training of an agent that picks documents."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

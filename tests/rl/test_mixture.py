@@ -1,7 +1,5 @@
 """Tests of `rl.mixture` and `rl.progress`: shares and windows by a rule, from eight numbers."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

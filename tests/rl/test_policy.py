@@ -1,7 +1,5 @@
 """Tests of `rl.policy`: a frozen agent chooses the functions of a run."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

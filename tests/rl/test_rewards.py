@@ -1,7 +1,5 @@
 """What the agent is rewarded for."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np

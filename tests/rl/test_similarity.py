@@ -1,7 +1,5 @@
 """Tests of `rl.similarity`: statistics of the candidates' scores."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ranking.ranked_lists import RankedLists

@@ -1,7 +1,5 @@
 """Tests of `rl.state`: what an agent sees of a training."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Tests of `rl.trained`: the file of a learned agent."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 
 import pytest

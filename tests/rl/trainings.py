@@ -1,7 +1,5 @@
 """Environments over the tiny collection, for tests of what agents see and do."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

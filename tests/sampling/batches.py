@@ -1,7 +1,5 @@
 """Batches of queries, and functions with lists by hand, for tests that look at functions and selectors alone."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,8 +8,9 @@ from numpy.typing import NDArray
 
 from ranking.encoding import EncodedCollection
 from ranking.ranked_lists import stack_lists
-from ranking.training import Batch
+from ranking.training import Batch, RankerTraining
 from sampling.retrieval.bm25 import Bm25Function
+from sampling.sampler import Sampler
 
 
 def batch_of(*queries: int | NDArray[np.integer]) -> Batch:
@@ -32,3 +31,22 @@ def prepared(function: Any, encoded: EncodedCollection) -> Any:
     """A function without lists, ready for a collection."""
     function.prepare(encoded, None)
     return function
+
+
+def steps(source: Sampler, training: RankerTraining, count: int) -> list[list[list[int]]]:
+    """What some updates were shown, held to what every sampler promises."""
+    shown, judgements = [], training.encoded.judgements
+    for _ in range(count):
+        batch = training.next_batch()
+        negatives = source.negatives(batch, training)
+        assert negatives.shape == (len(batch), source.count)
+        assert negatives.dtype == np.int32
+        assert not judgements.are_relevant(batch.queries, negatives).any()
+        for row in negatives.tolist():
+            there = [document for document in row if document >= 0]
+            assert len(there) == len(set(there))
+        source.observe(negatives, training.update(batch, negatives))
+        shown.append(negatives.tolist())
+        if training.epoch_over:
+            training.validate()
+    return shown

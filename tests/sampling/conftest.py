@@ -1,7 +1,5 @@
 """Trainings for policies and selectors that learn from one."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

@@ -1,7 +1,5 @@
 """Parts as a user outside the repository writes them: one class each."""
 
-from __future__ import annotations
-
 WINDOW = '''
 import numpy as np
 

@@ -1,7 +1,5 @@
 """Negatives that are drawn while the ranker still learns from the batch before: the same to the last one."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -4,8 +4,6 @@ Every class in the folders of `sampling/` and every name in `cluster.config.grou
 none twice, the same again under the same generator, the same after an interrupt.
 """
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import pkgutil
@@ -36,6 +34,7 @@ from sampling.selection.selector import Selector
 from sampling.selection.uniform import Uniform
 from sampling.staged_training import CompressedLists
 from tests.ranking.trained import in_small_batches
+from tests.sampling.batches import steps
 from tests.sampling.retrieval.test_dense import Bag
 
 GROUPS: dict[str, tuple[Any, type]] = {
@@ -118,25 +117,6 @@ def training_of(sources: Sources) -> RankerTraining:
     """Of a ranker that an index can search, too: five examples, three batches an epoch."""
     teacher = PairScores.of(*(each.ravel() for each in np.indices((4, 12))), np.arange(48.0) % 7, 12)
     return in_small_batches(Bag(len(sources.encoded.idf)), sources, lr=0.1, seed=2, teacher=teacher)
-
-
-def steps(source: Sampler, training: RankerTraining, count: int) -> list[list[list[int]]]:
-    """What some updates were shown, held to what every sampler promises."""
-    shown, judgements = [], training.encoded.judgements
-    for _ in range(count):
-        batch = training.next_batch()
-        negatives = source.negatives(batch, training)
-        assert negatives.shape == (len(batch), source.count)
-        assert negatives.dtype == np.int32
-        assert not judgements.are_relevant(batch.queries, negatives).any()
-        for row in negatives.tolist():
-            there = [document for document in row if document >= 0]
-            assert len(there) == len(set(there))
-        source.observe(negatives, training.update(batch, negatives))
-        shown.append(negatives.tolist())
-        if training.epoch_over:
-            training.validate()
-    return shown
 
 
 def check(sources: Sources, make: Callable[[], Sampler]) -> None:

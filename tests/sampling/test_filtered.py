@@ -1,7 +1,5 @@
 """What selectors see of a function, and what they may pick."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

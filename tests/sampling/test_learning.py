@@ -1,7 +1,5 @@
 """Policies and selectors that learn while a ranker does, in a sampler and a real training."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Tests of `sampling.query_features`: hand-worked features, and where queries are split."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

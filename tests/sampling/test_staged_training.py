@@ -1,7 +1,5 @@
 """Rankers trained in turn: how lists are compressed, where the weights start, and interrupts."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

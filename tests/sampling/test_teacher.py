@@ -1,7 +1,5 @@
 """Scores of a teacher, asked for once."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

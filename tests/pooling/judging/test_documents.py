@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import polars as pl
 
 from pooling.judging.documents import PooledDocuments, pooled, read_texts, write_texts

@@ -1,7 +1,5 @@
 """The page's requests over a real socket."""
 
-from __future__ import annotations
-
 import csv
 import http.client
 import io

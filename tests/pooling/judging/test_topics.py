@@ -1,7 +1,5 @@
 """Topics in the forms that collections have."""
 
-from __future__ import annotations
-
 import gzip
 
 import polars as pl

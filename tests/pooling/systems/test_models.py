@@ -1,7 +1,5 @@
 """Retrieval models held against their formulas, worked by hand or another way."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The runs that are made where nobody has runs: complete, different, the same every time, never half."""
 
-from __future__ import annotations
-
 import logging
 import sys
 from collections.abc import Sequence

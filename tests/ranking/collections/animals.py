@@ -1,7 +1,5 @@
 """Rows about animals, written to files in the forms that users and tools have."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path

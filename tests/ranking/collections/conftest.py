@@ -1,7 +1,5 @@
 """Tiny collections, made where a test wants them."""
 
-from __future__ import annotations
-
 import gzip
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -11,6 +9,7 @@ import pytest
 from ranking.collections.cache import open_collection
 from ranking.collections.collection import Collection
 from ranking.collections.reader import Reader
+from ranking.errors import BadInput
 from tests.made_up import write_texts
 
 Read = Callable[..., Collection]
@@ -59,5 +58,22 @@ def read(cache) -> Read:
 
     def of(reader: Reader, strict: bool = True) -> Collection:
         return open_collection(reader, cache, strict)
+
+    return of
+
+
+@pytest.fixture
+def faulty(read) -> Read:
+    """What is read of a collection without its fault, which is refused in one line: where, which, and what it says."""
+
+    def of(reader: Reader, where: str, kind: str, says: str = "", count: int = 1) -> Collection:
+        with pytest.raises(BadInput) as raised:
+            read(reader)
+        assert f"{where}: {kind}: " in str(raised.value)
+        assert says in str(raised.value)
+        assert "\n" not in str(raised.value)
+        collection = read(reader, strict=False)
+        assert collection.skipped == {kind: count}
+        return collection
 
     return of

@@ -1,7 +1,5 @@
 """Reading once, finding it again, and surviving other processes."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Files as other tools export them: read as they are meant, or refused in one line. All texts are made up."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from typing import Any

@@ -1,7 +1,5 @@
 """Tests of `ranking.collections.checks`: what holds across the files of a collection of any format."""
 
-from __future__ import annotations
-
 import polars as pl
 import pytest
 

@@ -3,8 +3,6 @@
 A new reader needs an entry in `EXAMPLES`: how to write a small collection in its format.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import importlib
 import inspect

@@ -1,7 +1,5 @@
 """A dataset at the hub is read as a folder of tables, and a failed download is one line."""
 
-from __future__ import annotations
-
 import huggingface_hub
 import pytest
 

@@ -1,7 +1,5 @@
 """ir_datasets ids, with datasets that are registered here: no network."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """Reading text in blocks of whole lines: numbers, encodings, damaged files."""
 
-from __future__ import annotations
-
 import gzip
 
 import polars as pl

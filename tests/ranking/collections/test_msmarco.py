@@ -1,7 +1,5 @@
 """MS MARCO's files, by their usual names and by others."""
 
-from __future__ import annotations
-
 import gzip
 from collections.abc import Callable
 from pathlib import Path
@@ -105,17 +103,12 @@ def test_files_by_other_names(write, cache):
         ("qrels.train.tsv", "99 0 1 1", "unknown query", "no query is called '99'"),
     ],
 )
-def test_faults(write, cache, file, line, kind, complaint):
+def test_faults(write, read, faulty, file, line, kind, complaint):
     folder = write(PASSAGES)
-    whole = open_collection(MsMarco(folder), cache)
+    whole = read(MsMarco(folder))
     number = PASSAGES[file].count("\n") + 1
     write({file: f"{PASSAGES[file]}{line}\n"})
-    with pytest.raises(BadInput) as raised:
-        open_collection(MsMarco(folder), cache)
-    assert str(raised.value).startswith(f"{folder / file}:{number}: {kind}: {complaint}")
-    skipping = open_collection(MsMarco(folder), cache, strict=False)
-    assert skipping.skipped == {kind: 1}
-    assert skipping.fingerprint == whole.fingerprint
+    assert faulty(MsMarco(folder), f"{folder / file}:{number}", kind, complaint).fingerprint == whole.fingerprint
 
 
 @pytest.mark.parametrize("strict", [True, False])

@@ -1,7 +1,5 @@
 """Packages that docstrings are read from."""
 
-from __future__ import annotations
-
 import sys
 
 from ranking.collections.packages import dependencies

@@ -1,7 +1,5 @@
 """Pairs, triplets and tuples in every form of file, and broken ones."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

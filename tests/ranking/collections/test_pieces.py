@@ -1,7 +1,5 @@
 """Documents in several pieces: everything that is made of them is what one piece gives."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections.abc import Callable

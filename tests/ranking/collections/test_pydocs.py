@@ -1,7 +1,5 @@
 """The built-in collection, over made-up packages and a small part of the standard library."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Every collection ends with three splits or with none."""
 
-from __future__ import annotations
-
 import polars as pl
 import pytest
 

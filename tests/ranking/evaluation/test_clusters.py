@@ -1,7 +1,5 @@
 """How clusters of embeddings agree with categories."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from sklearn.metrics import adjusted_mutual_info_score, mutual_info_score

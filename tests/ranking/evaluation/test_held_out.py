@@ -1,7 +1,5 @@
 """The dev loss."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

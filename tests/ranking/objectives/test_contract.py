@@ -1,7 +1,5 @@
 """What every objective promises, whichever there are: found by walking the package."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import pkgutil

@@ -1,7 +1,5 @@
 """Objectives with graded gains, several relevant documents or a teacher, worked out by hand."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

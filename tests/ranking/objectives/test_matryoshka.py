@@ -1,7 +1,5 @@
 """Losses of shorter vectors, by hand and as sentence-transformers adds them up."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """SIR's losses against float64 numpy, and what each level keeps."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

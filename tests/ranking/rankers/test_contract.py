@@ -1,7 +1,5 @@
 """What every ranker promises, whichever there are: each file in `conf/ranker` is found by itself."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable
 from typing import Any

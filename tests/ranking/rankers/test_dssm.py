@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from typing import Any
@@ -25,7 +23,7 @@ from ranking.rankers.ranker import Ranker
 from ranking.scoring import score_candidates
 from ranking.texts import Texts
 from ranking.trigrams import Trigrams
-from tests.ranking.trained import LISTS, QUERIES, Reader, generator, in_training
+from tests.ranking.trained import LISTS, QUERIES, Reader, assert_in_layers, generator, in_training
 
 TEXTS = st.lists(st.lists(st.integers(0, 11), max_size=7), max_size=5)
 COUNTS = LabelCounts(3, 2)
@@ -211,8 +209,7 @@ def test_tied_and_untied(read_as, tiny_encoded, tiny_sources):
     assert (len(tied.towers), len(untied.towers)) == (1, 2)
     assert sum(p.numel() for p in untied.parameters()) == 2 * sum(p.numel() for p in tied.parameters())
     for made in (tied, untied):
-        inside = [id(parameter) for layer in made.layers() for parameter in layer.parameters()]
-        assert sorted(inside) == sorted(id(parameter) for parameter in made.parameters())
+        assert_in_layers(made)
         assert len(made.layers()) == 2
     np.testing.assert_allclose(
         score_candidates(tied, texts, QUERIES, LISTS), score_candidates(untied, texts, QUERIES, LISTS), atol=1e-5

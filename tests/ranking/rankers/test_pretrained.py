@@ -1,7 +1,5 @@
 """What is done to a pretrained model that leaves its scores as they are."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Prompts by name, and by text."""
 
-from __future__ import annotations
-
 import pytest
 
 from ranking.errors import BadInput

@@ -1,7 +1,5 @@
 """Every form of a sentence-transformers model gives the library's vectors here, and goes back to it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Learned sparse vectors are the library's, are searched exactly, and are kept sparse."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -17,7 +15,7 @@ from ranking.pair_scores import PairScores
 from ranking.rankers.sparse import Sparse, flops
 from ranking.scoring import score_candidates
 from ranking.sparse_products import SparseIndex, sparse_products
-from tests.ranking.trained import NEGATIVES, Reader, generator, in_training
+from tests.ranking.trained import Reader, generator, in_training, losses
 
 library = pytest.importorskip("sentence_transformers", reason="sentence-transformers is in the dev extra")
 
@@ -103,18 +101,15 @@ def test_the_inverted_index_finds_what_all_products_say(masked, read_as):
 
 def test_the_regularizer_is_in_the_loss_and_makes_vectors_sparser(masked, read_as, tiny_sources):
     assert flops(torch.tensor([[1.0, 0.0], [3.0, 2.0]])).item() == 5  # 2² + 1²
-    losses, sums = {}, {}
+    first, sums = {}, {}
     for weight in (0.0, 1.0):
         made, texts, *_ = ours(masked, read_as, query_flops=weight, document_flops=weight, warmup=0)
         training = in_training(made, texts, tiny_sources, lr=0.05)
-        for step in range(4):
-            loss = training.update(training.next_batch(), NEGATIVES).loss
-            losses.setdefault(weight, loss if step == 0 else losses.get(weight))
-            training.position = 0
+        first[weight] = losses(training, 4)[0]
         with torch.no_grad():
             sums[weight] = float(made.represent_documents(texts.documents).sum())
         assert made.penalty(0) is None, "a penalty counts once"
-    assert losses[1.0] > losses[0.0]
+    assert first[1.0] > first[0.0]
     assert sums[1.0] < sums[0.0]
     growing = Sparse(generator(), masked, warmup=10)
     growing.train()._note(torch.ones(2, 3), torch.ones(2, 3))
@@ -129,8 +124,5 @@ def test_it_learns_a_teachers_scores(options, masked, read_as, tiny_sources):
     pairs = np.repeat(np.arange(8), 12), np.tile(np.arange(12), 8)
     training = in_training(made, texts, tiny_sources, lr=0.02, objective=Distillation(), **options)
     training.teacher = PairScores.of(*pairs, np.linspace(3, -3, 96), 12)
-    losses = []
-    for _ in range(8):
-        losses.append(training.update(training.next_batch(), NEGATIVES).loss)
-        training.position = 0
-    assert losses[-1] < losses[0]
+    first, *_, last = losses(training, 8)
+    assert last < first

@@ -1,7 +1,5 @@
 """Static vectors: hand-worked scores, gradients, and a ranker that learns."""
 
-from __future__ import annotations
-
 import numpy as np
 import polars as pl
 import pytest

@@ -1,7 +1,5 @@
 """Lengths that a checkpoint was trained with, there and back."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """Tests of `ranking.schedules`: every schedule, found by walking the subclasses."""
 
-from __future__ import annotations
-
 import importlib
 import pkgutil
 

@@ -1,7 +1,5 @@
 """Trainers of agents on toys."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Learners of policy gradients on a tiny network, for updates worked by hand."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

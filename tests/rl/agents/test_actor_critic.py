@@ -1,7 +1,5 @@
 """Tests of `rl.agents.actor_critic`, against equations 9–11 of Cohen et al. 2019 by hand."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

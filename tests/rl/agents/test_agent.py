@@ -1,7 +1,5 @@
 """Tests of `rl.agents.agent`: agents learn what there is to learn, and refuse what they can't be."""
 
-from __future__ import annotations
-
 import pytest
 
 from benchmarks.toys import EarlyLate, maker, policy_value

@@ -1,7 +1,5 @@
 """Tests of `rl.agents.policy_gradient`: what actor-critic and REINFORCE share."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

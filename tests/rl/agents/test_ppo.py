@@ -1,7 +1,5 @@
 """Tests of `rl.agents.ppo`."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Tests of `rl.agents.random`."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 

@@ -1,7 +1,5 @@
 """Tests of `rl.agents.reinforce`, against returns worked by hand."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from ray.rllib.core.columns import Columns

@@ -1,7 +1,5 @@
 """Tests of agents that search: they find a known optimum, and go on by being told again what is known."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray

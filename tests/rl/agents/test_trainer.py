@@ -1,7 +1,5 @@
 """Tests of `rl.agents.trainer`: updates, states and what is gone on with."""
 
-from __future__ import annotations
-
 import pytest
 
 from ranking.checkpoint import from_bytes, to_bytes

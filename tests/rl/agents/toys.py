@@ -1,7 +1,5 @@
 """Small agents, and what tests do with their trainers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What a runner samples from its copies."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The negatives of `policy=refined`: a mixture that shares out the negatives of each query."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from pathlib import Path

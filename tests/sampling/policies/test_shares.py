@@ -1,7 +1,5 @@
 """Tests of `sampling.policies.shares`: negatives and queries shared out among functions."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """ADORE and LTRe: a tower of queries learns from what it finds now among documents that stay as they are."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 from typing import Any

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -27,7 +25,7 @@ from sampling.sampler import Sampler
 from sampling.selection.top import Top
 from sampling.selection.uniform import Uniform
 from tests.ranking.trained import in_small_batches
-from tests.sampling.batches import batch_of
+from tests.sampling.batches import batch_of, steps
 
 
 class Bag(DenseRanker):
@@ -73,19 +71,6 @@ def started(training: RankerTraining, guard: Guard | None = None, **options: Any
 def sampler(function: Dense, training: RankerTraining) -> Sampler:
     function.prepare(training.encoded, None)
     return Sampler(Fixed(), {"dense": function}, Uniform(), 2, np.random.default_rng(0))
-
-
-def steps(source: Sampler, training: RankerTraining, count: int) -> list[list[list[int]]]:
-    """The negatives of so many updates."""
-    shown = []
-    for _ in range(count):
-        if training.epoch_over:
-            training.validate()
-        batch = training.next_batch()
-        negatives = source.negatives(batch, training)
-        shown.append(negatives.tolist())
-        source.observe(negatives, training.update(batch, negatives))
-    return shown
 
 
 def products(training: RankerTraining, queries: np.ndarray) -> np.ndarray:
@@ -136,9 +121,8 @@ def test_a_text_is_served_once_and_the_guard_compares_with_the_lowest(bag_traini
         assert len({10, 11} & {*row}) == len({10, 11} - relevant_to(training, query)) // 2
     queries = np.arange(8)
     of_queries = products(training, queries)
-    kept = (
-        started(training, Guard(absolute=0.5), depth=12).top(batch_of(queries), 12, np.random.default_rng(0)).documents
-    )
+    guarded = started(training, Guard(absolute=0.5), depth=12)
+    kept = guarded.top(batch_of(queries), 12, np.random.default_rng(0)).documents
     for query, row in enumerate(kept.tolist()):
         lowest = min(of_queries[query, list(relevant_to(training, query))])
         assert all(of_queries[query, document] <= lowest - 0.5 for document in row if document >= 0)

@@ -1,7 +1,5 @@
 """The documents that a collection gives with its queries."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Cross-batch memory: what is offered, what is read, and what a gradient goes through."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

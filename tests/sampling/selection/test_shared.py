@@ -1,7 +1,5 @@
 """Negatives that a batch shares."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
