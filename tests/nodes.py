@@ -34,11 +34,7 @@ PATIENCE_OF_RAY = {
 
 
 class Nodes:
-    """A head and some workers, each with processes and an object store of its own.
-
-    Args:
-        *cpus: cores that each node says it has, the head's first.
-    """
+    """A head and some workers with so many cores each, and with processes and object stores of their own."""
 
     def __init__(self, *cpus: float) -> None:
         self.folder = tempfile.mkdtemp(prefix="pyrite-", dir="/tmp")  # sockets have short names
@@ -92,11 +88,7 @@ class Nodes:
                 process.kill()
 
     def processes(self, of: Any = None) -> dict[psutil.Process, str]:
-        """Ray's worker processes and what they are called, as `ray::RankerHost.step`.
-
-        Args:
-            of: a node; None means all.
-        """
+        """Return Ray's worker processes, of a node or all, and what they are called, as `ray::RankerHost.step`."""
         found: dict[psutil.Process, str] = {}
         for node in [of] if of is not None else self.cluster.list_all_nodes():
             for process in self._tree(node):
@@ -130,11 +122,7 @@ class Nodes:
                 output.close()
 
     def close(self, patience: float = 20) -> list[str]:
-        """End every process.
-
-        Returns:
-            Those that are still there after a while, but for Ray's own agents: what they are called.
-        """
+        """End every process, and return what those are called that are still there, but for Ray's own agents."""
         titles = self.processes()
         own = {process for process, title in titles.items() if title.startswith(SYSTEM)}
         self.cluster.shutdown()

@@ -275,3 +275,25 @@ def test_the_map_names_one_file_an_answer() -> None:
         assert (ROOT / "cluster" / f"{named[1]}.py").is_file(), answer
         for name in re.findall(r": `([\w.]+)`", answer):
             assert re.search(rf"(def|class) {name.split('.')[-1]}\b", (ROOT / "cluster" / f"{named[1]}.py").read_text())
+
+
+PRIVATE = re.compile(
+    r"""ray\._[a-z]+(?:\.[a-z]\w+)?          # a private package of Ray, and a module of it
+      | ray\.dashboard(?:\.\w+)+
+      | ray\.(?:\w+\.)+_[a-z]\w+
+      | \b(?:_worker_manager|_named_optimizers|_learner\b|_global_node)
+      | \b(?:ENABLE_RAY_CLUSTER\w*|TUNE_[A-Z_]+|RAY_AIR_NEW_OUTPUT|RAY_JOB_[A-Z_]+|RAY_CHDIR_TO_TRIAL_DIR)""",
+    re.VERBOSE,
+)
+
+
+def test_every_private_name_of_ray_is_listed() -> None:
+    listed = (ROOT / "docs" / "reference" / "ray_internals.md").read_text()
+    used = {
+        found[0]
+        for folder in ("cluster", "rl", "ranking", "sampling", "pooling")
+        for path in (ROOT / folder).rglob("*.py")
+        for found in PRIVATE.finditer(path.read_text().replace("ray._private import ", "ray._private."))
+    }
+    assert {"ray._private.ray_constants", "_worker_manager", "TUNE_DISABLE_SIGINT_HANDLER"} <= used
+    assert {name for name in used if name not in listed} == set()

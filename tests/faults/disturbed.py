@@ -52,13 +52,7 @@ class Job:
 
 @dataclass
 class Disturbed:
-    """A job under a killer.
-
-    Args:
-        job: what is run.
-        folder: of its outputs and log.
-        rng: chooses moments, and the order of the victims.
-    """
+    """A job under a killer, whose moments and order of victims `rng` chooses."""
 
     job: Job
     folder: Path
@@ -84,11 +78,7 @@ class Disturbed:
         return time.monotonic() - began
 
     def run(self, out: Path, span: float, kills: int) -> int:
-        """Run the job to its end through at most so many kills, each at some moment of the next `span` seconds.
-
-        Returns:
-            How many there were.
-        """
+        """Run the job through at most so many kills, each within `span` seconds, and return how many there were."""
         done, headless = 0, False
         driver = self.nodes.start(*self.job.command(out), log=self.log)
         while True:

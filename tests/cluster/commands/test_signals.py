@@ -15,7 +15,7 @@ import pytest
 from rich.console import Console
 
 from cluster.commands import cli
-from cluster.commands.signals import Terminated, exit_code, handled_signals, ignore_further_signals
+from cluster.commands.signals import Terminated, exit_code, handled_signals
 
 
 @pytest.fixture(autouse=True)
@@ -73,8 +73,6 @@ def test_a_command_that_is_terminated_prints_how_to_continue(monkeypatch: pytest
         assert signal.getsignal(signal.SIGINT) == signal.SIG_IGN  # a third Ctrl-C prints no traceback
     assert printed.getvalue() == "Stopped. To continue: pyrite study --resume here\n"
     assert signal.getsignal(signal.SIGINT) != signal.SIG_IGN
-    with handled_signals(restore=True):
-        ignore_further_signals()
 
 
 @pytest.mark.parametrize("encoding", ["latin-1", "ascii", "utf-8"])

@@ -17,12 +17,7 @@ QUERIES = np.eye(4, dtype=np.float32)
 
 
 class Played:
-    """Two shards of five documents.
-
-    Args:
-        without: shards that do not have the version.
-        lost: shards that do not answer.
-    """
+    """Two shards of five documents; `without` names those that lack the version, `lost` those that do not answer."""
 
     def __init__(self, without: set[int], lost: set[int]) -> None:
         self.ranges, self.without, self.lost = [range(5), range(5, 10)], without, lost

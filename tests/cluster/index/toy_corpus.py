@@ -22,9 +22,7 @@ WORDS = 40
 class WordSums(DenseRanker):
     """A text is the sum of its words' vectors; a table of any width can be loaded.
 
-    Args:
-        gate: documents are not encoded while this file is there.
-        poison: the process that finds this file removes it and dies.
+    Documents are not encoded while the file `gate` is there; the process that finds the file `poison` dies.
     """
 
     def __init__(self, dimension: int = 8, gate: str = "", poison: str = "") -> None:
@@ -58,12 +56,7 @@ class WordSums(DenseRanker):
 
 @dataclass(frozen=True)
 class ToyCorpus:
-    """Texts drawn by chance.
-
-    Args:
-        documents, queries: how many.
-        folder: where `gate` and `poison` lie, "" for neither.
-    """
+    """Texts drawn by chance; `gate` and `poison` lie in a folder, if there is one."""
 
     documents: int = 60
     queries: int = 12

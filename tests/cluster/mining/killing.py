@@ -12,11 +12,7 @@ from sampling.retrieval.random import RandomFunction
 
 
 class Killing(RandomFunction):
-    """`random`, but it ends a Ray worker that mines a shard of a given size.
-
-    Args:
-        size: queries of the shard.
-    """
+    """`random`, but it ends a Ray worker that mines a shard of so many queries."""
 
     def __init__(self, size: int) -> None:
         super().__init__()

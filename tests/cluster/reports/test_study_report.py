@@ -11,10 +11,13 @@ import pytest
 from rich.console import Console
 
 from cluster.output.storage import Storage
+from cluster.reports.actions_taken import actions_section
 from cluster.reports.labels import broken, p_value
 from cluster.reports.report import Cell, Fold, Report, Section, Table, TerminalLine
 from cluster.reports.study_report import StudyResults, study_report
-from tests.cluster.reports.conftest import METHODS, files_of
+from cluster.reports.study_tables import action_rows
+from cluster.runs.outcome import Outcome
+from tests.cluster.reports.conftest import METHODS, Study, files_of
 
 VOID = {"meta", "br", "link", "img", "hr"}
 
@@ -201,3 +204,22 @@ def test_names_are_broken_between_their_parts() -> None:
     assert broken("policy.actions=[in_batch,bm25:1-4,bm25@simans] · s0") == (
         "policy.actions=[in_batch,bm25:1-4,\nbm25@simans] · s0"
     )
+
+
+def test_actions_are_counted_by_epoch(made_up_study: Study) -> None:
+    trials, _ = made_up_study(seeds=2, methods=[("aligned", "in_batch+bm25", "uniform", 0.3)])
+    rows = []
+    for run, second in zip(trials["run"], ("bm25", "bm25@simans"), strict=True):
+        decisions = [
+            {"fold": 0, "epoch": 1, "step": 5, "action": "bm25", "values": {"bm25": 2.0, "bm25@simans": 1.0}},
+            {"fold": 0, "epoch": 2, "step": 10, "action": second, "values": {"bm25": 1.0, "bm25@simans": 1.0}},
+        ]
+        rows += [{"run": run, **row} for row in action_rows(Outcome(decisions=decisions))]
+    assert len(rows) == 8
+    assert sum(row["taken"] for row in rows) == 4
+    page = Report("", actions_section(trials, pl.DataFrame(rows))).to_html()
+    text = pl.Series([page]).str.replace_all("<[^>]+>", " ").str.replace_all(r"\s+", " ")[0]
+    assert "action epoch 1 epoch 2" in text
+    assert "bm25 100% 50%" in text
+    assert "bm25@simans 50%" in text
+    assert actions_section(trials, None) == []

@@ -15,14 +15,7 @@ from cluster.telemetry.tracking.mlflow import STORE
 
 @dataclass
 class ReadBack:
-    """A run.
-
-    Args:
-        told: `(step, value)` of each number, in order.
-        final: the last value of each number.
-        parameters: as texts.
-        status: in the tracker's words.
-    """
+    """A run, with the steps and values of each number and the last one, and its status in the tracker's words."""
 
     told: dict[str, list[tuple[int, float]]] = field(default_factory=dict)
     final: dict[str, float] = field(default_factory=dict)

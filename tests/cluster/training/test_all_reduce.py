@@ -124,11 +124,7 @@ def shared_index() -> tuple[Any, ...]:
 
 
 def exchanged(rows: bool) -> dict[str, Any]:
-    """Gradients of two types, more of them than one exchange takes, some of which one worker or both lack.
-
-    Args:
-        rows: whether the second worker has any.
-    """
+    """Exchange gradients of two types, of which the second worker has some, or none (`rows`)."""
     first = dist.get_rank() == 0
     lower, upper = nn.Parameter(torch.ones(3, 2)), nn.Parameter(torch.ones(2))
     double = nn.Parameter(torch.ones(4, dtype=torch.float64))
