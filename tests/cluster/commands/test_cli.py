@@ -15,13 +15,6 @@ def test_options_of_a_pool(capsys: pytest.CaptureFixture[str]) -> None:
     assert "there is no option colour; see `pyrite options --for pool`" in capsys.readouterr().err
 
 
-def test_options_shows_values_and_choices(capsys: pytest.CaptureFixture[str]) -> None:
-    assert command("options", "ranker=match_pyramid") == 0
-    shown = capsys.readouterr().out
-    assert "MatchPyramid" in shown
-    assert "selector=dynamic" in shown
-
-
 @pytest.mark.parametrize(
     ("verb", "instead"), [("jobs", "ray job list"), ("dashboard", "ray metrics launch-prometheus")]
 )

@@ -73,12 +73,6 @@ def test_a_run_is_the_same_wherever_it_runs() -> None:
     assert one.name == other.name
 
 
-@pytest.mark.parametrize("wrong", ["resources.placement=tight", "resources.custom={rack_a: 0}", "resources.custom=3"])
-def test_places_that_make_no_sense(wrong: str) -> None:
-    with pytest.raises(BadInput, match=wrong.split("=")[0]):
-        compose([wrong])
-
-
 def test_pooling_and_mining_ask_for_what_a_cluster_calls_its_own() -> None:
     own = ["custom={rack_a: 0.5}", "memory=2"]
     method = pooled(*own, "cpu=2")
@@ -91,8 +85,13 @@ def test_pooling_and_mining_ask_for_what_a_cluster_calls_its_own() -> None:
         check_bundle(method, {"CPU": 8, "memory": 8e9}, "a method")
 
 
-@pytest.mark.parametrize("verb", ["pool", "mine"])
-@pytest.mark.parametrize("wrong", ["custom={rack_a: 0}", "custom=3", "memory=0"])
+@pytest.mark.parametrize(
+    ("verb", "wrong"),
+    [
+        *(("config", f"resources.{wrong}") for wrong in ("placement=tight", "custom={rack_a: 0}", "custom=3")),
+        *((verb, wrong) for verb in ("pool", "mine") for wrong in ("custom={rack_a: 0}", "custom=3", "memory=0")),
+    ],
+)
 def test_what_can_not_be_asked_for_is_refused(verb: str, wrong: str) -> None:
     with pytest.raises(BadInput, match=wrong.split("=")[0]):
         compose([wrong], verb)

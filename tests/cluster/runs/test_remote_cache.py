@@ -9,15 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
-from safetensors.torch import load_file
 
 from cluster.config.compose import compose
 from cluster.executors.object_store import bytes_of
-from cluster.runs.artifacts import MESSAGES, Artifacts
+from cluster.runs.artifacts import Artifacts
 from ranking.collections import pieces
 from ranking.pieced_array import PiecedArray
-from tests.cluster.command_line import command
 from tests.made_up import seventh_of, write_beir
 
 
@@ -88,22 +85,3 @@ def test_parts_made_on_one_machine_are_used_on_another(
     assert content(third.part(remote, "validation")) == content(expected["validation"])
     assert "ranking for validation" in told
     assert part_file.stat().st_size == len(whole)
-
-
-@pytest.mark.nightly
-def test_a_command_with_another_home_makes_nothing_again(
-    base: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    said, results = {}, {}
-    for home in ("a", "b"):
-        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / home))
-        options = ["policy=fixed", "function=bm25", f"cache=file://{tmp_path}/shared", f"out={tmp_path / home / 'out'}"]
-        assert command("train", *base, *options) == 0
-        said[home] = capsys.readouterr().out
-        (weights,) = (tmp_path / home / "out" / "weights").glob("*.safetensors")
-        results[home] = load_file(weights)
-    for line in MESSAGES["base"], MESSAGES["validation"], "ranking: bm25":
-        assert line in said["a"]
-        assert line not in said["b"]
-    assert results["a"].keys() == results["b"].keys()
-    assert all(torch.equal(weight, results["b"][name]) for name, weight in results["a"].items())

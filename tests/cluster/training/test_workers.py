@@ -18,12 +18,11 @@ from cluster.output.result_store import SavedState
 from cluster.output.storage import Storage
 from cluster.runs.artifacts import Artifacts
 from cluster.runs.execute import run
-from cluster.runs.outcome import Outcome, read_outcome
+from cluster.runs.outcome import Outcome
 from cluster.runs.progress import Progress
 from cluster.runs.results import execute_run
 from cluster.training.study_runs import launcher
 from ranking.errors import BadInput
-from tests.cluster.command_line import command
 from tests.made_up import TOPICS, WORDS
 from tests.ranking.checkpoints import write_checkpoint
 
@@ -119,19 +118,6 @@ def test_workers_that_split_the_weights_go_on_from_one_process(
     assert len(store.storage.names("states")) == 2  # each worker has kept its own
     store.delete()
     assert not store.storage.names("states")
-
-
-@pytest.mark.nightly
-def test_a_study_whose_trials_have_two_workers(base: list[str], ray_session: None, tmp_path: Path) -> None:
-    from cluster.commands.study import StudyExperiment
-
-    overrides = [*base, "training.max_epochs=1", "policy=fixed", "function=bm25", "selector=uniform"]
-    assert command("study", *overrides, "resources.workers=2", "seeds=1", f"out={tmp_path}") == 0
-    ((planned,), _) = StudyExperiment.new([*overrides, "seeds=1", f"out={tmp_path}"]).plan.runs()
-    outcome = read_outcome(Storage(str(tmp_path)), planned.name)  # named as it would be with one worker
-    alone = run(planned.config, Artifacts().parts(planned.config))
-    assert outcome.steps == alone.steps == 3
-    np.testing.assert_allclose(outcome.losses, alone.losses, atol=1e-4)
 
 
 def test_bad_input_of_a_worker_ends_the_run_at_once(
