@@ -282,24 +282,18 @@ def submitted(folder: Path, study: str, interrupt: bool = False) -> tuple[int, l
                     psutil.Process(pid).kill()
 
 
-def test_slurm_starts_ray_on_every_node_and_the_study_on_it(tmp_path: Path) -> None:
-    code, asked = submitted(tmp_path, "exit 0")
-    assert code == 0
+def test_slurm_starts_ray_on_every_node_and_hands_on_how_the_study_ended(tmp_path: Path) -> None:
+    code, asked = submitted(tmp_path, "exit 2")
+    assert code == 2
     steps = [line for line in asked if line.startswith("srun") and "ray start" in line]
     assert sum("--head" in line and "--nodelist=n1" in line and "--num-cpus=16" in line for line in steps) == 1
     assert sum("--exclude=n1" in line and "--address=10.0.0.1:20007" in line for line in steps) == 1
     assert f"pyrite study seeds=2 out={tmp_path}/outputs/slurm-7" in asked
 
 
-def test_slurm_hands_on_how_the_study_ended_and_goes_on_where_it_was(tmp_path: Path) -> None:
+def test_slurm_continues_a_study_and_queues_it_again_if_it_ran_out_of_time(tmp_path: Path) -> None:
     (tmp_path / "outputs" / "slurm-7").mkdir(parents=True)
     (tmp_path / "outputs" / "slurm-7" / "config.yaml").touch()
-    code, asked = submitted(tmp_path, "exit 2")
-    assert code == 2
-    assert f"pyrite study --resume {tmp_path}/outputs/slurm-7" in asked
-
-
-def test_slurm_queues_again_what_ran_out_of_time(tmp_path: Path) -> None:
     wait = (
         f"trap 'sleep 0.5; touch {tmp_path}/written; exit 130' INT; touch {tmp_path}/ready; "
         "for i in $(seq 300); do sleep 0.1; done"
@@ -307,6 +301,7 @@ def test_slurm_queues_again_what_ran_out_of_time(tmp_path: Path) -> None:
     code, asked = submitted(tmp_path, wait, interrupt=True)
     assert code == 130
     assert (tmp_path / "written").exists()
+    assert f"pyrite study --resume {tmp_path}/outputs/slurm-7" in asked
     assert "scontrol requeue 7" in asked
 
 

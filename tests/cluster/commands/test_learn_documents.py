@@ -23,13 +23,12 @@ from cluster.runs.agent_file import agent_of, read_agent
 from cluster.runs.artifacts import Artifacts
 from cluster.runs.assemble import assemble
 from ranking.errors import BadInput
+from tests.cluster.commands.test_learn import SMALL
 from tests.made_up import TOPICS, WORDS
 
-SMALL = [
-    "copies=2", "episodes=2", "random_baseline=0", "workers=0", "validation_sample.size=4",
-    "validation_sample.every=2", "dashboard=false",
+PICKING = [
+    "episodes=2", "actions=documents", "actions.documents=6", "actions.imitate.epochs=2", "actions.imitate.states=8",
 ]  # fmt: skip
-PICKING = ["actions=documents", "actions.documents=6", "actions.imitate.epochs=2", "actions.imitate.states=8"]
 
 
 @pytest.fixture(scope="module")

@@ -97,10 +97,13 @@ def remote(project: Path) -> ClusterPaths:
     return ClusterPaths(WorkingFolder.of(project), False, ("/mnt/lab",), project)
 
 
-def test_outputs_on_this_machine_are_relative_to_the_current_folder(here: ClusterPaths, project: Path) -> None:
+def test_outputs_are_relative_to_the_current_folder_or_seen_by_every_node(
+    here: ClusterPaths, remote: ClusterPaths, project: Path
+) -> None:
     assert here.output("outputs/s") == f"{project}/outputs/s"
-    assert here.output("/somewhere/s") == "/somewhere/s"
-    assert here.output("s3://lab/s") == "s3://lab/s"
+    for paths, out in ((here, "/somewhere/s"), (here, "s3://lab/s"), (remote, "gs://lab/s"), (remote, "/mnt/lab/s")):
+        assert paths.output(out) == out
+    assert remote.output("file:///mnt/lab/s") == "/mnt/lab/s"
 
 
 @pytest.mark.by_day(2)
@@ -108,12 +111,6 @@ def test_outputs_on_this_machine_are_relative_to_the_current_folder(here: Cluste
 def test_outputs_that_no_other_node_sees_are_refused(remote: ClusterPaths, out: str) -> None:
     with pytest.raises(BadInput, match=r"^out: .* is a path of this machine, .* --shared FOLDER"):
         remote.output(out)
-
-
-def test_outputs_that_other_nodes_see(remote: ClusterPaths) -> None:
-    assert remote.output("gs://lab/s") == "gs://lab/s"
-    assert remote.output("/mnt/lab/s") == "/mnt/lab/s"
-    assert remote.output("file:///mnt/lab/s") == "/mnt/lab/s"
 
 
 @pytest.mark.by_day(3)

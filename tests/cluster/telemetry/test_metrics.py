@@ -236,9 +236,8 @@ def test_an_actor_is_called_by_its_name(ray_session: None) -> None:
 
     assert own_name("index") == "index"
     assert unique("a") != unique("a")
-    assert ray.get([Named.options(name="a-host").remote().name.remote(), Named.remote().name.remote()]) == [
-        *("a-host", "none"),
-    ]
+    named, nameless = Named.options(name="a-host").remote(), Named.remote()
+    assert ray.get([named.name.remote(), nameless.name.remote()]) == ["a-host", "none"]
 
 
 def test_an_index_and_a_host_tell_seldom(told: Told) -> None:
