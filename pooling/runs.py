@@ -150,6 +150,12 @@ def read_runs(
     notes = {
         "broken lines left out": sum(faults.skipped.values()),
         "files left out that are no runs": no_runs,
+        "folders within the folder of runs, which are not read": sum(
+            inner.is_dir() and not inner.name.startswith(".")
+            for path in named
+            if Path(path).is_dir()
+            for inner in Path(path).iterdir()
+        ),
         "lines that name a document again": sum(run.repeated for run in runs),
         f"lines tied with the one before by {order} (ordered by {_TIES[order]})": sum(run.tied for run in runs),
         "of these ties, in single precision alone, as in trec_eval 9 (order_precision=double orders them by their "
@@ -180,7 +186,7 @@ def files_of(path: str) -> list[Path]:
         return files
     if not place.is_dir():
         return [place]
-    files = sorted(file for file in place.iterdir() if file.is_file() and not file.name.startswith("."))
+    files = sorted(file for file in place.iterdir() if not (file.is_dir() or file.name.startswith(".")))
     if not files:
         inner = next((folder for folder in sorted(place.iterdir()) if folder.is_dir()), None)
         remedy = "give a folder of TREC runs, or name the files"

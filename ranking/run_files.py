@@ -44,6 +44,13 @@ def lists_of_run(
         run = read_run(path, faults=faults, encoding=encoding).select(
             "query", "document", pl.col("score").cast(pl.Float32)
         )
+        endless = run.filter(pl.col("score").is_infinite())
+        if len(endless):
+            what = f"the score of {endless['document'][0]!r} for query {endless['query'][0]!r} is out of range"
+            faults.report("score out of range", what, path, times=len(endless))
+        run = run.filter(pl.col("score").is_finite())
+        if len(run) > run["query"].n_unique() == run.select("query", "score").n_unique():
+            logger.warning("%s: all scores of a query are equal; its documents are ordered by their ids", path)
         run = run.join(queries, on="query", maintain_order="left")
         run = run.with_columns(collection.document_rows(run["document"]).alias("d"))
         unknown = run.filter(pl.col("d").is_null())

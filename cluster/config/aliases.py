@@ -21,10 +21,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from cluster.config.groups import groups_of, option
 from cluster.config.refusals import refuse_renamed
+from cluster.config.yaml_file import read_yaml
 from ranking.errors import BadInput
 
 NAMED = re.compile(r"^([A-Za-z_]\w*)@([A-Za-z_]\w*)$")
@@ -118,14 +117,16 @@ def read_overrides(path: str) -> list[str]:
     """
     if not path.endswith((".yaml", ".yml")):
         raise BadInput(f"{path!r} is not an override", remedy="write key=value, or name a file of overrides (.yaml)")
-    try:
-        content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise BadInput("there is no such file", path, "`pyrite init` writes one") from None
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise BadInput(f"can't be read ({' '.join(str(error).split())})", path) from None
-    if not isinstance(content, list) or not all(isinstance(text, str) and "=" in text for text in content):
-        raise BadInput("is not a list of overrides", path, "write a line `- key=value` for each option")
+    if not Path(path).exists():
+        raise BadInput("there is no such file", path, "`pyrite init` writes one")
+    content, remedy = read_yaml(path), "write a line `- key=value` for each option"
+    if not isinstance(content, list):
+        raise BadInput("is not a list of overrides", path, remedy)
+    for place, text in enumerate(content):
+        if not isinstance(text, str) or "=" not in text:
+            raise BadInput(f"is not a list of overrides: entry {place + 1} is {text!r}", path, remedy)
+        if (key := text.partition("=")[0]) in [other.partition("=")[0] for other in content[:place]]:
+            raise BadInput(f"gives {key} twice", path, "remove one of them")
     return content
 
 

@@ -47,7 +47,8 @@ def shards_of(encoded: EncodedCollection, config: dict[str, Any]) -> list[Shard]
             part = queries[start : start + size]
             shards.append(Shard(f"{name}-{number:05d}", len(shards), name, part))
     if not shards:
-        raise BadInput(f"no {wanted} query has a relevant document", "queries", "choose train, dev, test or all")
+        wanted = "" if wanted == "all" else f"{wanted} "
+        raise BadInput(f"no {wanted}query has a relevant document", "queries", "choose train, dev, test or all")
     return shards
 
 

@@ -163,6 +163,8 @@ class Storage:
                 return bytes(stream.read())
         except FileNotFoundError:
             return None
+        except NotADirectoryError:
+            raise BadInput("is a file, or within one, and no folder", self.place, "choose another folder") from None
         except OSError as error:
             raise BadInput(f"can't be read ({error})", f"{self.place}/{name}", "is it a folder of yours?") from None
 

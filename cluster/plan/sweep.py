@@ -79,7 +79,8 @@ def points(
     _refuse_lost_sweeps(given)
     expanded: list[Point] = []
     lines = [EACH_ALONE] if _compares_functions(given) and not labels else methods or [[]]
-    for line, label in zip(lines, labels or [None] * len(lines), strict=True):
+    names: Sequence[str | None] = labels or [None] * len(lines)
+    for line, label in zip(lines, names, strict=True):
         merged: dict[str, Any] = {}
         for text in [*common, *line, *given]:
             override = _parse(text)

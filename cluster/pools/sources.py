@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import ValidationError
 from rich.console import Console
 from rich.markup import escape
@@ -17,6 +16,7 @@ from rich.markup import escape
 from cluster.config.groups import option
 from cluster.config.refusals import refusal
 from cluster.config.schema import PoolSourceConfig
+from cluster.config.yaml_file import read_yaml
 from cluster.output.cache import cache_of
 from cluster.output.provenance import contents
 from cluster.output.throttle import Throttle
@@ -95,10 +95,7 @@ def open_pools(config: dict[str, Any], on_progress: OnProgress, reads_texts: boo
 
 
 def _read_sources(path: str, defaults: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    try:
-        content = yaml.safe_load(Path(path).read_text())
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise BadInput(f"can't be read ({error})", path) from None
+    content = read_yaml(path)
     if not isinstance(content, dict) or not all(isinstance(source, dict) for source in content.values()) or not content:
         raise BadInput("is not a mapping of pools", path, "write NAME: {runs: FOLDER, qrels: FILE, depth: 100}")
     sources = {str(name): {**defaults, **source} for name, source in content.items()}

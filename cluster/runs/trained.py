@@ -135,7 +135,11 @@ def _run_weights(folder: Path) -> Path:
 def _open_weights(name: str, weights: Path, description: Path) -> TrainedRanker:
     from safetensors.torch import load_file
 
-    content = json.loads(description.read_text("utf-8"))
+    try:
+        content = json.loads(description.read_text("utf-8"))
+        content = {key: content[key] for key in ("ranker", "encoding", "words", "dimension")}
+    except (ValueError, KeyError, TypeError):
+        raise BadInput("does not describe weights", description, "copy it again from the run's folder") from None
     options = dict(content["ranker"])
     if options.get("categories"):
         raise BadInput("reads categories, which another collection names otherwise", weights, "take a ranker without")
@@ -189,9 +193,9 @@ def ranker_overrides(place: str) -> list[str]:
         return ["ranker=bi_encoder"]
     if (folder / "modules.json").is_file():
         return [f"ranker={_of_library(folder)}"]
-    if not (folder / "config.json").is_file():
+    config = read_json(place, "config.json")
+    if config is None:
         raise BadInput("holds neither a run nor a checkpoint", place, "name a folder of `pyrite train weights=true`")
-    config = json.loads((folder / "config.json").read_text("utf-8"))
     if config.get("model_type") == "model2vec":
         return ["ranker=static"]
     if "HF_ColBERT" in (config.get("architectures") or []):

@@ -60,11 +60,12 @@ def build(reader: Reader, folder: Path, faults: Faults, run: Run = in_turn) -> N
     if repeated:
         counts = {"max": "the highest grade counts", "mean": "the mean of the grades counts"}[reader.qrels_repeated]
         facts["judgements given again"] = f"{repeated:,} ({counts})"
-    facts |= {what: f"{count:,}" for what, count in faults.notes.items()}
     if unjudged := len(queries) - len(judged):
         facts["queries without judgements"] = f"{unjudged:,} left out"
     queries = queries.join(judged, left_on="id", right_on="query", how="inner", maintain_order="left")
-    queries, judgements, given, joined = checks.join_repeats(queries, judgements, reader.read_given(faults))
+    given = reader.read_given(faults)
+    facts |= {what: f"{count:,}" for what, count in faults.notes.items()}
+    queries, judgements, given, joined = checks.join_repeats(queries, judgements, given)
     if joined:
         facts["queries with the text of another"] = f"{joined:,} joined to it, with their judgements"
     if set(queries["split"]) == {splits.TEST}:
@@ -81,6 +82,8 @@ def build(reader: Reader, folder: Path, faults: Faults, run: Run = in_turn) -> N
         raise BadInput("no candidate is of a known query and document", reader.name, "are its ids those of the files?")
     if len(given) < asked:
         facts["candidates of queries or documents that are not there"] = f"{asked - len(given):,} left out"
+    if 0 < (unscored := given["score"].null_count()) < len(given):
+        facts["candidates without a score, where others have one"] = f"{unscored:,} of {len(given):,}"
     tables: list[tuple[list[str], Iterator[pl.DataFrame]]] = [
         (documents.columns, (part for file in piece_files(folder) for part in batches(file, _CHUNK // 5))),
         *((part.columns, part.iter_slices(_CHUNK // 5)) for part in (

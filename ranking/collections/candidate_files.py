@@ -17,7 +17,7 @@ from ranking.collections.lines import lines
 from ranking.collections.opened import plain_name
 from ranking.collections.reader import GIVEN
 from ranking.collections.row_files import TextOptions, read_rows
-from ranking.collections.row_forms import IDS
+from ranking.collections.row_forms import IDS, RowFault, number
 
 QUERIES = ("qid", "query_id", "query-id", "query")
 DOCUMENTS = re.compile(r"(pos|neg|positive|negative)s?(_document|_passage)?(_?p?ids?)?(_\d+)?", re.I)
@@ -45,7 +45,15 @@ def read_candidates(file: Path, faults: Faults) -> pl.DataFrame:
     rows = read if isinstance(read, pl.DataFrame) else pl.DataFrame(list(read), GIVEN, orient="row")
     if rows.is_empty():
         faults.report("empty file", "has no candidates", file)
-    return rows.unique(["query", "document"], keep="first", maintain_order=True)
+    return each_once(rows, faults)
+
+
+def each_once(rows: pl.DataFrame, faults: Faults) -> pl.DataFrame:
+    """Return candidates with each document once per query, with its first score; other scores of it are counted."""
+    score = pl.col("score").drop_nulls()
+    pairs = rows.group_by("query", "document", maintain_order=True).agg(score.first(), scores=score.n_unique())
+    faults.note("candidates with several scores (the first counts)", int((pairs["scores"] > 1).sum()))
+    return pairs.select(list(GIVEN))
 
 
 def _candidates(file: Path, faults: Faults) -> Iterable[Candidate] | pl.DataFrame:
@@ -85,43 +93,46 @@ def _is_list_of_ids(line: str) -> bool:
 
 def _of_run(file: Path, faults: Faults) -> pl.DataFrame:
     frames = [frame.select(pl.col(name).cast(kind) for name, kind in GIVEN.items()) for frame in run_rows(file, faults)]
-    return pl.concat([pl.DataFrame(schema=GIVEN), *frames])
+    rows = pl.concat([pl.DataFrame(schema=GIVEN), *frames])
+    if endless := int(rows["score"].is_infinite().sum()):
+        faults.report("score out of range", "a score is infinite in single precision", file, times=endless)
+    return rows.filter(~pl.col("score").is_infinite().fill_null(False))
 
 
 def _of_lines(file: Path, between: str, count: int, faults: Faults) -> Iterator[Candidate]:
     """Yield the documents of lines of ids: all after the query of three, or the second of four cells."""
-    for number, line in lines(file, faults):
+    for place, line in lines(file, faults):
         cells = re.split(between, line.strip())
         if len(cells) != count:
-            faults.report("broken line", f"{len(cells)} cells, not {count}", file, number)
-        elif number > 1 or cells[0].lower() not in QUERIES:  # a header
+            faults.report("broken line", f"{len(cells)} cells, not {count}", file, place)
+        elif place > 1 or cells[0].lower() not in QUERIES:  # a header
             yield from ((cells[0], document, None) for document in (cells[1:] if count == 3 else cells[1:2]))
 
 
 def _of_lists(file: Path, faults: Faults) -> Iterator[Candidate]:
-    for number, line in lines(file, faults):
+    for place, line in lines(file, faults):
         try:
             query, *documents = DECODER.decode(line)
             pairs = [document if isinstance(document, list) else (document, None) for document in documents]
-            scored = [(str(name), None if score is None else float(score)) for name, score in pairs]
+            scored = [(str(name), None if score is None else number(score, "score")) for name, score in pairs]
         except (ValueError, TypeError) as error:
-            faults.report("broken line", f"no list of a query's id and documents' ids ({error})", file, number)
+            faults.report("broken line", f"no list of a query's id and documents' ids ({error})", file, place)
             continue
         yield from ((str(query), *document) for document in scored)
 
 
 def _of_rows(file: Path, rows: Iterable[tuple[int, Mapping[str, Any]]], faults: Faults) -> Iterator[Candidate]:
-    for number, row in rows:
+    for place, row in rows:
         query = next((row[name] for name in QUERIES if row.get(name) is not None), None)
         names = [name for name in row if DOCUMENTS.fullmatch(name)]
         if query is None or not names:
             there = ", ".join(row) or "nothing"
-            faults.report("broken line", f"no qid, or neither pos nor neg: it has {there}", file, number)
+            faults.report("broken line", f"no qid, or neither pos nor neg: it has {there}", file, place)
             continue
         try:
             documents = [document for name in names for document in _ids(row[name])]
-        except (TypeError, ValueError) as error:
-            faults.report("broken line", f"a score is not a number ({error})", file, number)
+        except RowFault as fault:
+            faults.report(fault.kind, fault.what, file, place)
             continue
         yield from ((str(query), *document) for document in documents)
 
@@ -131,7 +142,7 @@ def _ids(value: Any) -> Iterator[tuple[str, float | None]]:
         identifier = next((value[name] for name in IDS if name in value), None)
         if identifier is not None:
             score = next((value[name] for name in SCORES if value.get(name) is not None), None)
-            yield str(identifier), None if score is None else float(score)
+            yield str(identifier), None if score is None else number(score, "score")
             return
         value = list(value.values())
     if isinstance(value, Sequence) and not isinstance(value, str):

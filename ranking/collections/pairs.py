@@ -7,6 +7,7 @@ import shutil
 import tempfile
 import unicodedata
 import weakref
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -17,6 +18,7 @@ import polars as pl
 
 from ranking.bounds import Between, checked
 from ranking.collections.arrow_files import batches, write
+from ranking.collections.candidate_files import each_once
 from ranking.collections.faults import Faults
 from ranking.collections.hub_files import HUB, local_path
 from ranking.collections.reader import DOCUMENTS, GIVEN, JUDGEMENTS, QUERIES, Reader, stamps
@@ -81,7 +83,7 @@ class Pairs(Reader):
     encoding: str = "utf-8"
     quote: str | None = None
 
-    version = 4
+    version = 5
 
     @property
     def name(self) -> str:
@@ -110,9 +112,7 @@ class Pairs(Reader):
         return judged.with_columns(split=split)
 
     def read_given(self, faults: Faults) -> pl.DataFrame:
-        given = self._content(faults).rows.select(list(GIVEN))
-        scored = given.group_by("query", "document", maintain_order=True).agg(pl.col("score").drop_nulls().first())
-        return scored.select(list(GIVEN))
+        return each_once(self._content(faults).rows.select(list(GIVEN)), faults)
 
     def facts(self) -> dict[str, str]:
         return self._content(Faults(strict=False)).facts
@@ -159,6 +159,8 @@ class Pairs(Reader):
         extra = beside if self._beside() else None
         content.write_documents(self._read_files(files, named, form, options, extra, content, faults))
         content.finish()
+        if self.scores is not None and not content.rows["score"].count():
+            raise BadInput("no row has a score", self.path, "leave collection.scores out, or name the column of scores")
         content.source |= {"name": Path(self.path).name, "columns": form.used()}
 
     def _read_files(
@@ -198,6 +200,8 @@ class Pairs(Reader):
                 content.source["rows"] += 1
                 of_row = split_named(row["split"]) if isinstance(row.get("split"), str) else None
                 content.splits += of_row is not None
+                if of_row is None and row.get("split") not in (None, ""):
+                    content.other_splits[str(row["split"])] += 1
                 yield from content.add(parts, of_row or split, str(file), line, faults)
             if not count and skipped == faults.skipped:
                 faults.report("empty file", "has no rows", file)
@@ -217,11 +221,13 @@ class _Content:
         self.queries = pl.DataFrame(schema=QUERIES)
         self.rows = pl.DataFrame(schema=ROWS)
         self.splits = 0  # rows with a column that names their split
+        self.other_splits = Counter[str]()  # rows with another value in it
         # The ids of documents and queries by the digests of their texts; None for an id that is the digest.
         self._ids: dict[int, str | None] = {}
         self._queries: dict[int, str | None] = {}
         self._taken: tuple[set[str], set[str]] = set(), set()  # ids that the files give: of queries, of documents
         self._other_ids = [0, 0]  # rows that give another id to a text
+        self._numbers, self._number = 0, ""  # documents that are whole numbers, and one of them
         self._rows, self._asked = _Columns(ROWS), _Columns(ASKED)
 
     def add(
@@ -240,6 +246,8 @@ class _Content:
             key = _digest(text)
             if key not in self._ids:
                 self._ids[key] = self._free(document.id, 1, file, line, faults)
+                if text.isdecimal():
+                    self._numbers, self._number = self._numbers + 1, text
                 yield self._ids[key] or _name(key), text, file, line
             elif document.id is not None:
                 self._other_ids[1] += document.id != (self._ids[key] or _name(key))
@@ -269,6 +277,11 @@ class _Content:
 
     def finish(self) -> None:
         """Make the frames of what was added."""
+        if self._numbers > len(self._ids) / 2:
+            self.facts["documents that are numbers, read as texts"] = (
+                f"{self._numbers:,} of {len(self._ids):,} (such as {self._number}); if they are ids, bring the texts: "
+                "collection=beir reads corpus.jsonl, queries.jsonl and qrels with ids"
+            )
         self._queries, self._ids = {}, {}
         self.rows = self._rows.frame()
         self.queries = _filled(self._asked.frame(), QUERIES)
@@ -277,6 +290,11 @@ class _Content:
                 self.facts[f"{kind} with several ids for one text"] = f"{count:,} rows, read under the first id"
         if self.splits:
             self.facts["files with a column of splits"] = f"{self.splits:,} rows name theirs"
+        if self.other_splits:
+            named = ", ".join(list(self.other_splits)[:3])
+            self.facts["rows whose split is unknown"] = (
+                f"{self.other_splits.total():,} ({named}), read as if without one"
+            )
         pair = ["query", "document"]
         negatives = self.rows.lazy().filter(pl.col("grade").is_null()).select(pair)
         relevant = self.rows.lazy().filter(pl.col("grade") > 0).select(pair)

@@ -114,7 +114,7 @@ def unread_files(path: Path, read: Sequence[Path]) -> list[str]:
 
 def _tables_in(folder: Path) -> list[Path]:
     files = sorted(folder.iterdir()) if folder.is_dir() else []
-    return [file for file in files if file.is_file() and _kind(file) and not NO_DATA.fullmatch(file.name)]
+    return [file for file in files if not file.is_dir() and _kind(file) and not NO_DATA.fullmatch(file.name)]
 
 
 def kind_of(file: Path) -> str:

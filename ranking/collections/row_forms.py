@@ -454,17 +454,23 @@ def _numbers(value: Any, what: str) -> list[float | None]:
     if value is None or value == "":
         return []
     if isinstance(value, list | tuple):
-        return [None if item is None else _number(item, what) for item in value]
-    return [_number(value, what)]
+        return [None if item is None else number(item, what) for item in value]
+    return [number(value, what)]
 
 
-def _number(value: Any, what: str) -> float:
+def number(value: Any, what: str) -> float:
+    """Return the number that a value is, or that a text writes, within the range of single precision.
+
+    Raises:
+        RowFault: if it is none.
+    """
     try:
-        number = float({"true": 1, "false": 0}.get(value.lower(), value) if isinstance(value, str) else value)
+        read = float({"true": 1, "false": 0}.get(value.lower(), value) if isinstance(value, str) else value)
     except (TypeError, ValueError):
         remedy = "write 1 for relevant and 0 for not" if what == "label" else None
         remedy = "write a point, not a comma" if re.fullmatch(r"[+-]?\d+,\d+", str(value)) else remedy
         raise RowFault("broken line", f"the {what} {str(value)[:40]!r} is not a number", remedy) from None
-    if math.isnan(number):
-        raise RowFault("broken line", f"the {what} is not a number (nan)")
-    return number
+    if not abs(read) < 2**127:
+        kind = "not a number" if math.isnan(read) else "out of range"
+        raise RowFault("broken line", f"the {what} is {kind} ({read:g})")
+    return read

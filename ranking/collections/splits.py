@@ -31,7 +31,9 @@ def split_named(name: str) -> str | None:
 
     `nq-train.json`, `test-00000-of-00001.parquet` and `validation` show one, `training_manual.csv` is a train file too.
     """
-    words = re.split(r"[^a-z]+", name.lower().split(".")[0])
+    words = [
+        re.sub(r"(?<=.)(set|data|split|s)$", "", word) for word in re.split(r"[^a-z]+", name.lower().split(".")[0])
+    ]
     words += ["holdout"] if {"hold", "out"} <= set(words) or {"held", "out"} <= set(words) else []
     return next((split for word in words for split, names in SPLIT_FILES.items() if word in names), None)
 

@@ -162,7 +162,10 @@ def read_json(root: str, name: str, needed: bool = False) -> Any:
     """Return the content of a checkpoint's JSON file; None if it does not exist and is not `needed`."""
     with refused(root):
         file = checkpoint_file(root, name, needed)
-        return None if file is None else json.loads(file.read_text("utf-8"))
+        content = None if file is None else json.loads(file.read_text("utf-8"))
+        if not isinstance(content, list if name == "modules.json" else dict) and content is not None:
+            raise ValueError(f"{name} is no {'list' if name == 'modules.json' else 'object'}")
+        return content
 
 
 def checkpoint_file(root: str, name: str, needed: bool = True) -> Path | None:

@@ -189,3 +189,12 @@ def test_ties_of_single_precision_alone_are_counted_with_the_remedy(written):
     exact = read_runs(folder, precision="double")
     assert exact.notes[note] == 0
     assert lists(exact) == {"7": ["d1", "d2", "d4", "d3"]}
+
+
+def test_folders_and_broken_links_beside_runs_are_told(written: Written) -> None:
+    folder = Path(written(TREC))
+    (folder / "more").mkdir()
+    assert read_runs(str(folder)).notes["folders within the folder of runs, which are not read"] == 1
+    (folder / "b").symlink_to(folder / "nowhere")
+    with pytest.raises(BadInput, match=r"/b: no such file"):
+        read_runs(str(folder))

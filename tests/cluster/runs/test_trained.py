@@ -112,3 +112,21 @@ def test_a_guard_names_its_ranker_by_a_path(small_bert: str) -> None:
     assert guard.ranker.checkpoint == small_bert
     teacher = build(compose(["teacher=ranker", f"teacher.checkpoint={small_bert}"])["teacher"])
     assert isinstance(teacher, RankerTeacher)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("config.json", '{"model_type":'),
+        ("config.json", "[]"),
+        ("modules.json", "{}"),
+        ("w.json", "{"),
+        ("w.json", "[]"),
+    ],
+)
+def test_half_a_checkpoint_is_refused_in_one_line(name: str, content: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(content)
+    (tmp_path / "w.safetensors").touch()
+    place = tmp_path / "w.safetensors" if name == "w.json" else tmp_path
+    with pytest.raises(BadInput, match=r"holds no checkpoint that can be read|w\.json: does not describe weights"):
+        read_ranker(str(place))

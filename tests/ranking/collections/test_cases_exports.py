@@ -313,7 +313,7 @@ def test_a_file_without_candidates_is_named(tmp_path):
 def test_a_score_that_is_not_a_number_is_counted(tmp_path):
     rows = [{"qid": 1, "neg": [{"pid": 2, "score": "high"}]}, {"qid": 1, "neg": [3]}]
     file = write_lines(tmp_path / "scored.jsonl", rows)
-    with pytest.raises(BadInput, match=r"scored.jsonl:1: broken line: a score is not a number"):
+    with pytest.raises(BadInput, match=r"scored.jsonl:1: broken line: the score 'high' is not a number"):
         read_candidates(file, Faults())
     faults = Faults(strict=False)
     assert read_candidates(file, faults)["document"].to_list() == ["3"]

@@ -12,9 +12,11 @@ import pyarrow as pa
 import pytest
 
 from ranking.collections.beir import Beir
+from ranking.collections.candidate_files import read_candidates
+from ranking.collections.faults import Faults
 from ranking.collections.msmarco import MsMarco
 from ranking.collections.pairs import Pairs
-from ranking.collections.splits import NO_TRAINING
+from ranking.collections.splits import NO_TRAINING, split_named
 from ranking.collections.trec import Trec
 from ranking.errors import BadInput
 from ranking.given import given_lists
@@ -406,3 +408,54 @@ def test_documents_of_trec(tmp_path, read, start):
     (tmp_path / "docs.trec").write_text(documents)
     (tmp_path / "qrels.txt").write_text("".join(f"{n} 0 d{n} 1\n" for n in range(1, len(ROWS) + 1)))
     assert answers(read(Trec(tmp_path))) == EXPECTED
+
+
+def scored(path: Path, scores: list[Any]) -> Path:
+    return write_lines(
+        path, [row | {"negative": "a stone", "scores": score} for row, score in zip(ROWS, scores, strict=False)]
+    )
+
+
+@pytest.mark.parametrize("score", ["inf", "-inf", "1e300", "nan"])
+def test_scores_that_are_not_finite_are_named(tmp_path: Path, read: Read, score: str) -> None:
+    with pytest.raises(BadInput, match=r"rows\.jsonl:1: broken line: the score is (out of range|not a number)"):
+        read(Pairs(scored(tmp_path / "rows.jsonl", [[2, score]])))
+    negative = {"qid": "q1", "neg": [{"id": "d1", "score": score}]}
+    lines = {"a.jsonl": f'["q1", ["d1", "{score}"]]\n', "b.jsonl": json.dumps(negative), "c": f"q1 Q0 d1 1 {score} a\n"}
+    for name, line in lines.items():
+        (tmp_path / name).write_text(line)
+        with pytest.raises(BadInput, match=r"/[abc](\.jsonl)?:.*(score|not a number)"):
+            read_candidates(tmp_path / name, Faults())
+
+
+def test_missing_and_differing_scores_are_counted(tmp_path: Path, read: Read) -> None:
+    facts = read(Pairs(scored(tmp_path / "some.jsonl", [[2, 1], None, None]))).facts
+    assert facts["candidates without a score, where others have one"] == "4 of 6"
+    rows = [ROWS[0] | {"negative": "a stone", "score": margin} for margin in (1, 2)]
+    collection = read(Pairs(write_lines(tmp_path / "two.jsonl", rows), scores="margin"))
+    assert collection.facts["candidates with several scores (the first counts)"] == "1"
+    with pytest.raises(BadInput, match=r"none\.jsonl: no row has a score; leave collection\.scores out"):
+        read(Pairs(scored(tmp_path / "none.jsonl", [None, None, None]), scores="margin"))
+
+
+def test_documents_that_are_numbers_may_be_ids(tmp_path: Path, read: Read) -> None:
+    rows = [{"query": row["query"], "positive": n} for n, row in enumerate(ROWS)]
+    facts = read(Pairs(write_lines(tmp_path / "rows.jsonl", rows))).facts
+    assert facts["documents that are numbers, read as texts"].startswith("12 of 12 (such as 11); if they are ids")
+    assert "documents that are numbers, read as texts" not in read(Pairs(write_lines(tmp_path / "a.jsonl", ROWS))).facts
+
+
+@pytest.mark.parametrize(("train", "test"), [("trainset", "tests"), ("Train_data", "Test set"), ("train ", "test-1")])
+def test_names_of_splits_are_seen(tmp_path: Path, read: Read, train: str, test: str) -> None:
+    assert (split_named(train), split_named(test), split_named("a set")) == ("train", "test", None)
+    rows = [row | {"split": train if n < 6 else test if n < 10 else "gold"} for n, row in enumerate(ROWS)]
+    collection = read(Pairs(write_lines(tmp_path / "rows.jsonl", rows)))
+    assert (collection.queries["split"] == "test").sum() == 4
+    assert collection.facts["rows whose split is unknown"] == "2 (gold), read as if without one"
+
+
+def test_a_link_to_no_file_is_not_left_out(tmp_path: Path, read: Read) -> None:
+    write_lines(tmp_path / "a.jsonl", ROWS)
+    (tmp_path / "b.jsonl").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(BadInput, match=r"b\.jsonl: no such file"):
+        read(Pairs(tmp_path))

@@ -49,5 +49,5 @@ def test_a_file_of_something_else_is_refused(content, plain, tmp_path):
     made = KINDS["bi_encoder"](torch.Generator().manual_seed(0), plain("bi_encoder"), preset="tiny")
     made.save_pretrained(str(tmp_path))
     (tmp_path / FILE).write_text(json.dumps(content))
-    with pytest.raises(BadInput, match="two lengths"):
+    with pytest.raises(BadInput, match=r"two lengths|text_lengths\.json is no object"):
         lengths("bi_encoder", str(tmp_path))
