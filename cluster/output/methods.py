@@ -27,6 +27,8 @@ EMBEDDINGS = "embeddings"
 """Value of the candidates column for figures of the embeddings."""
 AGENTS = ("policy.agent", "selector.agent")
 """Keys whose values are the seeds with which agents were learned."""
+LEARN = ("policy.learn", "selector.learn")
+"""Keys whose values are the options of learning, of which a method's name has those that differ."""
 LABEL = "label"
 """The swept key of methods that the user labels; the label is then the method's name."""
 MOST_VALUES = 8
@@ -208,7 +210,7 @@ def _labels(key: str, values: Sequence[str]) -> dict[str, str]:
         return whole
     shared = set.intersection(*map(set, items.values()))
     brief = {
-        value: " ".join([item for item in own if item not in shared] or own) or whole[value]
+        value: " ".join([item for item in own if item not in shared] or own[:1]) or whole[value]
         for value, own in items.items()
     }
     return brief if len(set(brief.values())) == len(values) else whole

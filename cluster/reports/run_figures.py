@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from scipy.stats import gaussian_kde
 
-from cluster.output.methods import CHECKPOINT, factors, first_stage_of, swept, with_factors, with_methods
+from cluster.output.methods import AGENTS, CHECKPOINT, LEARN, factors, first_stage_of, swept, with_factors, with_methods
 from cluster.reports.canvas import INK, Look, Panels, grid, legend, looks, name_axes, section_titles
 from cluster.reports.labels import broken, distinct_names
 from cluster.reports.labels import value as printed
@@ -166,8 +166,9 @@ def hyperparameters(trials: pl.DataFrame, measure: str) -> Figure | None:
     panels = Panels(trials, measure)
     pairs = swept(trials).join(panels.runs.select("run").unique(), on="run")
     values = pairs.group_by("key").agg(pl.col("value").n_unique())
-    # Rankers from several checkpoints have panels of their own.
-    keys = values.filter((pl.col("value") > 1) & (pl.col("key") != CHECKPOINT))["key"].sort().to_list()
+    # Rankers from several checkpoints have panels of their own, and agents are no hyperparameter.
+    others = [CHECKPOINT, *AGENTS, *LEARN]
+    keys = values.filter((pl.col("value") > 1) & ~pl.col("key").is_in(others))["key"].sort().to_list()
     if not keys:
         return None
     rows = section_titles(panels.sections) * len(keys)
@@ -224,4 +225,4 @@ def _names(ax: Axes, here: pl.DataFrame, looks: dict[str, Look]) -> None:
             look = looks[of[0, "method"]]
             at = np.full(len(of), x + offset)
             ax.scatter(at, of["value"], s=18, color=look.colour, marker=look.marker, alpha=0.75, lw=0)
-    ax.set_xticks(range(len(settings)), settings)
+    ax.set_xticks(range(len(settings)), [broken(setting, max(8, 60 // len(settings))) for setting in settings])

@@ -69,13 +69,14 @@ class Verdict:
         better_than: the methods that it is better than.
         alike: the methods that can't be told from it.
         equal: those of `alike` that differ from it by less than the margin.
-        seeds: the least number of seeds that two methods share.
+        seeds: the least number of seeds that two methods share, or of agents if all methods were learned several times.
         needed: the seeds that would show a small difference; None if that is not known, or no number is enough.
         queries: the test queries that would show it, if no number of seeds does; None otherwise.
         margin: the margin of `equal`, and the size of that difference.
         reference: the method that the others are compared with in the table: the baseline, or else the recommended one,
             or else the best.
         tests: the tests against the reference, by method.
+        unit: what `seeds` and `needed` count: seeds or agents.
     """
 
     place: Mapping[str, str]
@@ -91,6 +92,7 @@ class Verdict:
     margin: float = SMALL
     reference: str = ""
     tests: Mapping[str, MethodTest] = field(default_factory=dict)
+    unit: str = "seeds"
 
     def sentence(self, names: Mapping[str, str] | None = None) -> str:
         """The verdict in words.
@@ -106,21 +108,23 @@ class Verdict:
         if len(self.rows) < 2:
             return "There is one method, so there is nothing to compare."
         if self.seeds < LEAST_SEEDS:
+            count = self.unit if self.seeds != 1 else self.unit[:-1]
+            option = f"seeds={LEAST_SEEDS}" if self.unit == "seeds" else f"policy.agent=range(0,{LEAST_SEEDS})"
             return (
-                f"Nothing is tested with {self.seeds} seed{'s' * (self.seeds != 1)}: a difference can be marked from "
-                f"{LEAST_SEEDS} seeds on (seeds={LEAST_SEEDS}; --resume keeps the runs so far)."
+                f"Nothing is tested with {self.seeds} {count}: a difference can be marked from {LEAST_SEEDS} "
+                f"{self.unit} on ({option}; --resume keeps the runs so far)."
             )
         enough = ""
         if self.queries is not None:
             here = max((test.queries for test in self.tests.values()), default=0)
             now = f" ({here:,} now; limits.test=null takes all)" if here else ""
-            enough = f"at least {self.queries:,} test queries{now}; more seeds alone are not enough"
+            enough = f"at least {self.queries:,} test queries{now}; more {self.unit} alone are not enough"
         elif self.needed is not None and self.needed > self.seeds:
-            enough = f"about {self.needed} seeds"
+            enough = f"about {self.needed} {self.unit}"
         if enough:
             enough = f" To see a difference of {_places(self.margin)} takes {enough}."
         if self.take is None:
-            return f"No method can be told from the others with {self.seeds} seeds.{enough}"
+            return f"No method can be told from the others with {self.seeds} {self.unit}.{enough}"
         parts = []
         if self.take == self.baseline and not self.better_than:
             parts.append(f"Keep {listed([self.take])}: no method is shown to be better")
@@ -228,8 +232,10 @@ def _verdict(
     if len(family) < 2:
         return Verdict(place, rows, baseline)
     seeds = min(len(differences(a.runs, b.runs)) for a, b in combinations(family.values(), 2))
+    learned = all(len({run.agent for run in method.runs}) > 1 for method in family.values())
+    unit = "agents" if learned else "seeds"
     if seeds < LEAST_SEEDS:
-        return Verdict(place, rows, baseline, seeds=seeds)
+        return Verdict(place, rows, baseline, seeds=seeds, unit=unit)
     ordered = sorted(family, key=lambda method: (-family[method].mean, method))
     alike = [ordered[0], *(m for m, test in _tests(family, ordered[0], values, margin).items() if not test.differs)]
     able = alike
@@ -240,9 +246,9 @@ def _verdict(
         if not able:
             able = [baseline]
     elif len(alike) == len(family):
-        reference = _tests(family, ordered[0], values, margin)
-        needed = _needed(reference[ordered[1]], len(family), margin)
-        return Verdict(place, rows, None, None, (), alike, (), seeds, *needed, margin, ordered[0], reference)
+        tests = _tests(family, ordered[0], values, margin)
+        needed = _needed(tests[ordered[1]], len(family), margin)
+        return Verdict(place, rows, None, None, (), alike, (), seeds, *needed, margin, ordered[0], tests, unit)
     seconds = {row["method"]: row["seconds"] for row in rows}
     take = min(able, key=lambda method: (seconds[method] is None, seconds[method] or 0.0, -family[method].mean))
     tests = _tests(family, take, values, margin)
@@ -253,7 +259,8 @@ def _verdict(
     equal = [method for method in close if equal_within is not None and tests[method].equal < LEVEL]
     shown = tests if baseline is None else _tests(family, baseline, values, margin)
     needed = _needed(tests[close[0]], len(family), margin) if close else (None, None)
-    return Verdict(place, rows, baseline, take, worse, close, equal, seeds, *needed, margin, baseline or take, shown)
+    reference = baseline or take
+    return Verdict(place, rows, baseline, take, worse, close, equal, seeds, *needed, margin, reference, shown, unit)
 
 
 def _tests(

@@ -103,6 +103,11 @@ def test_nothing_swept_has_no_figure(made_up_study: Any) -> None:
     assert hyperparameters(made_up_study(swept=[("rate", ["1e-3"])])[0], MEASURE) is None
 
 
+def test_agents_and_how_they_learned_are_no_hyperparameters(made_up_study: Any) -> None:
+    learned = [("policy.agent", ["0", "1"]), ("policy.learn", ["['agent=ppo']", "['agent=ppo','gamma=1']"])]
+    assert hyperparameters(made_up_study(swept=learned)[0], MEASURE) is None
+
+
 def test_png_is_whole(made_up_study: Any) -> None:
     image = png(curves(made_up_study()[0]))
     assert image.startswith(b"\x89PNG")

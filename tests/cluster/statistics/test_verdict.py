@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 from rich.console import Console
 
+from cluster.output.methods import SWEPT
 from cluster.reports.analysis_sections import contrasts
 from cluster.reports.report import Report, Section
 from cluster.reports.verdict_section import verdict_section
@@ -81,6 +82,9 @@ def test_nothing_is_taken_if_nothing_can_be_told_apart() -> None:
     (verdict,) = concluded(trials, queries).verdicts
     assert verdict.take is None
     assert verdict.sentence().startswith("No method can be told from the others with 6 seeds.")
+    agents = [[{"key": "policy.agent", "value": str(seed)}] for seed in trials["seed"]]
+    (learned,) = concluded(trials.with_columns(swept=pl.Series(agents, dtype=SWEPT)), queries).verdicts
+    assert learned.sentence().startswith("No method can be told from the others with 6 agents.")
     (kept,) = concluded(trials, queries, "function=a").verdicts
     assert kept.take == "a · uniform"
     assert kept.sentence().startswith("Keep a · uniform: no method is shown to be better; b · uniform can't be told")
