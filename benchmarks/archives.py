@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from cluster.output.methods import LABEL, METHOD, evaluations, measurements, with_methods
+from cluster.output.methods import AGENTS, LABEL, METHOD, evaluations, measurements, with_methods
 from cluster.statistics.by_query import values_by_run
 from cluster.statistics.comparison import MethodRuns, runs_of
 from cluster.statistics.oscillation import DEV_LOSS, dev_loss_variance
@@ -227,7 +227,8 @@ def archive(
     chosen = [measure for measure in measures[:3] if measure in queries.columns]
     if labels is not None:
         name_of = {row["run"]: labels[row["method"]] for row in with_methods(trials).iter_rows(named=True)}
-        pairs = [[{"key": LABEL, "value": name_of[run]}] for run in trials["run"]]
+        agents = [[pair for pair in pairs or [] if pair["key"] in AGENTS] for pairs in trials["swept"].to_list()]
+        pairs = [[{"key": LABEL, "value": name_of[run]}, *own] for run, own in zip(trials["run"], agents, strict=True)]
         trials = trials.with_columns(swept=pl.Series(pairs, dtype=trials.schema["swept"]))
     if data:
         trials = trials.with_columns(pl.col("overrides").str.replace_all(data, "FOLDER", literal=True))

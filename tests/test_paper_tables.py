@@ -12,6 +12,7 @@ import yaml
 
 from benchmarks import archives, paper_tables, place_tables
 from cluster.config.groups import group_options, option
+from cluster.output.methods import SWEPT
 
 INVENTORY: dict[str, Any] = yaml.safe_load((archives.DATA / "papers.yaml").read_text("utf-8"))
 ITEMS: list[dict[str, Any]] = [item for paper in INVENTORY["papers"] for item in paper["items"]]
@@ -80,6 +81,16 @@ def test_a_test_decides_the_status(made_up: archives.Archive) -> None:
     assert paper_tables._result({"test": exchanged})[3] == "contradicted"
     steadier = paper_tables._result({"test": methods | {"figure": "dev loss"}})
     assert steadier[1:] == ("3", steadier[2], "repeated")
+
+
+def test_labels_leave_agents(made_up: archives.Archive, tmp_path: Path) -> None:
+    agents = [[{"key": "policy.agent", "value": str(seed)}] for seed in made_up.trials["seed"]]
+    trials = made_up.trials.with_columns(swept=pl.Series(agents, dtype=SWEPT), function=pl.col("run").str.head(3))
+    trials.write_parquet(tmp_path / "out" / "trials.parquet")
+    labels = {f"{function} · uniform": function for function in ("old", "new")}
+    archives.archive("agents", tmp_path / "out", {"baseline": "old"}, labels)
+    runs = archives.Archive("agents").methods("bm25")["new"].runs
+    assert {run.agent for run in runs} == {"0", "1", "2"}
 
 
 def test_a_method_is_compared_with_all_others_over_places(made_up: archives.Archive) -> None:
