@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any, Literal
@@ -41,7 +42,12 @@ class WandB(Tracker):
 
     def open(self, storage: Storage) -> None:
         os.environ.setdefault("WANDB_ERROR_REPORTING", "false")
-        import wandb
+        try:
+            import wandb
+        except SystemError:  # Python 3.11, if another thread parses code meanwhile ("AST constructor recursion depth")
+            for name in [name for name in sys.modules if name.split(".")[0] == "wandb"]:
+                del sys.modules[name]
+            import wandb
 
         self._place = storage.path("").rstrip("/") if storage.local else storage.place
         self._folder, self._runs, self._ids = LocalCopy(storage, FOLDER), dict[str, Any](), set[str]()
