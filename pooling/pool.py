@@ -124,7 +124,7 @@ class Topic:
 
     @cached_property
     def of_one_team(self) -> NDArray[np.bool_]:
-        """Which documents only the runs of one team hold: bool [documents]."""
+        """Documents that only the runs of one team hold: bool [documents]."""
         teams, starts = self.pool.teams[self.pool.holders], self.pool.offsets[:-1]
         alone: NDArray[np.bool_] = np.minimum.reduceat(teams, starts) == np.maximum.reduceat(teams, starts)
         return alone
@@ -164,7 +164,7 @@ class Pool:
 
     @cached_property
     def relevant(self) -> NDArray[np.bool_]:
-        """Which documents are relevant: bool [documents of all topics]; topic t's begin at offsets[t]."""
+        """Relevant documents: bool [documents of all topics]; topic t's begin at offsets[t]."""
         return np.concatenate([np.zeros(0, bool), *map(self.is_relevant, self.topics)])
 
     @cached_property
@@ -176,7 +176,7 @@ class Pool:
 
     @cached_property
     def of_one_team(self) -> NDArray[np.bool_]:
-        """Which documents only the runs of one team hold: bool [documents of all topics]."""
+        """Documents that only the runs of one team hold: bool [documents of all topics]."""
         return np.concatenate([topic.of_one_team for topic in self.topics])
 
     def is_relevant(self, topic: Topic) -> NDArray[np.bool_]:

@@ -1,4 +1,4 @@
-"""Resolves relative paths of an earlier command against the working folder in which it was started."""
+"""Resolves the relative paths of a command that is continued from another working folder."""
 
 from __future__ import annotations
 

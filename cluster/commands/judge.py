@@ -57,7 +57,7 @@ def judge(overrides: Sequence[str], console: Console, resume: str | None = None)
 
     Args:
         overrides: overrides of conf/judge.yaml. The folder remembers them.
-        console: where the links are printed.
+        console: prints the links.
         resume: a folder whose pool may grow: the runs in `overrides` are added to its runs, and its depth may rise.
 
     Raises:

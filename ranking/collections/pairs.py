@@ -225,7 +225,7 @@ class _Content:
         # The ids of documents and queries by the digests of their texts; None for an id that is the digest.
         self._ids: dict[int, str | None] = {}
         self._queries: dict[int, str | None] = {}
-        self._taken: tuple[set[str], set[str]] = set(), set()  # ids that the files give: of queries, of documents
+        self._taken: tuple[set[str], set[str]] = set(), set()  # ids in the files: queries, documents
         self._other_ids = [0, 0]  # rows that give another id to a text
         self._numbers, self._number = 0, ""  # documents that are whole numbers, and one of them
         self._rows, self._asked = _Columns(ROWS), _Columns(ASKED)
