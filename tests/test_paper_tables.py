@@ -21,7 +21,8 @@ ITEMS: list[dict[str, Any]] = [item for paper in INVENTORY["papers"] for item in
 @pytest.mark.nightly
 def test_every_published_file_has_a_row() -> None:
     published = {name for name in group_options()["experiment"] if option("experiment", name).get("published")}
-    assert {item["experiment"] for item in ITEMS if "experiment" in item} == published
+    named = {item["experiment"] for item in ITEMS if "experiment" in item}
+    assert published <= named <= set(group_options()["experiment"])
 
 
 def test_a_status_is_said_and_what_is_not_run_has_a_reason() -> None:

@@ -29,6 +29,10 @@ from cluster.executors.task import (
 )
 
 
+AFTER_LOSS = 0.5
+"""Seconds after the loss of a process in which the end of the whole command shows."""
+
+
 class _Ended(BaseException):
     """Ends a body in a thread whose command has ended."""
 
@@ -86,6 +90,8 @@ class LocalExecutor(Executor):
                         yield done
             finally:
                 self._over.set()
+                if running and self.processes is not None:
+                    self.processes.kill_busy()
 
     def share(self, value: Any) -> Any:
         """Return the value itself: tasks run in this process."""
@@ -128,6 +134,9 @@ class LocalExecutor(Executor):
                 return Done(task, stopped=True)
             except Exception as error:  # the caller of `run` decides what an error ends
                 if process is not None and isinstance(error, ProcessLost):
+                    # Ctrl-C and a stop of the group end this process and that one, in any order.
+                    if self._over.wait(AFTER_LOSS):
+                        return Done(task, stopped=True)
                     if losses.give_up(task.key):
                         done = Done(task, error=losses.lost(task.key, str(error)))
                         break

@@ -99,6 +99,10 @@ class WarmProcess:
         self.close()
         self._start()
 
+    def kill(self) -> None:
+        """Kill the process while another thread waits for its task."""
+        self._process.kill()
+
     def close(self) -> None:
         """End the process, whatever it does."""
         if self.alive:
@@ -119,6 +123,7 @@ class Processes:
         self._starting = [WarmProcess(warm_up) for _ in range(count)]
         self._started: list[WarmProcess] = []
         self._idle: queue.SimpleQueue[WarmProcess | None] = queue.SimpleQueue()
+        self._busy: set[WarmProcess] = set()
         if caller:
             self._idle.put(None)
 
@@ -155,12 +160,22 @@ class Processes:
 
     def take(self) -> WarmProcess | None:
         """Wait for a free process, and return it. None is the calling process."""
-        return self._idle.get()
+        process = self._idle.get()
+        if process is not None:
+            self._busy.add(process)
+        return process
 
     def give_back(self, process: WarmProcess | None) -> None:
         """Make a process free for another task."""
+        if process is not None:
+            self._busy.discard(process)
         if process is None or process.alive:
             self._idle.put(process)
+
+    def kill_busy(self) -> None:
+        """Kill the processes that run a task, whose callers then get `ProcessLost`."""
+        for process in list(self._busy):
+            process.kill()
 
     def close(self) -> None:
         """End all processes."""

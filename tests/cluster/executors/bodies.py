@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,13 @@ def fails(folder: str, name: str, times: int, how: str = "raise") -> str:
             os._exit(7)
         raise BadInput("it is wrong", name) if how == "refuse" else ValueError(f"try {tries}")
     return f"{name} after {tries}"
+
+
+def waits(folder: str, seconds: float) -> None:
+    """Leave a file at the start and one at the end."""
+    (Path(folder) / f"started-{os.getpid()}").touch()
+    time.sleep(seconds)
+    (Path(folder) / f"ended-{os.getpid()}").touch()
 
 
 def notebook(config: dict[str, Any], path: str) -> tuple[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import time
 from collections.abc import Iterator, Mapping
@@ -160,6 +161,27 @@ def test_a_process_that_ends_is_replaced_until_it_is_the_tasks_fault(tmp_path: P
     with pytest.raises(TaskLost, match=r"always ended its process 2 times without progress \(exit code 7\)"):
         done[1].result()
     assert (tmp_path / "always").read_text() == "2"
+
+
+@pytest.mark.parametrize("killed_first", [False, True])
+def test_a_stop_ends_what_other_processes_do_and_does_not_start_it_again(tmp_path: Path, killed_first: bool) -> None:
+    with Processes(2, caller=False) as others:
+        while others.ready() < 2:
+            time.sleep(0.02)
+        seen = Seen()
+        tasks = [
+            Task("short", f"{BODIES}:square", {"number": 2}),
+            Task("long", f"{BODIES}:waits", {"folder": str(tmp_path), "seconds": 20}),
+        ]
+        run = LocalExecutor(0, others).run(tasks, watch=seen)
+        assert next(iter(run)).result() == 4
+        while not (started := list(tmp_path.glob("started-*"))):
+            time.sleep(0.02)
+        if killed_first:  # as Ctrl-C does, which all processes of a terminal receive
+            os.kill(int(started[0].name.removeprefix("started-")), signal.SIGKILL)
+        run.close()
+    assert [path.name for path in tmp_path.iterdir()] == [started[0].name]
+    assert ("retrying", "long") not in seen.events
 
 
 def test_reports_cross_from_another_process() -> None:
