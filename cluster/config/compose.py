@@ -32,16 +32,18 @@ def compose(overrides: Sequence[str], config: str = "config", complete: bool = T
     Raises:
         BadInput: if an override is malformed, names an option that does not exist or has the wrong type.
     """
-    from hydra.errors import HydraException
+    from hydra.errors import HydraException, OverrideParseException
     from omegaconf.errors import OmegaConfBaseException
 
-    from cluster.config.refusals import reason, see
+    from cluster.config.refusals import reason, see, unreadable
     from cluster.config.validate import check_parts, check_shape
 
     overrides = _set_or_add(named_parts(list(map(quoted_path, overrides)), config))
     read = tuple(sorted(item for item in os.environ.items() if item[0].startswith("PYRITE_")))
     try:
         resolved, choices = copy.deepcopy(_by_hydra(tuple(overrides), config, str(CONF), read, complete))
+    except OverrideParseException as error:
+        raise unreadable(error.override, error) from None
     except (HydraException, OmegaConfBaseException, ValueError) as error:  # ValueError: the value of a group is no name
         message = reason(error, overrides, config, compose)
         raise BadInput(message, remedy=None if message.endswith("?") else see(config)) from None

@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 from cluster.config.aliases import QUOTES, as_override
+from ranking.errors import BadInput
 
 PATHS = frozenset({
     "cache", "checkpoint", "data", "evaluate", "folder", "gold", "judgements", "machine", "out", "owners", "path",
@@ -38,9 +39,14 @@ def quoted_path(override: str) -> str:
         ("out='résultats'", "out='20241125'", 'out=runs/a')
         >>> quoted_path("seed=3"), quoted_path("collection.path=a,b c")
         ('seed=3', 'collection.path=a,b c')
+
+    Raises:
+        BadInput: if a path is empty.
     """
     key, equals, value = override.partition("=")
     name = key.rpartition(".")[2].lstrip("+~")
+    if equals and name in PATHS and value.strip() in ("", "''", '""'):  # as of a shell's variable that is not set
+        raise BadInput("is empty", key, "name a file or folder, or leave it out")
     if not equals or name not in PATHS | PATHS_OR_NUMBERS or key.startswith("~") or not value or value[0] in QUOTES:
         return override
     if value == NULL or STRUCTURED.match(value) or (name in PATHS_OR_NUMBERS and NUMBER.fullmatch(value)):

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from cluster.config.groups import CHOICES, group_options
+from cluster.config.groups import CHOICES, CONF, group_options
 from cluster.config.other_names import suggest_all
 from ranking.errors import BadInput
 
@@ -55,6 +55,15 @@ OF_TRIALS = ("asha", "hyperband", "median", "none")
 """Names that belong to `trial_scheduler`; `scheduler` is the schedule of the learning rate."""
 
 
+QUOTES = """write key=value; a value with =,()[]{}: in it needs quotes, as in "key='a=b'" """
+
+
+def unreadable(override: str, error: Exception) -> BadInput:
+    """Return why Hydra's grammar does not allow an override."""
+    why = str(error).splitlines()[0].split(". See https")[0]
+    return BadInput(f"can't read the override {override!r} ({why})", remedy=QUOTES)
+
+
 def see(config: str) -> str:
     """Return where a user finds the options of a primary file."""
     return "see `pyrite options`" if config in ("config", "study") else f"see `pyrite options --for {config}`"
@@ -65,12 +74,18 @@ def refusal(error: ValidationError, option: str = "", config: str = "config") ->
     first = error.errors()[0]
     key = option or ".".join(map(str, first["loc"]))
     if first["type"] in ("extra_forbidden", "missing"):
+        if first["type"] == "missing" and key in group_options():
+            return BadInput(f"{key} has no value", remedy=f"choose one of {', '.join(group_options()[key])}")
         what = "there is no option" if first["type"] == "extra_forbidden" else "there must be an option"
         return BadInput(f"{what} {key}", remedy=see(config))
     if key == "negatives" and isinstance(first["input"], int):
         what = "is of single functions, as negatives.bm25=1"
         return BadInput(f"negatives {what}", remedy=f"for all functions give sampling.negatives={first['input']}")
     remedy = "give a mapping" if first["type"] == "model_type" else first["msg"]
+    if re.fullmatch(r"methods\.\d+", key):
+        remedy = (
+            "give {label: NAME, overrides: ['selector=top', …]}; without names give sweeps, as selector=uniform,top"
+        )
     return BadInput(f"{key} is {first['input']!r}", remedy=remedy[0].lower() + remedy[1:])
 
 
@@ -88,6 +103,11 @@ def reason(error: Exception, overrides: Sequence[str], config: str, compose: Com
     taken = re.match(r"Could not override '([^']+)'\. No match in the defaults list", " ".join(lines))
     if taken:  # a group of another verb
         return f"there is no option {taken[1]} here" + suggest_all(overrides, taken[1])
+    unnamed = re.search(
+        r"Config group override must|In '.*': Could not find '[^/']+/'|Error resolving interpol", " ".join(lines)
+    )
+    if unnamed and (group := _without_value(overrides, config)):
+        return f"{group} has no value; choose one of {', '.join(group_options()[group])}"
     absent = re.match(r"In '.*': Could not find '([^/']+)/([^']+)'", lines[0]) if lines else None
     if absent and (removed := REMOVED_PARTS.get(f"{absent[1]}={absent[2]}")):
         return f"there is no {absent[1]}={absent[2]} any more: {removed}"
@@ -102,6 +122,14 @@ def reason(error: Exception, overrides: Sequence[str], config: str, compose: Com
     noise = ("full_key", "object_type", "reference_type", "^", "See https", "To append")
     messages = [line for line in lines if not line.startswith(noise)]
     return "; ".join(dict.fromkeys(messages[:4])) or f"can't compose {' '.join(overrides)}"
+
+
+def _without_value(overrides: Sequence[str], config: str) -> str | None:
+    """Return a group that is overridden by nothing, if nothing is not its default."""
+    optional = re.findall(r"- (\w+): null", (CONF / f"{config}.yaml").read_text("utf-8"))
+    given = dict(text.lstrip("~").partition("=")[::2] for text in overrides)  # ~group stands for group=null
+    empty = [key for key, value in given.items() if value.strip() in ("", "null") and key in group_options()]
+    return next((key for key in empty if key not in optional), None)
 
 
 def _siblings(unknown: str, overrides: Sequence[str], config: str, compose: Compose) -> str:

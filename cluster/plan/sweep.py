@@ -13,6 +13,7 @@ import numpy as np
 
 from cluster.config.compose import compose
 from cluster.config.groups import CHOICES, group_options, option
+from cluster.config.refusals import QUOTES, unreadable
 from cluster.config.validate import check_shape
 from cluster.config.whole import takes_whole
 from cluster.plan.applicable import applicable_overrides, has_option
@@ -209,13 +210,12 @@ def _parse(text: str) -> Any:
     from hydra.core.override_parser.types import Glob
     from hydra.errors import HydraException
 
-    remedy = """write key=value; a value with =,()[]{}: in it needs quotes, as in "key='a=b'" """
     try:
         override = OverridesParser.create().parse_override(text)
     except HydraException as error:
-        raise BadInput(f"can't read the override {text!r} ({str(error).splitlines()[0]})", remedy=remedy) from None
+        raise unreadable(text, error) from None
     if not key_of(text):
-        raise BadInput(f"the override {text!r} has no key", remedy=remedy)
+        raise BadInput(f"the override {text!r} has no key", remedy=QUOTES)
     if isinstance(override.value(), Glob):
         return _matched(text, key_of(text), override.value())
     return override

@@ -77,7 +77,7 @@ def test_a_part_may_be_null() -> None:
     assert compose(["trial_scheduler=null"], "study").get("trial_scheduler") is None
     found = points([], [], ["teacher=null,bm25", "policy=fixed"])
     assert [compose(point.overrides).get("teacher") is None for point in found] == [True, False]
-    with pytest.raises(BadInput, match="there must be an option selector"):
+    with pytest.raises(BadInput, match="selector has no value; choose one of adversarial"):
         compose(["selector=null"])
     with pytest.raises(BadInput, match="must be a string or a list"):
         compose(["collection=3"])

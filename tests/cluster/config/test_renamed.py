@@ -42,3 +42,24 @@ def test_an_old_option_is_refused_with_what_to_use(override: str, primary: str, 
 def test_no_new_name_is_an_old_one() -> None:
     assert new_name("on_loss") is None
     assert not set(RENAMED) & set(RENAMED.values())
+
+
+@pytest.mark.parametrize(
+    ("override", "config", "says"),
+    [
+        ("scale=null", "config", "scale has no value; choose one of full, medium"),
+        ("ranker=", "config", "ranker has no value; choose one of bi_encoder"),
+        ("selector=null", "config", "selector has no value; choose one of adversarial"),
+        ("function=[]", "config", "function has no value; choose one of"),
+        ("experiment=null", "study", "experiment has no value; choose one of"),
+        ("collection.path=", "config", "collection.path: is empty; name a file or folder"),
+        ("qrels=''", "pool", "qrels: is empty; name a file or folder"),
+        ("methods=[{label: a, overrides: [selector=top,uniform]}]", "study", "can't read the override 'methods="),
+        ("methods=[['selector=top']]", "study", r"methods.0 is ['selector=top']; give {label: NAME, overrides: ["),
+    ],
+)
+def test_what_is_left_empty_or_unquoted_is_refused_in_one_line(override: str, config: str, says: str) -> None:
+    with pytest.raises(BadInput) as refusal:
+        compose([override], config)
+    assert says in str(refusal.value)
+    assert compose(["peft=null"])["peft"] is None
