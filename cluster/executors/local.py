@@ -28,7 +28,6 @@ from cluster.executors.task import (
     step_of,
 )
 
-
 AFTER_LOSS = 0.5
 """Seconds after the loss of a process in which the end of the whole command shows."""
 

@@ -62,4 +62,3 @@ def test_what_is_left_empty_or_unquoted_is_refused_in_one_line(override: str, co
     with pytest.raises(BadInput) as refusal:
         compose([override], config)
     assert says in str(refusal.value)
-    assert compose(["peft=null"])["peft"] is None
