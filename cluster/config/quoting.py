@@ -45,7 +45,9 @@ def quoted_path(override: str) -> str:
     """
     key, equals, value = override.partition("=")
     name = key.rpartition(".")[2].lstrip("+~")
-    if equals and name in PATHS and value.strip() in ("", "''", '""'):  # as of a shell's variable that is not set
+    if (
+        equals and name in PATHS and value.strip() in ("", "''", '""')
+    ):  # for example of a shell variable that is not set
         raise BadInput("is empty", key, "name a file or folder, or leave it out")
     if not equals or name not in PATHS | PATHS_OR_NUMBERS or key.startswith("~") or not value or value[0] in QUOTES:
         return override

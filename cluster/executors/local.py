@@ -29,7 +29,7 @@ from cluster.executors.task import (
 )
 
 AFTER_LOSS = 0.5
-"""Seconds after the loss of a process in which the end of the whole command shows."""
+"""Seconds to wait after the loss of a process, to see whether the command was stopped."""
 
 
 class _Ended(BaseException):
@@ -133,7 +133,7 @@ class LocalExecutor(Executor):
                 return Done(task, stopped=True)
             except Exception as error:  # the caller of `run` decides what an error ends
                 if process is not None and isinstance(error, ProcessLost):
-                    # Ctrl-C and a stop of the group end this process and that one, in any order.
+                    # A signal to the process group, such as Ctrl-C, ends both processes in any order.
                     if self._over.wait(AFTER_LOSS):
                         return Done(task, stopped=True)
                     if losses.give_up(task.key):
