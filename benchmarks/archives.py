@@ -230,6 +230,8 @@ def archive(
         agents = [[pair for pair in pairs or [] if pair["key"] in AGENTS] for pairs in trials["swept"].to_list()]
         pairs = [[{"key": LABEL, "value": name_of[run]}, *own] for run, own in zip(trials["run"], agents, strict=True)]
         trials = trials.with_columns(swept=pl.Series(pairs, dtype=trials.schema["swept"]))
+    own = pl.col("overrides").str.replace_all(str(out.resolve()), "OUT", literal=True)
+    trials = trials.with_columns(overrides=own)
     if data:
         trials = trials.with_columns(pl.col("overrides").str.replace_all(data, "FOLDER", literal=True))
     folder.mkdir(parents=True, exist_ok=True)
