@@ -42,7 +42,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "pyrite"))
 TESTS = Path(__file__).resolve().parent
 EXAMPLES = TESTS.parent / "examples"
 
-MAY_SKIP = re.compile(r"make faults|make nightly|\bGPU\b|\bCUDA\b|\.\./shared/data")
+MAY_SKIP = re.compile(r"make faults|make nightly|\bGPU\b|\bCUDA\b|\.\./shared/")
 """Reasons for which a test may be skipped where none may (PYRITE_NO_SKIP): what nobody can install."""
 
 DOCUMENTS = [  # id, text, category, subcategory; the ids' order is not the documents'
