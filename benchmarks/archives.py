@@ -230,10 +230,9 @@ def archive(
         agents = [[pair for pair in pairs or [] if pair["key"] in AGENTS] for pairs in trials["swept"].to_list()]
         pairs = [[{"key": LABEL, "value": name_of[run]}, *own] for run, own in zip(trials["run"], agents, strict=True)]
         trials = trials.with_columns(swept=pl.Series(pairs, dtype=trials.schema["swept"]))
-    own = pl.col("overrides").str.replace_all(str(out.resolve()), "OUT", literal=True)
-    trials = trials.with_columns(overrides=own)
-    if data:
-        trials = trials.with_columns(pl.col("overrides").str.replace_all(data, "FOLDER", literal=True))
+    places = {str(out.resolve()): "OUT", **({data: "FOLDER"} if data else {})}
+    for place, name_of_place in places.items():
+        trials = trials.with_columns(pl.col("overrides").str.replace_all(place, name_of_place, literal=True))
     folder.mkdir(parents=True, exist_ok=True)
     trials.sort("run").write_parquet(folder / "trials.parquet", compression="zstd", compression_level=19)
     kept = queries.select("run", "query", "origin", pl.col(chosen).cast(pl.Float32)).sort("run", "origin", "query")

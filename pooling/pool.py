@@ -197,7 +197,7 @@ def numbered_on(rankings: Sequence[NDArray[np.int32]], offsets: NDArray[np.int64
 
     Args:
         rankings: for each topic int32 [runs, depth], documents of the topic or `NO_DOCUMENT`.
-        offsets: int64 [topics + 1], see `Pool.offsets`. The last one stands for `NO_DOCUMENT`.
+        offsets: int64 [topics + 1], see `Pool.offsets`. The last one is for `NO_DOCUMENT`.
     """
     every = np.stack(rankings)
     return np.where(every == NO_DOCUMENT, offsets[-1], every + offsets[:-1, None, None]).astype(np.int32)

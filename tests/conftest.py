@@ -226,7 +226,7 @@ def cuda() -> str:
 
 @pytest.fixture(scope="session")
 def kills(request: pytest.FixtureRequest) -> int:
-    """Losses that each command of tests/faults goes through; whoever asks for it is skipped where there are none.
+    """Losses that each command of tests/faults goes through; if there are none, the test is skipped.
 
     Also for what damages files and fills disks.
     """
@@ -238,7 +238,7 @@ def kills(request: pytest.FixtureRequest) -> int:
 
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
-    """Real collections and runs, kept beside the project and never in it."""
+    """Real collections and runs, in a folder next to the project and never in it."""
     folder = Path(__file__).resolve().parents[2] / "shared" / "data"
     if not folder.is_dir():
         pytest.skip("needs the real collections in ../shared/data, which are not on this machine")
@@ -287,7 +287,7 @@ def tiny() -> Collection:
 
 @pytest.fixture(scope="session")
 def tiny_encoded(tiny: Collection) -> EncodedCollection:
-    """`tiny`, every word with an id of its own."""
+    """`tiny`, with one id per word."""
     return Encoder(min_count=1).encode(tiny)[0]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -141,3 +142,11 @@ def test_a_methods_rate_is_the_best_on_dev_queries(path: Path) -> None:
     for (method,), rates in means.group_by("arm"):
         assert len(rates) == 3
         assert place_tables.rate(archive, str(method)) == rates.sort("dev")["lr"][-1]
+
+
+def test_no_archive_holds_a_path_of_the_machine_it_was_made_on() -> None:
+    archived = sorted(archives.DATA.glob("*/trials.parquet"))
+    assert archived
+    for path in archived:
+        trials = pl.read_parquet(path)
+        assert not [text for text in trials["overrides"] if re.search(r"=[\'\"]*/", text)], path

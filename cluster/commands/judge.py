@@ -132,7 +132,7 @@ def write_qrels(overrides: Sequence[str], path: str, console: Console) -> None:
         overrides: `out`, and `resolve` to use another rule than the page's.
         path: the path of the qrels. If documents were judged twice, `PATH.disagreements.tsv` is written too. A path
             that ends in .csv receives a table of all judgements, with assessor, time and note.
-        console: where the paths are printed.
+        console: prints the paths.
 
     Raises:
         BadInput: if there are no judgements, or the file can't be written.

@@ -80,7 +80,7 @@ def _by_hydra(
     parsed = OverridesParser.create().parse_overrides(list(overrides))
     values = [each for each in parsed if each.package is None and not _chooses(each.key_or_group, each.value())]
     if any(each.is_sweep_override() or each.is_hydra_override() for each in parsed):
-        values = []  # Hydra refuses the former, and has options of its own
+        values = []  # Hydra refuses the former, and the latter are its options
     files = tuple(str(each.input_line) for each in parsed if each not in values)
     composed, choices = copy.deepcopy(_of_files(files, config, folder, environment))
     ConfigLoaderImpl._apply_overrides_to_config(values, composed)

@@ -45,9 +45,7 @@ def quoted_path(override: str) -> str:
     """
     key, equals, value = override.partition("=")
     name = key.rpartition(".")[2].lstrip("+~")
-    if (
-        equals and name in PATHS and value.strip() in ("", "''", '""')
-    ):  # for example of a shell variable that is not set
+    if equals and name in PATHS and not value.strip().strip(QUOTES):  # for example a shell variable that is not set
         raise BadInput("is empty", key, "name a file or folder, or leave it out")
     if not equals or name not in PATHS | PATHS_OR_NUMBERS or key.startswith("~") or not value or value[0] in QUOTES:
         return override

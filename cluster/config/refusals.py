@@ -65,7 +65,7 @@ def unreadable(override: str, error: Exception) -> BadInput:
 
 
 def see(config: str) -> str:
-    """Return where a user finds the options of a primary file."""
+    """Return the hint that points a user to the options of a primary file."""
     return "see `pyrite options`" if config in ("config", "study") else f"see `pyrite options --for {config}`"
 
 
@@ -127,13 +127,13 @@ def reason(error: Exception, overrides: Sequence[str], config: str, compose: Com
 def _without_value(overrides: Sequence[str], config: str) -> str | None:
     """Return a group that is overridden by nothing, if nothing is not its default."""
     optional = re.findall(r"- (\w+): null", (CONF / f"{config}.yaml").read_text("utf-8"))
-    given = dict(text.lstrip("~").partition("=")[::2] for text in overrides)  # ~group stands for group=null
+    given = dict(text.lstrip("~").partition("=")[::2] for text in overrides)  # ~group means group=null
     empty = [key for key, value in given.items() if value.strip() in ("", "null") and key in group_options()]
     return next((key for key in empty if key not in optional), None)
 
 
 def _siblings(unknown: str, overrides: Sequence[str], config: str, compose: Compose) -> str:
-    """Return the options that exist where an unknown one was given."""
+    """Return the known options next to an unknown one."""
     try:
         node: Any = compose([text for text in overrides if text.lstrip("+~").partition("=")[0] != unknown], config)
     except BadInput:

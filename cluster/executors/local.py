@@ -107,7 +107,7 @@ class LocalExecutor(Executor):
         return future
 
     def _attempt(self, task: Task, watch: Watch, retry: Retry, process: WarmProcess | None = None) -> Done:
-        """Run a task here or in another process, again after errors of its own and after the loss of that process."""
+        """Run a task here or in another process, again if it raises an error or that process is lost."""
 
         def report(report: dict[str, Any]) -> None:
             self._report(task.key, report, watch)

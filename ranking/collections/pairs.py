@@ -375,7 +375,7 @@ def _report(fault: RowFault, file: Path, line: int, faults: Faults) -> None:
 
 
 def _with_ids(row: Mapping[str, Any], ids: Row | None, file: Path) -> dict[str, Any]:
-    """Return a row with the ids and scores of the table beside it."""
+    """Return a row with the ids and scores of the table next to it."""
     if ids is None:
         raise BadInput("has more rows than the tables in `ids`", file, "mine it again, or delete the folder `ids`")
     _, beside = ids
