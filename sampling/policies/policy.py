@@ -79,9 +79,9 @@ class SamplingPolicy(ABC):
             BadInput: if the policy decides that itself.
         """
         raise BadInput(
-            f"{type(self).__name__} decides itself how many negatives each function supplies",
+            "the policy decides itself how many negatives each function supplies",
             "negatives",
-            "choose policy=fixed, or leave the numbers out",
+            "give one number for all functions, as sampling.negatives=8, or choose policy=fixed",
         )
 
     def start_run(self, functions: dict[str, RetrievalFunction], training: RankerTraining) -> None:  # noqa: B027

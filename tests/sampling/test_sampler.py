@@ -133,7 +133,7 @@ def test_each_of_several_functions_supplies_its_number_by_its_own_selector():
     # Of b what scores highest by the hash that a has not given: 5 → 216, 9 → 633, 2 → 843; 8 → 790.
     assert one.negatives(batch_of(0, 1), Hash()).tolist() == [[1, 2, 9], [4, 8, -1]]
     assert one.source_scores[0].tolist() == [0, 0, -3]
-    with pytest.raises(BadInput, match="Mixture decides itself"):
+    with pytest.raises(BadInput, match="the policy decides itself"):
         Sampler(Mixture(), {"a": a, "b": b}, Top(), 4, rng, counts={"a": 1, "b": 2})
     with pytest.raises(BadInput, match="no numbers of negatives"):
         sampler(Fixed(), a=a, b=b).negatives(batch_of(0), Hash())

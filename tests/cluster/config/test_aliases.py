@@ -107,7 +107,7 @@ def test_all_in_batch_negatives_stand_beside_a_mined_one() -> None:
     for given, message in (
         (["negatives.random=1"], "no function random in this run"),
         (["selector.random=top"], "no function random in this run"),
-        (["policy=mixture", "negatives.bm25=1"], "Mixture decides itself"),
+        (["policy=mixture", "negatives.bm25=1"], "the policy decides itself"),
         (["objective=[softmax,kl]"], "no teacher to learn from"),
         (["function=[bm25,random]", "objective=sir_v1", "sampling.negatives=87"], "several stages"),
     ):

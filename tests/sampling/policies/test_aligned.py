@@ -2,6 +2,8 @@ import numpy as np
 import pytest
 import torch
 
+from cluster.config.build import build
+from cluster.config.compose import compose
 from ranking.errors import BadInput
 from ranking.sources import Sources
 from sampling.policies.action import Action
@@ -86,3 +88,12 @@ def test_the_number_of_negatives_is_an_action_if_there_is_room(tiny_sources):
 def test_an_action_of_no_function_is_bad_input(tiny_sources):
     with pytest.raises(BadInput, match="no function 'dense'"):
         policy_of(tiny_sources, actions=["dense"])
+
+
+def test_the_recommended_policy_is_aligned_with_the_batch_and_bm25():
+    config = compose(["policy=recommended", "sampling.negatives=9"])
+    policy = build(config["policy"], "policy")
+    policy.set_functions(list(config["function"]))
+    assert isinstance(policy, Aligned)
+    assert list(config["function"]) == ["in_batch", "bm25"]
+    assert (policy.each, str(policy.first), str(policy.otherwise)) == (1, "bm25@simans", "bm25*4")
