@@ -20,6 +20,7 @@ from cluster.output.manifest import read_config
 from cluster.output.methods import with_methods
 from cluster.output.storage import Storage
 from cluster.output.tables import read_table, required_table, write_table
+from cluster.output.terminal import print_counts, print_lines
 from cluster.runs.negative_tables import SHOWN
 from pooling.false_negatives import draw, sizes_of
 from ranking.collections.faults import Faults
@@ -37,11 +38,7 @@ def run_verb(chosen: argparse.Namespace, console: Console) -> int:
 
 
 def audit(overrides: Sequence[str], console: Console) -> None:
-    """Draw the sample if there are no judgements yet; otherwise write tables, figure, qrels and report.
-
-    Raises:
-        BadInput: if the studies recorded nothing, or the judgements are of other pairs.
-    """
+    """Draw the sample if there are no judgements yet; otherwise write tables, figure, qrels and report."""
     config = compose(overrides, "audit")
     config.pop(CHOICES, None)
     studies = [config["studies"]] if isinstance(config["studies"], str) else list(config["studies"])
@@ -62,7 +59,10 @@ def audit(overrides: Sequence[str], console: Console) -> None:
         with storage.writing("runs/audit.run") as stream:
             write_run(stream, run, storage.place)
     if config["judgements"] is None:
-        print_sample(sample, storage, studies, console)
+        drawn = int(sample["drawn"].sum())
+        console.print(f"{len(sample):,} negatives were shown; {drawn:,} of them are drawn for judging", markup=False)
+        console.print("judge them, then evaluate the judgements:", markup=False)
+        print_commands(storage, studies, "runs", "method=rank", "", console)
         return
     from cluster.reports.audit_report import report_audit
 
@@ -103,18 +103,15 @@ def _read_judgements(config: Mapping[str, Any], console: Console) -> pl.DataFram
     qrels = read_qrels(config["judgements"], encoding=config["encoding"], faults=faults)
     unjudged = qrels["grade"] == -1
     counts = faults.skipped | faults.notes | {"judgements of -1 (pooled, not judged) left out": int(unjudged.sum())}
-    for what, count in counts.items():
-        if count:
-            console.print(f"{what}: {count:,}", markup=False)
+    print_counts(console, counts)
     return qrels.filter(~unjudged)
 
 
 def read_shown(place: str, several: bool) -> pl.DataFrame:
-    """Return the negatives that a study showed, or that were mined: method, query, document, function, times, margin,
-    score.
+    """Return the negatives that a study showed, or that were mined; refuse a folder that recorded none.
 
-    Raises:
-        BadInput: if it recorded nothing.
+    Returns:
+        method, query, document, function, times, margin, score.
     """
     if "://" not in place and not Path(place).is_dir():
         what = "is no folder" if Path(place).exists() else "no such folder"
@@ -170,25 +167,17 @@ def draw_sample(shown: pl.DataFrame, budget: int, seed: int) -> pl.DataFrame:
     return table.with_columns(drawn=pl.int_range(pl.len()) < budget)
 
 
-def print_sample(sample: pl.DataFrame, storage: Storage, studies: Sequence[str], console: Console) -> None:
-    """Print what was drawn, and how to judge it."""
-    count = int(sample["drawn"].sum())
-    console.print(f"{len(sample):,} negatives were shown; {count:,} of them are drawn for judging", markup=False)
-    console.print("judge them, then evaluate the judgements:", markup=False)
-    print_commands(storage, studies, "runs", "method=rank", "", console)
-
-
 def print_commands(
     storage: Storage, studies: Sequence[str], runs: str, method: str, order: str, console: Console
 ) -> None:
     """Print the commands that judge runs in the audit's folder and evaluate the judgements."""
     judging, judged = storage.path("judging"), storage.path("judged.txt")
-    for line in (
-        f"pyrite judge runs={storage.path(runs)} {method} {collection_of(studies[0])} out={judging}",
-        f"pyrite judge --export {judged} out={judging}",
-        f"pyrite audit 'studies=[{','.join(studies)}]' {order}out={storage} judgements={judged}",
-    ):
-        console.print(f"  {line}", soft_wrap=True, markup=False)
+    print_lines(
+        console,
+        f"  pyrite judge runs={storage.path(runs)} {method} {collection_of(studies[0])} out={judging}",
+        f"  pyrite judge --export {judged} out={judging}",
+        f"  pyrite audit 'studies=[{','.join(studies)}]' {order}out={storage} judgements={judged}",
+    )
 
 
 def collection_of(place: str) -> str:

@@ -12,6 +12,7 @@ from cluster.commands.signals import exit_code, handled_signals, ignore_further_
 from cluster.commands.verbs import VERBS, parse
 from cluster.config.build import missing_extra
 from cluster.executors.processes import Processes
+from cluster.output.terminal import print_lines
 from ranking.errors import BadInput
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ def run_experiment(
             ignore_further_signals()
             again = resume_command(experiment)
             if again is not None:
-                console.print(f"Stopped. To continue: {again}", soft_wrap=True, markup=False)
+                print_lines(console, f"Stopped. To continue: {again}")
             return exit_code(error)
 
 

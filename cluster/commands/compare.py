@@ -13,13 +13,14 @@ import polars as pl
 from rich.console import Console
 
 from cluster.config.compose import compose
+from cluster.config.override import key_of, root_of
 from cluster.config.trust import from_folder
 from cluster.output.manifest import read_config
 from cluster.output.methods import METHOD, SWEPT, column_of, evaluations, factors, told_apart, with_methods
 from cluster.output.result_store import BUILT_FROM, ResultStore
 from cluster.output.storage import Storage, new_place
 from cluster.output.tables import required_scan, required_table
-from cluster.plan.point import key_of
+from cluster.output.terminal import print_lines
 from cluster.reports import analysis_sections
 from cluster.reports.labels import p_value
 from cluster.reports.report import Items, Report, Section, Table, Verbatim
@@ -56,7 +57,7 @@ def run_verb(chosen: argparse.Namespace, console: Console) -> int:
     storage = Storage(given.get("out") or new_place("compare"))
     report.write(storage)
     report.to_terminal(console)
-    console.print(f"report: {storage.shown('report.html')}", soft_wrap=True, markup=False)
+    print_lines(console, f"report: {storage.shown('report.html')}")
     return 0
 
 
@@ -71,7 +72,8 @@ def compare(folders: Sequence[Storage], baseline: str | None = None) -> Report:
         BadInput: if they have neither a collection nor two methods in common, or a folder holds no results.
     """
     studies = read_studies(folders)
-    common, options = shared_collections(studies), differing_options(studies)
+    common = set.intersection(*(set(study.trials["fingerprint"].drop_nulls()) for study in studies))
+    options = differing_options(studies)
     rows = [[key, *values] for key, values in [*facts(studies), *options.items()]]
     head = ["option", *(study.name for study in studies)]
     differences = Table(head, rows, words=len(head), caption="What differs")
@@ -113,12 +115,11 @@ def over_places(
 ) -> list[Section]:
     """Compare the methods that studies on different collections have in common, over their collections.
 
-    The options that differ between studies are not part of the methods here.
-
-    Raises:
-        BadInput: if they have no two methods in common.
+    The options that differ between studies are not part of the methods here. Studies without two common methods are
+    refused.
     """
-    left_out = {*options, *(key for study in studies for key in _swept_of_collections(study))}
+    swept_keys = {pair["key"] for study in studies for pairs in study.trials["swept"].to_list() for pair in pairs or []}
+    left_out = {*options, *(key for key in swept_keys if root_of(key) == "collection")}
     frames, queries = [], []
     for folder, study in zip(folders, studies, strict=True):
         name = f"{study.name}:"
@@ -142,31 +143,18 @@ def over_places(
     return [replace(section, terminal=shown) for section in analysis_sections.across(frame)]
 
 
-def _swept_of_collections(study: Compared) -> set[str]:
-    """Return the swept options of a study that name its collection."""
-    return {
-        pair["key"]
-        for pairs in study.trials["swept"].to_list()
-        for pair in pairs or []
-        if pair["key"].split(".")[0] == "collection"
-    }
-
-
 def read_studies(folders: Sequence[Storage]) -> list[Compared]:
-    """Read the studies, named by as much of their paths as distinguishes them."""
-    names = told_apart([folder.place for folder in folders])
-    return [
-        Compared(
-            names[folder.place], _named_runs(required_table(folder, "trials")), read_config(folder), versions_of(folder)
-        )
-        for folder in folders
-    ]
+    """Read the studies, named by as much of their paths as distinguishes them.
 
-
-def _named_runs(trials: pl.DataFrame) -> pl.DataFrame:
-    """Name each run by its overrides: two studies may have the same run under names of different versions."""
-    names = [shlex.join(sorted(shlex.split(text))) for text in trials["overrides"]]
-    return trials.with_columns(run=pl.Series(names, dtype=pl.String))
+    Runs are named by their overrides: two studies may have the same run under names of different versions.
+    """
+    names, studies = told_apart([folder.place for folder in folders]), []
+    for folder in folders:
+        trials = required_table(folder, "trials")
+        runs = [shlex.join(sorted(shlex.split(text))) for text in trials["overrides"]]
+        trials = trials.with_columns(run=pl.Series(runs, dtype=pl.String))
+        studies.append(Compared(names[folder.place], trials, read_config(folder), versions_of(folder)))
+    return studies
 
 
 def versions_of(folder: Storage) -> str:
@@ -178,11 +166,6 @@ def versions_of(folder: Storage) -> str:
         made = (store.read(key) or {}).get(BUILT_FROM, {})
         versions.append(" ".join(filter(None, [made.get("version", ""), made.get("commit", "")[:10]])))
     return ", ".join(dict.fromkeys(filter(None, versions))) or "unknown"
-
-
-def shared_collections(studies: Sequence[Compared]) -> set[str]:
-    """Return the fingerprints of the collections that all studies have."""
-    return set.intersection(*(set(study.trials["fingerprint"].drop_nulls()) for study in studies))
 
 
 def _collections(study: Compared) -> list[tuple[str, str]]:
@@ -208,7 +191,7 @@ def differing_options(studies: Sequence[Compared]) -> dict[str, list[str]]:
     keys = {key_of(text) for study in studies for line in study.trials["overrides"] for text in shlex.split(line)}
     differing: dict[str, list[str]] = {}
     for key in sorted(keys - NOT_COMPARED):
-        if key.split(".")[0] == "collection":
+        if root_of(key) == "collection":
             continue
         values = [sorted({value_of(line, key) for line in study.trials["overrides"]}) for study in studies]
         if any(each != values[0] for each in values):

@@ -17,6 +17,7 @@ from rich.markup import escape
 
 from cluster.commands.first_folder import STARTED_IN, absolute, recorded_folder
 from cluster.config.aliases import quoted_baseline
+from cluster.config.override import root_of
 from cluster.config.quoting import quoted_path
 from cluster.config.trust import from_folder
 from cluster.executors.address import is_cluster
@@ -25,7 +26,6 @@ from cluster.output.lock import output_lock
 from cluster.output.manifest import CONFIG, read_config, read_config_of, refuse_taken, write_config
 from cluster.output.storage import Storage
 from cluster.output.throttle import poll
-from cluster.plan.point import root_of
 from cluster.plan.size import RAY_START
 from cluster.telemetry.tracking.tracker import Tracker
 from cluster.telemetry.tracking.tracking import Tracking, tracked, trackers
@@ -93,9 +93,6 @@ class Experiment(ABC):
         The experiment is planned again from `config.yaml`. `prepare` then leaves out finished results that were built
         from the same data and code (`output.result_store.ResultStore`). The others continue from their last state
         (`output.result_store.SavedState`), or start.
-
-        Raises:
-            BadInput: if an override is wrong, or the folder holds another experiment or none.
         """
         arguments = [quoted_baseline(quoted_path(text)) for text in arguments]
         if resume is None:
@@ -121,11 +118,7 @@ class Experiment(ABC):
 
     @classmethod
     def check_change(cls, text: str, folder: str) -> None:
-        """Check an override that is given on resume and not in `may_change`.
-
-        Raises:
-            BadInput: if the experiment can't change in this way.
-        """
+        """Refuse an override that is given on resume and not in `may_change`."""
         changeable = ", ".join(sorted(cls.may_change)) or "nothing"
         remedy = f"leave it out, or start another; --resume may change {changeable}"
         raise BadInput(f"{text} can't change on resume", folder, remedy)
@@ -140,9 +133,9 @@ class Experiment(ABC):
         """Create an experiment from its overrides."""
 
     @classmethod
-    @abstractmethod
     def continued(cls, arguments: list[str], saved: dict[str, Any], storage: Storage) -> Self:
         """Create an experiment from the manifest in its folder, with options that the user gives again."""
+        raise NotImplementedError(f"{cls.verb} has no --resume")
 
     @abstractmethod
     def prepare(self, console: Console) -> Work:
@@ -154,11 +147,7 @@ class Experiment(ABC):
 
     @abstractmethod
     def check_unchanged(self, before: dict[str, Any]) -> None:
-        """Check that the inputs are those of the manifest.
-
-        Raises:
-            BadInput: if they have changed.
-        """
+        """Refuse to continue if the inputs are not those of the manifest."""
 
     @abstractmethod
     def execute(self, console: Console, tracking: Tracking) -> None:
@@ -166,11 +155,7 @@ class Experiment(ABC):
 
     @abstractmethod
     def finalize(self, console: Console) -> int:
-        """Write tables and report, and print them.
-
-        Returns:
-            The number of runs that failed for good.
-        """
+        """Write tables and report, print them, and return the number of runs that failed for good."""
 
     def renew(self) -> None:  # noqa: B027  not every verb has a report
         """Write the report of the runs so far; called regularly from another thread while the experiment runs."""
@@ -211,14 +196,7 @@ class Experiment(ABC):
 
 
 def conduct(experiment: Experiment, console: Console) -> int:
-    """Run the work that is left of an experiment.
-
-    Returns:
-        The number of runs that failed for good.
-
-    Raises:
-        BadInput: if an option or an input is wrong, or another process writes to the folder.
-    """
+    """Run the work that is left of an experiment, and return the number of runs that failed for good."""
     storage = experiment.storage
     built = trackers(experiment.options.get("track", {}))  # track=[] removes the group
     locked = output_lock(storage) if storage is not None else nullcontext()
@@ -236,9 +214,6 @@ def runs_here(options: Mapping[str, Any], work: Work) -> bool:
     """Return whether work is done without Ray: if the user requests it, or starting Ray would take longer.
 
     A running or named Ray needs no start, and is used unless the user requests otherwise.
-
-    Raises:
-        BadInput: if Ray is needed and the user excludes it.
     """
     local = options.get("local", False)
     if local is True and work.left and work.needs:

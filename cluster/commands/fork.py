@@ -10,12 +10,12 @@ from typing import Any
 
 import polars as pl
 from rich.console import Console
-from rich.markup import escape
 
 from cluster.commands.experiment import Experiment, Work
 from cluster.commands.first_folder import absolute, recorded_folder
 from cluster.config.compose import compose
 from cluster.config.groups import CHOICES
+from cluster.config.override import key_of
 from cluster.config.validate import check_run
 from cluster.executors.local import LocalExecutor
 from cluster.executors.resources import Resources
@@ -24,7 +24,7 @@ from cluster.output.manifest import read_config_of
 from cluster.output.result_store import ResultStore, SavedState, outdated_lines
 from cluster.output.storage import Storage, new_place
 from cluster.output.tables import as_parquet
-from cluster.plan.sweep import key_of
+from cluster.output.terminal import print_lines
 from cluster.runs.agent_file import agent_of
 from cluster.runs.artifacts import Artifacts
 from cluster.runs.fork import Fork, with_functions
@@ -71,9 +71,7 @@ class ForkExperiment(Experiment):
     @classmethod
     def continued(cls, arguments: list[str], saved: dict[str, Any], storage: Storage) -> ForkExperiment:
         changed = compose(arguments, "fork")
-        options = {"regress": False, "by": None, **saved["fork"]} | {
-            key_of(text): changed[key_of(text)] for text in arguments
-        }
+        options = saved["fork"] | {key_of(text): changed[key_of(text)] for text in arguments}
         return cls(options, compose(list(map(str, saved["overrides"]))), storage)
 
     def prepare(self, console: Console) -> Work:
@@ -88,11 +86,10 @@ class ForkExperiment(Experiment):
         self.store = ResultStore(self.output, "forks", artifacts.provenance(self.config))
         forks = self.forks()
         done, outdated = self.store.finished(fork.key for fork in forks)
-        for line in outdated_lines(outdated, "forks"):
-            console.print(line, soft_wrap=True, markup=False)
+        print_lines(console, *outdated_lines(outdated, "forks"))
         self.waiting = [fork for fork in forks if fork.key not in done]
         line = f"{len(forks)} forks ({len(done)} done) of {self.options['run']}, results in {self.output}"
-        console.print(escape(line), soft_wrap=True)
+        print_lines(console, line)
         size = sum(artifacts.bytes_of(self.config).values())
         return Work(bool(self.waiting), size, size, {"forks": len(forks), "runs": len(forks), "done": len(done)})
 
@@ -132,7 +129,7 @@ class ForkExperiment(Experiment):
             count += 1
             tracking.events.emit("run ended", run=done.task.key)  # for `pyrite watch`
             if count % max(len(self.waiting) // 10, 1) == 0 or count == len(self.waiting):
-                console.print(f"{count}/{len(self.waiting)} forks   {line}", soft_wrap=True, markup=False)
+                print_lines(console, f"{count}/{len(self.waiting)} forks   {line}")
 
     def _executor(self) -> Executor:
         shared = {"parts": self.parts, "functions": self.functions, "batches": self.options["length"]}
@@ -246,13 +243,13 @@ def show(forks: pl.DataFrame, measure: str, storage: Storage, console: Console) 
     for unit, p, gainer in (("batch", tested.time_p, "a schedule"), ("training", tested.state_p, "feedback")):
         several = "batches, at=[…]" if unit == "batch" else "trainings, bases=2, and forks of each, replicates=2"
         answer = f"needs several {several}" if isnan(p) else f"p = {p:.3g} (if p is small, {gainer} can gain)"
-        console.print(f"are actions worth the same at every {unit}? {answer}", soft_wrap=True, markup=False)
+        print_lines(console, f"are actions worth the same at every {unit}? {answer}")
     _print_place(storage, console)
 
 
 def _print_place(storage: Storage, console: Console) -> None:
-    command = shlex.join(["pyrite", "fork", "--resume", storage.shown()])
-    console.print(escape(f"forks, values and figure: {storage.shown()}; to make them again: {command}"), soft_wrap=True)
+    again = shlex.join(["pyrite", "fork", "--resume", storage.shown()])
+    print_lines(console, f"forks, values and figure: {storage.shown()}; to make them again: {again}")
 
 
 def show_by_query(forks: pl.DataFrame, feature: str, measure: str, storage: Storage, console: Console) -> None:
@@ -287,7 +284,7 @@ def show_by_query(forks: pl.DataFrame, feature: str, measure: str, storage: Stor
             console.print(f"gain of {label}: {value:+.4f}")
     known = f"p = {room.p:.3g} (if p is small, policy=by_query can gain)"
     answer = "needs several trainings or replicates" if isnan(room.p) else known
-    console.print(f"are actions worth the same in both halves? {answer}", soft_wrap=True, markup=False)
+    print_lines(console, f"are actions worth the same in both halves? {answer}")
     _print_place(storage, console)
 
 
@@ -299,4 +296,4 @@ def show_regression(fitted: ForkRegression, length: int, storage: Storage, conso
         console.print(f"R² in a training that was left out, by {label}: {value:.3f}")
     interval = f"95% {fitted.low:+.3f} … {fitted.high:+.3f}"
     console.print(f"gain of the state over the clock: {fitted.gain:+.3f} ({interval})", soft_wrap=True)
-    console.print(escape(f"follow it: policy=from_forks policy.forks={storage.shown()}"), soft_wrap=True, markup=False)
+    print_lines(console, f"follow it: policy=from_forks policy.forks={storage.shown()}")

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from cluster.output.terminal import print_lines
 from ranking.errors import BadInput
 
 TIMES = {"tiny": "seconds", "small": "minutes", "medium": "about an hour", "full": "hours"}
@@ -34,16 +35,12 @@ def run_verb(chosen: argparse.Namespace, console: Console) -> int:
         raise BadInput("already exists", path, "delete it, or choose another out=")
     answers = answer(given, input if sys.stdin.isatty() and not {*given} - {"out"} else None)
     path.write_text(study_file(**answers, path=str(path)), encoding="utf-8")
-    console.print(f"{path} is written. To run it:\n  pyrite study {path}", markup=False, soft_wrap=True)
+    print_lines(console, f"{path} is written. To run it:", f"  pyrite study {path}")
     return 0
 
 
 def answer(given: dict[str, str], ask: Callable[[str], str] | None) -> dict[str, str]:
-    """Return an answer to each question.
-
-    Raises:
-        BadInput: if the data do not exist, or there is no such scale.
-    """
+    """Return an answer to each question; refuse data that do not exist, and scales that there are not."""
     answers = {}
     for name, question in QUESTIONS.items():
         answers[name] = given[name] if name in given else ask(f"{question}: ").strip() if ask else ""

@@ -22,8 +22,9 @@ from cluster.commands.first_folder import STARTED_IN, absolute, recorded_folder
 from cluster.config.aliases import as_override
 from cluster.config.build import build
 from cluster.config.compose import compose
+from cluster.config.override import key_of, replaced, values_by_key
 from cluster.output.storage import Storage
-from cluster.plan.sweep import key_of
+from cluster.output.terminal import print_counts, print_lines
 from cluster.pools.sources import fingerprint, shown_progress
 from pooling.judging import export, store
 from pooling.judging.documents import pooled, read_texts, write_texts
@@ -76,7 +77,7 @@ def judge(overrides: Sequence[str], console: Console, resume: str | None = None)
     links = [(visitor, f"{address.rstrip('/')}/?token={token}") for visitor, token in judging.links]
     for visitor, link in links:
         label = "your link, as the owner" if visitor.owner else f"link for {visitor.assessor or 'assessors'}"
-        console.print(f"{label}: {link}", soft_wrap=True, markup=False)
+        print_lines(console, f"{label}: {link}")
     if not _is_loopback(config["host"]):
         console.print("[yellow]other machines can reach this page over plain HTTP: anyone with a link can use it[/]")
     if config["open_browser"]:
@@ -87,7 +88,7 @@ def judge(overrides: Sequence[str], console: Console, resume: str | None = None)
         pass  # the usual way to end it
     finally:
         judging.store.close()
-    console.print(f"Stopped. To continue: pyrite judge out={storage}", soft_wrap=True, markup=False)
+    print_lines(console, f"Stopped. To continue: pyrite judge out={storage}")
 
 
 def run_verb(chosen: argparse.Namespace, console: Console) -> int:
@@ -100,11 +101,7 @@ def run_verb(chosen: argparse.Namespace, console: Console) -> int:
 
 
 def _grown(folder: str, overrides: Sequence[str]) -> list[str]:
-    """Return the overrides for a folder whose pool grows: with its runs and then those that these do not hold.
-
-    Raises:
-        BadInput: if the folder has no judgements, or `out` is given too.
-    """
+    """Return the overrides for a folder whose pool grows: with its runs and then those that these do not hold."""
     if any(key_of(text) == "out" for text in overrides):
         raise BadInput("out= is given with --resume", remedy="--resume FOLDER is the folder: leave out= out")
     given = [f"out={as_override(folder)}", *overrides]
@@ -141,22 +138,23 @@ def write_qrels(overrides: Sequence[str], path: str, console: Console) -> None:
     wrong = [key_of(text) for text in overrides if key_of(text) not in ("out", "resolve")]
     if wrong:
         raise BadInput(f"{wrong[0]} has no effect on an export", remedy="give out=, and resolve= if you need it")
-    rules = [text.split("=", 1)[1] for text in (*_remembered(storage), *overrides) if key_of(text) == "resolve"]
-    options = Options(resolve=cast(export.Rule, rules[-1])) if rules else Options()
+    remembered = values_by_key(_remembered(storage))
+    rule = (remembered | values_by_key(overrides)).get("resolve")
+    options = Options(resolve=cast(export.Rule, rule)) if rule is not None else Options()
     content = store.read(Path(storage.path("")))
     if Path(path).suffix.lower() == ".csv":
         export.write_table(content, Path(path))
-        console.print(f"{len(content.judgements):,} judgements: {path}", soft_wrap=True, markup=False)
+        print_lines(console, f"{len(content.judgements):,} judgements: {path}")
         return
     disagreements = export.write_qrels(content, options.resolve, Path(path))
-    machine = [text.split("=", 1)[1] for text in _remembered(storage) if key_of(text) == "machine"]
-    if machine and machine[-1] != "null":
-        model_grades = export.write_machine(content, read_qrels(machine[-1].strip("'\"")), Path(path))
-        console.print(f"grades of a model for unjudged documents: {model_grades}", soft_wrap=True, markup=False)
+    machine = remembered.get("machine", "null")
+    if machine != "null":
+        model_grades = export.write_machine(content, read_qrels(machine.strip("'\"")), Path(path))
+        print_lines(console, f"grades of a model for unjudged documents: {model_grades}")
     judged, known = content.judgements.drop_nulls("grade").n_unique(["topic", "document"]), len(content.known)
-    console.print(f"{judged:,} documents judged, {known:,} known before: {path}", soft_wrap=True, markup=False)
+    print_lines(console, f"{judged:,} documents judged, {known:,} known before: {path}")
     if disagreements:
-        console.print(f"disagreements of assessors: {disagreements}", soft_wrap=True, markup=False)
+        print_lines(console, f"disagreements of assessors: {disagreements}")
 
 
 def run(app: Starlette, listening: socket.socket) -> None:
@@ -174,9 +172,7 @@ def run(app: Starlette, listening: socket.socket) -> None:
 def _configuration(overrides: Sequence[str]) -> tuple[dict[str, Any], Storage, list[str]]:
     """Return the options, including remembered ones, the folder, and the options to remember."""
     storage = _folder(overrides)
-    given = list(overrides)
-    keys = set(map(key_of, given))
-    merged = [text for text in _remembered(storage) if key_of(text) not in keys] + given
+    merged = replaced(_remembered(storage), overrides)
     config = compose(merged, "judge") | {"out": storage.path("")}
     if len(config["method"]) > 1:
         raise BadInput(f"{len(config['method'])} methods are given", "method", "a pool is judged in one order")
@@ -194,9 +190,7 @@ def _folder(overrides: Sequence[str]) -> Storage:
 def _remembered(storage: Storage) -> list[str]:
     content = storage.read(OVERRIDES)
     try:
-        saved = json.loads(content) if content else []
-        if isinstance(saved, list):  # of old versions
-            saved = {"overrides": saved}
+        saved = json.loads(content) if content else {"overrides": []}
         return absolute(saved["overrides"], recorded_folder(saved))
     except (ValueError, TypeError, KeyError):
         raise BadInput("is damaged", f"{storage}/{OVERRIDES}", "delete it, and give the options again") from None
@@ -249,9 +243,7 @@ def _open(config: dict[str, Any], console: Console, grow: bool = False) -> Judgi
         named = ", ".join(lacking[:LISTED]) + (", …" if len(lacking) > LISTED else "")
         console.print(f"topics that no run has: {len(lacking):,} ({named})", markup=False)
     skipped = Counter(faults.skipped) + Counter(of_collection.skipped)
-    for what, count in (judging.notes | runs.notes | skipped | faults.notes | of_collection.notes).items():
-        if count:
-            console.print(f"{what}: {count:,}", markup=False)
+    print_counts(console, judging.notes | runs.notes | skipped | faults.notes | of_collection.notes)
     done = len(judging.session.state.judgements)
     if done:
         console.print(f"continuing after {done:,} judgements")

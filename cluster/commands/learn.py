@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import shlex
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import polars as pl
@@ -15,13 +16,14 @@ from rich.table import Table
 from cluster.commands.experiment import Experiment, Work
 from cluster.config.agents import actions_of
 from cluster.config.groups import CHOICES
+from cluster.config.override import key_of, replaced, root_of
 from cluster.config.schema import SHAPES
 from cluster.output.event_log import EventLog
 from cluster.output.failure_summary import failure_summary
 from cluster.output.failure_summary import show as show_losses
 from cluster.output.result_store import ResultStore, outdated_lines
 from cluster.output.storage import Storage, new_place
-from cluster.plan.sweep import key_of
+from cluster.output.terminal import print_lines
 from cluster.rollouts import checkpoints
 from cluster.rollouts.request import MAY_CHANGE, LearnRequest, compose_learning
 from cluster.runs.agent_file import read_agent
@@ -60,18 +62,13 @@ class LearnExperiment(Experiment):
 
     @classmethod
     def continued(cls, arguments: list[str], saved: dict[str, Any], storage: Storage) -> LearnExperiment:
-        changed = set(map(key_of, arguments))
-        overrides = [*(text for text in map(str, saved["learn"]) if key_of(text) not in changed), *arguments]
+        overrides = replaced(list(map(str, saved["learn"])), arguments)
         return cls(LearnRequest(compose_learning(overrides), overrides, storage))
 
     def prepare(self, console: Console) -> Work:
         from cluster.rollouts.train_agent import EPISODES
 
-        config, storage = self.request.config, self.request.storage
-
-        def note(line: str) -> None:
-            console.print(line, soft_wrap=True, markup=False)
-
+        config, storage, note = self.request.config, self.request.storage, partial(print_lines, console)
         self.artifacts = artifacts = self.artifacts_of(console)
         artifacts.make([config], only=())
         collection = artifacts.collection(config)
@@ -84,8 +81,7 @@ class LearnExperiment(Experiment):
         self.store = self.request.store(artifacts.keys(config))
         checkpoints.load(self.store, note)
         _, outdated = self.store.finished(self.store.keys())
-        for line in outdated_lines(outdated, "trainings"):
-            note(line)
+        note(*outdated_lines(outdated, "trainings"))
         named = " ".join(f"{key}={config[CHOICES][key]}" for key in ("agent", "reward", "ranker"))
         console.print(escape(f"{named} over {'+'.join(config['function'])} on {collection.name}, results in {storage}"))
         artifacts.make([config])
@@ -117,7 +113,7 @@ class LearnExperiment(Experiment):
                 tracked.update(progress)
 
             def on_loss(message: str) -> None:
-                console.print(escape(message), soft_wrap=True)
+                print_lines(console, message)
                 tracking.events.emit("lost", says=message)
 
             if config["actions"]["mixture"] is not None:
@@ -192,7 +188,7 @@ def show(
         console.print(f"{message} (criterion: {config['until']['by']} stops improving and the shares settle)")
     show_losses(failure_summary(EventLog.read(storage)), console)
     where = storage.shown()
-    console.print(escape(f"agent, episodes and figures: {where}"), soft_wrap=True)
+    print_lines(console, f"agent, episodes and figures: {where}")
     imitation = learned.facts.get("imitation")
     if imitation:
         console.print(
@@ -201,13 +197,13 @@ def show(
             f"{imitation['learned']:.0%} on the training queries"
         )
     again = shlex.join(["pyrite", "study", *_comparison(config, overrides, where), "seeds=20"])
-    console.print(escape(f"compare it over fresh seeds: {again}"), soft_wrap=True)
+    print_lines(console, f"compare it over fresh seeds: {again}")
 
 
 def _comparison(config: dict[str, Any], overrides: Sequence[str], where: str) -> list[str]:
     """Return the overrides of a study that compares the agent with chance, in runs like those it learned on."""
     run_options = {*SHAPES["config"].model_fields, "scale"} - {"seed"}
-    own = [text for text in overrides if key_of(text).split(".")[0] in run_options]
+    own = [text for text in overrides if root_of(text) in run_options]
     given, chosen = {key_of(text) for text in own}, config[CHOICES]
     # The defaults of a study differ for these.
     own += [f"{key}={chosen[key]}" for key in ("ranker", "scale") if key not in given]

@@ -13,6 +13,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from cluster.commands.watch import Replay
 from cluster.output.event_log import EventLog
 from cluster.output.lock import is_held
 from cluster.output.manifest import CONFIG, read_config, verb_of
@@ -78,20 +79,14 @@ def read_folder(folder: Path) -> Listed:
         config = read_config(storage)
     except BadInput:
         return Listed(str(folder), "", "damaged", 0, 0, 0, None, "")
-    events = EventLog.read(storage)
-    state, done, runs, failed, started = "stopped", 0, 0, 0, None
-    for event in events:
-        what = event["event"]
-        if what in ("began", "resumed"):
-            started = started or datetime.fromisoformat(event["time"])
-            runs, done, failed, state = int(event.get("runs", 0)), int(event.get("done", 0)), 0, "stopped"
-        done += what == "run ended"
-        failed += what == "run failed"
-        state = what if what in ("finished", "failed", "interrupted") else state
-    if is_held(storage):
-        state = "running"
-    runs = max(runs, done)
+    verb, events = verb_of(config), EventLog.read(storage)
+    replay = Replay(Console(quiet=True), verb, "")
+    replay.append(events)
+    table, done = replay.table, replay.table.states["done"]
+    state = "running" if is_held(storage) else replay.end or "stopped"
+    begun = [event["time"] for event in events if event["event"] in ("began", "resumed")]
+    started = datetime.fromisoformat(begun[0]) if begun else None
     names = config.get("collections") or config.get("facts") or {}
     collections = names.values() if "collections" in config else [names.get("collection", "")]
     shown = ", ".join(map(str, collections))
-    return Listed(str(folder), verb_of(config), state, done, runs, failed, started, shown)
+    return Listed(str(folder), verb, state, done, max(table.total, done), table.failed, started, shown)

@@ -13,6 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from cluster.commands.experiment import Experiment, Work
 from cluster.config.compose import compose, texts_config
 from cluster.config.groups import CHOICES
+from cluster.config.override import replaced
 from cluster.executors.local import LocalExecutor
 from cluster.executors.resources import Resources, check_bundle
 from cluster.executors.task import Executor, LossLines, Once, Task, TaskLost
@@ -23,7 +24,7 @@ from cluster.mining.writing import shard_store
 from cluster.output.result_store import outdated_lines
 from cluster.output.storage import Storage, new_place
 from cluster.output.tables import read_table
-from cluster.plan.sweep import key_of
+from cluster.output.terminal import print_lines
 from cluster.reports.mining_table import example, summary_table
 from cluster.runs.what_was_read import sentence
 from cluster.telemetry.tracking.tracking import Tracking
@@ -55,9 +56,8 @@ class MineExperiment(Experiment):
     @classmethod
     def continued(cls, arguments: list[str], saved: dict[str, Any], storage: Storage) -> MineExperiment:
         before = list(map(str, saved["overrides"]))
-        changed = {key_of(text) for text in arguments} | {"out"}
-        kept = [text for text in before if key_of(text) not in changed]
-        return cls(compose([*kept, *arguments, f"out={storage.place}"], "mine"), before, storage)
+        overrides = replaced(before, [*arguments, f"out={storage.place}"])
+        return cls(compose(overrides, "mine"), before, storage)
 
     def prepare(self, console: Console) -> Work:
         artifacts = self.artifacts_of(console)
@@ -67,34 +67,31 @@ class MineExperiment(Experiment):
         self.shards = shards_of(self.miner.encoded, self.config)
         self.store = shard_store(self.config, self.output, artifacts)
         finished, outdated = self.store.finished(shard.name for shard in self.shards)
-        for line in outdated_lines(outdated, "shards"):
-            console.print(line, soft_wrap=True, markup=False)
+        print_lines(console, *outdated_lines(outdated, "shards"))
         self.waiting = [shard for shard in self.shards if shard.name not in finished]
         if self.waiting:  # the first query shows errors before anything is written
             self.miner.mine(replace(self.shards[0], queries=self.shards[0].queries[:1]))
         queries, done = sum(len(shard.queries) for shard in self.shards), len(self.shards) - len(self.waiting)
-        console.print(sentence(collection, self.config), soft_wrap=True, markup=False)
+        print_lines(console, sentence(collection, self.config))
         split = "" if self.config["queries"] == "all" else f"{self.config['queries']} "
         line = (
             f"{queries:,} {split}queries of {collection.name} ({collection.fingerprint}) in {len(self.shards)} shards"
         )
         if split:
             line += " (queries=all mines for all splits)"
-        console.print(f"{line}, {done} done; results in {self.output}", soft_wrap=True, markup=False)
+        print_lines(console, f"{line}, {done} done; results in {self.output}")
         return Work(bool(self.waiting), facts={"runs": len(self.shards), "done": done})
 
     def manifest(self) -> dict[str, Any]:
-        content = {key: value for key, value in self.config.items() if key != CHOICES}
         collection = self.miner.collection
-        facts = {"mined": self._command, "command": self._command, "overrides": self.arguments}
-        return (
-            facts
-            | content
-            | {
-                "collections": {collection.fingerprint: collection.name},
-                "read": {collection.name: [sentence(collection, self.config)]},
-            }
-        )
+        return {
+            "mined": self._command,
+            "command": self._command,
+            "overrides": self.arguments,
+            **{key: value for key, value in self.config.items() if key != CHOICES},
+            "collections": {collection.fingerprint: collection.name},
+            "read": {collection.name: [sentence(collection, self.config)]},
+        }
 
     @property
     def _command(self) -> str:
@@ -114,7 +111,7 @@ class MineExperiment(Experiment):
             for done in self._executor().run(tasks, watch=LossLines(progress.console, "shard")):
                 if isinstance(done.error, TaskLost):
                     remedy = "remove the cause (a smaller shard= in a new mining needs less memory), then continue: "
-                    command = shlex.join(["pyrite", "mine", "--resume", self.store.storage.place])
+                    command = shlex.join(["pyrite", "mine", "--resume", self.output.place])
                     raise BadInput(done.error.what, remedy=remedy + command)
                 done.result()
                 progress.advance(bar)
@@ -142,7 +139,5 @@ class MineExperiment(Experiment):
         console.print(summary_table(totals, functions))
         ids = read_table(self.output, f"ids/{self.shards[0].name}") if self.shards else None
         shown = [] if ids is None else example(ids, collection)
-        for line in [*shown, *remarks(totals, functions, self.miner.guard.active)]:
-            console.print(line, soft_wrap=True, markup=False)
-        console.print(f"results: {self.output}", soft_wrap=True, markup=False)
+        print_lines(console, *shown, *remarks(totals, functions, self.miner.guard.active), f"results: {self.output}")
         return 0

@@ -11,6 +11,7 @@ from rich.markup import escape
 from cluster.commands.experiment import Experiment, Work
 from cluster.config.compose import compose
 from cluster.config.groups import CHOICES
+from cluster.config.override import key_of, replaced
 from cluster.config.validate import check_pooling
 from cluster.executors.address import is_cluster
 from cluster.executors.local import LocalExecutor
@@ -19,9 +20,9 @@ from cluster.executors.task import Executor, Retry
 from cluster.output.manifest import CONFIG
 from cluster.output.result_store import outdated_lines
 from cluster.output.storage import Storage, new_place
+from cluster.output.terminal import print_lines
 from cluster.plan.pool_methods import PoolPlan, Variant, split, variants
 from cluster.plan.size import TURNS, pool_seconds, saved
-from cluster.plan.sweep import key_of
 from cluster.pools.pool_runs import StoredPools, resources_of, task_of
 from cluster.pools.sources import NamedPool, changed_files, file_digests, open_pools, shown_progress
 from cluster.pools.trial import plan_trial, trial_store
@@ -50,11 +51,7 @@ DEFAULT = [
 
 
 class PoolExperiment(Experiment):
-    """A pooling study: its pools, its methods, and the trials that are left.
-
-    Args:
-        plan: the study as the user requested it.
-    """
+    """A pooling study: its pools, its methods, and the trials that are left."""
 
     verb = "pool"
     may_change = (
@@ -88,9 +85,7 @@ class PoolExperiment(Experiment):
         except (KeyError, TypeError, ValueError):
             where = f"{storage}/{CONFIG}"
             raise BadInput("is not the configuration of a pooling study", where, "name the folder of one") from None
-        now = {key_of(text) for text in arguments} | {"out"}
-        kept = [text for text in before if key_of(text) not in now]
-        plan = read_plan([*kept, *arguments, f"out={storage.place}"])
+        plan = read_plan(replaced(before, [*arguments, f"out={storage.place}"]))
         return cls(PoolPlan(plan.config, before, plan.variants, storage))
 
     def prepare(self, console: Console) -> Work:
@@ -103,7 +98,7 @@ class PoolExperiment(Experiment):
         with shown_progress(console) as on_progress:
             self.pools = pools = open_pools(plan.config, on_progress, reads_texts)
         for pool in pools:
-            console.print(escape(described(pool)), soft_wrap=True)
+            print_lines(console, described(pool))
             for note, count in pool.pool.notes.items():
                 if count:
                     console.print(f"[dim]  {count:,} {escape(note)}[/]", soft_wrap=True)
@@ -113,13 +108,12 @@ class PoolExperiment(Experiment):
             console.print(f"[yellow]warning[/]: {escape(text)}", soft_wrap=True)
         self.trials = trials = [plan_trial(pool, variant, plan.config) for pool in pools for variant in plan.variants]
         done, outdated = trial_store(plan.storage, trials).finished(trial.name for trial in trials)
-        for line in outdated_lines(outdated):
-            console.print(line, soft_wrap=True, markup=False)
-        console.print(
+        print_lines(
+            console,
+            *outdated_lines(outdated),
             f"{len(plan.variants)} methods over {len(pools)} pool{'s'[: len(pools) - 1]}, {plan.config['seeds']} seeds "
             f"each ({len(done)} of {len(trials)} done), results in {plan.storage}",
-            soft_wrap=True, markup=False,
-        )  # fmt: skip
+        )
         self.ready, self.waiting = len(done), [trial for trial in trials if trial.name not in done]
         used = {trial.pool for trial in self.waiting}
         sizes = [{pool.name: bytes_of(pool.pool)} for pool in pools if pool.name in used]
@@ -215,11 +209,7 @@ class PoolExperiment(Experiment):
 
 
 def read_plan(arguments: list[str]) -> PoolPlan:
-    """Return the study that overrides request.
-
-    Raises:
-        BadInput: if one is malformed or refused.
-    """
+    """Return the study that overrides request."""
     names, options, others = split(arguments)
     names = names or DEFAULT
     config = compose(others, "pool")

@@ -25,6 +25,7 @@ from rich.table import Table
 from cluster.config.build import build
 from cluster.config.compose import compose, texts_config
 from cluster.output.storage import Storage, new_place
+from cluster.output.terminal import print_counts, print_lines
 from cluster.runs.artifacts import Artifacts
 from cluster.runs.parts import Base
 from cluster.runs.trained import read_ranker
@@ -54,10 +55,7 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
 
 
 def rank(arguments: Sequence[str], console: Console) -> str:
-    """Rank, and write the run.
-
-    Returns:
-        The path or URI of the run.
+    """Rank, write the run, and return its path or URI.
 
     Raises:
         BadInput: if an option or an input is wrong, or the file already exists.
@@ -109,7 +107,7 @@ def _write(config: dict[str, Any], storage: Storage, name: str, console: Console
     console.print(f"{lines:,} lines of {len(queries):,} queries over {collection.name} ({collection.fingerprint})")
     if len(encoded.judgements.documents):
         console.print(_measured(config["measures"], encoded, queries, lists, candidates))
-    console.print(f"run: {storage.shown(name)}", soft_wrap=True, markup=False)
+    print_lines(console, f"run: {storage.shown(name)}")
 
 
 NO_VECTORS = {"_target_": "ranking.vectors.RandomVectors"}
@@ -134,9 +132,7 @@ def _with_topics(collection: Collection, config: dict[str, Any], console: Consol
     check_ids(pl.Series(list(texts)), "topic", config["topics"])
     queries = {name: text.title or text.description for name, text in texts.items()}
     counts = faults.skipped | {"topics without a text, which get no documents": sum(not it for it in queries.values())}
-    for what, count in counts.items():
-        if count:
-            console.print(f"{what}: {count:,}", markup=False)
+    print_counts(console, counts)
     rows = [(name, text, None, None, None) for name, text in queries.items()]
     frame = pl.DataFrame(rows, schema=dict.fromkeys(collection.queries.columns, pl.String), orient="row")
     return collection.changed(queries=frame, judgements=collection.judgements.clear())
@@ -163,11 +159,7 @@ def _ranked(ranker: Any, encoded: EncodedCollection, candidates: Candidates, dep
 
 
 def as_run(lists: RankedLists, collection: Collection, queries: NDArray[np.integer], tag: str) -> bytes:
-    """Return the lists as a TREC run.
-
-    Raises:
-        BadInput: if an id or the tag has a blank in it, which this form can't hold.
-    """
+    """Return the lists as a TREC run; refuse ids and a tag with a blank, which this form can't hold."""
     rows, ranks = np.nonzero(lists.documents >= 0)
     run = pl.DataFrame({
         "query": collection.queries["id"].gather(np.asarray(queries)[rows].astype(np.uint32)),

@@ -9,6 +9,7 @@ from dataclasses import replace
 from rich.console import Console
 
 from cluster.output.storage import Storage
+from cluster.output.terminal import print_lines
 from ranking.errors import BadInput
 
 
@@ -65,5 +66,5 @@ def show_power(chosen: argparse.Namespace, console: Console) -> int:
     report = Report("", [replace(section, terminal=section.parts[:1]) for section in sections])
     report.write_parts(storage)
     report.to_terminal(console)
-    console.print(f"table and curve: {storage.shown('power.parquet')}, figures/power.png", soft_wrap=True, markup=False)
+    print_lines(console, f"table and curve: {storage.shown('power.parquet')}, figures/power.png")
     return 0

@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
-from rich.markup import escape
 
 from cluster.commands.experiment import Experiment, Work
 from cluster.commands.study_end import StudyEnd
 from cluster.config.agents import checkpoint_of, learner_of
-from cluster.config.build import as_node, build
+from cluster.config.build import as_node
 from cluster.config.compose import compose
 from cluster.config.durations import seconds_of
 from cluster.config.groups import CHOICES
 from cluster.config.other_names import suggestion
+from cluster.config.override import key_of, root_of
 from cluster.config.refusals import refuse_renamed
 from cluster.config.schema import SHAPES
 from cluster.config.trust import check_classes
@@ -32,11 +32,11 @@ from cluster.output.manifest import CONFIG
 from cluster.output.provenance import content_digest
 from cluster.output.result_store import outdated_lines
 from cluster.output.storage import Storage, new_place
+from cluster.output.terminal import print_lines
 from cluster.plan.extension import GROWING, extended, refused_change
-from cluster.plan.point import root_of
 from cluster.plan.size import run_seconds, saved
 from cluster.plan.study import StudyPlan
-from cluster.plan.sweep import Planned, Point, given_seeds, identity, key_of
+from cluster.plan.sweep import Planned, Point, given_seeds, identity
 from cluster.runs import what_was_read
 from cluster.runs.rerank import rerank
 from cluster.runs.results import run_store
@@ -46,12 +46,10 @@ from cluster.telemetry.run_watch import RunWatch, raise_unwritable
 from cluster.telemetry.tracking.tracking import Tracking, as_override_of, as_overrides
 from cluster.telemetry.training_metrics import study_of
 from cluster.training.study_runs import capacity_of, check_resources, task_of
-from ranking.collections.collection import Collection
 from ranking.errors import BadInput
 
 if TYPE_CHECKING:
-    from cluster.search.decided_runs import DecidedRuns
-    from cluster.search.optuna_runs import OptunaRuns
+    from cluster.search.proposals import Proposals
     from cluster.search.schedulers import EarlyStopping
 
 
@@ -153,16 +151,13 @@ class StudyExperiment(Experiment):
             for name in done:
                 self.scheduler.ended(name)
             done |= {each.name for each in self.runs} & set(self.scheduler.stopped)
-        for line in outdated_lines(outdated):
-            console.print(line, soft_wrap=True, markup=False)
+        print_lines(console, *outdated_lines(outdated))
         total, self.ready = len(self.runs) + proposals.total, len(done) + proposals.finished
         used = ((self.collections[planned.name], planned.config) for planned in known)
         self.read_sentences = what_was_read.sentences(used)
-        for line in itertools.chain.from_iterable(self.read_sentences.values()):
-            console.print(line, soft_wrap=True, markup=False)
         names = dict.fromkeys(f"{each.name} ({each.fingerprint})" for each in self.collections.values())
         line = f"{total} runs ({self.ready} done) over {', '.join(names)}, results in {plan.storage}"
-        console.print(escape(line), soft_wrap=True)
+        print_lines(console, *itertools.chain.from_iterable(self.read_sentences.values()), line)
         self.waiting = [each for each in self.runs if each.name not in done]
         left, facts = self.ready < total, {"runs": total, "done": self.ready}
         if not left:
@@ -176,7 +171,7 @@ class StudyExperiment(Experiment):
         sizes = largest_and_all([artifacts.bytes_of(config) for config in configs])
         return Work(left, *sizes, facts, self._saved(), self._needs())
 
-    def _proposals(self, adaptive: Sequence[Point]) -> OptunaRuns | DecidedRuns:
+    def _proposals(self, adaptive: Sequence[Point]) -> Proposals:
         """Return what proposes runs while the study runs."""
         plan, options, provenance = self.plan, self.plan.options, self.artifacts.provenance
         if options.get("stop") == "decided":
@@ -207,7 +202,7 @@ class StudyExperiment(Experiment):
 
     def _scheduler(self, known: Sequence[Planned], planned: Sequence[Planned | Point]) -> EarlyStopping | None:
         """What stops runs of the search, if that is asked for."""
-        from cluster.search.schedulers import EarlyStopping, read_log, schedulers_of, stoppers_of
+        from cluster.search.schedulers import EarlyStopping, built_as, read_log, schedulers_of
 
         options, artifacts = self.plan.options, self.artifacts
         asked = [key for key in ("trial_scheduler", "stoppers") if options.get(key)]
@@ -216,10 +211,12 @@ class StudyExperiment(Experiment):
         if not any(each.drawn if isinstance(each, Planned) else each.intervals or each.searched for each in planned):
             what = f"{asked[0]} would stop runs that are compared by their seeds, for what they reach"
             raise BadInput(what, remedy="leave it out, or search: 'optimizer.lr=tag(log,interval(1e-4,1e-2))'")
+        from ray.tune import Stopper
+
         stopped, reached = read_log(EventLog.read(self.plan.storage))
         scheduler = EarlyStopping(
             schedulers_of(options.get("trial_scheduler")),
-            stoppers_of(options.get("stoppers", [])),
+            built_as(Stopper, options.get("stoppers", []), "stoppers"),
             stopped,
             reached,
             lambda config: content_digest(artifacts.provenance(config)),
@@ -260,9 +257,11 @@ class StudyExperiment(Experiment):
         }
 
     def check_unchanged(self, before: dict[str, Any]) -> None:
-        added = [each for each in self.collections.values() if each.name not in before["collections"].values()]
-        known = before["collections"] | {each.fingerprint: each.name for each in added if self.additions}
-        _check_collections(self.collections.values(), known, self.plan.storage.place)
+        for collection in self.collections.values():
+            added = self.additions and collection.name not in before["collections"].values()
+            if collection.fingerprint not in before["collections"] and not added:
+                what = f"the collection {collection.name} has changed since this study began"
+                raise BadInput(what, self.plan.storage.place, "start another study")
 
     def extended_manifest(self, before: dict[str, Any]) -> dict[str, Any] | None:
         if not self.additions:
@@ -289,7 +288,7 @@ class StudyExperiment(Experiment):
             self.artifacts.make([each.config for each in _distinct(self.waiting)])
         stored: dict[str, Any] = {}
         executor = self._executor(stored)
-        sources: list[list[Task] | OptunaRuns | DecidedRuns] = []
+        sources: list[list[Task] | Proposals] = []
         if self.waiting:
             sources.append([self._task_of(planned, stored) for planned in self.waiting])
         proposals, before = self.proposals, self.proposals.finished
@@ -316,6 +315,11 @@ class StudyExperiment(Experiment):
         """All runs that wait, and one per method whose runs are proposed later."""
         return [*self.waiting, *self.proposals.examples()]
 
+    @property
+    def _planned(self) -> list[Planned]:
+        """All runs so far, each once: a search over few whole numbers may come back to one."""
+        return list({each.name: each for each in [*self.runs, *self.proposals.proposed]}.values())
+
     def _task_of(self, planned: Planned, stored: dict[str, Any]) -> Task:
         """Return the task of a run, whose parts are put into Ray's object store unless it runs here."""
         task = task_of(planned, self.artifacts, self.plan.storage)
@@ -335,11 +339,14 @@ class StudyExperiment(Experiment):
                 workers.keep(options["concurrent"] - 1)
             shared = {"opened": Once("cluster.runs.artifacts:OpenedParts")}
             return LocalExecutor(1, workers, shared, self.scheduler, {"opened": OpenedParts(artifacts=self.artifacts)})
+        from ray.tune import Callback
+
         from cluster.executors.tune import TuneExecutor
+        from cluster.search.schedulers import built_as
 
         configs = [planned.config for planned in self._known]
         check_resources(configs, options["address"])
-        callbacks = callbacks_of(options.get("callbacks", []))
+        callbacks = built_as(Callback, options.get("callbacks", []), "callbacks")
         capacity = capacity_of(configs, options["address"])
         shared_parts = {"opened": OpenedParts(stored)}
         return TuneExecutor(
@@ -347,7 +354,7 @@ class StudyExperiment(Experiment):
         )
 
     def renew(self) -> None:
-        runs = list({each.name: each for each in [*self.runs, *self.proposals.proposed]}.values())
+        runs = self._planned
         store = run_store(self.plan.storage, runs, self.artifacts.provenance)
         names, _ = store.finished(planned.name for planned in runs)
         done = [planned for planned in runs if planned.name in names]
@@ -361,13 +368,10 @@ class StudyExperiment(Experiment):
             end.renew(self.artifacts)
 
     def finalize(self, console: Console) -> int:
-        # A search over few whole numbers may come back to one: it is the same run, and counts once.
-        runs = list({each.name: each for each in [*self.runs, *self.proposals.proposed]}.values())
-        errors = self._errors
         out_of_time = self._budget is not None and self._budget.over
         stopped = self.scheduler.stopped if self.scheduler else {}
         shown = (self.plan.options["baseline"], self.plan.options.get("factors"))
-        end = StudyEnd(self.plan.storage, runs, 0, errors, out_of_time, stopped, *shown)
+        end = StudyEnd(self.plan.storage, self._planned, 0, self._errors, out_of_time, stopped, *shown)
         return end.finalize_apart(console) if self._apart else end.finalize(self.artifacts, console)
 
 
@@ -388,23 +392,6 @@ def _options(overrides: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any]]:
     return {"experiment": name, **options}, design
 
 
-def callbacks_of(nodes: Sequence[Any]) -> list[Any]:
-    """Build the user's callbacks, each named by the path of its class, or by its `_target_` and options.
-
-    Raises:
-        BadInput: if there is no such class, or it is no callback of Ray Tune.
-    """
-    from ray.tune import Callback
-
-    callbacks = []
-    for node in (as_node(each) for each in nodes):
-        callback = build(node, "callbacks")
-        if not isinstance(callback, Callback):
-            raise BadInput("is no callback of Ray Tune", node["_target_"], "subclass ray.tune.Callback")
-        callbacks.append(callback)
-    return callbacks
-
-
 def _look_for_data(folder: str | None, runs: Iterable[Planned]) -> None:
     """See that the collections that an experiment takes from the folder `data` are there."""
     for path in dict.fromkeys(str(planned.config["collection"].get("path")) for planned in runs):
@@ -420,10 +407,3 @@ def _look_for_data(folder: str | None, runs: Iterable[Planned]) -> None:
 def _distinct(runs: Iterable[Planned]) -> list[Planned]:
     """One run of each seedless configuration: all that checking needs to see."""
     return list({identity(planned.config | {"seed": 0}): planned for planned in runs}.values())
-
-
-def _check_collections(collections: Iterable[Collection], before: dict[str, str], place: str) -> None:
-    for collection in collections:
-        if collection.fingerprint not in before:
-            what = f"the collection {collection.name} has changed since this study began"
-            raise BadInput(what, place, "start another study")

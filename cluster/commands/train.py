@@ -18,6 +18,7 @@ from cluster.commands.experiment import Experiment, Work, ray_session
 from cluster.config.agents import learner_of
 from cluster.config.compose import compose
 from cluster.config.groups import CHOICES
+from cluster.config.override import root_of
 from cluster.config.validate import check_run
 from cluster.index.attach import check_room, served_functions
 from cluster.output.event_log import EventLog
@@ -25,8 +26,8 @@ from cluster.output.failure_summary import failure_summary, show
 from cluster.output.manifest import CONFIG, read_config, verb_of
 from cluster.output.run_log import RunLog
 from cluster.output.storage import Storage
+from cluster.output.terminal import print_lines
 from cluster.output.throttle import Throttle
-from cluster.plan.point import root_of
 from cluster.plan.sweep import Planned, plan, points
 from cluster.reports.actions_taken import actions_table
 from cluster.reports.study_tables import action_rows, tables_of, write_tables
@@ -61,11 +62,12 @@ class TrainExperiment(Experiment):
 
     @classmethod
     def read(cls, arguments: Sequence[str], resume: str | None = None) -> TrainExperiment:
-        """Return a run from its overrides, without sweeps, and from `out=FOLDER`, `track=…` and `push=…`.
+        """Return a run. Its folder may hold a state, so it is not refused, and there is no `resume`."""
+        return cls.new(list(arguments))
 
-        Raises:
-            BadInput: if an option is wrong or has several values.
-        """
+    @classmethod
+    def new(cls, arguments: list[str]) -> TrainExperiment:
+        """Return a run from its overrides, without sweeps, and from `out=FOLDER`, `track=…` and `push=…`."""
         pushed = [text.partition("=")[2] for text in arguments if root_of(text) == "push"]
         arguments = [text for text in arguments if root_of(text) != "push"]
         output = [text for text in arguments if root_of(text) in ("out", "track")]
@@ -80,14 +82,6 @@ class TrainExperiment(Experiment):
         planned.config["weights"] = planned.config["weights"] or options["out"] is not None
         storage = None if options["out"] is None else Storage(options["out"])
         return cls(planned, storage, options["track"], pushed[-1] if pushed else None)
-
-    @classmethod
-    def new(cls, arguments: list[str]) -> TrainExperiment:
-        return cls.read(arguments)
-
-    @classmethod
-    def continued(cls, arguments: list[str], saved: dict[str, Any], storage: Storage) -> TrainExperiment:
-        return cls.read([*map(str, saved["overrides"]), *arguments, f"out={storage.place}"])
 
     @property
     def on_cluster(self) -> bool:
@@ -104,7 +98,7 @@ class TrainExperiment(Experiment):
         artifacts.make([planned.config])
         self.collection = collection = artifacts.collection(planned.config)
         self.parts, self.made_of = artifacts.parts(planned.config), artifacts.provenance(planned.config)
-        console.print(sentence(collection, planned.config), soft_wrap=True, markup=False)
+        print_lines(console, sentence(collection, planned.config))
         console.print(f"collection {collection.name} ({collection.fingerprint})")
         several = planned.config["resources"]["workers"] > 1
         shared = sum(artifacts.bytes_of(planned.config).values()) if several else 0
@@ -184,7 +178,7 @@ class TrainExperiment(Experiment):
             console.print(_zero_shot(rows))
         if self.storage is not None:
             show(failure_summary(EventLog.read(self.storage)), console)
-            console.print(f"results: {self.storage}", soft_wrap=True, markup=False)
+            print_lines(console, f"results: {self.storage}")
             if self.push_to is not None:
                 console.print(f"pushed: {push(self.storage, self.planned.name, self.push_to)}", markup=False)
         return 0

@@ -306,11 +306,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
-    """Parse a command line.
-
-    Raises:
-        BadInput: if the verb was removed, or an override is none.
-    """
+    """Parse a command line; refuse a verb that was removed, and words that are no overrides."""
     if arguments and arguments[0] in REMOVED:
         raise BadInput(f"there is no verb {arguments[0]} any more", remedy=f"use {REMOVED[arguments[0]]}")
     known = parser()

@@ -15,6 +15,7 @@ from cluster.output.event_log import EventLog
 from cluster.output.lock import is_held
 from cluster.output.manifest import read_config, verb_of
 from cluster.output.storage import Storage
+from cluster.output.terminal import print_lines
 from cluster.telemetry.live_table import LiveTable
 
 EVERY = 1.0
@@ -74,14 +75,7 @@ def run_verb(chosen: argparse.Namespace, console: Console) -> int:
 
 
 def watch(place: str, console: Console, every: float = EVERY) -> int:
-    """Show the progress of a command until it ends.
-
-    Returns:
-        The exit code: 0 if the command finished, 1 if it failed or was interrupted.
-
-    Raises:
-        BadInput: if the folder holds nothing.
-    """
+    """Show the progress of a command until it ends; return 0 if it finished, and 1 if it failed or was interrupted."""
     storage = Storage(place)
     verb = verb_of(read_config(storage))
     replay = Replay(console, verb, "validation" if verb != "pool" else "area")
@@ -102,5 +96,5 @@ def watch(place: str, console: Console, every: float = EVERY) -> int:
         console.print(f"finished; {escape(where)}", soft_wrap=True)
         return 0
     again = f"pyrite {verb} --resume {place}" if verb != "train" else "the same command again"
-    console.print(f"{replay.end or 'its process has ended'}. To continue: {again}", soft_wrap=True, markup=False)
+    print_lines(console, f"{replay.end or 'its process has ended'}. To continue: {again}")
     return 1

@@ -39,11 +39,7 @@ OF_ONE = re.compile(r"^(\+*)(negatives|selectors?)\.([A-Za-z]\w*)((?:\.\w+)*)$")
 
 
 def named_parts(overrides: Sequence[str], config: str = "config") -> list[str]:
-    """Return the overrides with all short forms written out.
-
-    Raises:
-        BadInput: if an option was renamed or removed, or a name is given twice or is none.
-    """
+    """Return the overrides with all short forms written out; refuse those with an old name, and names given twice."""
     refuse_renamed(overrides, config)
     if config == "fork":  # to Hydra `actions` is a group
         overrides = [re.sub("^actions=", "instead=", text) for text in overrides]
@@ -87,11 +83,7 @@ def with_named(chosen: argparse.Namespace, overrides: Sequence[str]) -> list[str
     """Return the overrides of a command line, with its other words as overrides.
 
     These are the run of `fork`, the ranker of `rank`, the folders of `audit`, the file of `study`, `--relabel` and
-    `--regress`. A
-    study's baseline is a line of key=value pairs, which Hydra reads as one text only in quotes.
-
-    Raises:
-        BadInput: if a file of overrides can't be read.
+    `--regress`. A study's baseline is a line of key=value pairs, which Hydra reads as one text only in quotes.
     """
     overrides = list(overrides)
     if chosen.verb == "audit" and chosen.words:
@@ -110,11 +102,7 @@ def with_named(chosen: argparse.Namespace, overrides: Sequence[str]) -> list[str
 
 
 def read_overrides(path: str) -> list[str]:
-    """Return the overrides in a file: a YAML list of `key=value`, as `pyrite init` writes it.
-
-    Raises:
-        BadInput: if it is no such file.
-    """
+    """Return the overrides in a file: a YAML list of `key=value`, as `pyrite init` writes it."""
     if not path.endswith((".yaml", ".yml")):
         raise BadInput(f"{path!r} is not an override", remedy="write key=value, or name a file of overrides (.yaml)")
     if not Path(path).exists():
@@ -137,11 +125,7 @@ def quoted_baseline(override: str) -> str:
 
 
 def named_checkpoint(trained: str) -> str:
-    """Return the override that names the ranker of `pyrite rank RANKER`.
-
-    Raises:
-        BadInput: if it is an override.
-    """
+    """Return the override that names the ranker of `pyrite rank RANKER`, which must not be an override itself."""
     if re.match(r"[+~]*[\w.]+=", trained) and not os.path.exists(trained):
         raise BadInput("there is no ranker to rank with", trained, "name it first: pyrite rank RANKER key=value …")
     return f"checkpoint={as_override(trained)}"

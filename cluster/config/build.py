@@ -57,11 +57,7 @@ def build(node: Any, at: str = "", /, **given: Any) -> Any:
 
 
 def locate(path: str) -> type:
-    """Return the class of a dotted path.
-
-    Raises:
-        BadInput: if there is none.
-    """
+    """Return the class of a dotted path; raise BadInput if there is none."""
     module, _, name = path.rpartition(".")
     try:
         target = getattr(importlib.import_module(module), name)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from cluster.config.aliases import named_parts
 from cluster.config.build import locate
 from cluster.config.groups import CHOICES, CONF, SINGLE_GROUPS, fill_defaults, group_options, part_node
+from cluster.config.override import key_of
 from cluster.config.parts import PARTS
 from cluster.config.quoting import quoted_path
 from ranking.errors import BadInput
@@ -141,7 +142,7 @@ def _resolve_negatives(config: dict[Any, Any], overrides: Sequence[str]) -> None
     if not isinstance(sampling, dict) or "negatives" not in sampling:
         return
     of_batch = isinstance(functions, dict) and [*functions] == ["in_batch"]
-    given = any(text.lstrip("+").partition("=")[0] == "sampling.negatives" for text in overrides)
+    given = "sampling.negatives" in map(key_of, overrides)
     if sampling["negatives"] is not None and (given or not of_batch):
         return
     size = config["training"]["batch_size"] if of_batch else None
@@ -160,7 +161,7 @@ def _take_classes(config: dict[Any, Any], choices: dict[Any, Any], overrides: Se
 
     Options that the class has too, and those that are given, stay. The other options of the part are removed.
     """
-    given = {text.lstrip("+~").partition("=")[0] for text in overrides}
+    given = set(map(key_of, overrides))
     for group in SINGLE_GROUPS:
         node = config.get(group)
         if f"{group}._target_" not in given or not isinstance(node, dict) or not isinstance(node.get("_target_"), str):

@@ -17,8 +17,7 @@ def counts_of(
 ) -> dict[str, int] | None:
     """Return how many negatives each function supplies per query; None if the policy decides.
 
-    Raises:
-        BadInput: if numbers or selectors are given for functions that the run does not have.
+    Numbers and selectors of functions that the run does not have are refused.
     """
     given = {name: count for name, count in config["negatives"].items() if count is not None}
     for key, functions_of in (("negatives", given), ("selectors", config["selectors"])):

@@ -55,11 +55,7 @@ def _groups(config: str) -> frozenset[str]:
 
 
 def option(group: str, name: str) -> dict[str, Any]:
-    """Return what a name of a group stands for, with the defaults of its classes.
-
-    Raises:
-        BadInput: if the group has no such name.
-    """
+    """Return what a name of a group stands for, with the defaults of its classes; refuse an unknown name."""
     return copy.deepcopy(_option(group, name))
 
 

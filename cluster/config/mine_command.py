@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from cluster.config.build import build
 from cluster.config.compose import compose
 from cluster.config.groups import CHOICES
+from cluster.config.override import key_of, root_of
 from ranking.errors import BadInput
 
 READ = ("collection", "vectors", "encoding")
@@ -38,15 +39,14 @@ def _command(overrides: list[str]) -> str | None:
     names = [name for name in config["function"] if name != "in_batch" and counts.get(name, 1) > 0]
     if not names or config[CHOICES]["policy"] != "fixed":
         return None
-    options = [text for text in overrides if _key(text).split(".")[0] in READ]
+    options = [text for text in overrides if root_of(text) in READ]
     options.append(f"function={names[0]}" if len(names) == 1 else f"function=[{','.join(names)}]")
-    options += [text for text in overrides if _key(text).startswith(tuple(f"function.{name}." for name in names))]
+    options += [text for text in overrides if key_of(text).startswith(tuple(f"function.{name}." for name in names))]
     options.append(f"selector={config[CHOICES]['selector']}")
     others = [f"selector.{name}" for name in config["function"] if name not in names]
-    options += [
-        text for text in overrides if _key(text).startswith("selector.") and not _key(text).startswith(tuple(others))
-    ]
-    options += [text.replace("sampling.", "", 1) for text in overrides if _key(text).startswith("sampling.guard.")]
+    of_selectors = [text for text in overrides if key_of(text).startswith("selector.")]
+    options += [text for text in of_selectors if not key_of(text).startswith(tuple(others))]
+    options += [text.replace("sampling.", "", 1) for text in overrides if key_of(text).startswith("sampling.guard.")]
     if len(names) > 1 and counts:
         options += [f"negatives.{name}={counts[name]}" for name in names]
     else:
@@ -59,7 +59,3 @@ def _command(overrides: list[str]) -> str | None:
     if any(mined["function"][name] != config["function"][name] for name in names):
         return None
     return shlex.join(["pyrite", "mine", *(SIMPLE.sub(r"=\1", text) for text in options)])
-
-
-def _key(text: str) -> str:
-    return text.partition("=")[0].lstrip("+~")

@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from cluster.config.override import key_of
+
 SAME_VALUE: dict[str, str] = {
     "absolute_margin": "sampling.guard.absolute",
     "accumulate_grad_batches": "training.accumulate",
@@ -117,6 +119,6 @@ def suggestion(override: str) -> str | None:
 
 def suggest_all(overrides: Sequence[str], unknown: str) -> str:
     """Return the end of a message about an unknown option: what to write instead, or nothing."""
-    override = next((text for text in overrides if text.lstrip("+~").partition("=")[0] == unknown), unknown)
+    override = next((text for text in overrides if key_of(text) == unknown), unknown)
     instead = suggestion(override)
     return f"; did you mean {instead}?" if instead else ""

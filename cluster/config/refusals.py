@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from cluster.config.groups import CHOICES, CONF, group_options
 from cluster.config.other_names import suggest_all
+from cluster.config.override import key_of
 from ranking.errors import BadInput
 
 if TYPE_CHECKING:
@@ -135,7 +136,7 @@ def _without_value(overrides: Sequence[str], config: str) -> str | None:
 def _siblings(unknown: str, overrides: Sequence[str], config: str, compose: Compose) -> str:
     """Return the known options next to an unknown one."""
     try:
-        node: Any = compose([text for text in overrides if text.lstrip("+~").partition("=")[0] != unknown], config)
+        node: Any = compose([text for text in overrides if key_of(text) != unknown], config)
     except BadInput:
         return ""
     *path, last = unknown.split(".")
@@ -157,11 +158,7 @@ def _siblings_of(node: Any, key: str, requested: str) -> str:
 
 
 def refuse_renamed(overrides: Sequence[str], config: str) -> None:
-    """Refuse options that have another name in one verb.
-
-    Raises:
-        BadInput: with the new name.
-    """
+    """Refuse options that have another name in one verb."""
     renamed = RENAMED_IN.get(config, {})
     for text in overrides:
         key, _, value = text.lstrip("+~").partition("=")

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from cluster.config.shapes import Config, Cores, Count, Custom, Gigabytes, PartConfig
+from cluster.config.shapes import Config, Cores, Count, Custom, Gigabytes, Name, Natural, PartConfig
 from cluster.config.verb_schema import AuditConfig, ForkConfig, JudgeConfig, MineConfig, RankConfig, RunListsConfig
 
 Local = bool | Literal["auto"]
@@ -99,10 +99,10 @@ class RunConfig(Config):
     batches: PartConfig
     teacher: PartConfig | None = None
     origin: Annotated[dict[str, PartConfig], Field(min_length=1)]
-    seed: Annotated[int, Field(ge=0)]
+    seed: Natural
     encoding: PartConfig
     sampling: SamplingConfig
-    negatives: dict[str, Annotated[int, Field(ge=0)] | None]
+    negatives: dict[str, Natural | None]
     selectors: dict[str, PartConfig]
     training: TrainingConfig
     validation: ValidationConfig
@@ -147,11 +147,11 @@ class LearningConfig(RunConfig):
     decision_every: Count | Literal["epoch"]
     episodes: Count
     copies: Count
-    workers: Annotated[int, Field(ge=0)] | None
-    hosts: Annotated[int, Field(ge=0)]
-    random_baseline: Annotated[int, Field(ge=0)]
+    workers: Natural | None
+    hosts: Natural
+    random_baseline: Natural
     track: dict[str, PartConfig] = {}
-    out: Annotated[str, Field(min_length=1)] | None
+    out: Name | None
     address: str | None
     dashboard: bool
 
@@ -193,7 +193,7 @@ class ScaleConfig(Config):
 class MethodConfig(Config):
     """A method with a label of its own."""
 
-    label: Annotated[str, Field(min_length=1)]
+    label: Name
     overrides: list[str] | list[list[str]]
 
 
@@ -216,8 +216,8 @@ class ManyRunsConfig(Config):
 
     track: dict[str, PartConfig] = {}
     baseline: str | None
-    out: Annotated[str, Field(min_length=1)] | None
-    retries: Annotated[int, Field(ge=0)]
+    out: Name | None
+    retries: Natural
     concurrent: Count | None
     address: str | None
     local: Local = "auto"
@@ -262,7 +262,7 @@ class PoolSourceConfig(RunListsConfig):
     runs: str | list[str] | None
     topics: Literal["all", "even", "odd"]
     most_topics: Count | None
-    beyond: Annotated[int, Field(ge=0)]
+    beyond: Natural
 
 
 class PoolingConfig(PoolSourceConfig, ManyRunsConfig):

@@ -7,6 +7,9 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 Count = Annotated[int, Field(ge=1)]
+Natural = Annotated[int, Field(ge=0)]
+Name = Annotated[str, Field(min_length=1)]
+"""A text that is not empty, as the name of a folder."""
 Cores = Annotated[int | float, Field(gt=0)]
 """A fraction of a core is allowed."""
 Gigabytes = Annotated[float, Field(gt=0)]

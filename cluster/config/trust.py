@@ -39,11 +39,7 @@ def trusting(classes: Iterable[str]) -> Iterator[None]:
 
 
 def check_classes(node: Any) -> None:
-    """Check that a configuration from a folder names only classes of Pyrite and those that the user trusts.
-
-    Raises:
-        BadInput: if it names another class.
-    """
+    """Refuse a configuration from a folder that names a class which is neither Pyrite's nor trusted by the user."""
     if not _from_folder.get():
         return
     trusted = (*TRUSTED, *_given.get(), *filter(None, os.environ.get(VARIABLE, "").split(",")))

@@ -25,11 +25,7 @@ if TYPE_CHECKING:
 
 
 def check_parts(config: dict[Any, Any], choices: dict[Any, Any]) -> None:
-    """Check that parts are at the level of their group, and that a folder names only trusted classes.
-
-    Raises:
-        BadInput: if they are not.
-    """
+    """Refuse parts that are not at the level of their group, and untrusted classes that a folder names."""
     check_classes(config)
     for group in group_options():
         node, chosen = config.get(group), choices.get(group)
@@ -52,11 +48,7 @@ def _check_level(group: str, node: dict[Any, Any], chosen: str | None) -> None:
 
 
 def check_shape(config: dict[str, Any], primary: str) -> None:
-    """Check a composed configuration against the types of its keys (`schema`).
-
-    Raises:
-        BadInput: if a key is missing, unknown, or of another type.
-    """
+    """Refuse keys of a composed configuration that are missing, unknown, or of another type than in `schema`."""
     from pydantic import ValidationError
 
     from cluster.config.refusals import refusal
@@ -106,11 +98,7 @@ def check_run(config: dict[str, Any], agent: TrainedAgent | MixtureAgent | None)
 
 
 def check_counts(config: dict[str, Any]) -> None:
-    """Check that policy, functions, selectors and objective fit the numbers of negatives.
-
-    Raises:
-        BadInput: if they do not fit together.
-    """
+    """Refuse numbers of negatives that policy, functions, selectors and objective do not fit."""
     policy, objective = build(config["policy"], "policy"), build(config["objective"], "objective")
     functions = {name: build(node, f"function.{name}") for name, node in config["function"].items()}
     policy.set_functions(list(functions))
@@ -128,11 +116,7 @@ def check_counts(config: dict[str, Any]) -> None:
 
 
 def check_agent(config: dict[str, Any], agent: TrainedAgent | MixtureAgent) -> None:
-    """Check that an agent fits the run that uses it.
-
-    Raises:
-        BadInput: if it was learned for other functions or smaller batches, or as the other part.
-    """
+    """Refuse an agent that was learned for other functions or smaller batches than the run's, or as the other part."""
     from rl.mixture import MixtureAgent
 
     checkpoint = checkpoint_of(config)
@@ -152,11 +136,7 @@ def check_agent(config: dict[str, Any], agent: TrainedAgent | MixtureAgent) -> N
 
 
 def check_candidates(config: dict[str, Any], documents: int) -> None:
-    """Check that there are documents to pick from: those nearest to each query in tf·idf space.
-
-    Raises:
-        BadInput: if the run has other functions, or their lists are too short.
-    """
+    """Refuse a run without enough documents to pick from: those nearest to each query in tf·idf space."""
     from sampling.retrieval.tfidf import TfIdf
 
     functions = config["function"]
@@ -171,22 +151,14 @@ def check_candidates(config: dict[str, Any], documents: int) -> None:
 
 
 def check_workers(resources: Mapping[str, Any]) -> None:
-    """Check the options of several workers.
-
-    Raises:
-        BadInput: if they contradict each other.
-    """
+    """Refuse options of several workers that contradict each other."""
     if resources["least"] is not None and resources["least"] > resources["workers"]:
         what = f"least is {resources['least']}, but the run starts with {resources['workers']} workers"
         raise BadInput(what, "resources.least", "choose no more than resources.workers")
 
 
 def check_sharding(config: Mapping[str, Any]) -> None:
-    """Check that no part of a run whose workers split the weights needs a whole ranker.
-
-    Raises:
-        BadInput: if one does, or the run has one worker.
-    """
+    """Refuse to split weights over one worker, or with a part that needs a whole ranker."""
     from ranking.sharding import SHARDED
     from sampling.retrieval.dense import Dense
     from sampling.selection.adversarial import Adversarial
@@ -212,11 +184,7 @@ def check_sharding(config: Mapping[str, Any]) -> None:
 
 
 def check_learning(config: dict[str, Any], agent: TrainedAgent | MixtureAgent | None) -> None:
-    """Check the options of a learning.
-
-    Raises:
-        BadInput: if a part refuses its options, or two of them do not fit together.
-    """
+    """Refuse options of a learning that its parts refuse, or that do not fit together."""
     from rl.environment import check_decision_every
 
     documents = config["actions"]["documents"]
@@ -239,15 +207,12 @@ def check_learning(config: dict[str, Any], agent: TrainedAgent | MixtureAgent | 
 
 
 def check_shares(copies: int, workers: int | None, hosts: int) -> None:
-    """Check that copies divide evenly over workers, and workers over hosts.
+    """Refuse copies that do not divide evenly over workers, and workers that do not over hosts.
 
     Args:
         copies: the number of copies of the environment.
         workers: the number of processes that step them; None: one per host, or as many as fit.
         hosts: the number of actors that hold rankers; 0: none.
-
-    Raises:
-        BadInput: if they do not.
     """
     workers = hosts or None if workers is None else workers
     if workers and copies % workers:
@@ -257,11 +222,7 @@ def check_shares(copies: int, workers: int | None, hosts: int) -> None:
 
 
 def check_pooling(config: dict[str, Any]) -> None:
-    """Check that a pool has one source: runs and judgements, a file that names them, or neither.
-
-    Raises:
-        BadInput: if options exclude each other.
-    """
+    """Refuse a pool with several sources: runs and judgements, or a file that names them."""
     if config["pools"] is not None and (config["runs"] is not None or config["qrels"] is not None):
         raise BadInput("pools= excludes runs= and qrels=", remedy="write them into the file that pools= names")
     if config["pools"] is None and config["runs"] is None and config["qrels"] is not None:

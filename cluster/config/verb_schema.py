@@ -6,22 +6,22 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from cluster.config.shapes import Config, Cores, Count, Custom, Gigabytes, PartConfig
+from cluster.config.shapes import Config, Cores, Count, Custom, Gigabytes, Name, Natural, PartConfig
 
 
 class ForkConfig(Config):
     """conf/fork.yaml."""
 
-    run: Annotated[str, Field(min_length=1)] | None
-    at: Annotated[int, Field(ge=0)] | Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)]
+    run: Name | None
+    at: Natural | Annotated[list[Natural], Field(min_length=1)]
     instead: list[str]
     by: Literal["positive_rank", "score_gap", "guard_margin", "margin"] | None
     regress: bool
     length: Count
     replicates: Count
     bases: Count
-    workers: Annotated[int, Field(ge=0)] | None
-    out: Annotated[str, Field(min_length=1)] | None
+    workers: Natural | None
+    out: Name | None
     address: str | None
     dashboard: bool
 
@@ -54,7 +54,7 @@ class JudgeConfig(RunListsConfig):
     double: Annotated[int | float, Field(ge=0)]
     judges: Annotated[int, Field(ge=2)]
     gold: str | None
-    burn_in: Annotated[int, Field(ge=0)]
+    burn_in: Natural
     gold_every: Count
     guidelines: list[str] | None
     search: bool
@@ -63,9 +63,9 @@ class JudgeConfig(RunListsConfig):
     owners: str | None
     recall: float | None
     confidence: float
-    seed: Annotated[int, Field(ge=0)]
+    seed: Natural
     stemming: str | None
-    out: Annotated[str, Field(min_length=1)] | None
+    out: Name | None
     title: str
     host: str
     url: str | None
@@ -83,7 +83,7 @@ class MineConfig(Config):
     policy: PartConfig
     selector: PartConfig
     selectors: dict[str, PartConfig]
-    negatives: dict[str, Annotated[int, Field(ge=0)] | None]
+    negatives: dict[str, Natural | None]
     checkpoint: str | None
     ranker: PartConfig | None
     count: Count
@@ -94,7 +94,7 @@ class MineConfig(Config):
     rows: Literal["tuples", "triplets", "labelled_pairs"]
     with_scores: bool
     format: Literal["parquet", "json", "dataset"]
-    seed: Annotated[int, Field(ge=0)]
+    seed: Natural
     shard: Count
     batch: Count
     workers: Count
@@ -105,7 +105,7 @@ class MineConfig(Config):
     encoding: PartConfig
     strict: bool
     cache: str | None
-    out: Annotated[str, Field(min_length=1)] | None
+    out: Name | None
     address: str | None
     dashboard: bool
 
@@ -126,7 +126,7 @@ class RankConfig(Config):
     cpu: Count
     strict: bool
     cache: str | None
-    out: Annotated[str, Field(min_length=1)] | None
+    out: Name | None
 
 
 class AuditConfig(Config):
@@ -135,9 +135,9 @@ class AuditConfig(Config):
     studies: str | list[str]
     judgements: str | None
     order: Literal["sample", "bandit"]
-    budget: Annotated[int, Field(ge=1)]
-    relevant_from: Annotated[int, Field(ge=1)]
+    budget: Count
+    relevant_from: Count
     encoding: str
     strict: bool
-    seed: Annotated[int, Field(ge=0)]
+    seed: Natural
     out: str

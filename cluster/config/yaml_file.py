@@ -24,11 +24,7 @@ class _Loader(yaml.SafeLoader):
 
 
 def read_yaml(path: str) -> Any:
-    """Return the content of a YAML file in UTF-8.
-
-    Raises:
-        BadInput: if it can't be read, is no YAML, or gives a key twice.
-    """
+    """Return the content of a YAML file in UTF-8; refuse what is no YAML, and keys that are given twice."""
     try:
         return yaml.load(Path(path).read_text(encoding="utf-8"), _Loader)
     except yaml.MarkedYAMLError as error:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
+from cluster.output.terminal import print_lines
 from ranking.errors import BadInput
 
 if TYPE_CHECKING:
@@ -22,10 +23,7 @@ POLL_S = 0.5
 
 
 def follow(client: JobSubmissionClient, job: str, console: Console) -> int:
-    """Print a job's log until the job ends.
-
-    Returns:
-        The job's exit code; 130 after Ctrl-C, which leaves the job running.
+    """Print a job's log until the job ends, and return its exit code: 130 after Ctrl-C, which leaves the job running.
 
     Raises:
         BadInput: if the server is lost; the job may continue.
@@ -39,7 +37,7 @@ def follow(client: JobSubmissionClient, job: str, console: Console) -> int:
         while not (info := client.get_job_info(job)).status.is_terminal():
             time.sleep(POLL_S)
     except KeyboardInterrupt:
-        console.print(f"\n{job} continues. {commands}", soft_wrap=True, markup=False)
+        print_lines(console, f"\n{job} continues. {commands}")
         return INTERRUPTED
     except BrokenPipeError:  # the reader of our output has closed it
         raise
@@ -47,7 +45,7 @@ def follow(client: JobSubmissionClient, job: str, console: Console) -> int:
         reason = " ".join(str(error).split())[:200]
         raise BadInput(f"the job server is lost ({reason}), and the job may continue", job, commands) from None
     code = exit_code(info)
-    console.print(f"{job} {outcome(info, code)}", soft_wrap=True, markup=False)
+    print_lines(console, f"{job} {outcome(info, code)}")
     return code
 
 

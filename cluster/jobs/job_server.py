@@ -30,9 +30,6 @@ def connected(address: str | None) -> Iterator[JobSubmissionClient]:
     Args:
         address: the server's address, as `http://HOST:8265`, `HOST:8265` or `auto`; None takes RAY_API_SERVER_ADDRESS,
             a URL in RAY_ADDRESS, or the Ray that runs on this machine.
-
-    Raises:
-        BadInput: if there is no server, it does not answer, is something else, or refuses.
     """
     mode, before, level = os.environ.get(MODE), os.environ.get(VARIABLE), logging.root.manager.disable
     if mode is None or (mode == "token" and not has_token()):
@@ -85,11 +82,7 @@ def refusals_in_one_line(url: str) -> Iterator[None]:
 
 
 def find_server(address: str | None) -> str:
-    """Return the URL of the job server for an address.
-
-    Raises:
-        BadInput: if no server is named and none runs on this machine.
-    """
+    """Return the URL of the job server for an address; raise BadInput if none is named and none runs here."""
     cluster = os.environ.get("RAY_ADDRESS", "")
     named = address or os.environ.get(VARIABLE) or (cluster if cluster.startswith("http") else "auto")
     if named == "auto":

@@ -21,6 +21,7 @@ from cluster.config.quoting import quoted
 from cluster.jobs.following import follow, follow_commands
 from cluster.jobs.job_server import connected
 from cluster.jobs.working_folder import ClusterPaths, WorkingFolder, split_output
+from cluster.output.terminal import print_lines
 from ranking.errors import BadInput
 
 if TYPE_CHECKING:
@@ -61,25 +62,17 @@ def run_verb(chosen: argparse.Namespace, console: Console) -> int:
 
 
 def submit(request: JobRequest, address: str | None, detach: bool, console: Console) -> int:
-    """Submit a job, print its log until it ends unless it is detached, and return its exit code.
-
-    Raises:
-        BadInput: if the server can't be reached or refuses the job, or the job could not read its inputs there.
-    """
+    """Submit a job, print its log until it ends unless it is detached, and return its exit code."""
     with connected(address) as client:
         job = send(request, client, console)
         if not detach:
             return follow(client, job, console)
-        console.print(follow_commands(job, client.get_address()), soft_wrap=True, markup=False)
+        print_lines(console, follow_commands(job, client.get_address()))
         return 0
 
 
 def send(request: JobRequest, client: JobSubmissionClient, console: Console) -> str:
-    """Submit a job, and return its id.
-
-    Raises:
-        BadInput: if the job could not work on the cluster.
-    """
+    """Submit a job, and return its id."""
     url, name = client.get_address(), request.name or request.verb
     job = f"{name}-{time.strftime('%Y%m%d-%H%M%S')}-{uuid.uuid4().hex[:4]}"
     folder = WorkingFolder.of(Path(request.folder or ".").absolute(), request.excludes)
@@ -100,7 +93,7 @@ def send(request: JobRequest, client: JobSubmissionClient, console: Console) -> 
     same_python = paths.same_machine and not request.pip and not request.uv
     python = request.python or (sys.executable if same_python else "python")
     shown = {"name": name, "verb": request.verb, "overrides": shlex.join(arguments[1:])}
-    console.print(folder.summary(), soft_wrap=True, markup=False)
+    print_lines(console, folder.summary())
     submit_when_ready(
         lambda: client.submit_job(
             entrypoint=shlex.join([python, "-m", "cluster", *arguments]),
@@ -112,7 +105,7 @@ def send(request: JobRequest, client: JobSubmissionClient, console: Console) -> 
         ),
         console,
     )
-    console.print(f"{job} was submitted to {url}", soft_wrap=True, markup=False)
+    print_lines(console, f"{job} was submitted to {url}")
     return job
 
 
@@ -133,11 +126,7 @@ def submit_when_ready(submit_once: Callable[[], object], console: Console, timeo
 
 
 def job_arguments(request: JobRequest, job: str, paths: ClusterPaths) -> list[str]:
-    """Return the arguments of the job's command: the verb and its overrides, with paths that the job can use.
-
-    Raises:
-        BadInput: if the nodes would not see an input or the output.
-    """
+    """Return the arguments of the job's command: the verb and its overrides, with paths that the job can use."""
     if any(text.startswith("address=") for text in request.overrides):
         raise BadInput("a job runs on the cluster that it is sent to", "address", "leave it out, and give --address")
     out, others = split_output(request.overrides)
@@ -154,11 +143,7 @@ def job_arguments(request: JobRequest, job: str, paths: ClusterPaths) -> list[st
 
 
 def is_this_machine(url: str) -> bool:
-    """Return whether all nodes of a job server's cluster are this machine.
-
-    Raises:
-        BadInput: if the server does not list its nodes.
-    """
+    """Return whether all nodes of a job server's cluster are this machine."""
     import psutil
     from ray.util.state import list_nodes
     from ray.util.state.exception import RayStateApiException

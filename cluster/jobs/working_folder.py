@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from glob import glob
 from pathlib import Path
 
+from cluster.config.override import key_of
 from cluster.config.quoting import PATHS, PATHS_OR_NUMBERS, quoted
 from ranking.errors import BadInput
 
@@ -38,10 +39,7 @@ class WorkingFolder:
         """List the files that Ray will pack: linked folders, submodules and nested clones too.
 
         Ray leaves out what `.gitignore` and `.rayignore` files exclude, at every level. A link to a folder that
-        contains it is left out as well, since Ray would follow it for ever.
-
-        Raises:
-            BadInput: if there is no such folder, it is empty, or it holds too much.
+        contains it is left out as well, since Ray would follow it for ever. No files, and too many bytes, are refused.
         """
         from ray._private.ray_constants import get_runtime_env_default_excludes
         from ray._private.runtime_env.packaging import _dir_travel, _get_excludes
@@ -109,8 +107,7 @@ class ClusterPaths:
     def output(self, out: str, option: str = "out") -> str:
         """Return where the job writes its results: a URI, or an absolute path that every node sees.
 
-        Raises:
-            BadInput: if other nodes would not see the path.
+        Other paths are refused: results that a node writes there would be lost.
         """
         if "://" in out and not out.startswith("file://"):
             return out
@@ -123,13 +120,10 @@ class ClusterPaths:
         return path
 
     def inputs(self, overrides: Sequence[str]) -> list[str]:
-        """Return the overrides with paths that the job can read.
+        """Return the overrides with paths that the job can read; refuse paths that exist on this machine only.
 
         A path in the working folder becomes relative to it, since the job runs in a copy. URIs, and paths that do not
         exist on this machine, stay as they are, since the nodes may know them.
-
-        Raises:
-            BadInput: if a path exists on this machine only.
         """
         return [self._override(*text.partition("=")) for text in overrides]
 
@@ -182,7 +176,7 @@ class ClusterPaths:
 
 def split_output(overrides: Sequence[str]) -> tuple[str | None, list[str]]:
     """Return the value of `out=` (None if it is absent or null), and the other overrides."""
-    outs = [text for text in overrides if text.partition("=")[0].lstrip("+~") == "out"]
+    outs = [text for text in overrides if key_of(text) == "out"]
     value = unquoted(outs[-1].partition("=")[2]) if outs else ""
     return (None if value in ("", "null") else value), [text for text in overrides if text not in outs]
 

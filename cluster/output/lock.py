@@ -27,16 +27,12 @@ REMEDY = "wait for it or stop it, or choose another out="
 
 @contextmanager
 def output_lock(storage: Storage) -> Iterator[None]:
-    """Hold a folder while a command writes to it, and check first that it can be written.
+    """Hold a folder while a command writes to it; refuse one that can't be written, or that another process holds.
 
     In a local or shared folder the claim is a lock of the operating system, which ends with its process. URIs, and some
     shared folders, have no locks; there the claim is a file that is renewed. A file that does not change for three
     renewals belongs to a process that was killed. Clocks of two machines differ and are not compared. A process that
     was suspended for that long finds another process's file when it continues, and ends.
-
-    Raises:
-        BadInput: if another process holds it.
-        Unwritable: if it can't be written.
     """
     with ExitStack() as stack:
         if not storage.local or not stack.enter_context(_locked(storage)):

@@ -25,11 +25,7 @@ def write_config(storage: Storage, content: Mapping[str, Any]) -> None:
 
 
 def read_config(storage: Storage) -> dict[str, Any]:
-    """Read a folder's configuration.
-
-    Raises:
-        BadInput: if it does not exist, or is damaged.
-    """
+    """Read a folder's configuration; raise BadInput if it does not exist, or is damaged."""
     content = storage.read(CONFIG)
     if content is None:
         raise BadInput(f"there is no {CONFIG}", storage.place, "name the folder of a study")
@@ -55,11 +51,7 @@ def verb_of(config: Mapping[str, Any]) -> str:
 
 
 def refuse_taken(storage: Storage) -> None:
-    """Raise if a folder holds results.
-
-    Raises:
-        BadInput: if it does, with the command that continues them.
-    """
+    """Refuse a folder that holds results, with the command that continues them."""
     if storage.read(CONFIG) is None:
         return
     verb = verb_of(read_config(storage))
@@ -70,11 +62,7 @@ def refuse_taken(storage: Storage) -> None:
 
 
 def read_config_of(verb: str, storage: Storage) -> dict[str, Any]:
-    """Read the configuration of a folder whose results will be continued.
-
-    Raises:
-        BadInput: if it holds nothing, or results of another verb.
-    """
+    """Read the configuration of a folder whose results will be continued; refuse those of another verb."""
     config = read_config(storage)
     if verb_of(config) != verb:
         what = f"was written by `pyrite {verb_of(config)}`, and not by a {_NAMES[verb]}"

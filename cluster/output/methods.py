@@ -102,9 +102,6 @@ def with_factors(trials: pl.DataFrame, requested: Sequence[str] | None) -> pl.Da
     Args:
         trials: the frame of `trials.parquet`.
         requested: swept keys; runs that differ in other swept keys are pooled. None leaves the choice to `factors`.
-
-    Raises:
-        BadInput: if a key was not swept.
     """
     if requested is None:
         return trials.drop("factors", strict=False)

@@ -52,11 +52,7 @@ def _release() -> dict[str, str]:
 
 
 def contents(paths: Iterable[str | os.PathLike[str]]) -> list[str]:
-    """Return a digest of each file's content.
-
-    Raises:
-        BadInput: if a file can't be read.
-    """
+    """Return a digest of each file's content; raise BadInput if one can't be read."""
     found = []
     for path in paths:
         try:

@@ -56,14 +56,12 @@ class Storage:
     """Files of one folder, each written completely or not at all.
 
     On a disk a file is written under a temporary name and then renamed. An object store can't rename (it copies and
-    deletes), and shows an object only after all of it has arrived.
+    deletes), and shows an object only after all of it has arrived. What can't be written raises `Unwritable` and keeps
+    its earlier content; what can't be read raises `BadInput`.
 
     Args:
         place: a path or URI. The folder is created when something is first written.
         option: option that names the folder, for messages.
-
-    Raises:
-        BadInput: if there is no such file system.
     """
 
     def __init__(self, place: str, option: str = "out") -> None:
@@ -97,21 +95,13 @@ class Storage:
         return os.path.abspath(self.path(name)) if relative.startswith("..") else relative
 
     def write(self, name: str, content: bytes) -> None:
-        """Write a file. On a local disk it also survives a power failure.
-
-        Raises:
-            Unwritable: if it can't be written; its earlier content is kept.
-        """
+        """Write a file. On a local disk it also survives a power failure."""
         with self._opened(name) as stream:
             stream.write(content)
 
     @contextlib.contextmanager
     def writing(self, name: str) -> Iterator[IO[bytes]]:
-        """Yield a binary stream for a large file, which exists once the block has ended.
-
-        Raises:
-            Unwritable: see `write`.
-        """
+        """Yield a binary stream for a large file, which exists once the block has ended."""
         if self.renames:
             with self._opened(name) as stream:
                 yield stream
@@ -153,11 +143,7 @@ class Storage:
             raise
 
     def read(self, name: str) -> bytes | None:
-        """Return the content of a file, or None if it does not exist.
-
-        Raises:
-            BadInput: if it can't be read.
-        """
+        """Return the content of a file, or None if it does not exist."""
         try:
             with self.files.open_input_stream(self.path(name)) as stream:
                 return bytes(stream.read())
@@ -169,20 +155,12 @@ class Storage:
             raise BadInput(f"can't be read ({error})", f"{self.place}/{name}", "is it a folder of yours?") from None
 
     def upload(self, file: Path, name: str) -> None:
-        """Write a file of this machine, of any size.
-
-        Raises:
-            Unwritable: see `write`.
-        """
+        """Write a file of this machine, of any size."""
         with file.open("rb") as source, self._opened(name) as stream:
             shutil.copyfileobj(source, stream, CHUNK)
 
     def download(self, name: str, file: Path) -> bool:
-        """Copy a file of any size to this machine. Return False if it does not exist.
-
-        Raises:
-            BadInput: if it can't be read or arrives incomplete, or the local disk is full.
-        """
+        """Copy a file of any size to this machine, whole. Return False if it does not exist."""
         try:
             with self.files.open_input_file(self.path(name)) as stream, replace_file(file) as temporary:
                 with temporary.open("wb") as copy:
@@ -217,11 +195,7 @@ class Storage:
                     self.files.delete_file(info.path)
 
     def move(self, name: str, to: str) -> None:
-        """Rename a file and replace one of the new name; do nothing if the file does not exist.
-
-        Raises:
-            Unwritable: if it can't be renamed.
-        """
+        """Rename a file and replace one of the new name; do nothing if the file does not exist."""
         try:
             if self.renames:
                 self.files.move(self.path(name), self.path(to))

@@ -88,11 +88,7 @@ def write_table(storage: Storage, name: str, table: pl.DataFrame | RunRows) -> N
 
 
 def read_table(storage: Storage, name: str) -> pl.DataFrame | None:
-    """Read the table NAME.parquet; None if it does not exist.
-
-    Raises:
-        BadInput: if it is damaged.
-    """
+    """Read the table NAME.parquet; None if it does not exist. A damaged one is refused."""
     content = storage.read(f"{name}.parquet")
     try:
         return None if content is None else pl.read_parquet(io.BytesIO(content))
@@ -101,11 +97,7 @@ def read_table(storage: Storage, name: str) -> pl.DataFrame | None:
 
 
 def scan_table(storage: Storage, name: str) -> pl.LazyFrame | None:
-    """Return the table NAME.parquet as a lazy frame; None if it does not exist.
-
-    Raises:
-        BadInput: if it is damaged.
-    """
+    """Return the table NAME.parquet as a lazy frame; None if it does not exist. A damaged one is refused."""
     file = f"{name}.parquet"
     if file not in storage.names():
         return None
@@ -125,20 +117,12 @@ def scan_table(storage: Storage, name: str) -> pl.LazyFrame | None:
 
 
 def required_table(storage: Storage, name: str) -> pl.DataFrame:
-    """Read a table that every finished study has.
-
-    Raises:
-        BadInput: if it is damaged, or does not exist.
-    """
+    """Read a table that every finished study has; raise BadInput if it does not exist."""
     return _required(read_table(storage, name), storage, name)
 
 
 def required_scan(storage: Storage, name: str) -> pl.LazyFrame:
-    """Return `scan_table` of a table that every finished study has.
-
-    Raises:
-        BadInput: if it is damaged, or does not exist.
-    """
+    """Return `scan_table` of a table that every finished study has; raise BadInput if it does not exist."""
     return _required(scan_table(storage, name), storage, name)
 
 

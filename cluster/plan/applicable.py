@@ -12,7 +12,8 @@ from functools import cache
 
 from cluster.config.compose import compose
 from cluster.config.groups import CHOICES, group_options, option
-from cluster.plan.point import Point, key_of
+from cluster.config.override import key_of, root_of, values_by_key
+from cluster.plan.point import Point
 
 PARTS = (
     "batches", "collection", "objective", "optimizer", "peft", "policy", "ranker", "scheduler", "selector", "teacher",
@@ -31,15 +32,15 @@ def applicable_overrides(points: Sequence[Point], given: Set[str]) -> list[Point
     """
     optional = {key for point in points for key in _keys(point) if has_option(point.overrides, key)}
     of_some = {key for point in points for key in _keys(point) if _is_of_one(point.overrides, key)}
-    replaced = {key for point in points for key in _keys(point) if key not in given and key.split(".")[0] in given}
+    replaced = {key for point in points for key in _keys(point) if key not in given and root_of(key) in given}
     own = {key.removesuffix("._target_") for key in given if key.endswith("._target_")}
 
     def stays(point: Point, key: str) -> bool:
-        if "." in key and key not in given and key.split(".")[0] in own:
+        if "." in key and key not in given and root_of(key) in own:
             return False
         if key in of_some:
             return _chooses(point.overrides, key)
-        if key.split(".")[0] in LISTS:
+        if root_of(key) in LISTS:
             return key not in replaced or _chooses(point.overrides, key)
         return has_option(point.overrides, key) or key not in optional | replaced
 
@@ -61,7 +62,7 @@ def has_option(overrides: Sequence[str], key: str) -> bool:
     group, _, name = key.partition(".")
     if group not in PARTS or not name or _is_of_one(overrides, key):
         return True
-    chosen = dict(text.split("=", 1) for text in overrides if "=" in text)
+    chosen = values_by_key(overrides)
     part = chosen.get(group) or (group == "objective" and _own_objective(chosen.get("ranker"))) or _defaults()[group]
     options = set() if part in (None, "null") else _options(group, part)
     return options is None or name.split(".")[0] in options
@@ -75,12 +76,12 @@ def _chooses(overrides: Sequence[str], key: str) -> bool:
 
 def _is_of_one(overrides: Sequence[str], key: str) -> bool:
     """Return whether a key sets the selector or the number of negatives of one function, as `selector.bm25`."""
-    return key.split(".")[0] in ("negatives", "selectors", "selector") and _chooses(overrides, key)
+    return root_of(key) in ("negatives", "selectors", "selector") and _chooses(overrides, key)
 
 
 def _names(overrides: Sequence[str], group: str) -> list[str]:
     """Return the functions or origins that overrides choose."""
-    chosen = next((text.split("=", 1)[1] for text in overrides if key_of(text) == group), "")
+    chosen = values_by_key(overrides).get(group, "")
     return [part.rpartition("@")[2] for part in chosen.strip("[]").replace(" ", "").split(",") if part]
 
 

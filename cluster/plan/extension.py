@@ -7,10 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 from cluster.config.groups import CHOICES
+from cluster.config.override import key_of, replaced, root_of
 from cluster.config.quoting import override_of
 from cluster.plan.searches import is_compared
 from cluster.plan.study import StudyPlan
-from cluster.plan.sweep import Planned, given_seeds, identity, key_of, values_of
+from cluster.plan.sweep import Planned, given_seeds, identity, values_of
 from ranking.errors import BadInput
 
 GROWING = ("seeds", "samples")
@@ -31,21 +32,18 @@ START_ANOTHER = "leave it out, or start another study"
 
 def refused_change(text: str, folder: str) -> BadInput:
     """Return the error for an override that can't change a study that has begun."""
-    reason = REASONS.get(key_of(text).split(".")[0], "the study's results depend on it")
+    reason = REASONS.get(root_of(text), "the study's results depend on it")
     return BadInput(f"{text} can't change a study that has begun: {reason}", folder, START_ANOTHER)
 
 
 def extended(plan: StudyPlan, options: Mapping[str, Any], overrides: Sequence[str]) -> StudyPlan:
-    """Return the plan of a study with additions.
+    """Return the plan of a study with additions; refuse fewer seeds or samples, and what would leave out a run.
 
     Args:
         plan: the plan so far.
         options: the options that grow, from `GROWING`.
         overrides: overrides of runs. Each adds its values to those that the study compares; those of `NEUTRAL` replace
             the value.
-
-    Raises:
-        BadInput: if fewer seeds or samples are given than there are, or a run of the study would be left out.
     """
     place, batches = plan.storage.place, plan.sample_batches
     runs, points = plan.runs()
@@ -87,12 +85,12 @@ def _with_values(arguments: Sequence[str], runs: Sequence[Planned], text: str, p
     key = key_of(text)
     if key == "seed":
         raise refused_change(text, place)
-    others = [argument for argument in arguments if key_of(argument) != key]
     if key in NEUTRAL:
-        return [*others, text]
+        return replaced(arguments, [text])
     given = [argument for argument in arguments if key_of(argument) == key]
     before = values_of(given[-1]) if given else [_value(run, key, place) for run in runs]
-    return [*others, f"{text.split('=', 1)[0]}={','.join(dict.fromkeys([*before, *values_of(text)]))}"]
+    values = ",".join(dict.fromkeys([*before, *values_of(text)]))
+    return replaced(arguments, [f"{text.partition('=')[0]}={values}"])
 
 
 def _value(run: Planned, key: str, place: str) -> str:

@@ -62,13 +62,3 @@ class Point:
         return tuple(
             f"{key}={interval.at(share)}" for (key, interval), share in zip(self.intervals, shares, strict=True)
         )
-
-
-def root_of(override: str) -> str:
-    """Return the first part of an override's key: its option or group."""
-    return key_of(override).split(".", 1)[0]
-
-
-def key_of(override: str) -> str:
-    """Return the key of an override, without the signs that add or delete it."""
-    return override.split("=", 1)[0].lstrip("+~")

@@ -13,8 +13,9 @@ from typing import Any
 from cluster.config.build import build, locate
 from cluster.config.compose import compose
 from cluster.config.groups import group_options, option
+from cluster.config.override import key_of
 from cluster.output.storage import Storage
-from cluster.plan.sweep import key_of, values_of
+from cluster.plan.sweep import values_of
 from pooling.simulation import Method
 from ranking.digest import digest
 from ranking.errors import BadInput
@@ -44,11 +45,7 @@ class Variant:
         return digest([self.node, *(Path(part["path"]).read_text() for part in _with_files(self.node))])
 
     def build(self) -> Method:
-        """Build the method.
-
-        Raises:
-            BadInput: if it refuses an option.
-        """
+        """Build the method."""
         method: Method = build(self.node, f"method.{self.method}")
         return method
 
@@ -72,9 +69,6 @@ def split(overrides: Sequence[str]) -> tuple[list[str], list[str], list[str]]:
     """Split overrides into the names of methods, the options of methods, and all others.
 
     A user's class is a method under a name of the user's choice: `+method.NAME._target_=mymodule.Class`.
-
-    Raises:
-        BadInput: if an override is malformed, or names a method that does not exist.
     """
     known = group_options()["method"]
     names: list[str] = []
@@ -98,11 +92,7 @@ def split(overrides: Sequence[str]) -> tuple[list[str], list[str], list[str]]:
 
 
 def variants(names: Sequence[str], options: Sequence[str], preset: Sequence[str]) -> list[Variant]:
-    """Return each method with every combination of its swept options.
-
-    Raises:
-        BadInput: if an option belongs to no method that is compared, or is refused.
-    """
+    """Return each method with every combination of its swept options; refuse options of no method among them."""
     for text in options:
         if _method_of(text) not in names:
             raise BadInput(

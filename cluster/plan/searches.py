@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, replace
 
+from cluster.config.override import key_of, root_of, values_by_key
 from cluster.output.methods import AGENTS, CHECKPOINT
-from cluster.plan.point import Point, key_of, root_of
+from cluster.plan.point import Point
 from cluster.plan.sweep import METHOD
 from ranking.errors import BadInput
 
@@ -65,11 +66,7 @@ class Search:
         return next((key for key in settings if any(key.startswith(f"{part}.") for part in self.keys)), None)
 
     def check_sampler(self, sampler: str) -> None:
-        """Check that a sampler can search here.
-
-        Raises:
-            BadInput: if it draws numbers only, or does not know settings that depend on others.
-        """
+        """Refuse a sampler that can't search here: it draws numbers only, or no settings that depend on others."""
         if sampler == "cmaes" and self.keys:
             what = f"cmaes draws only numbers, and {self.keys[0]} is a choice among values"
             raise BadInput(what, "sampler", f"use sampler=tpe, or give {self.keys[0]} one value")
@@ -103,4 +100,4 @@ def searches(points: Sequence[Point], swept: Set[str]) -> list[Search]:
 
 def value_of(point: Point, key: str) -> str | None:
     """Return the value that a point gives a key; None if it gives none."""
-    return next((text.split("=", 1)[1] for text in point.overrides if key_of(text) == key and "=" in text), None)
+    return values_by_key(point.overrides).get(key)

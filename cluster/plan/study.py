@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from cluster.config.override import key_of, values_by_key
 from cluster.config.quoting import override_of
 from cluster.output.storage import Storage
 from cluster.plan.searches import searches
@@ -16,7 +17,6 @@ from cluster.plan.sweep import (
     draws,
     given_seeds,
     identity,
-    key_of,
     labelled_points,
     plan,
     points,
@@ -84,8 +84,7 @@ class StudyPlan:
     @property
     def scaled(self) -> dict[str, Any]:
         """The changes of the experiment at the requested scale."""
-        scales = [text for text in [*self.design.get("overrides", []), *self.arguments] if key_of(text) == "scale"]
-        name = scales[-1].split("=", 1)[1] if scales else ""
+        name = values_by_key([*self.design.get("overrides", []), *self.arguments]).get("scale", "")
         scaled: dict[str, Any] = self.design.get("scales", {}).get(name, {})
         return scaled
 

@@ -13,11 +13,12 @@ import numpy as np
 
 from cluster.config.compose import compose
 from cluster.config.groups import CHOICES, group_options, option
+from cluster.config.override import key_of, values_by_key
 from cluster.config.refusals import QUOTES, unreadable
 from cluster.config.validate import check_shape
 from cluster.config.whole import takes_whole
 from cluster.plan.applicable import applicable_overrides, has_option
-from cluster.plan.point import Interval, Point, key_of
+from cluster.plan.point import Interval, Point
 from ranking.digest import digest
 from ranking.errors import BadInput
 
@@ -101,8 +102,7 @@ def points(
 def _refuse_lost_sweeps(given: Sequence[str]) -> None:
     """Refuse a sweep over the names of a group whose class another override replaces.
 
-    Raises:
-        BadInput: for `selector=uniform,dynamic selector._target_=mine.Class`, which would run `mine.Class` alone.
+    `selector=uniform,dynamic selector._target_=mine.Class` would run `mine.Class` alone.
     """
     overrides = {key_of(override.get_key_element()): override for override in map(_parse, given)}
     for key, override in overrides.items():
@@ -117,11 +117,7 @@ def _refuse_lost_sweeps(given: Sequence[str]) -> None:
 
 
 def labelled_points(methods: Sequence[Mapping[str, Any]], common: Sequence[str], given: Sequence[str]) -> list[Point]:
-    """Return the points of methods that the user labels.
-
-    Raises:
-        BadInput: if an override is malformed, a method sweeps over several values, or two methods are the same.
-    """
+    """Return the points of methods that the user labels; refuse sweeps, and two labels of the same method."""
     lines: list[tuple[str, list[str]]] = []
     for method in methods:
         label, line = method["label"], method["overrides"]
@@ -156,7 +152,7 @@ def _has_other_functions(point: Point, given: Sequence[str]) -> bool:
     requested are kept, so that they are refused with a message.
     """
     keys = set(map(key_of, given))
-    chosen = dict(text.split("=", 1) for text in point.overrides if "=" in text)
+    chosen = values_by_key(point.overrides)
     if "policy" not in keys or "function" in keys or "function" not in chosen:
         return False
     several = chosen["function"].startswith("[") and "," in chosen["function"]
@@ -182,11 +178,7 @@ def _name_swept(distinct: list[Point]) -> list[Point]:
 
 
 def values_of(text: str) -> list[str]:
-    """Return the values of an override: one, unless it sweeps over several.
-
-    Raises:
-        BadInput: if it is malformed, or sweeps over an interval.
-    """
+    """Return the values of an override: one, unless it sweeps over several. A sweep over an interval is refused."""
     override = _parse(text)
     if not override.is_sweep_override():
         return [text.split("=", 1)[1]]
@@ -196,11 +188,7 @@ def values_of(text: str) -> list[str]:
 
 
 def swept_keys(overrides: Sequence[str]) -> set[str]:
-    """Return the keys for which overrides give several values, other than by an interval.
-
-    Raises:
-        BadInput: if an override is malformed.
-    """
+    """Return the keys for which overrides give several values, other than by an interval."""
     parsed = [(key_of(text), _parse(text)) for text in overrides]
     return {key for key, override in parsed if override.is_sweep_override() and not override.is_interval_sweep()}
 
@@ -234,8 +222,7 @@ def _matched(text: str, group: str, pattern: Any) -> Any:
 def given_seeds(overrides: Sequence[str]) -> list[int]:
     """Return the seeds that overrides name, as `seed=3` or `seed=range(0,10)`; empty if they name none.
 
-    Raises:
-        BadInput: if they are not whole numbers from 0 up.
+    Only whole numbers from 0 up are seeds; others are refused.
     """
     seeds: list[Any] = []
     for override in (_parse(text) for text in overrides if key_of(text) == "seed"):
@@ -269,7 +256,7 @@ def _gather(combination: tuple[str, ...], overrides: list[Any]) -> tuple[str, ..
     `policy=fixed,random function=random,bm25` compares three methods: fixed over either function, and the
     random policy over both.
     """
-    chosen = dict(text.split("=", 1) for text in combination if "=" in text)
+    chosen = values_by_key(combination)
     swept = {override.get_key_element(): override for override in overrides if override.is_sweep_override()}
     if "function" not in swept or chosen.get("policy", "fixed") == "fixed" or chosen["function"].startswith("["):
         return combination
@@ -311,11 +298,7 @@ def draws(count: int, batches: Sequence[int]) -> np.ndarray[Any, np.dtype[np.flo
 
 
 def plan(point: Point, drawn: Sequence[str], seeds: Sequence[int]) -> list[Planned]:
-    """Return the runs of a point, one per seed.
-
-    Raises:
-        BadInput: if an override names an option that does not exist.
-    """
+    """Return the runs of a point, one per seed."""
     overrides, config = (*point.overrides, *drawn), _configuration(point.overrides, tuple(drawn))
     if any(key_of(text) == "seed" for text in overrides):
         return [_planned(overrides, point, config)]
@@ -349,7 +332,7 @@ _COMPOSED: dict[tuple[tuple[str, ...], tuple[str, ...]], dict[str, Any]] = {}
 
 def _planned(overrides: tuple[str, ...], point: Point, config: dict[str, Any]) -> Planned:
     choices = config[CHOICES]
-    values = {key_of(text): text.split("=", 1)[1] for text in overrides if "=" in text}
+    values = values_by_key(overrides)
     swept = tuple((key, values[key]) for key in point.swept if key in values and key not in (*METHOD, "seed"))
     if point.label is not None:
         swept = (*swept, ("label", point.label))

@@ -13,25 +13,24 @@ from cluster.output.event_log import EventLog
 from cluster.output.methods import is_learned
 from cluster.output.storage import Storage
 from cluster.plan.sweep import Planned, Point, plan
-from cluster.runs.outcome import fresh_outcome
+from cluster.search.proposals import Proposals
 from cluster.statistics.sequential import StoppingRule, Values, best_baseline, compare_all, contenders
 from ranking.digest import digest
 
 EVENT = "seeds given"
 
 
-class DecidedRuns:
+class DecidedRuns(Proposals):
     """Rounds of seeds: first a few for all methods, then one at a time for those whose comparison is still open.
 
-    A round is chosen when the last one is over (`cluster.executors.task.Tasks`). So the runs depend only on results,
-    for any number of workers, and a resumed study repeats the rounds in its log.
+    A round is chosen when the last one is over. So the runs depend only on results, for any number of workers, and a
+    resumed study repeats the rounds in its log.
 
     Args:
         points: the methods, without intervals.
         seeds: the seeds, given in ascending order.
         named: returns whether a run belongs to a baseline that the user names.
-        storage: the folder with finished results and the log.
-        made_of: returns what a result must be built from (`Artifacts.provenance`).
+        storage, made_of: see `Proposals`.
     """
 
     def __init__(
@@ -43,9 +42,8 @@ class DecidedRuns:
         storage: Storage,
         made_of: Callable[[dict[str, Any]], Mapping[str, str]],
     ) -> None:
-        self.seeds, self.rule, self.storage, self.made_of = sorted(seeds), rule, storage, made_of
-        self.task_of: Callable[[Planned], Task] = lambda planned: Task(planned.name, "")
-        self.on_total: Callable[[int], None] = lambda total: None
+        super().__init__(storage, made_of)
+        self.seeds, self.rule = sorted(seeds), rule
         self._log: EventLog | None = None
         self._unlogged: list[dict[str, Any]] = []
         self.methods: dict[str, dict[int, Planned]] = {}
@@ -66,14 +64,12 @@ class DecidedRuns:
             self.baselines |= set() if is_learned(config[CHOICES]) else {name}
             self.named |= {name} if named(example) else set()
         self.given: dict[str, int] = dict.fromkeys(self.methods, 0)
-        self.proposed: list[Planned] = []
         self._logged = [event for event in EventLog.read(storage) if event["event"] == EVENT]
         self._round = 0
         self._queue: list[Planned] = []
         self._open: dict[str, Planned] = {}
         self._values: dict[str, dict[int, float]] = {name: {} for name in self.methods}
         self._of = {planned.name: (name, seed) for name, of in self.methods.items() for seed, planned in of.items()}
-        self.finished = 0
         self._advance()
 
     @property
@@ -82,7 +78,7 @@ class DecidedRuns:
         return len(self.proposed)
 
     def examples(self) -> list[Planned]:
-        """One run per method, whose parts are prepared."""
+        """One run per method."""
         return [runs[self.seeds[0]] for runs in self.methods.values()]
 
     def next(self) -> Task | Wait | None:
@@ -101,7 +97,7 @@ class DecidedRuns:
 
     def _load(self, planned: Planned) -> bool:
         """Read a run's result if it exists. A run that failed leaves its seed without a pair."""
-        outcome = fresh_outcome(self.storage, planned.name, self.made_of(planned.config))
+        outcome = self.outcome(planned)
         if outcome is None:
             return False
         method, seed = self._of[planned.name]
@@ -147,21 +143,18 @@ class DecidedRuns:
         chosen = {name: min(count, most - self.given[name]) for name, count in chosen.items()}
         chosen = {name: count for name, count in chosen.items() if count > 0}
         if chosen:
-            self._emit({"round": self._round, "methods": chosen, "verdicts": self.verdicts()})
+            facts = {"round": self._round, "methods": chosen, "verdicts": self.verdicts()}
+            if self._log is None:
+                self._unlogged.append(facts)
+            else:
+                self._log.emit(EVENT, **facts)
         return chosen
 
-    def start(self, log: EventLog | None) -> None:
+    def start(self, log: EventLog) -> None:
         """Write decisions to a log, also those that were made before it existed."""
         self._log = log
-        unlogged, self._unlogged = self._unlogged, []
-        for facts in unlogged:
-            self._emit(facts)
-
-    def _emit(self, facts: dict[str, Any]) -> None:
-        if self._log is None:
-            self._unlogged.append(facts)
-        else:
-            self._log.emit(EVENT, **facts)
+        for facts in self._unlogged:
+            log.emit(EVENT, **facts)
 
     def verdicts(self) -> dict[str, str]:
         """Return the verdict on each method against the best baseline, so far."""

@@ -9,11 +9,13 @@ from typing import Any, cast
 
 import optuna
 
+from cluster.config.override import key_of
 from cluster.executors.task import Done, Task, Wait
 from cluster.output.storage import Storage
 from cluster.plan.searches import METHOD, Search, Suggest, searches
-from cluster.plan.sweep import Interval, Planned, Point, key_of, plan
-from cluster.runs.outcome import fresh_outcome, mean_best
+from cluster.plan.sweep import Interval, Planned, Point, plan
+from cluster.runs.outcome import mean_best
+from cluster.search.proposals import Proposals
 from cluster.search.schedulers import EarlyStopping
 from ranking.digest import digest
 from ranking.errors import BadInput
@@ -42,28 +44,19 @@ def _seeds(found: Sequence[Search]) -> list[int]:
     return seeds
 
 
-def _tpe(seed: int, parallel: int) -> optuna.samplers.BaseSampler:
-    """Return a Tree-structured Parzen Estimator (Bergstra et al. 2011). Simultaneous proposals avoid each other."""
+def _sampler(name: str, seed: int, parallel: int) -> optuna.samplers.BaseSampler:
+    if name == "gp":  # a Gaussian process with expected improvement, for few runs and few settings
+        return optuna.samplers.GPSampler(seed=seed)
+    if name == "cmaes":  # evolution with an adapted covariance (Hansen 2016), for many runs and several settings
+        import cmaes  # noqa: F401  an extra, which the refusal names
+
+        return optuna.samplers.CmaEsSampler(seed=seed)
+    # A Tree-structured Parzen Estimator (Bergstra et al. 2011). Simultaneous proposals avoid each other.
     return optuna.samplers.TPESampler(seed=seed, constant_liar=parallel > 1)
 
 
-def _gp(seed: int, parallel: int) -> optuna.samplers.BaseSampler:
-    """Return a Gaussian process with expected improvement, for few runs and few settings."""
-    return optuna.samplers.GPSampler(seed=seed)
-
-
-def _cmaes(seed: int, parallel: int) -> optuna.samplers.BaseSampler:
-    """Return evolution with an adapted covariance (Hansen 2016), for many runs and several settings."""
-    import cmaes  # noqa: F401  an extra, which the refusal names
-
-    return optuna.samplers.CmaEsSampler(seed=seed)
-
-
-SAMPLERS: dict[str, Callable[[int, int], optuna.samplers.BaseSampler]] = {"tpe": _tpe, "gp": _gp, "cmaes": _cmaes}
-
-
-class OptunaRuns:
-    """One sampler of Optuna per method, which maximises the validation measure (`cluster.executors.task.Tasks`).
+class OptunaRuns(Proposals):
+    """One sampler of Optuna per method, which maximises the validation measure.
 
     A proposal chooses among the values of swept keys, and then draws from the intervals that belong to what it chose.
     Methods alternate, and a method's proposals run with every seed before its next ones. So proposals depend only on
@@ -74,9 +67,8 @@ class OptunaRuns:
         points: the points of all methods, with their intervals.
         samples: proposals per method.
         seeds: the seeds that each proposal runs with. Optuna receives the mean of their results.
-        storage: the folder with finished results.
-        made_of: returns what a result must be built from (`Artifacts.provenance`).
-        sampler: a name in SAMPLERS.
+        storage, made_of: see `Proposals`.
+        sampler: `tpe`, `gp` or `cmaes`.
         parallel: proposals of a method that are made at once, before any of their results is known.
         scheduler: may stop runs, which then count by their best validation.
         shown_in: URL of a storage of Optuna that receives the results, for its dashboard.
@@ -96,14 +88,12 @@ class OptunaRuns:
         shown_in: str | None = None,
         swept: Set[str] = frozenset(),
     ) -> None:
-        self.points, self.samples, self.seeds, self.storage = points, samples, seeds, storage
+        super().__init__(storage, made_of)
+        self.points, self.samples, self.seeds = points, samples, seeds
         self.searches = searches(points, swept)
-        self.made_of = made_of
-        self.task_of: Callable[[Planned], Task] = lambda planned: Task(planned.name, "")
-        self.on_total: Callable[[int], None] = lambda total: None  # receives the total if a proposal repeats a run
         self.parallel, self.scheduler = parallel, scheduler
         self._studies = [
-            optuna.create_study(direction="maximize", sampler=SAMPLERS[sampler](seed, parallel))
+            optuna.create_study(direction="maximize", sampler=_sampler(sampler, seed, parallel))
             for seed in _seeds(self.searches)
         ]
         names = [f"{storage.place} {' '.join(search.method)}" for search in self.searches]
@@ -115,18 +105,16 @@ class OptunaRuns:
         self._results: dict[str, float | None] = {}
         self._repeated = 0
         self._examples: list[Planned] = []
-        self.proposed: list[Planned] = []
-        self.finished = 0
         for method in range(len(self.searches)):
             self._propose(method)
 
     @property
     def total(self) -> int:
-        """Runs of the whole search. A proposal may repeat an earlier one, whose runs count once."""
+        """Runs of the whole search; fewer if a proposal repeats an earlier one, whose runs count once."""
         return len(self.searches) * self.samples * len(self.seeds) - self._repeated
 
     def examples(self) -> list[Planned]:
-        """One run per point, whose parts are prepared."""
+        """One run per point."""
         if not self._examples:
             self._examples = [
                 plan(point, point.at([0.5] * len(point.intervals)), self.seeds[:1])[0] for point in self.points
@@ -171,7 +159,7 @@ class OptunaRuns:
         stopped = self.scheduler.stopped.get(planned.name) if self.scheduler else None
         if stopped is not None:
             return stopped.best
-        outcome = fresh_outcome(self.storage, planned.name, self.made_of(planned.config))
+        outcome = self.outcome(planned)
         return None if outcome is None else mean_best(outcome)
 
     def _receive(self, method: int, name: str, best: float) -> None:
@@ -222,9 +210,6 @@ class StoredSearch:
     Args:
         url: the storage, such as `sqlite:///search.db`.
         names: a name per method.
-
-    Raises:
-        BadInput: if the storage can't be opened.
     """
 
     def __init__(self, url: str, names: Sequence[str]) -> None:

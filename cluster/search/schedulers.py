@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from cluster.config.build import build, locate
-from cluster.plan.sweep import Planned, key_of
+from cluster.config.build import as_node, build, locate
+from cluster.config.override import key_of
+from cluster.plan.sweep import Planned
 from cluster.runs.outcome import Stop
 from ranking.errors import BadInput
 
@@ -186,11 +187,7 @@ class EarlyStopping:
 
 
 def schedulers_of(node: dict[str, Any] | None) -> Callable[[], Any] | None:
-    """Return what builds a scheduler of Ray Tune from its options; None if there are none.
-
-    Raises:
-        BadInput: if the class is none that stops runs by their results.
-    """
+    """Return what builds a scheduler of Ray Tune from its options; None if there are none. Others are refused."""
     from ray.tune.error import TuneError
     from ray.tune.schedulers import HyperBandScheduler, PopulationBasedTraining, TrialScheduler
 
@@ -213,19 +210,21 @@ def schedulers_of(node: dict[str, Any] | None) -> Callable[[], Any] | None:
     return make
 
 
-def stoppers_of(nodes: Sequence[dict[str, Any]]) -> list[Any]:
-    """Build the user's stoppers.
+def built_as(kind: type, nodes: Sequence[Any], key: str) -> list[Any]:
+    """Build the user's objects of a class of Ray Tune; refuse others.
 
-    Raises:
-        BadInput: if one is no `ray.tune.Stopper`.
+    Args:
+        kind: the class.
+        nodes: paths of classes, or parts with `_target_` and options.
+        key: the option that names them.
     """
-    from ray.tune import Stopper
-
-    stoppers = [build(node, "stoppers") for node in nodes]
-    for stopper, node in zip(stoppers, nodes, strict=True):
-        if not isinstance(stopper, Stopper):
-            raise BadInput("is no stopper of Ray Tune", node["_target_"], "subclass ray.tune.Stopper")
-    return stoppers
+    built = []
+    for node in map(as_node, nodes):
+        built.append(build(node, key))
+        if not isinstance(built[-1], kind):
+            name = kind.__name__
+            raise BadInput(f"is no {name.lower()} of Ray Tune", node["_target_"], f"subclass ray.tune.{name}")
+    return built
 
 
 def read_log(events: Iterable[Mapping[str, Any]]) -> tuple[dict[str, Stop], dict[str, list[tuple[int, float]]]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
@@ -9,6 +10,9 @@ import pytest
 
 from cluster.commands.cli import main
 from cluster.statistics.summary import COSTS
+
+Refusal = Callable[..., str]
+"""The fixture `refusal`."""
 
 
 def command(*arguments: str) -> int:

@@ -7,6 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.cluster.command_line import Refusal, command
+
 DOCUMENTS = 60
 TOPICS = 4
 
@@ -28,6 +30,19 @@ def write_runs(folder: Path, seed: int = 0) -> Path:
         "".join(f"{t + 1} 0 d{d:02} {int(relevant[t, d])}\n" for t in range(TOPICS) for d in range(DOCUMENTS))
     )
     return folder
+
+
+@pytest.fixture
+def refusal(capsys: pytest.CaptureFixture[str]) -> Refusal:
+    """Runs a command that is refused, and returns the one line that says why."""
+
+    def run(*arguments: str) -> str:
+        capsys.readouterr()
+        assert command(*arguments) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        return line.removeprefix("pyrite: ")
+
+    return run
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tests.cluster.command_line import command
+from tests.cluster.command_line import Refusal, command
 from tests.made_up import write_texts
 
 WORDS = ["wing", "flow", "heat", "shock", "layer", "plate", "jet", "cone", "tail", "gust", "rotor", "panel"]
@@ -32,7 +32,7 @@ def collection(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_hidden_positives_are_found_and_mended(collection: Path, tmp_path: Path, capsys) -> None:  # type: ignore[no-untyped-def]
+def test_hidden_positives_are_found_and_mended(collection: Path, tmp_path: Path, refusal: Refusal) -> None:
     given = [
         "collection=beir", f"collection.path={collection}", "ranker=static", "vectors=random", "function=bm25,random",
         "training.max_epochs=2", "sampling.recorded=1", "seeds=1", "origin=random", "validation.origin=random",
@@ -67,20 +67,20 @@ def test_hidden_positives_are_found_and_mended(collection: Path, tmp_path: Path,
     # In a bandit's order there is a run for each method and function.
     assert command("audit", str(study), "order=bandit", f"out={tmp_path / 'greedy'}") == 0
     assert len(list((tmp_path / "greedy" / "arms").iterdir())) == 2
-    capsys.readouterr()
-    assert command("audit", str(study), "budget=60", f"judgements={collection / 'truth.txt'}", f"out={audited}") == 2
-    assert "of the sample have no judgement" in capsys.readouterr().err
+    others = f"judgements={collection / 'truth.txt'}"
+    assert "of the sample have no judgement" in refusal("audit", str(study), "budget=60", others, f"out={audited}")
 
 
-def test_a_study_without_a_record_is_refused(tmp_path: Path, capsys) -> None:  # type: ignore[no-untyped-def]
-    assert command("audit", str(tmp_path), f"out={tmp_path / 'audit'}") == 2
-    assert "run it with sampling.recorded=1" in capsys.readouterr().err
-    assert command("audit", f"out={tmp_path / 'audit'}") == 2
-    assert command("audit", str(tmp_path / "nowhere"), f"out={tmp_path / 'audit'}") == 2
-    assert "nowhere: no such folder; name the out=" in capsys.readouterr().err
+def test_a_study_without_a_record_is_refused(tmp_path: Path, refusal: Refusal) -> None:
+    out = f"out={tmp_path / 'audit'}"
+    assert "run it with sampling.recorded=1" in refusal("audit", str(tmp_path), out)
+    assert "studies has no default" in refusal("audit", out)
+    assert "nowhere: no such folder; name the out=" in refusal("audit", str(tmp_path / "nowhere"), out)
 
 
-def test_a_mined_folder_is_audited(collection: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_mined_folder_is_audited(
+    collection: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], refusal: Refusal
+) -> None:
     mined, audited = tmp_path / "mined", tmp_path / "audit"
     given = [
         "collection=beir", f"collection.path={collection}", "function=bm25", "count=2", f"cache={tmp_path / 'cache'}",
@@ -102,8 +102,7 @@ def test_a_mined_folder_is_audited(collection: Path, tmp_path: Path, capsys: pyt
     ]
     for content, options, says in refused:
         judged.write_text("".join(content))
-        assert command("audit", str(mined), f"judgements={judged}", *options, f"out={audited}") == 2
-        assert says in capsys.readouterr().err
+        assert says in refusal("audit", str(mined), f"judgements={judged}", *options, f"out={audited}")
     judged.write_text("".join([*lines, lines[0], "broken\n"]))
     options = ["budget=10", "strict=false", "encoding=latin-1"]
     assert command("audit", str(mined), f"judgements={judged}", *options, f"out={audited}") == 0
@@ -113,9 +112,7 @@ def test_a_mined_folder_is_audited(collection: Path, tmp_path: Path, capsys: pyt
 
 
 @pytest.mark.nightly
-def test_ids_with_blanks_are_refused_before_anything_is_judged(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_ids_with_blanks_are_refused_before_anything_is_judged(tmp_path: Path, refusal: Refusal) -> None:
     """A run can't hold them. `test_a_mined_folder_is_audited` is the quick test of the command."""
     corpus = [{"_id": f"doc {n}", "text": f"{word} {WORDS[n - 1]}"} for n, word in enumerate(WORDS)]
     queries = [{"_id": f"q{n}", "text": word} for n, word in enumerate(WORDS)]
@@ -125,8 +122,7 @@ def test_ids_with_blanks_are_refused_before_anything_is_judged(
     given = ["collection=beir", f"collection.path={tmp_path / 'own'}", f"cache={tmp_path / 'cache'}"]
     mined, audited = tmp_path / "mined", tmp_path / "audit"
     assert command("mine", *given, "function=bm25", "count=1", f"out={mined}") == 0
-    assert command("audit", str(mined), "budget=4", f"out={audited}") == 2
-    message = capsys.readouterr().err
+    message = refusal("audit", str(mined), "budget=4", f"out={audited}")
     assert "has a blank in it" in message
     assert "a TREC file can't hold it: rename it" in message
     assert not audited.exists()

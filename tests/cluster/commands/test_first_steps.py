@@ -23,7 +23,7 @@ from cluster.output.storage import Storage
 from cluster.output.tables import write_table
 from cluster.plan.sweep import points
 from ranking.errors import BadInput
-from tests.cluster.command_line import command
+from tests.cluster.command_line import Refusal, command
 from tests.cluster.trial_rows import trials_of
 
 
@@ -108,15 +108,14 @@ def test_studies_with_nothing_in_common_are_refused(tmp_path: Path) -> None:
         compare([one, two])
 
 
-def test_compare_writes_a_page_and_needs_two_folders(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_compare_writes_a_page_and_needs_two_folders(tmp_path: Path, refusal: Refusal) -> None:
     study(tmp_path / "one", {"bm25": [0.4, 0.5]})
     study(tmp_path / "two", {"random": [0.5, 0.6]})
     assert command("compare", str(tmp_path / "one"), str(tmp_path / "two"), f"out={tmp_path / 'out'}") == 0
     page = (tmp_path / "out" / "report.html").read_text()
     assert "Comparison of one, two" in page
     assert "random · uniform" in page
-    assert command("compare", str(tmp_path / "one")) == 2
-    assert "two folders are needed" in capsys.readouterr().err
+    assert "two folders are needed" in refusal("compare", str(tmp_path / "one"))
 
 
 def test_list_shows_the_state_of_each_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -125,6 +124,10 @@ def test_list_shows_the_state_of_each_folder(tmp_path: Path, capsys: pytest.Capt
         EventLog(storage).emit("run ended", run="a", best=0.4)
     listed = read_folder(tmp_path / "studies" / "one")
     assert (listed.verb, listed.state, listed.done, listed.runs) == ("study", "finished", 1, 2)
+    write_config(Storage(str(tmp_path / "trained")), {"run": "a", "overrides": []})
+    EventLog(Storage(str(tmp_path / "trained"))).emit("began", verb="train", run="a")
+    listed = read_folder(tmp_path / "trained")
+    assert (listed.verb, listed.state, listed.done, listed.runs) == ("train", "stopped", 0, 1)
     (tmp_path / "studies" / "two").mkdir()
     (tmp_path / "studies" / "two" / "config.yaml").write_text("- broken")
     assert command("list", str(tmp_path)) == 0

@@ -22,7 +22,7 @@ from cluster.runs.agent_file import read_agent
 from cluster.runs.artifacts import Artifacts
 from ranking.errors import BadInput
 from rl.trained import TrainedAgent
-from tests.cluster.command_line import command
+from tests.cluster.command_line import Refusal
 
 SMALL = [
     "copies=2", "episodes=4", "random_baseline=0", "workers=0", "validation_sample.size=4",
@@ -166,11 +166,8 @@ def test_copies_are_shared_out_evenly(config: dict[str, Any]) -> None:
 )
 def test_an_agent_that_does_not_fit_is_refused(
     options: list[str], undisturbed: tuple[TrainedAgent, pl.DataFrame], base: list[str], tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch, refusal: Refusal,
 ) -> None:  # fmt: skip
     monkeypatch.chdir(tmp_path)
     Path("agent.safetensors").write_bytes(undisturbed[0].to_bytes())
-    assert command("train", *base, *options) == 2
-    error = capsys.readouterr().err
-    assert error.startswith("pyrite: ")
-    assert error.count("\n") == 1
+    assert refusal("train", *base, *options)

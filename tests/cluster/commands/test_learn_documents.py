@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +12,14 @@ import pytest
 from cluster.config.agents import actions_of
 from cluster.config.compose import compose
 from cluster.config.validate import check_run
-from cluster.output.result_store import ResultStore
-from cluster.output.storage import Storage
 from cluster.rollouts.checkpoints import STATE
-from cluster.rollouts.environments import Environments
 from cluster.rollouts.request import compose_learning
-from cluster.rollouts.train_agent import LearningProgress, RolloutBackend, train_agent
+from cluster.rollouts.train_agent import LearningProgress
 from cluster.runs.agent_file import agent_of, read_agent
 from cluster.runs.artifacts import Artifacts
 from cluster.runs.assemble import assemble
 from ranking.errors import BadInput
-from tests.cluster.commands.test_learn import SMALL
+from tests.cluster.commands.test_learn import SMALL, same, taught
 from tests.made_up import TOPICS, WORDS
 
 PICKING = [
@@ -52,8 +48,7 @@ def config(own: list[str]) -> dict[str, Any]:
 def folder(config: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An agent that was learned."""
     folder = tmp_path_factory.mktemp("picking") / "agent"
-    backend = RolloutBackend(functools.partial(Environments, config, None), 0, 1)
-    train_agent(config, backend, Artifacts().parts(config), ResultStore(Storage(str(folder)), "trainings"))
+    taught(config, folder)
     return folder
 
 
@@ -118,16 +113,13 @@ def test_where_an_agent_does_not_fit(own: list[str], folder: Path, wrong: list[s
 @pytest.mark.nightly
 def test_an_interrupted_learning_goes_on(config: dict[str, Any], folder: Path, tmp_path: Path) -> None:
     """To the same agent, also of what imitation had come to."""
-    backend = RolloutBackend(functools.partial(Environments, config, None), 0, 1)
-    parts, store = Artifacts().parts(config), ResultStore(Storage(str(tmp_path)), "trainings")
 
     def interrupt(progress: LearningProgress) -> None:
-        if store.storage.read(STATE) is not None:
+        if (tmp_path / STATE).exists():
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        train_agent(config | {"save_every": 0}, backend, parts, store, interrupt)
-    train_agent(config, backend, parts, store)
-    one, other = read_agent(str(folder)), read_agent(str(tmp_path))
-    assert all(weights.equal(other.weights[name]) for name, weights in one.weights.items())
+        taught(config | {"save_every": 0}, tmp_path, tell=interrupt)
+    one, (other, _) = read_agent(str(folder)), taught(config, tmp_path)
+    assert same(one, other)
     assert one.facts == other.facts

@@ -10,7 +10,7 @@ import pytest
 
 from cluster.output.event_log import EventLog
 from cluster.output.storage import Storage
-from tests.cluster.command_line import command
+from tests.cluster.command_line import Refusal, command
 
 FILES = {"config.yaml", "trials.parquet", "queries.parquet", "samplers.parquet", "steps.parquet"}
 FILES |= {"summary.csv", "report.html"}
@@ -107,33 +107,25 @@ def test_resuming_what_is_finished_runs_nothing(study: Path, capsys: pytest.Capt
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(
-    arguments: list[str], says: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    arguments: list[str], says: str, refusal: Refusal, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert command(*arguments) == 2
-    error = capsys.readouterr().err.strip()
-    assert says in error
-    assert len(error.splitlines()) == 1
+    assert says in refusal(*arguments)
 
 
 @pytest.mark.parametrize(
     "content",
     ["a: [", "study: 5\noverrides: []\ndesign: {}", "overrides: [seed=0]", "study: {seeds: x}\noverrides: []"],
 )
-def test_a_damaged_configuration(content: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_damaged_configuration(content: str, tmp_path: Path, refusal: Refusal) -> None:
     (tmp_path / "config.yaml").write_text(content)
-    assert command("study", "--resume", str(tmp_path)) == 2
-    assert len(capsys.readouterr().err.strip().splitlines()) == 1
+    assert refusal("study", "--resume", str(tmp_path))
 
 
-def test_a_folder_with_a_study_is_not_overwritten(
-    study: Path, base: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert command("study", *base, f"out={study}") == 2
-    assert "--resume" in capsys.readouterr().err
-    assert command("study", "search=optuna", "--resume", str(study)) == 2
-    assert command("train", *base, f"out={study}") == 2
-    assert "study" in capsys.readouterr().err
+def test_a_folder_with_a_study_is_not_overwritten(study: Path, base: list[str], refusal: Refusal) -> None:
+    assert "--resume" in refusal("study", *base, f"out={study}")
+    assert "search=optuna can't change a study" in refusal("study", "search=optuna", "--resume", str(study))
+    assert "holds results of `pyrite study`" in refusal("train", *base, f"out={study}")
 
 
 def test_a_failed_run_is_reported_and_the_others_go_on(

@@ -15,7 +15,7 @@ from cluster.commands.watch import Replay, watch
 from cluster.output.event_log import EventLog
 from cluster.output.lock import FILE, is_held
 from cluster.output.storage import Storage
-from tests.cluster.command_line import command
+from tests.cluster.command_line import Refusal, command
 
 
 def said(place: Path, **options: int) -> tuple[int, str]:
@@ -102,9 +102,8 @@ def test_who_writes_to_a_folder_is_seen_from_outside(tmp_path: Path) -> None:
     assert is_held(storage)
 
 
-def test_nothing_to_watch_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert command("watch", str(tmp_path)) == 2
-    assert str(tmp_path) in capsys.readouterr().err
+def test_nothing_to_watch_is_said(tmp_path: Path, refusal: Refusal) -> None:
+    assert str(tmp_path) in refusal("watch", str(tmp_path))
 
 
 @pytest.mark.nightly

@@ -22,7 +22,7 @@ from cluster.plan.sweep import Planned, identity, plan
 from cluster.reports import study_tables
 from cluster.reports.papers.paper_table import map_methods, printed
 from ranking.errors import BadInput
-from tests.cluster.command_line import command
+from tests.cluster.command_line import Refusal, command
 from tests.examples import NIGHTLY
 
 EXPERIMENTS = group_options()["experiment"]
@@ -187,18 +187,12 @@ def test_a_file_is_not_the_folder_of_an_experiment() -> None:
         StudyExperiment.read(["data=pairs.csv"])
 
 
-def test_data_that_is_absent_is_one_line(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_data_that_is_absent_is_one_line(refusal: Refusal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert command("study", "experiment=cohen2019_patience", "scale=tiny") == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert re.search(
-        "data/medquad: there is no such folder; put the collection medquad there.*data=.*PYRITE_DATA", line
-    )
+    absent = "data/medquad: there is no such folder; put the collection medquad there.*data=.*PYRITE_DATA"
+    assert re.search(absent, refusal("study", "experiment=cohen2019_patience", "scale=tiny"))
     monkeypatch.setenv("PYRITE_DATA", "elsewhere")
-    assert command("study", "experiment=cohen2019_patience", "scale=tiny") == 2
-    assert "elsewhere/medquad" in capsys.readouterr().err
+    assert "elsewhere/medquad" in refusal("study", "experiment=cohen2019_patience", "scale=tiny")
 
 
 def test_an_unknown_key_of_an_experiment_is_refused() -> None:
@@ -304,10 +298,9 @@ def test_adore_takes_the_papers_short_steps_or_the_users() -> None:
     assert {run.config["validation"]["origin"] for run in planned(study("adore"))} == {"full"}
 
 
-def test_a_missing_checkpoint_is_one_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    assert command("study", "experiment=pu2021_table2", "scale=small", f"out={tmp_path / 'out'}") == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("pyrite: ranker.checkpoint has no default; give it with ranker.checkpoint=")
+def test_a_missing_checkpoint_is_one_line(refusal: Refusal, tmp_path: Path) -> None:
+    line = refusal("study", "experiment=pu2021_table2", "scale=small", f"out={tmp_path / 'out'}")
+    assert line.startswith("ranker.checkpoint has no default; give it with ranker.checkpoint=")
     assert not (tmp_path / "out").exists()
 
 

@@ -9,7 +9,7 @@ from cluster.config.trust import VARIABLE, from_folder
 from cluster.output.manifest import write_config
 from cluster.output.storage import Storage
 from ranking.errors import BadInput
-from tests.cluster.command_line import command
+from tests.cluster.command_line import Refusal
 
 FOREIGN = ["selector._target_=subprocess.Popen", "+selector.args=[touch,here]"]
 
@@ -22,7 +22,7 @@ def test_the_user_may_name_any_class() -> None:
     "overrides", [FOREIGN, ["+training.hook={_target_: subprocess.Popen}"], ["selector._target_=samplings.Evil"],
                   ["policy._target_=${selector.name}", "+selector.name=os.system"]]
 )  # fmt: skip
-def test_a_folder_may_name_our_classes_alone(overrides: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_may_name_our_classes_alone(overrides: list[str]) -> None:
     with from_folder():
         compose(["selector=top", "optimizer=adamw"])
         with pytest.raises(BadInput, match=r"the folder names a class that is not Pyrite's; if you know and trust it"):
@@ -38,7 +38,7 @@ def test_the_user_may_trust_a_package(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_study_from_elsewhere_runs_nothing_of_its_own(
-    base: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    base: list[str], tmp_path: Path, refusal: Refusal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from cluster.commands.study import _options
 
@@ -46,6 +46,5 @@ def test_a_study_from_elsewhere_runs_nothing_of_its_own(
     options, design = _options(["out=out", "seeds=1"])
     content = {"study": options, "overrides": [*base, *FOREIGN], "design": design, "collections": {}}
     write_config(Storage("out"), content)
-    assert command("study", "--resume", "out") == 2
-    assert "names a class that is not Pyrite's" in capsys.readouterr().err
+    assert "names a class that is not Pyrite's" in refusal("study", "--resume", "out")
     assert not (tmp_path / "here").exists()

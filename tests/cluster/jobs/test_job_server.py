@@ -13,7 +13,7 @@ from ray.exceptions import AuthenticationError
 from cluster.jobs import job_server
 from cluster.jobs.job_server import VARIABLE, connected, find_server, refusals_in_one_line
 from ranking.errors import BadInput
-from tests.cluster.command_line import command
+from tests.cluster.command_line import Refusal
 
 ANSWERS: dict[str, tuple[int, str]] = {
     "/page": (200, "<html>"),
@@ -82,17 +82,15 @@ def test_addresses_of_something_else(address: str) -> None:
         find_server(address)
 
 
-def test_nobody_answers(capsys: pytest.CaptureFixture[str]) -> None:
-    assert command("submit", "--address", f"127.0.0.1:{free_port()}", "study") == 2
-    (line,) = capsys.readouterr().err.splitlines()
+def test_nobody_answers(refusal: Refusal) -> None:
+    line = refusal("submit", "--address", f"127.0.0.1:{free_port()}", "study")
     assert "no server answers" in line
     assert "ray start --head" in line
 
 
-def test_no_ray_runs_here(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_ray_runs_here(monkeypatch: pytest.MonkeyPatch, refusal: Refusal) -> None:
     monkeypatch.setattr("ray._private.services.canonicalize_bootstrap_address_or_die", lambda address: "127.0.0.1:1")
-    assert command("submit", "study") == 2
-    (line,) = capsys.readouterr().err.splitlines()
+    line = refusal("submit", "study")
     assert "no Ray with a job server runs on this machine; start one with `ray start --head`" in line
     assert "--address" in line
 
@@ -113,19 +111,16 @@ def test_a_proxy_that_does_not_reach_the_cluster(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize("path", ["/page", "/other"])
-def test_something_else_answers(made_up: str, path: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert command("submit", "--address", made_up + path, "study") == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert "is no job server of Ray" in line
+def test_something_else_answers(made_up: str, path: str, refusal: Refusal) -> None:
+    assert "is no job server of Ray" in refusal("submit", "--address", made_up + path, "study")
 
 
 @pytest.mark.parametrize(("path", "token"), [("/locked", False), ("/wrong", True)])
 def test_a_server_that_refuses_says_what_to_set(
-    made_up: str, path: str, token: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    made_up: str, path: str, token: bool, monkeypatch: pytest.MonkeyPatch, refusal: Refusal
 ) -> None:
     monkeypatch.setattr(job_server, "has_token", lambda: token)
-    assert command("submit", "--address", made_up + path, "study") == 2
-    (line,) = capsys.readouterr().err.splitlines()
+    line = refusal("submit", "--address", made_up + path, "study")
     assert ("refuses this token" if token else "requires its token") in line
     assert "RAY_AUTH_TOKEN, RAY_AUTH_TOKEN_PATH or ~/.ray/auth_token" in line
 

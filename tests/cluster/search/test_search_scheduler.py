@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from ray.tune import Stopper
 
 from cluster.commands.study import StudyExperiment
 from cluster.config.groups import option
@@ -18,7 +19,7 @@ from cluster.output.event_log import EventLog
 from cluster.output.storage import Storage
 from cluster.plan.sweep import Planned
 from cluster.search.hyperband import SeededHyperBand
-from cluster.search.schedulers import EarlyStopping, read_log, schedulers_of, stoppers_of
+from cluster.search.schedulers import EarlyStopping, built_as, read_log, schedulers_of
 from cluster.telemetry.tracking.tracking import as_override_of
 from ranking.errors import BadInput
 from tests.cluster.command_line import command
@@ -142,15 +143,15 @@ def test_a_search_goes_on_as_its_log_says(tmp_path: Path) -> None:
 
 def test_stoppers_end_runs_and_searches() -> None:
     nodes = [{"_target_": "ray.tune.stopper.MaximumIterationStopper", "max_iter": 2}]
-    search = EarlyStopping(None, stoppers_of(nodes))
+    search = EarlyStopping(None, built_as(Stopper, nodes, "stoppers"))
     search.enter(planned())
     assert search.reached("run0", 1, 0.1) == {"run0": True}
     assert search.reached("run0", 2, 0.2) == {"run0": False}
     assert not search.finished()
-    timed = EarlyStopping(None, stoppers_of([{"_target_": "ray.tune.stopper.TimeoutStopper", "timeout": 0}]))
-    assert timed.finished()
+    timed = [{"_target_": "ray.tune.stopper.TimeoutStopper", "timeout": 0}]
+    assert EarlyStopping(None, built_as(Stopper, timed, "stoppers")).finished()
     with pytest.raises(BadInput, match="no stopper"):
-        stoppers_of([{"_target_": "pathlib.Path"}])
+        built_as(Stopper, [{"_target_": "pathlib.Path"}], "stoppers")
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,9 @@ import numpy as np
 import optuna
 import polars as pl
 import pytest
+from ray.tune import Callback
 
-from cluster.commands.study import StudyExperiment, callbacks_of
+from cluster.commands.study import StudyExperiment
 from cluster.config.groups import CHOICES
 from cluster.config.trust import from_folder
 from cluster.executors.local import LocalExecutor
@@ -20,11 +21,11 @@ from cluster.plan.searches import searches
 from cluster.plan.sweep import points, swept_keys
 from cluster.runs.outcome import Outcome, write_outcome
 from cluster.search.optuna_runs import OptunaRuns, StoredSearch
-from cluster.search.schedulers import EarlyStopping
+from cluster.search.schedulers import EarlyStopping, built_as
 from cluster.search.time_budget import TimeBudget
 from pyrite import StudyResult
 from ranking.errors import BadInput
-from tests.cluster.command_line import command
+from tests.cluster.command_line import Refusal, command
 
 MADE_OF = {"base": "x"}
 SWEEP = ["policy=fixed", "function=bm25", "selector=uniform", "optimizer.lr=tag(log,interval(1e-4,1e-1))"]
@@ -220,11 +221,10 @@ LR = "optimizer.lr=interval(1e-4,1e-2)"
     ],
 )
 def test_what_makes_no_sense_is_refused(
-    options: list[str], says: str, base: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    options: list[str], says: str, base: list[str], tmp_path: Path, refusal: Refusal
 ) -> None:
     asked = ["policy=fixed", "function=bm25", "selector=uniform", f"out={tmp_path / 'out'}"]
-    assert command("study", *base, *asked, *options) == 2
-    assert says in capsys.readouterr().err
+    assert says in refusal("study", *base, *asked, *options)
 
 
 def test_callbacks_of_a_folder_are_trusted_by_name_alone(base: list[str], tmp_path: Path) -> None:
@@ -237,10 +237,10 @@ def test_callbacks_of_a_folder_are_trusted_by_name_alone(base: list[str], tmp_pa
 
 
 def test_callbacks_hear_of_trials() -> None:
-    (made,) = callbacks_of(["ray.tune.Callback"])
-    assert type(made).__name__ == "Callback"
-    with pytest.raises(BadInput, match="no callback"):
-        callbacks_of([{"_target_": "pathlib.Path"}])
+    (made,) = built_as(Callback, ["ray.tune.Callback"], "callbacks")
+    assert type(made) is Callback
+    with pytest.raises(BadInput, match=r"is no callback of Ray Tune; subclass ray\.tune\.Callback"):
+        built_as(Callback, [{"_target_": "pathlib.Path"}], "callbacks")
 
 
 def test_results_are_copied_and_a_resumed_search_replaces_them(tmp_path: Path) -> None:

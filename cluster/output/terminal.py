@@ -1,0 +1,22 @@
+"""Prints lines to the terminal as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def print_lines(console: Console, *lines: str) -> None:
+    """Print lines: long ones are not broken, and brackets in them are no markup."""
+    for line in lines:
+        console.print(line, soft_wrap=True, markup=False)
+
+
+def print_counts(console: Console, counts: Mapping[str, int]) -> None:
+    """Print how often something was skipped or noted, unless it never was."""
+    for what, count in counts.items():
+        if count:
+            console.print(f"{what}: {count:,}", markup=False)

@@ -1,0 +1,44 @@
+"""Defines what proposes runs while a study runs."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from cluster.executors.task import Task, Tasks
+from cluster.output.storage import Storage
+from cluster.plan.sweep import Planned
+from cluster.runs.outcome import Outcome, fresh_outcome
+
+
+class Proposals(Tasks, ABC):
+    """Hands out runs whose choice depends on the results of earlier ones.
+
+    Args:
+        storage: the folder with finished results.
+        made_of: returns what a result must be built from (`Artifacts.provenance`).
+    """
+
+    finished = 0
+    """Runs that had a result when they were proposed."""
+
+    def __init__(self, storage: Storage, made_of: Callable[[dict[str, Any]], Mapping[str, str]]) -> None:
+        self.storage, self.made_of = storage, made_of
+        self.proposed: list[Planned] = []
+        self.task_of: Callable[[Planned], Task] = lambda planned: Task(planned.name, "")
+        self.on_total: Callable[[int], None] = lambda total: None
+        """Called with the total when it changes."""
+
+    def outcome(self, planned: Planned) -> Outcome | None:
+        """Return the result of a run; None if there is none, or it was built from something else."""
+        return fresh_outcome(self.storage, planned.name, self.made_of(planned.config))
+
+    @property
+    @abstractmethod
+    def total(self) -> int:
+        """Runs so far, and those that are known to follow."""
+
+    @abstractmethod
+    def examples(self) -> list[Planned]:
+        """Return runs with all parts that proposed runs may have, which are prepared."""
