@@ -98,7 +98,8 @@ def run_experiment(
     verb: str, overrides: Sequence[str], resume: str | None, console: Console, warm: bool = False
 ) -> int:
     """Run a verb that leaves a folder of results, and return the exit code."""
-    from cluster.commands.experiment import conduct, resume_command
+    from cluster.commands.experiment import conduct
+    from cluster.output.manifest import resume_command
 
     with Processes.for_command(overrides, WARM_UP) if warm else nullcontext() as workers:
         experiment = kind_of(verb).read(overrides, resume)
@@ -107,8 +108,8 @@ def run_experiment(
             return 1 if conduct(experiment, console) else 0
         except KeyboardInterrupt as error:
             ignore_further_signals()
-            again = resume_command(experiment)
-            if again is not None:
+            if experiment.storage is not None:
+                again = resume_command(verb, experiment.storage.place)
                 print_lines(console, f"Stopped. To continue: {again}")
             return exit_code(error)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import shlex
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
@@ -285,10 +284,3 @@ def _renewed(experiment: Experiment) -> Iterator[None]:
 
     with poll(look, min(every, 5.0), at_the_end=False):
         yield
-
-
-def resume_command(experiment: Experiment) -> str | None:
-    """Return the command that continues an interrupted experiment; None if nothing was saved."""
-    if experiment.storage is None:
-        return None
-    return shlex.join(["pyrite", experiment.verb, "--resume", experiment.storage.place])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 from collections import deque
 from math import isnan
 from typing import Any
@@ -20,7 +19,7 @@ from cluster.config.validate import check_run
 from cluster.executors.local import LocalExecutor
 from cluster.executors.resources import Resources
 from cluster.executors.task import Done, Executor, LossLines, Task, Wait
-from cluster.output.manifest import read_config_of
+from cluster.output.manifest import read_config_of, resume_command
 from cluster.output.result_store import ResultStore, SavedState, outdated_lines
 from cluster.output.storage import Storage, new_place
 from cluster.output.tables import as_parquet
@@ -248,7 +247,7 @@ def show(forks: pl.DataFrame, measure: str, storage: Storage, console: Console) 
 
 
 def _print_place(storage: Storage, console: Console) -> None:
-    again = shlex.join(["pyrite", "fork", "--resume", storage.shown()])
+    again = resume_command("fork", storage.shown())
     print_lines(console, f"forks, values and figure: {storage.shown()}; to make them again: {again}")
 
 

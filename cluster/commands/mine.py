@@ -21,6 +21,7 @@ from cluster.mining.data_card import finish, remarks
 from cluster.mining.miner import Miner
 from cluster.mining.shards import shards_of
 from cluster.mining.writing import shard_store
+from cluster.output.manifest import resume_command
 from cluster.output.result_store import outdated_lines
 from cluster.output.storage import Storage, new_place
 from cluster.output.tables import read_table
@@ -111,8 +112,7 @@ class MineExperiment(Experiment):
             for done in self._executor().run(tasks, watch=LossLines(progress.console, "shard")):
                 if isinstance(done.error, TaskLost):
                     remedy = "remove the cause (a smaller shard= in a new mining needs less memory), then continue: "
-                    command = shlex.join(["pyrite", "mine", "--resume", self.output.place])
-                    raise BadInput(done.error.what, remedy=remedy + command)
+                    raise BadInput(done.error.what, remedy=remedy + resume_command("mine", self.output.place))
                 done.result()
                 progress.advance(bar)
                 tracking.events.emit("run ended", run=done.task.key)  # for `pyrite watch`

@@ -13,7 +13,7 @@ from rich.markup import escape
 
 from cluster.output.event_log import EventLog
 from cluster.output.lock import is_held
-from cluster.output.manifest import read_config, verb_of
+from cluster.output.manifest import read_config, resume_command, verb_of
 from cluster.output.storage import Storage
 from cluster.output.terminal import print_lines
 from cluster.telemetry.live_table import LiveTable
@@ -95,6 +95,5 @@ def watch(place: str, console: Console, every: float = EVERY) -> int:
         where = f"report: {storage.shown('report.html')}" if has_report else f"results: {storage.shown()}"
         console.print(f"finished; {escape(where)}", soft_wrap=True)
         return 0
-    again = f"pyrite {verb} --resume {place}" if verb != "train" else "the same command again"
-    print_lines(console, f"{replay.end or 'its process has ended'}. To continue: {again}")
+    print_lines(console, f"{replay.end or 'its process has ended'}. To continue: {resume_command(verb, place)}")
     return 1

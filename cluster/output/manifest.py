@@ -50,6 +50,11 @@ def verb_of(config: Mapping[str, Any]) -> str:
     return next((verb for key, verb in KINDS.items() if key in config), "train")
 
 
+def resume_command(verb: str, place: str) -> str:
+    """Return what continues an interrupted command: `pyrite VERB --resume OUT`, or a training's own command."""
+    return "the same command again" if verb == "train" else shlex.join(["pyrite", verb, "--resume", place])
+
+
 def refuse_taken(storage: Storage) -> None:
     """Refuse a folder that holds results, with the command that continues them."""
     if storage.read(CONFIG) is None:
@@ -57,7 +62,7 @@ def refuse_taken(storage: Storage) -> None:
     verb = verb_of(read_config(storage))
     again = "choose another out="
     if verb != "train":
-        again = f"continue with `pyrite {verb} --resume {shlex.quote(storage.place)}`, or {again}"
+        again = f"continue with `{resume_command(verb, storage.place)}`, or {again}"
     raise BadInput(f"holds results already, of `pyrite {verb}`", storage.place, again)
 
 

@@ -56,11 +56,16 @@ def test_a_process_under_nohup_keeps_ignoring_that_its_terminal_is_closed() -> N
         signal.signal(signal.SIGHUP, before)
 
 
-def test_a_command_that_is_terminated_prints_how_to_continue(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("verb", "again"), [("study", "pyrite study --resume here"), ("train", "the same command again")]
+)
+def test_a_command_that_is_terminated_prints_how_to_continue(
+    verb: str, again: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     class Ended:
         @classmethod
         def read(cls, overrides: Any, resume: Any) -> Any:
-            return SimpleNamespace(verb="study", storage=SimpleNamespace(place="here"))
+            return SimpleNamespace(verb=verb, storage=SimpleNamespace(place="here"))
 
     def conduct(experiment: Any, console: Console) -> int:
         raise Terminated(signal.SIGTERM)
@@ -69,9 +74,9 @@ def test_a_command_that_is_terminated_prints_how_to_continue(monkeypatch: pytest
     monkeypatch.setattr("cluster.commands.experiment.conduct", conduct)
     printed = io.StringIO()
     with handled_signals(restore=True):
-        assert cli.run_experiment("study", [], None, Console(file=printed)) == 143
+        assert cli.run_experiment(verb, [], None, Console(file=printed)) == 143
         assert signal.getsignal(signal.SIGINT) == signal.SIG_IGN  # a third Ctrl-C prints no traceback
-    assert printed.getvalue() == "Stopped. To continue: pyrite study --resume here\n"
+    assert printed.getvalue() == f"Stopped. To continue: {again}\n"
     assert signal.getsignal(signal.SIGINT) != signal.SIG_IGN
 
 
