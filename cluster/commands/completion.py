@@ -59,8 +59,7 @@ def completions(line: str) -> list[str]:
 def _after(verb: str, typed: str) -> Iterator[str]:
     if verb == "submit":
         yield from SUBMITTABLE
-    for flag, _ in VERBS[verb].flags:
-        yield flag
+    yield from (name for name, _ in VERBS[verb].arguments if name.startswith("-"))
     for primary in ("study", "config") if verb in ("study", "submit") else (PRIMARY.get(verb, verb),):
         if not (CONF / f"{primary}.yaml").is_file():
             continue

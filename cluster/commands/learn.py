@@ -18,9 +18,7 @@ from cluster.config.agents import actions_of
 from cluster.config.groups import CHOICES
 from cluster.config.override import key_of, replaced, root_of
 from cluster.config.schema import SHAPES
-from cluster.output.event_log import EventLog
-from cluster.output.failure_summary import failure_summary
-from cluster.output.failure_summary import show as show_losses
+from cluster.output.failure_summary import print_failures
 from cluster.output.result_store import ResultStore, outdated_lines
 from cluster.output.storage import Storage, new_place
 from cluster.output.terminal import print_lines
@@ -186,7 +184,7 @@ def show(
         at = learned.facts["converged_at"]
         message = f"converged after {at} episodes" if at else f"not converged within {config['episodes']} episodes"
         console.print(f"{message} (criterion: {config['until']['by']} stops improving and the shares settle)")
-    show_losses(failure_summary(EventLog.read(storage)), console)
+    print_failures(storage, console)
     where = storage.shown()
     print_lines(console, f"agent, episodes and figures: {where}")
     imitation = learned.facts.get("imitation")

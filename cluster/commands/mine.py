@@ -31,14 +31,12 @@ from cluster.runs.what_was_read import sentence
 from cluster.telemetry.tracking.tracking import Tracking
 from ranking.errors import BadInput
 
-CHANGEABLE = ("workers", "cpu", "gpu", "memory", "custom", "address", "dashboard", "cache")
-
 
 class MineExperiment(Experiment):
     """One mining: its shards, and those that are not mined yet."""
 
     verb = "mine"
-    may_change = CHANGEABLE
+    may_change = ("workers", "cpu", "gpu", "memory", "custom", "address", "dashboard", "cache")
 
     def __init__(self, config: dict[str, Any], arguments: Sequence[str], storage: Storage) -> None:
         in_process = config["workers"] == 1

@@ -21,8 +21,7 @@ from cluster.config.groups import CHOICES
 from cluster.config.override import root_of
 from cluster.config.validate import check_run
 from cluster.index.attach import check_room, served_functions
-from cluster.output.event_log import EventLog
-from cluster.output.failure_summary import failure_summary, show
+from cluster.output.failure_summary import print_failures
 from cluster.output.manifest import CONFIG, read_config, verb_of
 from cluster.output.run_log import RunLog
 from cluster.output.storage import Storage
@@ -177,7 +176,7 @@ class TrainExperiment(Experiment):
         for rows in zero_shot_rows(self.planned.name, self.outcome):
             console.print(_zero_shot(rows))
         if self.storage is not None:
-            show(failure_summary(EventLog.read(self.storage)), console)
+            print_failures(self.storage, console)
             print_lines(console, f"results: {self.storage}")
             if self.push_to is not None:
                 console.print(f"pushed: {push(self.storage, self.planned.name, self.push_to)}", markup=False)

@@ -30,9 +30,8 @@ class Verb:
         target: the function that runs it, as `package.module:function`; it takes the parsed arguments and a console
             and returns the exit code. None: an experiment, which `experiment` names.
         experiment: the `Experiment` class, as `package.module:Class`.
-        positional: arguments before the overrides.
+        arguments: those before the overrides, and flags, with what argparse needs to know of them.
         words: how the help names further words that are no overrides; empty if there are none.
-        flags: other arguments, with what argparse needs to know of them.
         overrides: whether it takes `key=value`.
     """
 
@@ -40,8 +39,7 @@ class Verb:
     details: str
     target: str | None = None
     experiment: str | None = None
-    positional: tuple[tuple[str, Mapping[str, Any]], ...] = ()
-    flags: tuple[tuple[str, Mapping[str, Any]], ...] = ()
+    arguments: tuple[tuple[str, Mapping[str, Any]], ...] = ()
     overrides: bool = True
     words: str = ""
 
@@ -72,7 +70,7 @@ VERBS: dict[str, Verb] = {
         "  pyrite study study.yaml   (a file of overrides, as `pyrite init` writes it)",
         experiment="cluster.commands.study:StudyExperiment",
         words="study.yaml",
-        flags=(
+        arguments=(
             RESUME,
             ("--relabel", {"metavar": "QRELS", "help": "correct the collection's judgements by these: relabel=QRELS"}),
             ("--power", {"metavar": "OUT", "help": "run nothing; print how many seeds differences need, by the "
@@ -97,7 +95,7 @@ VERBS: dict[str, Verb] = {
         "out=outputs/m\n"
         "  pyrite train collection=pairs collection.path=outputs/m ranker=static function=given",
         experiment="cluster.commands.mine:MineExperiment",
-        flags=(RESUME,),
+        arguments=(RESUME,),
     ),
     "rank": Verb(
         "Rank a collection, or the candidates of a first stage, with a trained ranker, into a TREC run.",
@@ -107,8 +105,8 @@ VERBS: dict[str, Verb] = {
         "examples:\n  pyrite rank outputs/static collection=beir collection.path=FOLDER out=outputs/static.run\n"
         "  pyrite rank outputs/s/weights/NAME.safetensors origin=full depth=100 out=runs/static.run.gz",
         target="cluster.commands.rank:run",
-        positional=(("trained", {"metavar": "RANKER", "help": "a folder of `pyrite train weights=true`, weights in "
-                                 "it, or a checkpoint"}),),
+        arguments=(("trained", {"metavar": "RANKER", "help": "a folder of `pyrite train weights=true`, weights in "
+                                "it, or a checkpoint"}),),
     ),
     "learn": Verb(
         "Let an agent learn which function should supply a ranker's negatives, and when.",
@@ -121,7 +119,7 @@ VERBS: dict[str, Verb] = {
         "  pyrite study policy=learned,random policy.checkpoint=outputs/agent scale=small seeds=20\n"
         "  pyrite learn agent=evolution actions=mixture function=[random,bm25] scale=small episodes=96",
         experiment="cluster.commands.learn:LearnExperiment",
-        flags=(RESUME,),
+        arguments=(RESUME,),
     ),
     "fork": Verb(
         "Continue a run from some batch under other actions, and measure what each was worth.",
@@ -131,8 +129,8 @@ VERBS: dict[str, Verb] = {
         "  replicates=N bases=N workers=N out=FOLDER_OR_URI   (all: `pyrite options --for fork`)\n\n"
         "example:\n  pyrite fork outputs/run at=94 'actions=[random,bm25]'",
         experiment="cluster.commands.fork:ForkExperiment",
-        positional=(("run", {"nargs": "?", "metavar": "RUN", "help": "the folder of the run"}),),
-        flags=(
+        arguments=(
+            ("run", {"nargs": "?", "metavar": "RUN", "help": "the folder of the run"}),
             RESUME,
             ("--regress", {"action": "store_true", "help": "regress the values on actions, clock and state, with "
                            "bases=3 or more; policy=from_forks follows the result"}),
@@ -148,7 +146,7 @@ VERBS: dict[str, Verb] = {
         "  ranking_quality=false reuse=true out=FOLDER_OR_URI concurrent=N pool_scale={pool_scale}\n\n"
         "example:\n  pyrite pool runs=trec8/runs qrels=trec8/qrels.txt.gz method=mtf,mm,mm_ns,posterior_fusion",
         experiment="cluster.commands.pool:PoolExperiment",
-        flags=(RESUME,),
+        arguments=(RESUME,),
     ),
     "judge": Verb(
         "Serve a page on which people judge a pool, in the order of a method.",
@@ -160,10 +158,12 @@ VERBS: dict[str, Verb] = {
         "  pyrite judge --resume judging runs=more_runs    continue with more runs\n"
         "  pyrite judge --export qrels.txt out=judging     the judgements so far",
         target="cluster.commands.judge:run_verb",
-        flags=(("--resume", {"metavar": "FOLDER", "help": "continue, and let the pool grow: runs= adds runs, "
-                             "depth= may rise"}),
-               ("--export", {"metavar": "FILE", "help": "write the judgements so far as qrels (.csv: as a table), "
-                             "and end"}),),
+        arguments=(
+            ("--resume", {"metavar": "FOLDER", "help": "continue, and let the pool grow: runs= adds runs, depth= may "
+                          "rise"}),
+            ("--export", {"metavar": "FILE", "help": "write the judgements so far as qrels (.csv: as a table), and "
+                          "end"}),
+        ),
     ),
     "audit": Verb(
         "Estimate how many of the negatives that rankers were shown are relevant.",
@@ -180,7 +180,7 @@ VERBS: dict[str, Verb] = {
         "Show the live table of a command that runs elsewhere, also of a submitted job.",
         "examples:\n  pyrite watch outputs/m\n  pyrite watch s3://lab/m",
         target="cluster.commands.watch:run_verb",
-        positional=(("out", {"metavar": "OUT", "help": "the output folder or URI"}),),
+        arguments=(("out", {"metavar": "OUT", "help": "the output folder or URI"}),),
         overrides=False,
     ),
     "report": Verb(
@@ -188,7 +188,7 @@ VERBS: dict[str, Verb] = {
         "options: baseline='policy=… function=… selector=…' 'factors=[KEY,…]', or of a pool baseline=METHOD\n\n"
         "example:\n  pyrite report outputs/m",
         target="cluster.commands.report:run_verb",
-        positional=(("out", {"metavar": "OUT", "help": "the study's folder or URI"}),),
+        arguments=(("out", {"metavar": "OUT", "help": "the study's folder or URI"}),),
     ),
     "compare": Verb(
         "Compare studies: what differs between them, and whether their methods differ, paired by seed.",
@@ -223,16 +223,20 @@ VERBS: dict[str, Verb] = {
         "  zsh:   eval \"$(pyrite completion zsh)\"      in ~/.zshrc, after compinit\n"
         "  fish:  pyrite completion fish | source      in ~/.config/fish/config.fish",
         target="cluster.commands.completion:run_verb",
-        positional=(("shell", {"choices": ("bash", "zsh", "fish", "words")}),),
-        flags=(("--line", {"help": argparse.SUPPRESS}),),
+        arguments=(
+            ("shell", {"choices": ("bash", "zsh", "fish", "words")}),
+            ("--line", {"help": argparse.SUPPRESS}),
+        ),
         overrides=False,
     ),
     "options": Verb(
         "Show the whole configuration that overrides give, with an explanation of each option.",
         "examples:\n  pyrite options ranker=match_pyramid scale=tiny\n  pyrite options --for pool method=mm",
         target="cluster.commands.report:show_options",
-        flags=(("--for", {"dest": "of", "choices": ("learn", "mine", "rank", "pool", "judge", "audit", "fork"),
-                          "help": "the verb, unless train or study"}),),
+        arguments=(
+            ("--for", {"dest": "of", "choices": ("learn", "mine", "rank", "pool", "judge", "audit", "fork"),
+                       "help": "the verb, unless train or study"}),
+        ),
     ),
     "submit": Verb(
         "Send a study, a training, a learning or a pooling study to a Ray cluster as a job.",
@@ -246,8 +250,8 @@ VERBS: dict[str, Verb] = {
         "  pyrite submit --detach learn agent=ppo_returns out=s3://lab/agent\n"
         "  pyrite submit study --resume s3://lab/s",
         target="cluster.jobs.submission:run_verb",
-        positional=(("sent", {"metavar": "VERB", "choices": SUBMITTABLE, "help": "|".join(SUBMITTABLE)}),),
-        flags=(
+        arguments=(
+            ("sent", {"metavar": "VERB", "choices": SUBMITTABLE, "help": "|".join(SUBMITTABLE)}),
             ("--name", {"help": "start of the job's id (default: the verb)"}),
             ("--note", {"help": "a line that `ray job list` and Ray's dashboard show"}),
             ("--detach", {"action": "store_true", "help": "return as soon as the job is submitted"}),
@@ -297,7 +301,7 @@ def parser() -> argparse.ArgumentParser:
             epilog=verb.details.format_map(names),
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
-        for argument, details in (*verb.positional, *verb.flags):
+        for argument, details in verb.arguments:
             added.add_argument(argument, **details)
         if verb.overrides:
             text = f"changes to the defaults{f', and {verb.words}' if verb.words else ''}"

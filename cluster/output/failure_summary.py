@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rich.console import Console
+
+from cluster.output.event_log import EventLog
+from cluster.output.storage import Storage
 
 LOSSES = ("is lost", "is to be taken away")
 """Words of a run's messages that belong here."""
@@ -58,9 +61,9 @@ def failure_summary(events: Iterable[Mapping[str, Any]]) -> list[str]:
     return head + lines
 
 
-def show(lost: Sequence[str], console: Console) -> None:
-    """Print how much was lost and repeated, if anything; reports and the log have details."""
-    for line in lost[:3]:
+def print_failures(storage: Storage, console: Console) -> None:
+    """Print how much a command lost and repeated, if anything; reports and the log have details."""
+    for line in failure_summary(EventLog.read(storage))[:3]:
         console.print(line, style="dim", soft_wrap=True, markup=False)
 
 
