@@ -9,8 +9,8 @@ import polars as pl
 from scipy import stats
 
 from cluster.output.methods import METHOD, evaluations, is_learned, measurements, with_methods
-from cluster.statistics.by_query import values_by_run
-from cluster.statistics.comparison import MethodRuns, compare_both, runs_of
+from cluster.statistics.by_query import Queries, values_by_run
+from cluster.statistics.comparison import MethodRuns, compare_both, methods_of
 from cluster.statistics.paired import Floats, differences, mean_difference
 
 SCHEMA: dict[str, Any] = {
@@ -65,11 +65,7 @@ def pool_effects(effects: Floats, variances: Floats) -> PooledEffect:
     return PooledEffect(mean, mean - reach, mean + reach, float(np.sqrt(between)), mean - further, mean + further)
 
 
-def across_places(
-    trials: pl.DataFrame,
-    baseline: str | None = None,
-    queries: pl.DataFrame | pl.LazyFrame | None = None,
-) -> pl.DataFrame:
+def across_places(trials: pl.DataFrame, baseline: str | None = None, queries: Queries | None = None) -> pl.DataFrame:
     """Compare each method with one reference at every place (a collection and ranker), and over all of them.
 
     By the leading measure and origin.
@@ -85,8 +81,8 @@ def across_places(
     candidates, measure = evaluations(trials)[0]
     every = measurements(trials).filter(candidates=candidates, measure=measure).drop_nulls("value")
     places: dict[str, dict[str, MethodRuns]] = {}
-    for (collection, ranker, name), runs in every.partition_by("collection", "ranker", "method", as_dict=True).items():
-        places.setdefault(f"{ranker} on {collection}", {})[str(name)] = runs_of(runs, (*METHOD, "method"))
+    for (collection, ranker), family in every.partition_by("collection", "ranker", as_dict=True).items():
+        places[f"{ranker} on {collection}"] = methods_of(family, (*METHOD, "method"))
     known = [set(methods) for methods in places.values()]
     shared = set.intersection(*known) if len(places) > 1 else set()
     common = {name for name in shared if not is_learned(next(iter(places.values()))[name].identity)}
@@ -94,7 +90,7 @@ def across_places(
         return pl.DataFrame(schema=SCHEMA)
     means = {name: float(np.mean([methods[name].mean for methods in places.values()])) for name in common}
     reference = baseline if baseline in shared else min(common, key=lambda name: (-means[name], name))
-    by_query = {} if queries is None else values_by_run(queries, every["run"].to_list(), measure).get(candidates, {})
+    by_query = values_by_run(queries, every["run"].to_list(), measure).get(candidates, {})
     rows: list[dict[str, Any]] = []
     for method in sorted(set.union(*known) - {reference}):
         head = {"candidates": candidates, "measure": measure, "against": reference, "method": method}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from typing import TypeAlias
 
 import numpy as np
 import polars as pl
@@ -10,8 +11,11 @@ from numpy.typing import NDArray
 
 from cluster.output.methods import with_methods
 from cluster.output.tables import batches
+from cluster.statistics.paired import Floats
 from ranking.evaluation.significance import holm, paired_t_test
 
+Queries: TypeAlias = pl.DataFrame | pl.LazyFrame
+"""The frame of `queries.parquet`."""
 TIE = 1e-9
 _text, _count, _number = pl.String(), pl.Int64(), pl.Float64()
 SCHEMA: dict[str, pl.DataType] = {
@@ -24,8 +28,8 @@ SCHEMA: dict[str, pl.DataType] = {
 
 
 def values_of(
-    queries: pl.DataFrame | pl.LazyFrame, runs: Collection[str], measure: str, origins: Collection[str] | None = None
-) -> Iterator[tuple[str, str, pl.Series, NDArray[np.float64]]]:
+    queries: Queries, runs: Collection[str], measure: str, origins: Collection[str] | None = None
+) -> Iterator[tuple[str, str, pl.Series, Floats]]:
     """Yield run, origin, ids of queries, and the values of a measure (NaN if missing), in the table's order.
 
     Rows of a run may come in several portions.
@@ -59,21 +63,18 @@ class QueryNumbers:
         return numbers
 
 
-def values_by_run(
-    queries: pl.DataFrame | pl.LazyFrame, runs: Collection[str], measure: str
-) -> dict[str, dict[str, NDArray[np.float64]]]:
+def values_by_run(queries: Queries | None, runs: Collection[str], measure: str) -> dict[str, dict[str, Floats]]:
     """Read the values of a measure by origin and run, one per query of the study, NaN if missing.
 
-    Args:
-        measure: a column; nothing is read if there is no such column.
+    Nothing is read if there are no queries, or no column of the measure.
     """
-    if measure not in queries.lazy().collect_schema().names():
+    if queries is None or measure not in queries.lazy().collect_schema().names():
         return {}
     numbers = QueryNumbers()
     portions = [
         (origin, run, numbers.of(names), found) for run, origin, names, found in values_of(queries, runs, measure)
     ]
-    values: dict[str, dict[str, NDArray[np.float64]]] = {}
+    values: dict[str, dict[str, Floats]] = {}
     while portions:
         name, run_name, rows, found = portions.pop()
         of_run = values.setdefault(name, {}).setdefault(run_name, np.full(len(numbers.names), np.nan))
@@ -88,7 +89,7 @@ class QueryMeans:
         self._numbers = QueryNumbers()
         self._totals, self._counts = np.zeros(0), np.zeros(0, np.int64)
 
-    def add(self, queries: pl.Series, values: NDArray[np.float64]) -> None:
+    def add(self, queries: pl.Series, values: Floats) -> None:
         """Add some rows; NaN counts as missing."""
         numbers, known = self._numbers.of(queries), ~np.isnan(values)
         missing = max(0, int(numbers.max(initial=-1)) + 1 - len(self._totals))
@@ -103,9 +104,7 @@ class QueryMeans:
         return names.to_frame().with_columns(mean=self._totals[known] / self._counts[known])
 
 
-def best_two(
-    trials: pl.DataFrame, queries: pl.DataFrame | pl.LazyFrame, summary: pl.DataFrame, measure: str
-) -> pl.DataFrame:
+def best_two(trials: pl.DataFrame, queries: Queries, summary: pl.DataFrame, measure: str) -> pl.DataFrame:
     """Compare the two best methods of each ranker and origin on the same queries.
 
     A query's figure is first averaged over a method's runs, so that seeds do not count as queries. The same queries
@@ -113,9 +112,8 @@ def best_two(
     description, not a test of a question that was asked beforehand.
 
     Returns:
-        collection, ranker, candidates, first, second (methods), differences (List[Float64], first minus
-        second, one value per query), difference (their mean), wins, ties, losses (of the first), p (paired t-test
-        over queries), p_holm. No row if fewer than two methods have results.
+        The columns of SCHEMA: differences (first minus second, one per query), their mean, wins, ties and losses of the
+        first, p of a paired t-test over queries; and p_holm. No row if fewer than two methods have results.
     """
     methods = with_methods(trials).select("run", "collection", "ranker", "method")
     able = summary.filter((pl.col("measure") == measure) & (pl.col("runs") > 0) & (pl.col("ranker") != "bm25"))

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from cluster.output.methods import LABEL, column_of, is_learned
 from cluster.statistics.paired import (
     CrossedDifference,
+    Floats,
     MeasuredRun,
     are_means,
     crossed_difference,
@@ -49,7 +49,7 @@ class MethodRuns:
     interpolated: Sequence[float] = ()
 
     @cached_property
-    def values(self) -> NDArray[np.float64]:
+    def values(self) -> Floats:
         """The runs' values, ascending, so that no figure depends on the order of trials."""
         return np.sort(np.array([run.value for run in self.runs], np.float64))
 
@@ -82,22 +82,33 @@ def runs_of(method: pl.DataFrame, identity: Sequence[str]) -> MethodRuns:
     )
 
 
+def methods_of(results: pl.DataFrame, identity: Sequence[str]) -> dict[str, MethodRuns]:
+    """Collect the runs of every method in one place (`runs_of`), by its name."""
+    parts = results.partition_by("method", as_dict=True)
+    return {str(name): runs_of(runs, identity) for (name,), runs in parts.items()}
+
+
 def best_baselines(family: Sequence[MethodRuns]) -> dict[str, MethodRuns]:
     """Find for each method the best of the others that a learned policy would have to beat.
 
     That is the highest mean among the other methods that are not learned (Cohen et al. 2019, table 1); so the
     best baseline itself is compared with the runner-up.
     """
-    able = [runs for runs in family if not is_learned(runs.identity) and len(runs.values)]
-    ranked = sorted(able, key=lambda runs: (-runs.mean, runs.method))
+    ranked = baselines(family)
     best = {runs.method: next((other for other in ranked if other is not runs), None) for runs in family}
     return {method: other for method, other in best.items() if other is not None}
+
+
+def baselines(family: Iterable[MethodRuns]) -> list[MethodRuns]:
+    """Return the methods with runs that are not learned, the highest mean first."""
+    able = [runs for runs in family if not is_learned(runs.identity) and len(runs.values)]
+    return sorted(able, key=lambda runs: (-runs.mean, runs.method))
 
 
 def compare(
     family: Sequence[MethodRuns],
     against: Mapping[str, MethodRuns],
-    by_query: Mapping[str, NDArray[np.float64]] | None = None,
+    by_query: Mapping[str, Floats] | None = None,
     equal_within: float | None = None,
 ) -> dict[str, dict[str, float | None]]:
     """Test each method against its opponent, and adjust for the number of distinct comparisons.
@@ -120,9 +131,9 @@ def compare(
     }
     pairs = {frozenset((a.method, b.method)): (a, b) for a, b in opponents.values()}
     both = {pair: compare_both(a, b, by_query) for pair, (a, b) in pairs.items()}
-    columns: list[NDArray[np.float64]] = []
+    columns: list[Floats] = []
     p_both = [math.nan if test is None else test.p for test in both.values()]
-    for p in (p_both, *([test(a.runs, b.runs) for a, b in pairs.values()] for test in _TESTS_OF_RUNS)):
+    for p in (p_both, *zip(*(_tests_of_runs(a.runs, b.runs) for a, b in pairs.values()), strict=True)):
         columns += [np.array(p), holm(p)]
     tested = dict(zip(pairs, zip(*columns, strict=True), strict=True))
     rows = {}
@@ -141,9 +152,7 @@ def compare(
     return rows
 
 
-def compare_both(
-    a: MethodRuns, b: MethodRuns, by_query: Mapping[str, NDArray[np.float64]] | None
-) -> CrossedDifference | None:
+def compare_both(a: MethodRuns, b: MethodRuns, by_query: Mapping[str, Floats] | None) -> CrossedDifference | None:
     """Compare two methods over seeds and queries; None if the values per query are not known, or too few."""
     if by_query is None or not all(run.name in by_query for runs in (a, b) for run in runs.runs):
         return None
@@ -151,26 +160,13 @@ def compare_both(
     return crossed_difference(cells[:, ~np.isnan(cells).any(0)]) if cells.ndim == 2 else None
 
 
-def _paired(a: Sequence[MeasuredRun], b: Sequence[MeasuredRun]) -> float:
-    values = differences(a, b)
-    return paired_t_test(values, np.zeros(len(values)))
-
-
-def _sign(a: Sequence[MeasuredRun], b: Sequence[MeasuredRun]) -> float:
-    values = differences(a, b)
-    return sign_test(values, np.zeros(len(values)))
-
-
-def _student(a: Sequence[MeasuredRun], b: Sequence[MeasuredRun]) -> float:
-    return t_test(units(a), units(b))
-
-
-def _distribution(a: Sequence[MeasuredRun], b: Sequence[MeasuredRun]) -> float:
-    """Skip agents that have several runs each: means spread less than runs, whatever the methods do."""
-    return math.nan if are_means(a) or are_means(b) else kolmogorov_smirnov(units(a), units(b))
-
-
-_TESTS_OF_RUNS = (_paired, _sign, _student, _distribution)
+def _tests_of_runs(a: Sequence[MeasuredRun], b: Sequence[MeasuredRun]) -> tuple[float, ...]:
+    """Return p of the paired t-test, the sign test, Student's t-test, and Kolmogorov and Smirnov's test."""
+    paired = differences(a, b)
+    zero = np.zeros(len(paired))
+    # Means of several runs of an agent spread less than runs, whatever the methods do.
+    ks = math.nan if are_means(a) or are_means(b) else kolmogorov_smirnov(units(a), units(b))
+    return paired_t_test(paired, zero), sign_test(paired, zero), t_test(units(a), units(b)), ks
 
 
 def named_baseline(methods: pl.DataFrame, baseline: str) -> tuple[str, set[str]]:

@@ -11,8 +11,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from cluster.output.methods import LABEL, evaluations, with_methods
-from cluster.statistics.by_query import QueryNumbers, values_of
-from cluster.statistics.paired import crossed_difference
+from cluster.statistics.by_query import Queries, QueryNumbers, values_of
+from cluster.statistics.paired import Floats, crossed_difference
 from ranking.errors import BadInput
 from ranking.evaluation.significance import holm, paired_t_test
 
@@ -28,14 +28,11 @@ SCHEMA: dict[str, Any] = {
 }
 """Columns of contrasts.parquet."""
 
-BySeed = dict[int, NDArray[np.float64]]
+BySeed = dict[int, Floats]
 
 
 def planned_contrasts(
-    trials: pl.DataFrame,
-    queries: pl.DataFrame | pl.LazyFrame,
-    requested: Sequence[str],
-    equal_within: float | None = None,
+    trials: pl.DataFrame, queries: Queries, requested: Sequence[str], equal_within: float | None = None
 ) -> pl.DataFrame:
     """Test one method against each of some others, by the leading measure.
 
@@ -92,13 +89,11 @@ def _named(done: pl.DataFrame, requested: str) -> pl.DataFrame:
     return matching.filter(pl.col("method") == best[0, "method"]).sort("seed")
 
 
-def _by_seed(
-    methods: Sequence[pl.DataFrame], queries: pl.DataFrame | pl.LazyFrame, origin: str, measure: str
-) -> list[BySeed]:
+def _by_seed(methods: Sequence[pl.DataFrame], queries: Queries, origin: str, measure: str) -> list[BySeed]:
     """For each method the values of the queries in the order of their names, by seed."""
     seeds = [dict(runs.select("run", "seed").rows()) for runs in methods]
     wanted, numbers = {run for method in seeds for run in method}, QueryNumbers()
-    portions: list[dict[int, list[tuple[NDArray[np.int32], NDArray[np.float64]]]]] = [{} for _ in methods]
+    portions: list[dict[int, list[tuple[NDArray[np.int32], Floats]]]] = [{} for _ in methods]
     for run, _, names, values in values_of(queries, wanted, measure, [origin]):
         for seed_of, kept in zip(seeds, portions, strict=True):
             if run in seed_of:

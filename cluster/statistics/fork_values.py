@@ -14,6 +14,8 @@ from cluster.statistics.paired import mean_difference
 from rl.progress import CLOCK, STATE
 
 BASE = "base"
+PAIR = ["base", "at", "replicate"]
+"""The columns that a changed and an unchanged fork share: the training, the batch and the replicate."""
 
 
 def values(forks: pl.DataFrame) -> pl.DataFrame:
@@ -27,14 +29,23 @@ def values(forks: pl.DataFrame) -> pl.DataFrame:
         measure, and of the measure right after the action), `low` and `high` (95% by Student's t over the pairs) and
         `p`, two-sided. Pairs of one training share the state at which it was forked.
     """
-    unchanged = forks.filter(pl.col("action") == BASE).select("base", "at", "replicate", final_0="final", soon_0="soon")
-    paired = forks.filter(pl.col("action") != BASE).join(unchanged, on=["base", "at", "replicate"])
     rows = []
-    for (at, action), part in paired.group_by(["at", "action"], maintain_order=True):
-        mean, low, high, p, pairs = mean_difference((part["final"] - part["final_0"]).to_numpy())
+    for (at, action), part in _paired(forks, "soon").group_by(["at", "action"], maintain_order=True):
+        mean, low, high, p, pairs = mean_difference(part["value"].to_numpy())
         row = {"at": at, "action": action, "pairs": pairs, "final": mean, "low": low, "high": high, "p": p}
         rows.append(row | {"soon": float((part["soon"] - part["soon_0"]).to_numpy().mean())})
     return pl.DataFrame(rows).sort("at", "final", descending=[False, True])
+
+
+def _paired(forks: pl.DataFrame, *of_unchanged: str) -> pl.DataFrame:
+    """Return the changed forks with their value, the gain in `final` over the unchanged one of the same replicate.
+
+    Args:
+        of_unchanged: columns of the unchanged fork to add, with the suffix `_0`.
+    """
+    unchanged = forks.filter(pl.col("action") == BASE).select(*PAIR, pl.col("final", *of_unchanged).name.suffix("_0"))
+    paired = forks.filter(pl.col("action") != BASE).join(unchanged, on=PAIR)
+    return paired.with_columns(value=pl.col("final") - pl.col("final_0"))
 
 
 @dataclass(frozen=True)
@@ -164,11 +175,7 @@ def by_side(forks: pl.DataFrame) -> pl.DataFrame:
 
 def _worth(forks: pl.DataFrame) -> pl.DataFrame:
     """Return a row per training, batch, replicate and action: what it is worth `below` and `above`."""
-    keys = ["base", "at", "replicate"]
-    unchanged = forks.filter(pl.col("action") == BASE).select(*keys, final_0="final")
-    paired = forks.filter(pl.col("action") != BASE).join(unchanged, on=keys)
-    gained = paired.with_columns(value=pl.col("final") - pl.col("final_0"))
-    wide = gained.pivot("side", index=[*keys, "action"], values="value", maintain_order=True)
+    wide = _paired(forks).pivot("side", index=[*PAIR, "action"], values="value", maintain_order=True)
     return wide.drop_nulls().sort("at", "action", "base", "replicate")
 
 
@@ -254,12 +261,10 @@ def regress(forks: pl.DataFrame) -> ForkRegression:
     Args:
         forks: columns base, at, replicate, action, final, and the features of `STATE`.
     """
-    keys = ["base", "at", "replicate"]
-    unchanged = forks.filter(pl.col("action") == "base").select(*keys, *STATE, final_0="final")
-    paired = forks.filter(pl.col("action") != "base").select(*keys, "action", "final").join(unchanged, on=keys)
     worth = (
-        paired.group_by("base", "at", "action")
-        .agg((pl.col("final") - pl.col("final_0")).mean().alias("value"), *(pl.col(name).first() for name in STATE))
+        _paired(forks, *STATE)
+        .group_by("base", "at", "action")
+        .agg(pl.col("value").mean(), *(pl.col(f"{name}_0").first().alias(name) for name in STATE))
         .sort("base", "at", "action")
     )
     models = [_errors(worth, features) for features in ((), ("one",), CLOCK, STATE)]
@@ -268,12 +273,9 @@ def regress(forks: pl.DataFrame) -> ForkRegression:
     shares = (np.array(models[2]) - np.array(models[3])) * len(models[0]) / (total or float("nan"))
     gain, low, high, _, _ = mean_difference(shares)
     actions = sorted(set(worth["action"]))
-    clock, state = (np.stack([_fit(_of(worth, action), names) for action in actions]) for names in (CLOCK, STATE))
-    return ForkRegression(actions, clock, state, r2[0], r2[1], r2[2], gain, low, high)
-
-
-def _of(worth: pl.DataFrame, action: str) -> pl.DataFrame:
-    return worth.filter(pl.col("action") == action)
+    parts = [worth.filter(action=action) for action in actions]
+    clock, state = (np.stack([_fit(part, names) for part in parts]) for names in (CLOCK, STATE))
+    return ForkRegression(actions, clock, state, *r2, gain, low, high)
 
 
 def _fit(worth: pl.DataFrame, names: Sequence[str]) -> NDArray[np.float64]:
@@ -292,10 +294,9 @@ def _errors(worth: pl.DataFrame, names: Sequence[str]) -> list[float]:
         out, others = worth.filter(pl.col("base") == base), worth.filter(pl.col("base") != base)
         error = 0.0
         for action in sorted(set(out["action"])):
-            part = _of(out, action)
-            predicted = (
-                part.select(names).to_numpy() @ _fit(_of(others, action), names) if names else others["value"].mean()
-            )
+            part, predicted = out.filter(action=action), others["value"].mean()
+            if names:
+                predicted = part.select(names).to_numpy() @ _fit(others.filter(action=action), names)
             error += float(np.square(part["value"].to_numpy() - predicted).sum())
         errors.append(error)
     return errors

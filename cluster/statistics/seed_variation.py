@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from typing import Any
 from zlib import crc32
 
@@ -10,10 +12,11 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy import stats
 
-from cluster.output.methods import evaluations, is_learned, measurements
+from cluster.output.methods import METHOD, evaluations, measurements
+from cluster.statistics.comparison import MethodRuns, baselines, methods_of
+from cluster.statistics.paired import Floats
 from ranking.evaluation.significance import holm
 
-Floats = NDArray[np.float64]
 BEST_OF = (1, 2, 3, 5, 10)
 RESAMPLES = 2000
 SHARE = 0.5
@@ -31,7 +34,7 @@ SCHEMA: dict[str, Any] = {
 """Columns of spread.parquet."""
 
 
-def seed_variation(trials: pl.DataFrame, line: float | None = None, seed: int = 0) -> pl.DataFrame:
+def seed_variation(trials: pl.DataFrame, line: float | None = None) -> pl.DataFrame:
     """Compare the runs of each method with those of the best baseline, by the leading measure.
 
     Args:
@@ -52,45 +55,31 @@ def seed_variation(trials: pl.DataFrame, line: float | None = None, seed: int = 
         every = measurements(trials).filter(candidates=candidates, measure=measure)
         for (collection, ranker), family in every.partition_by("collection", "ranker", as_dict=True).items():
             place = {"collection": collection, "ranker": ranker, "candidates": candidates, "measure": measure}
-            rows += [place | row for row in _family(family, line, [seed, crc32(f"{place}".encode())])]
+            methods = methods_of(family, (*METHOD, "method"))
+            rows += [place | row for row in _family(methods, line, crc32(f"{place}".encode()))]
     origins = {origin: rank for rank, (origin, _) in reversed(list(enumerate(evaluations(trials))))}
     rows.sort(key=lambda row: (row["collection"], row["ranker"], origins[row["candidates"]], row["method"]))
-    return pl.DataFrame(rows, schema=SCHEMA)
+    return pl.DataFrame(rows, schema=SCHEMA).fill_nan(None)
 
 
-def _family(family: pl.DataFrame, line: float | None, seed: list[int]) -> list[dict[str, Any]]:
-    values: dict[str, Floats] = {}
-    failed: dict[str, int] = {}
-    able: list[str] = []
-    for (name,), runs in family.partition_by("method", as_dict=True).items():
-        method = str(name)
-        values[method] = runs["value"].drop_nulls().sort().to_numpy()
-        failed[method] = int((runs["status"] == "failed").sum())
-        able += [] if is_learned(runs.row(0, named=True)) or not len(values[method]) else [method]
-    ranked = sorted(able, key=lambda method: (-values[method].mean(), method))
+def _family(methods: Mapping[str, MethodRuns], line: float | None, seed: int) -> list[dict[str, Any]]:
+    ranked = baselines(methods.values())
     if line is None and ranked:
-        line = SHARE * float(np.median(values[ranked[0]]))
+        line = SHARE * float(np.median(ranked[0].values))
     rows = []
-    for method in sorted(values):
-        other = next((name for name in ranked if name != method), None)
-        rng = np.random.default_rng([*seed, crc32(method.encode())])
-        row: dict[str, Any] = {"method": method, "against": other, "runs": len(values[method])}
-        row |= {f"best_of_{k}": best_of(values[method], k) for k in BEST_OF}
-        row |= _below(values[method], failed[method], line)
-        row |= _spreads(values[method], values[other], rng) if other is not None else {}
+    for method, runs in sorted(methods.items()):
+        other = next((other for other in ranked if other is not runs), None)
+        rng = np.random.default_rng([0, seed, crc32(method.encode())])
+        row: dict[str, Any] = {"method": method, "against": other and other.method, "runs": len(runs.values)}
+        row |= {f"best_of_{k}": best_of(runs.values, k) for k in BEST_OF}
+        row |= _below(runs.values, runs.failed, line)
+        row |= _spreads(runs.values, other.values, rng) if other is not None else {}
         rows.append(row)
-    _adjust(rows)
-    return rows
-
-
-def _adjust(rows: list[dict[str, Any]]) -> None:
-    """Apply Holm's adjustment; the best two are each other's opponents, which is one test."""
-    p = {frozenset((row["method"], row["against"])): row.get("brown_forsythe_p") for row in rows}
-    tested = [pair for pair, value in p.items() if value is not None]
-    adjusted = dict(zip(tested, holm(np.array([p[pair] for pair in tested], np.float64)), strict=True))
-    for row in rows:
-        value = adjusted.get(frozenset((row["method"], row["against"])))
-        row["brown_forsythe_p_holm"] = None if value is None else float(value)
+    # The best two are each other's opponents, which is one test.
+    pairs = [frozenset((row["method"], row["against"])) for row in rows]
+    p = {pair: row.get("brown_forsythe_p", math.nan) for pair, row in zip(pairs, rows, strict=True)}
+    adjusted = dict(zip(p, holm(list(p.values())), strict=True))
+    return [row | {"brown_forsythe_p_holm": adjusted[pair]} for pair, row in zip(pairs, rows, strict=True)]
 
 
 def best_of(values: Floats, k: int) -> float | None:
@@ -135,8 +124,7 @@ def _spreads(a: Floats, b: Floats, rng: np.random.Generator) -> dict[str, float 
         low, high = np.quantile(ratios[able], [0.025, 0.975], method="higher")
         row |= {"ratio_low": float(low) if low < np.inf else None, "ratio_high": float(high) if high < np.inf else None}
         if min(len(a), len(b)) > 2:
-            p = float(stats.levene(a, b, center="median").pvalue)
-            row["brown_forsythe_p"] = None if np.isnan(p) else p
+            row["brown_forsythe_p"] = float(stats.levene(a, b, center="median").pvalue)
     return row
 
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Set
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
@@ -24,9 +25,9 @@ from numpy.typing import NDArray
 
 from cluster.output.methods import evaluations, is_learned, measurements, method_columns
 from cluster.plan.sweep import Planned
-from cluster.statistics.by_query import values_by_run
-from cluster.statistics.comparison import compare_both, named_baseline, runs_of
-from cluster.statistics.paired import by_seed, values_by_seed
+from cluster.statistics.by_query import Queries, values_by_run
+from cluster.statistics.comparison import compare_both, methods_of, named_baseline
+from cluster.statistics.paired import Floats, by_seed, values_by_seed
 from ranking.errors import BadInput
 from ranking.evaluation.anytime import FRACTIONS, confidence_sequence, p_values
 from ranking.evaluation.significance import holm
@@ -173,18 +174,12 @@ def pilot_seeds(values: Values, rule: StoppingRule) -> Set[int]:
 
 def is_baseline(named: str | None, planned: Planned) -> bool:
     """Whether a run is of the method that a user names as the baseline."""
-    if not named:
-        return False
-    return all(
-        planned.parameters.get(key) == value for key, _, value in (part.partition("=") for part in named.split())
-    )
+    pairs = [part.partition("=") for part in (named or "").split()]
+    return bool(pairs) and all(planned.parameters.get(key) == value for key, _, value in pairs)
 
 
 def decisions(
-    trials: pl.DataFrame,
-    rule: StoppingRule,
-    baseline: str | None = None,
-    queries: pl.DataFrame | pl.LazyFrame | None = None,
+    trials: pl.DataFrame, rule: StoppingRule, baseline: str | None = None, queries: Queries | None = None
 ) -> pl.DataFrame:
     """Decide on each method against the best baseline, and against a named one.
 
@@ -203,13 +198,14 @@ def decisions(
     candidates, measure = evaluations(trials)[0]
     every = measurements(trials).filter(candidates=candidates, measure=measure)
     columns = method_columns(trials)
-    named = _named(every, columns, baseline)
+    named = set[str]()
+    with suppress(BadInput):  # the user may have left it out of the study
+        named |= {named_baseline(every.select(columns).unique(), baseline)[0]} if baseline else set()
     done = every.drop_nulls("value")["run"].to_list()
-    by_query = {} if queries is None else values_by_run(queries, done, measure).get(candidates, {})
+    by_query = values_by_run(queries, done, measure).get(candidates, {})
     rows: list[dict[str, Any]] = []
     for (collection, ranker), family in every.partition_by("collection", "ranker", as_dict=True).items():
-        parts = family.partition_by("method", as_dict=True)
-        methods = {str(method): runs_of(runs, columns) for (method,), runs in parts.items()}
+        methods = methods_of(family, columns)
         values = {method: dict[int, float]() for method in methods} | values_by_seed(family)
         able = {method for method, runs in methods.items() if not is_learned(runs.identity)}
         place = {"collection": collection, "ranker": ranker, "candidates": candidates, "measure": measure}
@@ -224,14 +220,7 @@ def decisions(
     return pl.DataFrame(rows, schema=SCHEMA).sort("collection", "ranker", "method", "against")
 
 
-def _named(every: pl.DataFrame, columns: list[str], baseline: str | None) -> set[str]:
-    try:
-        return {named_baseline(every.select(columns).unique(), baseline)[0]} if baseline else set()
-    except BadInput:
-        return set()
-
-
-def _of_seeds(values: Values, a: str, b: str, seeds: Set[int]) -> NDArray[np.float64]:
+def _of_seeds(values: Values, a: str, b: str, seeds: Set[int]) -> Floats:
     return by_seed({seed: values[a][seed] for seed in values[a].keys() & seeds}, values[b])
 
 
@@ -245,14 +234,14 @@ def hopeless(seeds: int, more: float | None, rule: StoppingRule) -> bool:
     return late and more is not None and more > HOPELESS * (rule.most - seeds)
 
 
-def _differ(difference: NDArray[np.float64], bound: float) -> float:
+def _differ(difference: Floats, bound: float) -> float:
     if not len(difference):
         return 1.0
     above, below = p_values(difference, 0.0, -bound, bound)
     return float(min(1.0, 2 * min(above[-1], below[-1])))
 
 
-def _equal(difference: NDArray[np.float64], delta: float, bound: float) -> float:
+def _equal(difference: Floats, delta: float, bound: float) -> float:
     if not len(difference):
         return 1.0
     less, more = (p_values(difference, side * delta, -bound, bound)[side > 0][-1] for side in (1, -1))
@@ -269,14 +258,14 @@ class _PairTest(NamedTuple):
     equal_step: float
 
 
-def _steps(p: NDArray[np.float64]) -> NDArray[np.int64]:
+def _steps(p: Floats) -> NDArray[np.int64]:
     """Holm's multipliers: the number of tests for the least p, one less for each next."""
     return len(p) - np.argsort(np.argsort(p, kind="stable"), kind="stable")
 
 
 def _decided(
-    every: NDArray[np.float64],
-    later: NDArray[np.float64],
+    every: Floats,
+    later: Floats,
     test: _PairTest,
     rule: StoppingRule,
     bound: float,
@@ -311,7 +300,7 @@ def _turned(one: Comparison) -> Comparison:
     return replace(one, verdict=verdict, difference=-one.difference, low=-one.high, high=-one.low)
 
 
-def _forecast(difference: NDArray[np.float64], delta: float, bound: float, count: int) -> float:
+def _forecast(difference: Floats, delta: float, bound: float, count: int) -> float:
     """The seeds that a pair still takes if further ones differ as those so far, by whichever decision comes first."""
     x = np.clip(difference, -bound, bound)
     differ = min(_rest(x, 0.0, bound, side, math.log(2 * count / ALPHA)) for side in (1, -1))
@@ -319,7 +308,7 @@ def _forecast(difference: NDArray[np.float64], delta: float, bound: float, count
     return min(differ, equal)
 
 
-def _rest(x: NDArray[np.float64], mean: float, bound: float, side: int, limit: float) -> float:
+def _rest(x: Floats, mean: float, bound: float, side: int, limit: float) -> float:
     """The seeds until the best stake against one claim has won enough, at the rate of the seeds so far."""
     gain = side * (x - mean) / (bound + side * mean)
     won = np.log1p(FRACTIONS[:, None] * gain).sum(1)

@@ -19,12 +19,11 @@ from zlib import crc32
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from cluster.output.methods import BM25, RUN, evaluations_by_origin, first_stage_of, measurements, method_columns
-from cluster.statistics.by_query import values_by_run
-from cluster.statistics.comparison import TESTS, MethodRuns, best_baselines, compare, named_baseline, runs_of
-from cluster.statistics.paired import MeasuredRun
+from cluster.statistics.by_query import Queries, values_by_run
+from cluster.statistics.comparison import TESTS, MethodRuns, best_baselines, compare, methods_of, named_baseline
+from cluster.statistics.paired import Floats, MeasuredRun
 from ranking.evaluation.significance import bootstrap_interval
 
 LEVEL = 0.05
@@ -41,14 +40,13 @@ def summarise(
     trials: pl.DataFrame,
     baseline: str | None = None,
     seed: int = 0,
-    queries: pl.DataFrame | pl.LazyFrame | None = None,
+    queries: Queries | None = None,
     equal_within: float | None = None,
 ) -> pl.DataFrame:
     """Summarise a study, one row per method, candidate origin and measure: the table in `summary.csv`.
 
-    Each method is compared, within its ranker, collection, origin and measure, with the best baseline: the
-    highest mean among the *other* methods whose policy is not learned. Rows of ranker "bm25" hold the figures of BM25
-    alone over the same candidates.
+    Each method is compared, within its ranker, collection, origin and measure, with the best baseline
+    (`best_baselines`). Rows of ranker "bm25" hold the figures of BM25 alone over the same candidates.
 
     Args:
         baseline: a method to compare all others with as well, as "policy=fixed function=bm25
@@ -69,11 +67,11 @@ def summarise(
     if baseline is not None:
         named, rankers = named_baseline(every.select(columns).unique(), baseline)
     across = baseline is not None and any(part.startswith("ranker=") for part in baseline.split())
-    spent = {name: row for name, *row in _with_costs(trials).select("run", *COSTS).iter_rows()}
+    spent = {name: row for name, *row in trials.select("run", *COSTS).iter_rows()}
     done = trials.filter(pl.col("status") == "done")["run"].to_list()
     evaluated = evaluations_by_origin(trials)
     measures = {measure for _, measure in evaluated}
-    by_query = {name: {} if queries is None else values_by_run(queries, done, name) for name in measures}
+    by_query = {name: values_by_run(queries, done, name) for name in measures}
 
     rows: list[Row] = []
     for collection, (candidates, measure) in product(every["collection"].unique().sort(), evaluated):
@@ -104,11 +102,6 @@ def summarise(
     return pl.DataFrame(rows, schema=_schema(columns, baseline is not None))
 
 
-def _with_costs(trials: pl.DataFrame) -> pl.DataFrame:
-    """The trials with all columns of costs; an older study has recorded fewer."""
-    return trials.with_columns(pl.lit(None, pl.Float64).alias(name) for name in COSTS if name not in trials.columns)
-
-
 def _mean_costs(spent: Sequence[Sequence[float | None]]) -> Row:
     known = [[cost for cost in column if cost is not None] for column in zip(*spent, strict=True)]
     return {name: float(np.mean(costs)) if costs else None for name, costs in zip(COSTS, known, strict=False)}
@@ -129,7 +122,7 @@ def marks(row: Mapping[str, object], prefix: str = "") -> str:
 
 def _family(results: pl.DataFrame, columns: list[str]) -> list[MethodRuns]:
     """The methods of one ranker in one place, the highest mean first, those without any run last."""
-    family = [runs_of(method, columns) for method in results.partition_by("method")]
+    family = methods_of(results, columns).values()
     return sorted(family, key=lambda runs: (-runs.mean if len(runs.values) else math.inf, runs.method))
 
 
@@ -154,7 +147,7 @@ def _spread(runs: MethodRuns, generator: np.random.Generator) -> Row:
     }
 
 
-def _mean_and_std(values: NDArray[np.float64]) -> tuple[float | None, float | None]:
+def _mean_and_std(values: Floats) -> tuple[float | None, float | None]:
     mean = float(values.mean()) if len(values) else None
     return mean, float(values.std(ddof=1)) if len(values) > 1 else None
 

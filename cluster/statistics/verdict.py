@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cache
 from itertools import combinations
 from typing import Any
 
@@ -12,8 +13,8 @@ import numpy as np
 import polars as pl
 
 from cluster.output.methods import evaluations, measurements, method_columns
-from cluster.statistics.by_query import values_by_run
-from cluster.statistics.comparison import MethodRuns, compare, compare_both, runs_of
+from cluster.statistics.by_query import Queries, values_by_run
+from cluster.statistics.comparison import MethodRuns, compare, compare_both, methods_of
 from cluster.statistics.paired import CrossedDifference, Floats, crossed_difference, differences, mean_difference
 from cluster.statistics.power import sample_of_both, seeds_of_a_test
 from cluster.statistics.summary import LEAST_SEEDS, LEVEL
@@ -55,6 +56,11 @@ class MethodTest:
     def differs(self) -> bool:
         """Whether p is below .05."""
         return self.p is not None and self.p < LEVEL
+
+    @property
+    def is_better(self) -> bool:
+        """Whether it differs, and its mean is the higher one."""
+        return self.differs and self.difference > 0
 
 
 @dataclass(frozen=True)
@@ -101,9 +107,9 @@ class Verdict:
             names: short names of methods; None takes the whole ones.
         """
 
-        def listed(methods: Sequence[str], last: str = "and") -> str:
-            shown = [(names or {}).get(method, method) for method in methods]
-            return f"{', '.join(shown[:-1])} {last} {shown[-1]}" if len(shown) > 1 else shown[0]
+        def listed(methods: Sequence[str]) -> str:
+            *others, last = [(names or {}).get(method, method) for method in methods]
+            return f"{', '.join(others)} and {last}" if others else last
 
         if len(self.rows) < 2:
             return "There is one method, so there is nothing to compare."
@@ -125,15 +131,12 @@ class Verdict:
             enough = f" To see a difference of {_places(self.margin)} takes {enough}."
         if self.take is None:
             return f"No method can be told from the others with {self.seeds} {self.unit}.{enough}"
-        parts = []
-        if self.take == self.baseline and not self.better_than:
-            parts.append(f"Keep {listed([self.take])}: no method is shown to be better")
-        elif self.take == self.baseline:
-            parts.append(f"Keep {listed([self.take])}: it is better than {listed(self.better_than)}")
-        elif self.better_than:
-            parts.append(f"Take {listed([self.take])}: it is better than {listed(self.better_than)}")
-        else:
-            parts.append(f"Take {listed([self.take])}")
+        keep = self.take == self.baseline
+        parts = [f"{'Keep' if keep else 'Take'} {listed([self.take])}"]
+        if self.better_than:
+            parts[0] += f": it is better than {listed(self.better_than)}"
+        elif keep:
+            parts[0] += ": no method is shown to be better"
         others = [method for method in self.alike if method not in self.equal]
         if self.equal:
             parts.append(f"{listed(self.equal)} differ{'s' * (len(self.equal) == 1)} from it by less than "
@@ -182,7 +185,7 @@ class Conclusion:
 def conclude(
     trials: pl.DataFrame,
     summary: pl.DataFrame,
-    queries: pl.DataFrame | pl.LazyFrame | None = None,
+    queries: Queries | None = None,
     equal_within: float | None = None,
 ) -> Conclusion:
     """Conclude a study by its leading measure.
@@ -198,7 +201,7 @@ def conclude(
     every, columns = measurements(trials), method_columns(trials)
     measure = evaluations(trials)[0][1]
     done = trials.filter(pl.col("status") == "done")["run"].to_list()
-    by_query = {} if queries is None else values_by_run(queries, done, measure)
+    by_query = values_by_run(queries, done, measure)
     rows = summary.filter(pl.col("measure") == measure, pl.col("ranker") != "bm25", pl.col("runs") > 0)
     places = rows.partition_by("collection", "ranker", as_dict=True, maintain_order=True)
     verdicts: list[Verdict] = []
@@ -209,9 +212,9 @@ def conclude(
         for (origin,), part in of_ranker.partition_by("candidates", as_dict=True, maintain_order=True).items():
             place = {"collection": str(collection), "ranker": str(ranker), "candidates": str(origin)}
             here = every.filter(*(pl.col(name) == value for name, value in place.items()), measure=measure)
-            methods = here.partition_by("method", as_dict=True)
-            families[str(origin)] = {method: runs_of(methods[method,], columns) for method in part["method"]}
-            family, values = families[str(origin)], by_query.get(str(origin))
+            methods = methods_of(here, columns)
+            family = families[str(origin)] = {method: methods[method] for method in part["method"]}
+            values = by_query.get(str(origin))
             concluded[str(origin)] = _verdict(place | {"measure": measure}, part, family, values, equal_within)
         verdicts += concluded.values()
         depends += _dependence(concluded, families, by_query)
@@ -233,34 +236,40 @@ def _verdict(
         return Verdict(place, rows, baseline)
     seeds = min(len(differences(a.runs, b.runs)) for a, b in combinations(family.values(), 2))
     learned = all(len({run.agent for run in method.runs}) > 1 for method in family.values())
-    unit = "agents" if learned else "seeds"
+    verdict = Verdict(place, rows, baseline, seeds=seeds, margin=margin, unit="agents" if learned else "seeds")
     if seeds < LEAST_SEEDS:
-        return Verdict(place, rows, baseline, seeds=seeds, unit=unit)
-    ordered = sorted(family, key=lambda method: (-family[method].mean, method))
-    alike = [ordered[0], *(m for m, test in _tests(family, ordered[0], values, margin).items() if not test.differs)]
+        return verdict
+
+    @cache
+    def against(reference: str) -> dict[str, MethodTest]:
+        return _tests(family, reference, values, margin)
+
+    best, second, *_ = ordered = sorted(family, key=lambda method: (-family[method].mean, method))
+    alike = [best, *(method for method, test in against(best).items() if not test.differs)]
+    if baseline is None and len(alike) == len(family):
+        needed, queries = _needed(against(best)[second], len(family), margin)
+        return replace(verdict, alike=alike, needed=needed, queries=queries, reference=best, tests=against(best))
     able = alike
     if baseline is not None:
-        against = _tests(family, baseline, values, margin)
-        better = [method for method, test in against.items() if test.differs and test.difference > 0]
-        able = [method for method in alike if method in better]
-        if not able:
-            able = [baseline]
-    elif len(alike) == len(family):
-        tests = _tests(family, ordered[0], values, margin)
-        needed = _needed(tests[ordered[1]], len(family), margin)
-        return Verdict(place, rows, None, None, (), alike, (), seeds, *needed, margin, ordered[0], tests, unit)
+        able = [method for method in alike if method != baseline and against(baseline)[method].is_better] or [baseline]
     seconds = {row["method"]: row["seconds"] for row in rows}
     take = min(able, key=lambda method: (seconds[method] is None, seconds[method] or 0.0, -family[method].mean))
-    tests = _tests(family, take, values, margin)
-    if any(test.differs and test.difference > 0 for test in tests.values()) and take != baseline:
-        take, tests = ordered[0], _tests(family, ordered[0], values, margin)
-    worse = [method for method in ordered if method in tests and tests[method].differs and tests[method].difference < 0]
-    close = [method for method in ordered if method in tests and not tests[method].differs]
-    equal = [method for method in close if equal_within is not None and tests[method].equal < LEVEL]
-    shown = tests if baseline is None else _tests(family, baseline, values, margin)
-    needed = _needed(tests[close[0]], len(family), margin) if close else (None, None)
-    reference = baseline or take
-    return Verdict(place, rows, baseline, take, worse, close, equal, seeds, *needed, margin, reference, shown, unit)
+    if take != baseline and any(test.is_better for test in against(take).values()):
+        take = best
+    tests = {method: against(take)[method] for method in ordered if method != take}
+    close = [method for method, test in tests.items() if not test.differs]
+    needed, queries = _needed(tests[close[0]], len(family), margin) if close else (None, None)
+    return replace(
+        verdict,
+        take=take,
+        better_than=[method for method, test in tests.items() if test.differs and test.difference < 0],
+        alike=close,
+        equal=[method for method in close if equal_within is not None and tests[method].equal < LEVEL],
+        needed=needed,
+        queries=queries,
+        reference=baseline or take,
+        tests=against(baseline or take),
+    )
 
 
 def _tests(
@@ -274,17 +283,14 @@ def _tests(
         row = compared[runs.method]
         p = row["paired_p_holm"] if row["p_both_holm"] is None else row["p_both_holm"]
         pairs = differences(runs.runs, family[reference].runs)
-        equal = row["equal_p"]
-        if equal is None:
-            equal = _equal(pairs, margin)
+        equal = _equal(pairs, margin) if row["equal_p"] is None else row["equal_p"]
         spread = float(pairs.std(ddof=1)) if len(pairs) > 1 else math.nan
         low, high = row["low_both"], row["high_both"]
         if low is None or high is None:
             _, low, high, _, _ = mean_difference(pairs)
         both = compare_both(runs, family[reference], values)
         queries = len(values[runs.runs[0].name]) if both and values else 0
-        difference = float(row["difference"] or 0.0)
-        tests[runs.method] = MethodTest(difference, low, high, p, equal, spread, both, queries)
+        tests[runs.method] = MethodTest(row["difference"] or 0.0, low, high, p, equal, spread, both, queries)
     return tests
 
 
@@ -355,13 +361,9 @@ def _across_rankers(
     for (collection,), part in here.partition_by("collection", as_dict=True, maintain_order=True).items():
         rankers = part["ranker"].unique(maintain_order=True).to_list()
         for other in rankers[1:]:
-            both = [part.filter(ranker=ranker).partition_by("method", as_dict=True) for ranker in (rankers[0], other)]
-            family, against = {}, {}
-            for key in sorted(both[0].keys() & both[1].keys()):
-                family[str(key[0])] = runs_of(both[1][key], columns)
-                against[str(key[0])] = runs_of(both[0][key], columns)
-            family = {name: runs for name, runs in family.items() if len(runs.values) and len(against[name].values)}
-            compared = compare(list(family.values()), against, by_query.get(origin))
+            against, family = (methods_of(part.filter(ranker=ranker), columns) for ranker in (rankers[0], other))
+            shared = [family[name] for name in sorted(family.keys() & against.keys()) if len(against[name].values)]
+            compared = compare(shared, against, by_query.get(origin))
             several = f" on {collection}" if every["collection"].n_unique() > 1 else ""
             for method, row in compared.items():
                 sentences.append(_ranker_sentence(f"{other} with {method}{several}", rankers[0], row))
