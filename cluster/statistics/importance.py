@@ -18,13 +18,12 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from cluster.config.compose import compose
 from cluster.output.methods import evaluations, factors, measurements, swept, with_factors
+from cluster.statistics.paired import Floats
 from ranking.errors import BadInput
 
-Floats = NDArray[np.float64]
 LEAST = 8
 """The least number of runs and, for a setting that is not drawn, of values."""
 RESAMPLED, TREES = 12, 32
@@ -140,7 +139,7 @@ def searched_families(trials: pl.DataFrame) -> list[SearchedFamily]:
     """The families that settings were drawn for, or swept over many values."""
     pairs = swept(trials).drop_nulls("number").select("run", "key", "number")
     values = pairs.group_by("key").agg(pl.col("number").n_unique())
-    drawn = set(trials["drawn"].explode().drop_nulls()) if "drawn" in trials.columns else set()
+    drawn = set(trials["drawn"].explode().drop_nulls())
     many = (pl.col("number") >= LEAST) | ((pl.col("number") > 2) & pl.col("key").is_in(sorted(drawn)))
     keys = values.filter(many)["key"].sort().to_list()
     if not keys or not evaluations(trials):

@@ -55,11 +55,8 @@ def oscillation(trials: pl.DataFrame) -> pl.DataFrame:
 
 
 def dev_losses(trials: pl.DataFrame) -> pl.DataFrame:
-    """The dev losses of the finished runs that have some, with their methods; none in a study of an older Pyrite."""
-    if DEV_LOSS not in trials.columns:
-        return pl.DataFrame(schema={"collection": TEXT, "ranker": TEXT, "method": TEXT, "run": TEXT})
-    curves = trials.filter(pl.col("status") == "done").select("run", pl.col(DEV_LOSS).cast(pl.List(NUMBER)))
-    curves = curves.filter(pl.col(DEV_LOSS).list.len() > 0)
+    """The dev losses of the finished runs that have some, with their methods."""
+    curves = trials.filter(pl.col(DEV_LOSS).list.len() > 0, status="done").select("run", DEV_LOSS)
     every = with_methods(trials).join(curves, on="run").select("collection", "ranker", "method", "run", DEV_LOSS)
     return every.sort("collection", "ranker", "method", "run")
 

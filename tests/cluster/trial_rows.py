@@ -7,14 +7,14 @@ from typing import Any
 
 import polars as pl
 
-SWEPT = pl.List(pl.Struct({"key": pl.String, "value": pl.String}))
+from cluster.reports.study_tables import trials_table
+
 USUAL: dict[str, Any] = {
     "ranker": "static", "policy": "fixed", "function": "bm25", "selector": "uniform", "objective": "softmax",
     "seed": 0, "status": "done", "collection": "c", "fingerprint": "c", "swept": [], "drawn": [],
 }  # fmt: skip
 
 
-def trials_of(rows: Iterable[Mapping[str, Any]], types: Mapping[str, Any] | None = None) -> pl.DataFrame:
-    """A run per row, which says what it does not have in common with all others."""
-    schema = {"swept": SWEPT, "drawn": pl.List(pl.String), **(types or {})}
-    return pl.DataFrame([USUAL | dict(row) for row in rows], schema_overrides=schema)
+def trials_of(rows: Iterable[Mapping[str, Any]]) -> pl.DataFrame:
+    """A run per row, which says what it does not have in common with all others; of the rest nothing is known."""
+    return trials_table([USUAL | dict(row) for row in rows])

@@ -42,7 +42,7 @@ def study(
                 "error": None, "collection": collection, "fingerprint": fingerprint, "diverged": False,
                 "bm25:AP@100": number, "bm25:AP@100:bm25": 0.3,
             })  # fmt: skip
-    write_table(storage, "trials", trials_of(rows, {"error": pl.String}))
+    write_table(storage, "trials", trials_of(rows))
     known = {"command": f"pyrite study out={folder}", "study": {}, "collections": {fingerprint: collection}}
     write_config(storage, known)
     write_table(storage, "queries", pl.DataFrame(schema=dict.fromkeys(("run", "query", "origin"), pl.String)))

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from cluster.reports.report import Report
-from tests.cluster.trial_rows import SWEPT
+from tests.cluster.trial_rows import trials_of
 
 METHODS = (
     ("fixed", "random", "uniform", 0.20),
@@ -54,7 +54,7 @@ def made_up_study() -> Study:
                         "objective": dict(p.values() for p in pairs).get("objective", "softmax"),
                         "seed": seed, "status": "failed" if fails else "done",
                         "error": "<b>out of memory</b> & gone" if fails else None, "collection": collection,
-                        "fingerprint": "0123456789abcdef", **(dict.fromkeys(reached) if fails else reached),
+                        "fingerprint": "0123456789abcdef", **({} if fails else reached),
                         "validation_measure": "AP@100", "swept": pairs,
                     }  # fmt: skip
                     for origin, centre in (("bm25", mean), ("random", 0.6 - mean)):
@@ -69,7 +69,7 @@ def made_up_study() -> Study:
                                 for q, v in enumerate(per_query)
                             ]
                     trials.append(row)
-        return pl.DataFrame(trials, schema_overrides={"swept": SWEPT}, infer_schema_length=None), pl.DataFrame(queries)
+        return trials_of(trials), pl.DataFrame(queries)
 
     return make
 
@@ -86,20 +86,17 @@ def written_trials() -> Callable[..., pl.DataFrame]:
         rows = []
         for number, (overrides, value) in enumerate(runs):
             own = dict(text.split("=", 1) for text in overrides.split())
+            parts = {key: own[key] for key in ("policy", "selector", "objective") if key in own}
             rows.append({
                 "run": f"{collection}-{number:03}", "overrides": f"{overrides} seed={number}", "seed": number,
-                **{key: own.get(key, default) for key, default in PARTS.items()},
-                "status": "failed" if value is None else "done", "error": None, "collection": collection,
+                "ranker": own.get("ranker", "feed_forward"), "function": own.get("function", "random+bm25"), **parts,
+                "status": "failed" if value is None else "done", "collection": collection,
                 "fingerprint": f"fingerprint of {collection}", "bm25:AP@100": value,
                 "swept": [{"key": key, "value": own[key]} for key in swept if key in own],
             })  # fmt: skip
-        return pl.DataFrame(rows, schema_overrides={"swept": SWEPT, "bm25:AP@100": pl.Float64})
+        return trials_of(rows)
 
     return make
-
-
-PARTS = {"ranker": "feed_forward", "policy": "fixed", "function": "random+bm25", "selector": "uniform",
-         "objective": "softmax"}  # fmt: skip
 
 
 def files_of(report: Report) -> set[str]:

@@ -22,7 +22,7 @@ def trials(values: dict[tuple[str, str], list[float | None]]) -> pl.DataFrame:
         }
         for (collection, function), of in values.items() for seed, value in enumerate(of)
     ]  # fmt: skip
-    return trials_of(rows, {"bm25:AP@10": pl.Float64})
+    return trials_of(rows)
 
 
 def test_the_best_of_k_is_that_of_all_draws() -> None:

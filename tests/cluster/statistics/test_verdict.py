@@ -47,7 +47,7 @@ def study(
                     row[f"{origin}:AP@10"] = float(own.mean())
                     values += [{"run": run, "query": f"q{q}", "origin": origin, "AP@10": v} for q, v in enumerate(own)]
                 rows.append(row)
-    return trials_of(rows, {"seconds": pl.Float64}), pl.DataFrame(values)
+    return trials_of(rows), pl.DataFrame(values)
 
 
 def concluded(
