@@ -55,9 +55,7 @@ def run_verb(chosen: argparse.Namespace, console: Console) -> int:
         raise BadInput("two folders are needed", remedy="write pyrite compare FOLDER FOLDER")
     report = compare([Storage(folder) for folder in dict.fromkeys(chosen.words)], given.get("baseline"))
     storage = Storage(given.get("out") or new_place("compare"))
-    report.write(storage)
-    report.to_terminal(console)
-    print_lines(console, f"report: {storage.shown('report.html')}")
+    report.publish(storage, console)
     return 0
 
 

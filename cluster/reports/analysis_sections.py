@@ -11,12 +11,22 @@ import polars as pl
 from cluster.reports import analysis_figures as draw
 from cluster.reports.embedding_map import embedding_map
 from cluster.reports.hardness import end_table, hardness_figure
-from cluster.reports.labels import by_family, distinct_names, lettered, p_value, signed, signed_interval, value
+from cluster.reports.labels import (
+    by_family,
+    distinct_names,
+    letter_key,
+    lettered,
+    p_value,
+    signed,
+    signed_interval,
+    value,
+)
 from cluster.reports.report import Cell, Drawing, Fold, Part, Section, Table
 from cluster.reports.result_sections import CURVES, cell, origin_name, tested
 from cluster.reports.run_figures import curves
 from cluster.runs.collections import MEAN
 from cluster.statistics.across_places import ALL, across_places, summarise_zero_shot
+from cluster.statistics.by_query import Queries
 from cluster.statistics.convergence import agents, convergence
 from cluster.statistics.few_judgements import few_judgements, profits
 from cluster.statistics.importance import importance
@@ -33,15 +43,17 @@ def analyses(
     options: Mapping[str, Any],
     baseline: str | None,
     rule: StoppingRule | None,
-    queries: pl.DataFrame | pl.LazyFrame | None = None,
+    queries: Queries,
 ) -> list[Section]:
     """Everything beyond the means, as far as the study has the runs for it."""
-    sections = _decisions(trials, rule, baseline, queries) if rule and options.get("stop") == "decided" else []
-    sections += _variation(seed_variation(trials, options.get("never_below")))
-    sections += across(across_places(trials, baseline, queries))
-    sections += power_section(power(trials, rule))
-    sections += _importance(trials)
-    return sections + _few_judgements(trials)
+    return [
+        *(_decisions(trials, rule, baseline, queries) if rule and options.get("stop") == "decided" else []),
+        *_variation(seed_variation(trials, options.get("never_below"))),
+        *across(across_places(trials, baseline, queries)),
+        *power_section(power(trials, rule)),
+        *_importance(trials),
+        *_few_judgements(trials),
+    ]
 
 
 def contrasts(tested: pl.DataFrame) -> Section:
@@ -54,13 +66,13 @@ def contrasts(tested: pl.DataFrame) -> Section:
                 row["against"], row["seeds"],
                 *(f"{row[side + 'mean']:.4f} ± {row[side + 'std'] or 0:.4f}" for side in ("", "against_")),
                 signed(row["difference"]), signed_interval(row["low_both"], row["high_both"]),
-                *(_p(row[name]) for name in ("p_both_holm", "equal_p", "p_holm")),
+                *(None if row[p] is None else f"{row[p]:.2g}" for p in ("p_both_holm", "equal_p", "p_holm")),
             ]
             for row in part.iter_rows(named=True)
         ]  # fmt: skip
         place = f"against others: {part[0, 'measure']}, {origin_name(part[0, 'candidates'])}"
         tables.append(Table(head, rows, caption=f"{part[0, 'method']} {place}"))
-        terminal += terminal_contrasts(part, place) if not terminal else []
+        terminal = terminal or _terminal_contrasts(part, place)
     text = (
         "One method against each of those that were named before the study ran. Pairs have a seed in common. The "
         "interval and p are for other seeds and other queries, p by Holm's method over all rows here; “p equal” tests "
@@ -71,10 +83,9 @@ def contrasts(tested: pl.DataFrame) -> Section:
     return Section("The differences that the study was made for", [text, *tables], terminal, frames)
 
 
-def terminal_contrasts(part: pl.DataFrame, place: str) -> list[Part]:
+def _terminal_contrasts(part: pl.DataFrame, place: str) -> list[Part]:
     """The differences of a method from others, for a terminal."""
-    named = dict.fromkeys([part[0, "method"], *part["against"]])
-    names = distinct_names(named)
+    names = distinct_names([part[0, "method"], *part["against"]])
     letters = lettered(names)
     rows = [
         [
@@ -83,42 +94,35 @@ def terminal_contrasts(part: pl.DataFrame, place: str) -> list[Part]:
         ]
         for row in part.iter_rows(named=True)
     ]  # fmt: skip
-    lines = [f"{letters[name]} = {names[name]}" for name in named if letters[name] != names[name]]
     caption = f"{letters[part[0, 'method']]} {place}"
-    return [*lines, Table(["against", "difference", "95%", "p (Holm)", "p equal"], rows, caption=caption)]
-
-
-def _p(p: float | None) -> str | None:
-    return None if p is None else f"{p:.2g}"
+    table = Table(["against", "difference", "95%", "p (Holm)", "p equal"], rows, caption=caption)
+    return [*letter_key(letters, names), table]
 
 
 def _decisions(
-    trials: pl.DataFrame,
-    rule: StoppingRule,
-    baseline: str | None,
-    queries: pl.DataFrame | pl.LazyFrame | None = None,
+    trials: pl.DataFrame, rule: StoppingRule, baseline: str | None, queries: Queries | None = None
 ) -> list[Section]:
     frame = decisions(trials, rule, baseline, queries)
     if frame.is_empty():
         return []
-    rows, lines, shown = [], [], list[set[str]]()
+    rows, lines = [], dict[frozenset[str], str]()
     for row in frame.iter_rows(named=True):
-        verdict, more = decision_words(row, rule), outlook(row, rule)
+        verdict, more = row["verdict"], _outlook(row, rule)
+        words = f"{row['method']} is {verdict} than {row['against']}"
+        if verdict == "open":
+            words = f"{row['method']} and {row['against']} can't be told apart"
+        elif verdict == "equal":
+            words = f"{row['method']} and {row['against']} differ by less than {rule.equal_within:g}"
+            verdict = f"equal within {rule.equal_within:g}"
         rows.append([
             row["method"], row["ranker"], row["against"], verdict, signed(row["difference"]),
             signed_interval(row["low"], row["high"]), p_value(row["p"]),
             signed_interval(row["low_both"], row["high_both"]), p_value(row["p_both"]), row["seeds"], more,
         ])  # fmt: skip
-        pair = {row["ranker"], row["method"], row["against"]}
-        if pair not in shown:  # two baselines are each other's opponents
-            shown.append(pair)
-            seeds = f"{row['seeds']} seeds" + ("" if row["more"] is None else f", {more}")
-            words = f"differ by less than {rule.equal_within:g}" if row["verdict"] == "equal" else f"is {verdict} than"
-            names = f"{row['method']} {words} {row['against']}"
-            if row["verdict"] in ("equal", "open"):
-                is_open = "can't be told apart" if row["verdict"] == "open" else words
-                names = f"{row['method']} and {row['against']} {is_open}"
-            lines.append(f"{row['ranker']}: {names} ({signed(row['difference'])}, {seeds})")
+        seeds = f"{row['seeds']} seeds" + ("" if row["more"] is None else f", {more}")
+        pair = frozenset((row["ranker"], row["method"], row["against"]))
+        # Two baselines are each other's opponents: the first line is enough.
+        lines.setdefault(pair, f"{row['ranker']}: {words} ({signed(row['difference'])}, {seeds})")
     bounds = " or ".join(f"{bound:.3g}" for bound in frame["bound"].unique().sort().to_list())
     both = ["95%, other queries", "p, other queries"]
     head = ["method", "ranker", "against", "is", "difference", "interval", "p", *both, "seeds", "seeds to come"]
@@ -140,15 +144,10 @@ def _decisions(
         "not make one: if that interval contains 0, the difference may not hold for other queries.",
     )
     frames = {"decisions.parquet": frame}
-    return [Section("What is decided", [Table(head, rows, words=4), *text], lines, frames)]
+    return [Section("What is decided", [Table(head, rows, words=4), *text], list(lines.values()), frames)]
 
 
-def decision_words(row: Mapping[str, Any], rule: StoppingRule) -> str:
-    """A decision in words."""
-    return f"equal within {rule.equal_within:g}" if row["verdict"] == "equal" else str(row["verdict"])
-
-
-def outlook(row: Mapping[str, Any], rule: StoppingRule) -> str:
+def _outlook(row: Mapping[str, Any], rule: StoppingRule) -> str:
     """The seeds that an open comparison is expected to take yet."""
     more = row["more"]
     if more is None:
@@ -161,9 +160,9 @@ def outlook(row: Mapping[str, Any], rule: StoppingRule) -> str:
 
 
 def _variation(frame: pl.DataFrame) -> list[Section]:
-    figure = draw.variation_figure(frame)
+    figure, frames = draw.variation_figure(frame), {"spread.parquet": frame}
     if figure is None:
-        return [Section("", [], frames={"spread.parquet": frame})] if len(frame) else []
+        return [Section("", [], frames=frames)] if len(frame) else []
 
     def interval(row: dict[str, Any], name: str, form: str) -> str | None:
         if row[name] is None:
@@ -193,17 +192,14 @@ def _variation(frame: pl.DataFrame) -> list[Section]:
     )
     caption = "Each method against the best baseline, over the leading origin; lines are 95% intervals."
     table = Table([*head, "one run", "best of 5", "below the line"], rows, words=4)
-    return [
-        Section("Beyond the mean", [table, text, Drawing("spread", figure, caption)], (), {"spread.parquet": frame})
-    ]
+    return [Section("Beyond the mean", [table, text, Drawing("spread", figure, caption)], frames=frames)]
 
 
 def across(frame: pl.DataFrame) -> list[Section]:
     """The differences of methods over collections and rankers; no table where there are fewer than two places."""
-    figure = draw.across_figure(frame)
-    frames = {"across.parquet": frame} if len(frame) else {}
+    figure, frames = draw.across_figure(frame), {"across.parquet": frame}
     if figure is None:
-        return [Section("", [], frames=frames)] if frames else []
+        return [Section("", [], frames=frames)] if len(frame) else []
     names = distinct_names([*frame["method"], *frame["against"]])
     rows = [
         [
@@ -238,8 +234,7 @@ def across_terminal(frame: pl.DataFrame) -> list[Part]:
     against = letters[frame[0, "against"]]
     caption = f"{frame[0, 'measure']} over {origin_name(frame[0, 'candidates'])}, against {against}"
     head = ["method", "places", "difference", "95%", "at the next place"]
-    keys = [f"{letters[name]} = {shown}" for name, shown in names.items() if letters[name] != shown]
-    return [*keys, Table(head, rows, caption=caption)]
+    return [*letter_key(letters, names), Table(head, rows, caption=caption)]
 
 
 def power_section(frame: pl.DataFrame) -> list[Section]:
@@ -269,10 +264,8 @@ def power_section(frame: pl.DataFrame) -> list[Section]:
         "on these test queries; for other queries as well it may take more queries, as the verdict says."
     )
     table = Table(head, rows, words=2, note=note)
-    caption = "Seeds of a paired t-test with a power of 80%, by the size of the difference."
-    return [Section(
-        "How many seeds it takes", [table, text, Drawing("power", figure, caption)], (), {"power.parquet": frame},
-    )]  # fmt: skip
+    drawing = Drawing("power", figure, "Seeds of a paired t-test with a power of 80%, by the size of the difference.")
+    return [Section("How many seeds it takes", [table, text, drawing], frames={"power.parquet": frame})]
 
 
 def _importance(trials: pl.DataFrame) -> list[Section]:
@@ -351,18 +344,18 @@ def zero_shot(trials: pl.DataFrame, measured: pl.DataFrame | None) -> list[Secti
     """What rankers reach on collections that they were not trained on: a table per origin and measure."""
     if measured is None or measured.is_empty():
         return []
-    summary = summarise_zero_shot(trials, measured)
-    (_, first), *others = tables = [
-        (f"{measure}, {origin_name(origin)}", _collections(part, f"{measure}, {origin_name(origin)}"))
-        for (origin, measure), part in summary.group_by("origin", "measure", maintain_order=True)
+    first, *others = [
+        _collections(part, f"{measure}, {origin_name(str(origin))}")
+        for (origin, measure), part in summarise_zero_shot(trials, measured).group_by(
+            "origin", "measure", maintain_order=True
+        )
     ]
     text = (
         "Means over runs and one standard deviation; the number of queries of a collection is in brackets. The mean "
         "weighs all collections alike. Every run is measured with the weights that were best on the collection that "
         "it was trained on. Single values are in zero_shot.parquet."
     )
-    folds = [Fold(title, [table]) for title, table in others]
-    assert tables
+    folds = [Fold(table.caption, [table]) for table in others]
     return [Section("On collections without training", [first, *folds, text])]
 
 
@@ -386,10 +379,10 @@ def _collections(part: pl.DataFrame, caption: str) -> Table:
 def convergence_rates(trials: pl.DataFrame, measure: str) -> list[Section]:
     """How many agents beat the random policy, if agents can be compared: with one another, or with that policy."""
     every = convergence(trials)
-    frames = {"convergence.csv": every} if len(every) else {}
+    frames = {"convergence.csv": every}
     rates = every.filter(measure=measure)
-    if rates.is_empty() or not ((rates["agents"] > 1) | rates["rate"].is_not_null()).any():
-        return [Section("", [], frames=frames)] if frames else []
+    if not ((rates["agents"] > 1) | rates["rate"].is_not_null()).any():
+        return [Section("", [], frames=frames)] if len(every) else []
     shown = ("difference", "pairs", "paired_p_holm", "t_p_holm", "ks_p_holm")
     rows: Rows = []
     for title, part in by_family(rates):
@@ -464,6 +457,8 @@ def steadiness(trials: pl.DataFrame) -> list[Section]:
 def hardness(trials: pl.DataFrame, steps: pl.DataFrame | pl.LazyFrame) -> list[Section]:
     """How hard the negatives were; nothing if no step was recorded."""
     table, figure = end_table(trials, steps), hardness_figure(trials, steps)
+    if table is None:
+        return []
     text = (
         "Scores are the ranker's when the negative was shown, before the update. Rankers that are trained differently "
         "have scores of different scales: the distance of negatives below positives, and the share misranked, can be "
@@ -474,8 +469,6 @@ def hardness(trials: pl.DataFrame, steps: pl.DataFrame | pl.LazyFrame) -> list[S
         "negative is misranked if it scores no lower than its positive. If rankers are trained one after another, of "
         "the last."
     )
-    if table is None:
-        return []
     drawn = [] if figure is None else [Drawing("negatives", figure, caption)]
     return [Section("How hard the negatives were", [text, table, *drawn])]
 

@@ -74,6 +74,11 @@ def lettered(names: Mapping[str, str]) -> dict[str, str]:
     return {name: ascii_uppercase[at % 26] + (str(at // 26) if at >= 26 else "") for at, name in enumerate(names)}
 
 
+def letter_key(letters: Mapping[str, str], names: Mapping[str, str]) -> list[str]:
+    """Return a line for each letter that stands for a name (`lettered`)."""
+    return [f"{letters[name]} = {shown}" for name, shown in names.items() if letters[name] != shown]
+
+
 def duration(seconds: float | None) -> str | None:
     """A time: seconds, minutes or hours."""
     if seconds is None:

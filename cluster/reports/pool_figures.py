@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import product
 
 import numpy as np
 import polars as pl
@@ -49,15 +50,13 @@ def gained(totals: pl.DataFrame, baseline: str) -> Figure | None:
         curves = _curves(totals, pool)
         zero = curves.pop(baseline)
         for method, (budget, mean) in curves.items():
-            ax.plot(
-                budget, mean - np.interp(budget, *zero), color=styles[method].colour, ls=styles[method].line, lw=1.5
-            )
+            gain = mean - np.interp(budget, *zero)
+            ax.plot(budget, gain, color=styles[method].colour, ls=styles[method].line, lw=1.5)
         ax.axhline(0, color=styles[baseline].colour, ls=styles[baseline].line, lw=1.5)
         low, high = ax.get_ylim()
         ax.set_ylim(max(low, -high), high)
-        ax.set_xscale("log")
+        _log_budgets(ax)
         ax.set_xlim(max(1, zero[0].max() / 1000))
-        ax.xaxis.set_major_formatter("{x:g}")
         name_axes(ax, "judgements per topic", f"found beyond {baseline}")
     legend(figure, styles, totals["method"])
     return figure
@@ -69,22 +68,34 @@ def ranking_quality(table: pl.DataFrame) -> Figure:
     Args:
         table: pool, method, seed, budget, tau, tau_ap, inf_tau, inf_tau_ap.
     """
-    pools, styles = _pools(table), looks(table["method"])
     columns = {"tau": "τ by AP", "tau_ap": "τ_AP by AP", "inf_tau": "τ by infAP", "inf_tau_ap": "τ_AP by infAP"}
-    figure, axes = grid(pools, list(columns.values()), 2.7)
     means = over_seeds(table, "budget")
-    for (pool, column), ax in zip([(pool, column) for pool in pools for column in columns], axes, strict=True):
-        for (method,), part in means.filter(pool=pool).partition_by("method", as_dict=True).items():
-            part = part.sort("budget").drop_nulls(column)
-            _line(ax, styles[str(method)], part["budget"].to_numpy(), part[column].to_numpy())
+    figure, panels = _by_budget(means, columns)
+    for (pool, column), ax in panels.items():
         lows = means.filter(pool=pool).group_by("method").agg(pl.col(column).min())[column].drop_nulls()
         if len(lows):
             ax.set_ylim(float(np.quantile(lows, 0.1)) - 0.01, 1.01)
-        ax.set_xscale("log")
-        ax.xaxis.set_major_formatter("{x:g}")
-        name_axes(ax, "judgements per topic", "")
-    legend(figure, styles, table["method"])
+        _log_budgets(ax)
     return figure
+
+
+def _by_budget(means: pl.DataFrame, columns: Mapping[str, str]) -> tuple[Figure, dict[tuple[str, str], Axes]]:
+    """Draw titled columns against the budget, a row of panels per pool and a line per method."""
+    pools, styles = _pools(means), looks(means["method"])
+    figure, axes = grid(pools, list(columns.values()), 2.7)
+    panels = dict(zip(product(pools, columns), axes, strict=True))
+    for (pool, column), ax in panels.items():
+        for (method,), part in means.filter(pool=pool).partition_by("method", as_dict=True).items():
+            part = part.sort("budget").drop_nulls(column)
+            _line(ax, styles[str(method)], part["budget"].to_numpy(), part[column].to_numpy())
+        name_axes(ax, "judgements per topic", "")
+    legend(figure, styles, means["method"])
+    return figure, panels
+
+
+def _log_budgets(ax: Axes) -> None:
+    ax.set_xscale("log")
+    ax.xaxis.set_major_formatter("{x:g}")
 
 
 def stopping(table: pl.DataFrame) -> Figure:
@@ -97,7 +108,7 @@ def stopping(table: pl.DataFrame) -> Figure:
     rules = table["rule"].unique(maintain_order=True).to_list()
     figure, axes = grid(pools, rules, 2.9)
     means = over_seeds(table, "rule")
-    for (pool, rule), ax in zip([(pool, rule) for pool in pools for rule in rules], axes, strict=True):
+    for (pool, rule), ax in zip(product(pools, rules), axes, strict=True):
         for row in means.filter(pool=pool, rule=rule).drop_nulls("recall").iter_rows(named=True):
             look = styles[row["method"]]
             ax.plot(row["saved"], row["recall"], look.marker, color=look.colour, ms=6)
@@ -132,8 +143,7 @@ def estimates(table: pl.DataFrame) -> Figure:
         error.set_ylim(0)
         covered.set_ylim(0, 1.02)
         for ax in (relevant, error, covered):
-            ax.set_xscale("log")
-            ax.xaxis.set_major_formatter("{x:g}")
+            _log_budgets(ax)
             ax.xaxis.set_minor_formatter(NullFormatter())
             name_axes(ax, "judgements per topic", "")
     legend(figure, styles, table["method"])
@@ -146,18 +156,13 @@ def reuse(table: pl.DataFrame) -> Figure:
     Args:
         table: pool, method, budget, run, fallen.
     """
-    pools, styles = _pools(table), looks(table["method"])
-    figure, axes = grid(pools, ["ranks lost, mean over runs", "ranks lost by the run that loses most"], 2.7)
     means = table.group_by("pool", "method", "budget", maintain_order=True).agg(
         mean=pl.col("fallen").mean(), most=pl.col("fallen").max()
     )
-    for (pool, column), ax in zip([(pool, column) for pool in pools for column in ("mean", "most")], axes, strict=True):
-        for (method,), part in means.filter(pool=pool).partition_by("method", as_dict=True).items():
-            part = part.sort("budget")
-            _line(ax, styles[str(method)], part["budget"].to_numpy(), part[column].to_numpy())
+    columns = {"mean": "ranks lost, mean over runs", "most": "ranks lost by the run that loses most"}
+    figure, panels = _by_budget(means, columns)
+    for ax in panels.values():
         ax.axhline(0, color=INK, lw=0.8)
-        name_axes(ax, "judgements per topic", "")
-    legend(figure, styles, table["method"])
     return figure
 
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
-from matplotlib.figure import Figure
 from rich.console import Console
 from rich.markup import escape
 
@@ -17,7 +16,18 @@ from cluster.output.storage import Storage
 from cluster.output.tables import read_table, required_table
 from cluster.pools.trial import TABLES
 from cluster.reports import pool_figures as draw
-from cluster.reports.report import Cell, Drawing, Fold, Items, Report, Section, Table, TerminalLine, Verbatim
+from cluster.reports.report import (
+    Cell,
+    Drawing,
+    Fold,
+    Items,
+    Report,
+    Section,
+    Table,
+    TerminalLine,
+    Verbatim,
+    lost_section,
+)
 from cluster.statistics.pool_summary import (
     ALPHA,
     efforts,
@@ -50,10 +60,7 @@ def report_pools(storage: Storage, console: Console, baseline: str | None = None
         for part in _failures(tables["trials"]):
             Report("", [part]).to_terminal(console)
         return
-    report = pool_report(storage, tables, baseline)
-    report.write(storage)
-    report.to_terminal(console)
-    console.print(f"report: {escape(storage.shown('report.html'))}", soft_wrap=True)
+    pool_report(storage, tables, baseline).publish(storage, console)
 
 
 def read_tables(storage: Storage) -> Tables:
@@ -99,10 +106,7 @@ def pool_report(storage: Storage, tables: Tables, baseline: str | None = None, w
         "reuse": _reuse,
     }  # fmt: skip
     sections += [section(tables[name], pools) for name, section in parts.items() if name in tables]
-    lost = failure_summary(EventLog.read(storage))
-    if lost:
-        lines = [TerminalLine(f"[dim]{escape(line)}[/]") for line in lost[:3]]
-        sections.append(Section("What was lost and repeated", [Items(lost)], lines))
+    sections += lost_section(failure_summary(EventLog.read(storage)))
     sections += _failures(trials)
     rows = trials.select("method", "overrides").unique(maintain_order=True).rows()
     commands = Table(["method", "overrides"], [[name, Cell(text, code=True)] for name, text in rows], words=2)
@@ -131,10 +135,6 @@ def _failures(trials: pl.DataFrame) -> list[Section]:
     failed = trials.filter(status="failed").select("pool", "method", "error").rows()
     lines = [TerminalLine(f"[red]failed[/] {escape(f'{method}: {error}')}") for _, method, error in failed]
     return [Section("Failed", [Table(["pool", "method", "error"], failed, words=3)], lines)] if failed else []
-
-
-def _drawing(name: str, figure: Figure | None, caption: str) -> list[Drawing]:
-    return [] if figure is None else [Drawing(name, figure, caption)]
 
 
 def ranked(part: pl.DataFrame) -> list[str]:
@@ -168,14 +168,14 @@ def _found(summary: pl.DataFrame, totals: pl.DataFrame, baseline: str | None) ->
         "better. Below the mean is the 95% bootstrap interval over topics and seeds: it is wide because topics "
         "differ, while the test compares the same topics."
     )
-    drawings = _drawing(
-        "found", draw.found(totals),
+    caption = (
         "Relevant documents found against judgements, means over topics and seeds. A small pool is judged whole "
-        "before the budget of a large one is spent.",
-    ) + _drawing(
-        "gained", draw.gained(totals, baseline) if baseline else None,
-        f"The same, as the difference to {baseline}; judgements on a log scale. A line may leave the panel.",
-    )  # fmt: skip
+        "before the budget of a large one is spent."
+    )
+    drawings = [Drawing("found", draw.found(totals), caption)]
+    if baseline and (figure := draw.gained(totals, baseline)) is not None:
+        caption = f"The same, as the difference to {baseline}; judgements on a log scale. A line may leave the panel."
+        drawings.append(Drawing("gained", figure, caption))
     return Section("Relevant documents found", [table, text, *drawings], [table], {"summary.csv": summary})
 
 
@@ -223,20 +223,35 @@ def _effort(frame: pl.DataFrame, pools: Sequence[str]) -> Section:
     return Section("Effort", [text, *tables])
 
 
-def _by_budget(
-    frame: pl.DataFrame, pools: Sequence[str], head: Sequence[str], names: Sequence[str], order: Sequence[str], key: str
-) -> list[Fold]:
-    """A folded table per pool with the means over seeds: key, method, then numbers."""
-    folds = []
+TITLES = {
+    "tau": "τ", "tau_ap": "τ_AP", "inf_tau": "τ infAP", "inf_tau_ap": "τ_AP infAP", "inf_drop": "drop infAP",
+    "lowest_recall": "lowest", "reached": "topics that reach it", "depth_least": "least depth",
+    "relevant_true": "true", "rmse": "RMSE", "topics_covered": "topics covered", "map_bias": "MAP bias",
+    "map_rmse": "MAP RMSE", "map_covered": "MAP covered", "p10_bias": "P@10 bias", "p10_covered": "P@10 covered",
+}  # fmt: skip
+"""Titles of columns that are not shown by their names."""
+
+
+def _details(
+    means: pl.DataFrame,
+    pools: Sequence[str],
+    names: Sequence[str],
+    order: Sequence[str] = ("budget",),
+    folded: bool = True,
+) -> list[Fold | Table]:
+    """A table per pool: the first column of `order` (budget or rule), the method, then the numbers of `names`."""
+    key, tables = order[0], list[Fold | Table]()
+    head = [key, "method", *(TITLES.get(name, name) for name in names)]
     for pool in pools:
-        part = frame.filter(pool=pool)
+        part = means.filter(pool=pool)
         part = part.sort(*order, descending=[name == "tau" for name in order], nulls_last=True, maintain_order=True)
         rows = [
             [f"{row[key]:,}" if key == "budget" else row[key], row["method"], *(_figure(row, name) for name in names)]
             for row in part.iter_rows(named=True)
         ]
-        folds.append(Fold(f"{pool}: all figures", [Table([key, "method", *head], rows, words=2)]))
-    return folds
+        table = Table(head, rows, words=2, caption="" if folded else pool)
+        tables.append(Fold(f"{pool}: all figures", [table]) if folded else table)
+    return tables
 
 
 def _figure(row: dict[str, Any], name: str) -> str:
@@ -252,24 +267,22 @@ def _ranking_quality(frame: pl.DataFrame, pools: Sequence[str]) -> Section:
         "that a run loses. infAP assumes a uniform sample of the pool, which only a random order gives; its bias is "
         "part of what is shown."
     )
-    head = ["judged", "recall", "τ", "τ_AP", "drop", "bias", "τ infAP", "τ_AP infAP", "drop infAP"]
     names = ("judged", "recall", "tau", "tau_ap", "drop", "bias", "inf_tau", "inf_tau_ap", "inf_drop")
-    folds = _by_budget(over_seeds(frame, "budget"), pools, head, names, ("budget", "tau"), "budget")
+    folds = _details(over_seeds(frame, "budget"), pools, names, ("budget", "tau"))
     caption = (
         "Correlation of the ranking of the runs by the judgements so far with their ranking by all judgements. The "
         "worst tenth of the lines may leave a panel."
     )
-    drawings = _drawing("ranking_quality", draw.ranking_quality(frame), caption)
-    return Section("How well the judgements rank the runs", [text, *folds, *drawings])
+    drawing = Drawing("ranking_quality", draw.ranking_quality(frame), caption)
+    return Section("How well the judgements rank the runs", [text, *folds, drawing])
 
 
 def _stopping(frame: pl.DataFrame, pools: Sequence[str]) -> Section:
-    head = ["judged", "saved", "found", "recall", "lowest", "topics that reach it", "τ", "drop"]
     names = ("judged", "saved", "found", "recall", "lowest_recall", "reached", "tau", "drop")
-    folds = _by_budget(over_seeds(frame, "rule"), pools, head, names, ("rule", "judged"), "rule")
+    folds = _details(over_seeds(frame, "rule"), pools, names, ("rule", "judged"))
     caption = "Where each rule would have stopped: a method is better the further right and up it is."
-    drawings = _drawing("stopping", draw.stopping(frame), caption)
-    return Section("When to stop", ["Judgements per topic; means over seeds.", *folds, *drawings])
+    drawing = Drawing("stopping", draw.stopping(frame), caption)
+    return Section("When to stop", ["Judgements per topic; means over seeds.", *folds, drawing])
 
 
 def _estimates(frame: pl.DataFrame, pools: Sequence[str]) -> Section:
@@ -278,23 +291,14 @@ def _estimates(frame: pl.DataFrame, pools: Sequence[str]) -> Section:
         "squared error of the relevant documents per topic, and how often the 95% interval holds the truth; then how "
         "often each topic's does, and the same for the runs' MAP and P@10."
     )
-    head = ["budget", "method", "relevant", "true", "bias", "RMSE", "covered", "topics covered"]
-    head += ["MAP bias", "MAP RMSE", "MAP covered", "P@10 bias", "P@10 covered", "τ"]
     names = ["relevant", "relevant_true", "bias", "rmse", "covered", "topics_covered", "map_bias", "map_rmse"]
     names += ["map_covered", "p10_bias", "p10_covered", "tau"]
-    tables = []
-    for pool in pools:
-        part = estimate_errors(frame).filter(pool=pool).sort("budget", maintain_order=True)
-        rows = [
-            [f"{row['budget']:,}", row["method"], *(_figure(row, name) for name in names)]
-            for row in part.iter_rows(named=True)
-        ]
-        tables.append(Table(head, rows, words=2, caption=pool))
+    tables = _details(estimate_errors(frame), pools, names, folded=False)
     caption = (
         "Relevant documents estimated from each budget's judgements, every seed, against those in the pool (the "
         "line); and the error of the runs' estimated MAP, and how often its 95% intervals hold the truth."
     )
-    return Section("Estimates", [text, *tables, *_drawing("estimates", draw.estimates(frame), caption)])
+    return Section("Estimates", [text, *tables, Drawing("estimates", draw.estimates(frame), caption)])
 
 
 def _fairness(frame: pl.DataFrame, pools: Sequence[str]) -> Section:
@@ -304,10 +308,8 @@ def _fairness(frame: pl.DataFrame, pools: Sequence[str]) -> Section:
         "least; crowded is the share of topics with more than a third of their judged documents relevant, so that "
         "many more must be expected unjudged (Voorhees 2018)."
     )
-    head, names = ["unique", "depth", "least depth", "crowded"], ("unique", "depth", "depth_least", "crowded")
-    return Section(
-        "Fairness", [text, *_by_budget(over_seeds(frame, "budget"), pools, head, names, ("budget",), "budget")]
-    )
+    folds = _details(over_seeds(frame, "budget"), pools, ("unique", "depth", "depth_least", "crowded"))
+    return Section("Fairness", [text, *folds])
 
 
 def _reuse(frame: pl.DataFrame, pools: Sequence[str]) -> Section:
@@ -318,8 +320,6 @@ def _reuse(frame: pl.DataFrame, pools: Sequence[str]) -> Section:
     means = frame.group_by("pool", "budget", "method", maintain_order=True).agg(
         pl.col("lost").mean(), pl.col("fallen").mean(), most=pl.col("fallen").max()
     )
-    folds = _by_budget(
-        means, pools, ["lost", "fallen", "most"], ("lost", "fallen", "most"), ("budget", "fallen"), "budget"
-    )
+    folds = _details(means, pools, ("lost", "fallen", "most"), ("budget", "fallen"))
     caption = "How far a run falls among all runs if the pool is made and judged without its team's runs."
-    return Section("Runs that took no part", [text, *folds, *_drawing("reuse", draw.reuse(frame), caption)])
+    return Section("Runs that took no part", [text, *folds, Drawing("reuse", draw.reuse(frame), caption)])

@@ -269,10 +269,12 @@ class Report:
             for part in section.terminal:
                 console.print(_to_terminal(part), soft_wrap=isinstance(part, TerminalLine), crop=False)
 
-    def write(self, storage: Storage) -> None:
-        """Write tables, figures and report.html."""
+    def publish(self, storage: Storage, console: Console) -> None:
+        """Write tables, figures and report.html, and print what a terminal shows."""
         self.write_parts(storage)
         storage.write("report.html", self.to_html().encode())
+        self.to_terminal(console)
+        console.print(f"report: {escaped(storage.shown('report.html'))}", soft_wrap=True)
 
     def write_parts(self, storage: Storage) -> None:
         """Write tables and figures."""
@@ -281,6 +283,12 @@ class Report:
                 storage.write(name, frame.write_csv().encode() if name.endswith(".csv") else as_parquet(frame))
             for drawing in section.drawings():
                 storage.write(f"figures/{drawing.name}.png", drawing.png)
+
+
+def lost_section(lost: Sequence[str]) -> list[Section]:
+    """The section of what was lost and repeated, a line each (`failure_summary`); none without any."""
+    lines = [TerminalLine(f"[dim]{escaped(line)}[/]") for line in lost[:3]]
+    return [Section("What was lost and repeated", [Items(lost)], lines)] if lost else []
 
 
 def _cell(cell: object) -> Cell:

@@ -31,7 +31,7 @@ from cluster.reports.actions_taken import actions_section
 from cluster.reports.examples import examples_section
 from cluster.reports.labels import value
 from cluster.reports.papers.paper_table import baseline_of, paper_section, read_published
-from cluster.reports.report import Cell, Facts, Fold, Items, Report, Section, Table, TerminalLine, Verbatim
+from cluster.reports.report import Cell, Facts, Fold, Report, Section, Table, TerminalLine, Verbatim, lost_section
 from cluster.reports.result_sections import measures_of
 from cluster.reports.verdict_section import verdict_section
 from cluster.runs.negative_tables import SCHEMA
@@ -84,9 +84,9 @@ class StudyResults:
         Raises:
             BadInput: if the folder holds none, or a table is damaged.
         """
-        by_run = {"queries": required_scan(storage, "queries"), "steps": scan_table(storage, "steps")}
-        others = {name: read_table(storage, name) for name in ("embeddings", "zero_shot", "examples", "actions")}
-        return cls._of(storage, {"trials": required_table(storage, "trials"), **by_run, **others})
+        tables = {name: read_table(storage, name) for name in ("embeddings", "zero_shot", "examples", "actions")}
+        tables |= {"queries": required_scan(storage, "queries"), "steps": scan_table(storage, "steps")}
+        return cls._of(storage, {"trials": required_table(storage, "trials"), **tables})
 
     @classmethod
     def of_tables(
@@ -103,13 +103,14 @@ class StudyResults:
 
     @classmethod
     def _of(cls, storage: Storage, tables: Mapping[str, Any], waiting: int = 0) -> StudyResults:
-        trials = with_converged(tables["trials"], storage)
-        names = ("queries", "steps", "embeddings", "zero_shot", "examples", "actions")
-        others = {name: tables[name] for name in names if tables.get(name) is not None}
-        written = (storage.read(CONFIG) or b"").decode()
-        lost = failure_summary(EventLog.read(storage))
-        known: dict[str, Any] = {"config": read_config(storage), "written": written, "lost": lost, "waiting": waiting}
-        return cls(trials, **others, **known)
+        shown = {name: table for name, table in tables.items() if table is not None and name != "samplers"}
+        return cls(
+            **shown | {"trials": with_converged(tables["trials"], storage)},
+            config=read_config(storage),
+            written=(storage.read(CONFIG) or b"").decode(),
+            lost=failure_summary(EventLog.read(storage)),
+            waiting=waiting,
+        )
 
 
 def report_study(
@@ -131,10 +132,7 @@ def report_study(
         failures = results.trials["error"].drop_nulls().to_list()
         console.print(f"[red]no run finished[/]: {escape(failures[0] if failures else 'nothing ran')}")
         return
-    report = study_report(results, baseline, factors, contrasts)
-    report.write(storage)
-    report.to_terminal(console)
-    console.print(f"report: {escape(storage.shown('report.html'))}", soft_wrap=True)
+    study_report(results, baseline, factors, contrasts).publish(storage, console)
 
 
 def study_report(
@@ -281,9 +279,7 @@ def _runs(trials: pl.DataFrame, results: StudyResults) -> list[Section]:
         text = f"{behind} runs that were behind in the search; no figure includes them"
         lines.append(TerminalLine(f"[yellow]stopped[/] {text}"))
     sections += [Section("", [], lines)] if lines else []
-    if results.lost:
-        lines = [TerminalLine(f"[dim]{escape(line)}[/]") for line in results.lost[:3]]
-        sections.append(Section("What was lost and repeated", [Items(results.lost)], lines))
+    sections += lost_section(results.lost)
     count = int((trials["status"] == "done").sum())
     return [*sections, Section("Every run and its command", [
         "Each command repeats its run alone and, on a CPU, to the last bit.",

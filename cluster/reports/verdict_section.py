@@ -15,6 +15,7 @@ from cluster.reports.labels import (
     count,
     distinct_names,
     duration,
+    letter_key,
     lettered,
     p_value,
     signed,
@@ -52,7 +53,7 @@ def verdict_section(conclusion: Conclusion, summary: pl.DataFrame, trials: pl.Da
         parts += [Cell(f"{caption}. {sentence}", best=True), _table(verdict, names, alone, caption, wide=True)]
         letters = lettered(names)
         shown = [row["method"] for at, row in enumerate(verdict.rows) if at < MOST or row["method"] == verdict.take]
-        terminal += [f"{letters[name]} = {names[name]}" for name in shown if letters[name] != names[name]]
+        terminal += letter_key(letters, {method: names[method] for method in shown})
         terminal.append(_table(verdict, letters, alone, caption, wide=False, shown=shown))
         if len(shown) < len(names):
             terminal.append(f"{len(names) - len(shown)} more methods are in report.html and summary.csv.")
@@ -110,9 +111,8 @@ def _table(
         test = verdict.tests.get(row["method"])
         name = names[row["method"]] + (" (baseline)" if wide and row["method"] == verdict.baseline else "")
         spread = f"± {value(row['std'])}" if wide and row["std"] is not None else ""
-        ratio = (
-            f"{row['seconds'] / base:.1f}×" if base and row["seconds"] and row["method"] != verdict.reference else ""
-        )
+        timed = base and row["seconds"] and row["method"] != verdict.reference
+        ratio = f"{row['seconds'] / base:.1f}×" if timed else ""
         memory = None if row["memory"] is None else f"{row['memory']:,.0f} MB"
         rows.append([
             name, Cell(value(row["mean"]), spread, best=row["method"] == verdict.take), _difference(test),
