@@ -110,10 +110,9 @@ def across_places(trials: pl.DataFrame, baseline: str | None = None, queries: Qu
             variances.append(both.error**2 if both else float(by_seed.var(ddof=1)) / len(by_seed))
             pairs += len(by_seed)
         if len(effects) > 1:
-            pooled = pool_effects(np.array(effects), np.array(variances))
-            figures = {"place": ALL, "difference": pooled.mean, "low": pooled.low, "high": pooled.high}
-            further = {"heterogeneity": pooled.between, "next_low": pooled.next_low, "next_high": pooled.next_high}
-            rows.append(head | {"places": len(effects), "pairs": pairs} | figures | further)
+            pooled = pool_effects(np.array(effects), np.array(variances))._asdict()
+            figures = {"difference": pooled.pop("mean"), "heterogeneity": pooled.pop("between"), **pooled}
+            rows.append(head | {"places": len(effects), "pairs": pairs, "place": ALL, **figures})
     return pl.DataFrame(rows, schema=SCHEMA)
 
 
@@ -124,8 +123,7 @@ def summarise_zero_shot(trials: pl.DataFrame, measured: pl.DataFrame) -> pl.Data
         measured: the frame of `zero_shot.parquet`.
 
     Returns:
-        learned_from (a collection), ranker, method, collection, origin, measure; mean and std over runs, bm25,
-        queries and runs.
+        learned_from (a collection), ranker, method, collection, origin, measure; mean, std, bm25, queries and runs.
     """
     of_run = with_methods(trials).select("run", pl.col("collection").alias("learned_from"), "ranker", "method")
     keys = ["learned_from", "ranker", "method", "collection", "origin", "measure"]

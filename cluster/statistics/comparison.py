@@ -111,10 +111,7 @@ def compare(
     by_query: Mapping[str, Floats] | None = None,
     equal_within: float | None = None,
 ) -> dict[str, dict[str, float | None]]:
-    """Test each method against its opponent, and adjust for the number of distinct comparisons.
-
-    The best method and the runner-up are each other's opponents: that is one comparison, and Holm's
-    adjustment counts it once.
+    """Test each method against its opponent, and adjust for the number of distinct comparisons by Holm's method.
 
     Args:
         against: the opponent by method; methods without an opponent, or that are their own, are not compared.
@@ -129,6 +126,7 @@ def compare(
         for runs in family
         if runs.method in against and against[runs.method] is not runs and len(runs.values)
     }
+    # The best two are each other's opponents, which is one comparison.
     pairs = {frozenset((a.method, b.method)): (a, b) for a, b in opponents.values()}
     both = {pair: compare_both(a, b, by_query) for pair, (a, b) in pairs.items()}
     columns: list[Floats] = []

@@ -66,10 +66,9 @@ def agents(trials: pl.DataFrame) -> pl.DataFrame:
     """The mean of each agent's rankers, with that of the random policy.
 
     Returns:
-        One row per agent and place: collection, candidates, measure, ranker, method, agent (its seed; "-" if the
-        study has only one), runs and their mean, random and random_mean (the random policy that it is compared
-        with and the mean of its runs; null without one), converged (by the agent's criterion, null without
-        one), and better, whether the agent's mean is higher.
+        The columns of AGENTS, one row per agent and place: agent is its seed ("-" if the study has only one), random
+        the random policy that it is compared with (null without one), converged by the agent's criterion (null without
+        one), and better whether the agent's mean is higher.
     """
     rows: list[Row] = []
     for learned in _learned(trials):

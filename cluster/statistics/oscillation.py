@@ -30,11 +30,10 @@ def oscillation(trials: pl.DataFrame) -> pl.DataFrame:
     Within a ranker each method is compared with the steadiest.
 
     Returns:
-        One row per collection, ranker and method with dev losses: runs that have some, their mean number of epochs,
-        mean first, best and last dev loss, variance (the mean over runs of at least three epochs, null without any) and
-        variance_std (the sample standard deviation), then against, the method of the least variance (null in its
-        row), t_p of Student's test and t_p_holm, adjusted for the methods of the ranker. What is not finite, or
-        cannot be computed, is null.
+        The columns of SCHEMA, one row per collection, ranker and method with dev losses: runs that have some, their
+        mean number of epochs, mean first, best and last dev loss, variance (the mean over runs of at least three
+        epochs) and its sample standard deviation, then the method of the least variance (null in its row), and p of
+        Student's test. What is not finite, or cannot be computed, is null.
     """
     rows: list[dict[str, Any]] = []
     for family in dev_losses(trials).partition_by("collection", "ranker", maintain_order=True):
@@ -47,7 +46,8 @@ def oscillation(trials: pl.DataFrame) -> pl.DataFrame:
             ]
             row |= {"runs": len(curves), "epochs": _mean(list(map(len, curves)))}
             row |= {"first": _mean([curve[0] for curve in curves]), "last": _mean([curve[-1] for curve in curves])}
-            row |= {"best": _mean(list(map(_least, curves))), "variance": _mean(known)}
+            least = [min(filter(math.isfinite, curve), default=math.nan) for curve in curves]
+            row |= {"best": _mean(least), "variance": _mean(known)}
             row["variance_std"] = float(np.std(known, ddof=1)) if len(known) > 1 else None
             of_family.append(row)
         rows += _compared(of_family, variances)
@@ -69,10 +69,6 @@ def dev_loss_variance(curve: Sequence[float]) -> float:
     if len(curve) < 3 or not np.isfinite(curve).all():
         return math.nan
     return float(np.mean(np.diff(curve, 2) ** 2) / 2)
-
-
-def _least(curve: Sequence[float]) -> float:
-    return min((value for value in curve if math.isfinite(value)), default=math.nan)
 
 
 def _mean(values: Sequence[float]) -> float | None:

@@ -1,15 +1,14 @@
 """Pairs the runs of two methods by seed, and bounds and tests the mean of their differences.
 
-All methods of a study meet the same seeds, and a seed sets the first weights and the order of the examples: runs of one
-seed do well or badly together, and what they share cancels out in their difference. Agents, however, differ from one
-learning to the next, and all runs with one agent share its luck: if a method has several agents, the agent is the unit,
-however many seeds each was tried with.
+A seed sets the first weights and the order of the examples of all methods alike: what its runs share cancels out in
+their difference. All runs with one agent share its luck: if a method has several agents, the agent is the unit, however
+many seeds each was tried with.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any, NamedTuple
@@ -172,7 +171,8 @@ def differences(
         The differences in the order of the seeds or agents, float64 [pairs] or [pairs, queries]; empty if nothing can
         be paired.
     """
-    shared = sorted(_settings(a) & _settings(b))
+    known = [set(run.settings) for run in (*a, *b)]
+    shared = sorted(set.intersection(*known)) if known else []
     of_a, of_b = _means(a, shared, by_query), _means(b, shared, by_query)
     if len(of_a) > 1 and len(of_b) > 1:
         pairs = [_common(of_a[agent], of_b[agent]) for agent in sorted(of_a.keys() & of_b.keys())]
@@ -199,16 +199,8 @@ def are_means(runs: Sequence[MeasuredRun]) -> bool:
 
 def agent_means(runs: Sequence[MeasuredRun]) -> dict[str, float]:
     """The mean of each agent's runs."""
-    values: dict[str, list[float]] = defaultdict(list)
-    for run in runs:
-        values[run.agent].append(run.value)
-    return {agent: fmean(sorted(values[agent])) for agent in sorted(values)}
-
-
-def _settings(runs: Iterable[MeasuredRun]) -> set[str]:
-    """The settings that all runs have."""
-    known = [set(run.settings) for run in runs]
-    return set.intersection(*known) if known else set()
+    agents = sorted({run.agent for run in runs})
+    return {agent: fmean(sorted(run.value for run in runs if run.agent == agent)) for agent in agents}
 
 
 def _mean(values: Sequence[Any]) -> Any:

@@ -1,11 +1,9 @@
 """Decides, after each seed, which methods of a family are better, worse or equal, and which need another seed.
 
-Methods are compared by the differences of their runs, paired by seed, each cut off at `clip`: the mean of
-unbounded differences could never be decided with tens of seeds, for one run in a hundred may lose everything. A
-tighter bound decides a comparison sooner, and says less if runs spread further: unless it is
-given, the spread of the first seeds sets it, and those seeds are no evidence themselves. A decision holds however
-often one has looked (`ranking.evaluation.anytime`), and whichever method turns out to be the best baseline: the family
-is that of all pairs.
+Methods are compared by the differences of their runs, paired by seed, each cut off at `clip`: the mean of unbounded
+differences could never be decided with tens of seeds, for one run in a hundred may lose everything. Unless the bound is
+given, the spread of the first seeds sets it, and those seeds are no evidence themselves. A decision holds however often
+one has looked (`ranking.evaluation.anytime`), and whichever method turns out to be the best baseline.
 
 The chance that any pair without a difference is declared different is at most α, and so is the chance that any pair
 declared equal differs by `equal_within` or more (Holm over the pairs, each).
@@ -191,9 +189,7 @@ def decisions(
             queries; None leaves them empty.
 
     Returns:
-        The columns of SCHEMA: verdict is the method's, better, worse, equal or open; low and high bound the mean
-        difference, all at once and whenever one stops; `more` is a guess at the seeds that an open one will still take,
-        infinite if it will not be decided, null if it is.
+        The columns of SCHEMA: those of a `Comparison`, of which verdict is the method's.
     """
     candidates, measure = evaluations(trials)[0]
     every = measurements(trials).filter(candidates=candidates, measure=measure)

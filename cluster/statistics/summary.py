@@ -1,12 +1,9 @@
 """Summarises a study: the mean of each method, how far its runs spread, and which differences are real.
 
-Cohen et al. 2019 (sections 5.4 and 6) report a sampling policy by the mean and deviation of many runs, never by its
-best one, and mark it if it differs from the best baseline by Student's t-test or, since consistency is
-the point, by the Kolmogorov-Smirnov test. Both take all runs as independent, which runs of the same seeds are not, and
-neither is about other queries. The test that leads here is paired by seed and query, and takes both as a sample
-(`cluster.statistics.paired.crossed_difference`): its p, `p_both`, is about other seeds and other queries, that of the
-t-test over seeds about other seeds and the same queries. A study makes many comparisons, so p values are also adjusted
-by Holm's method, and only the adjusted ones make marks.
+Cohen et al. 2019 (sections 5.4 and 6) report the mean and deviation of many runs, and mark a policy that differs from
+the best baseline by Student's t-test or the Kolmogorov-Smirnov test. Both take all runs as independent, which runs of
+the same seeds are not. The test that leads here is paired by seed and query, and takes both as a sample
+(`cluster.statistics.paired.crossed_difference`). Only p values that are adjusted by Holm's method make marks.
 """
 
 from __future__ import annotations

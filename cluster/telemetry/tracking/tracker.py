@@ -41,11 +41,6 @@ class Tracker(ABC):
     package = ""
     """The package that it needs, from the extra `track`."""
 
-    @property
-    def label(self) -> str:
-        """Name for messages."""
-        return type(self).__name__
-
     def check(self) -> None:
         """Check before anything starts that the tracker can work.
 

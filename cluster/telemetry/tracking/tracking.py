@@ -57,12 +57,7 @@ def as_override_of(group: str, node: Mapping[str, Any] | None) -> list[str]:
 
 @contextmanager
 def tracked(
-    built: Sequence[Tracker],
-    storage: Storage,
-    console: Console,
-    verb: str,
-    resumed: bool,
-    **facts: Any,
+    built: Sequence[Tracker], storage: Storage, console: Console, verb: str, resumed: bool, **facts: Any
 ) -> Iterator[Tracking]:
     """Track the runs of a command, and write its log."""
     events = EventLog(storage)
@@ -158,5 +153,6 @@ class Tracking:
                 getattr(tracker, method)(*arguments)
             except Exception as error:  # of any library, server or disk: the study continues without it
                 alive.remove(tracker)
-                self._log_line(f"tracking by {tracker.label} has stopped: {reason(error)}")
-                self.events.emit("tracking stopped", tracker=tracker.label, reason=reason(error))
+                name, why = type(tracker).__name__, reason(error)
+                self._log_line(f"tracking by {name} has stopped: {why}")
+                self.events.emit("tracking stopped", tracker=name, reason=why)
