@@ -7,7 +7,7 @@ import polars as pl
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from cluster.reports.canvas import INK, grid, legend, looks, name_axes, section_titles
+from cluster.reports.canvas import INK, grid, legend, looks, name_axes, section_titles, sections_of
 from cluster.reports.labels import title_of, value
 from cluster.statistics.across_places import ALL
 from cluster.statistics.by_query import TIE
@@ -24,7 +24,7 @@ def variation_figure(frame: pl.DataFrame) -> Figure | None:
     here = here.drop_nulls("beats")
     if here.is_empty():
         return None
-    sections = here.select("collection", "ranker").unique(maintain_order=True).rows()
+    sections = sections_of(here)
     titles = ["spread", "a run beats one of the other", "best of k runs", "never learned"]
     most = here.group_by("collection", "ranker").len()["len"].max()
     figure, axes = grid(section_titles(sections), titles, 1.3 + 0.24 * int(str(most)))
@@ -109,7 +109,7 @@ def power_figure(frame: pl.DataFrame) -> Figure | None:
     known = frame.drop_nulls("seeds")
     if known.is_empty():
         return None
-    sections = known.select("collection", "ranker").unique(maintain_order=True).rows()
+    sections = sections_of(known)
     figure, axes = grid(section_titles(sections), [""], height=2.9)
     styles = looks(known["method"])
     for (collection, ranker), ax in zip(sections, axes, strict=True):

@@ -27,7 +27,7 @@ from matplotlib.lines import Line2D
 from matplotlib.transforms import Bbox
 
 from cluster.output.methods import evaluations, measurements
-from cluster.reports.labels import broken
+from cluster.reports.labels import broken, title_of
 
 # Okabe and Ito's colours, which people with any colour vision tell apart; without their yellow and black,
 # one of which vanishes on a white page and the other on a dark one.
@@ -82,11 +82,9 @@ class Panels:
     def __init__(self, trials: pl.DataFrame, measure: str) -> None:
         every = measurements(trials)
         self.looks = looks(every["method"])
-        self.runs = every.filter(pl.col("measure") == measure).drop_nulls("value")
-        self.runs = self.runs.sort("collection", "ranker", "method", "seed", "run", maintain_order=True)
-        self.sections: list[tuple[str, str]] = (
-            self.runs.select("collection", "ranker").unique(maintain_order=True).rows()
-        )
+        runs = every.filter(measure=measure).drop_nulls("value")
+        self.runs = runs.sort("collection", "ranker", "method", "seed", "run", maintain_order=True)
+        self.sections = sections_of(self.runs)
         self.origins = [origin for origin, name in evaluations(trials) if name == measure]
 
     def grid(self, height: float) -> tuple[Figure, list[tuple[str, str, str, Axes]]]:
@@ -96,10 +94,15 @@ class Panels:
         return figure, [(*section, origin, ax) for (section, origin), ax in zip(places, axes, strict=False)]
 
 
+def sections_of(frame: pl.DataFrame) -> list[tuple[str, str]]:
+    """List the pairs of collection and ranker, in the order of the rows."""
+    return frame.select("collection", "ranker").unique(maintain_order=True).rows()
+
+
 def section_titles(sections: Sequence[tuple[str, str]]) -> list[str]:
     """Title each (collection, ranker): the ranker, and the collection if there are several."""
     several = len({collection for collection, _ in sections}) > 1
-    return [f"{ranker} on {collection}" if several else ranker for collection, ranker in sections]
+    return [title_of(ranker, collection, several) for collection, ranker in sections]
 
 
 def grid(rows: Sequence[str], columns: Sequence[str], height: float) -> tuple[Figure, list[Axes]]:
@@ -135,12 +138,10 @@ def legend(figure: Figure, looks: Mapping[str, Look], present: Iterable[str], li
     names = sorted(set(present))
     if not names:
         return
-    handles = [
-        Line2D([], [], color=look.colour, lw=2, ls=look.line)
-        if lines
-        else Line2D([], [], color=look.colour, ls="", marker=look.marker, ms=5)
-        for look in map(looks.__getitem__, names)
-    ]
+    handles = []
+    for look in map(looks.__getitem__, names):
+        style: dict[str, Any] = {"lw": 2, "ls": look.line} if lines else {"ls": "", "marker": look.marker, "ms": 5}
+        handles.append(Line2D([], [], color=look.colour, **style))
     labels = [broken(name, 120) for name in names]
     columns = max(1, min(len(names), 125 // (max(map(len, names)) + 6)))
     lines_of_text = sum(1 + label.count("\n") for label in labels)

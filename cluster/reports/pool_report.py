@@ -47,8 +47,6 @@ def report_pools(storage: Storage, console: Console, baseline: str | None = None
     """Write summary, figures and report.html of a pooling study, and print its tables.
 
     Args:
-        storage: the study's folder.
-        console: shows the tables.
         baseline: the method to test the others against; None takes the study's.
         tables: the study's tables, by name; None reads them from the folder.
 
@@ -57,8 +55,7 @@ def report_pools(storage: Storage, console: Console, baseline: str | None = None
     """
     tables = tables or read_tables(storage)
     if "budgets" not in tables:
-        for part in _failures(tables["trials"]):
-            Report("", [part]).to_terminal(console)
+        Report("", _failures(tables["trials"])).to_terminal(console)
         return
     pool_report(storage, tables, baseline).publish(storage, console)
 
@@ -74,11 +71,9 @@ def read_tables(storage: Storage) -> Tables:
 
 
 def pool_report(storage: Storage, tables: Tables, baseline: str | None = None, waiting: int = 0) -> Report:
-    """Make the report.
+    """Make the report of a pooling study from its tables, and the configuration and log in its folder.
 
     Args:
-        storage: the study's folder, for its configuration and its log.
-        tables: the study's tables, by name.
         baseline: the method to test the others against; None takes the study's.
         waiting: the number of methods without a result, if the study is still running.
 
@@ -97,22 +92,25 @@ def pool_report(storage: Storage, tables: Tables, baseline: str | None = None, w
     warnings = list(config.get("warnings", {}).values())
     verdict: list[Any] = [*(Cell(text, best=True) for text in sentences), *(f"Warning: {text}." for text in warnings)]
     lines: list[Any] = [*sentences, *(TerminalLine(f"[yellow]warning[/]: {escape(text)}") for text in warnings)]
-    sections = [Section("", verdict, lines, last=True), Section("", _facts(config, trials, pools, waiting))]
-    sections.append(_found(summary, tables["totals"], baseline))
-    sections += _contrasts(pool_contrasts(budgets, config["options"].get("contrasts") or []))
-    sections.append(_effort(tables["effort"], pools))
-    parts = {
+    details = {
         "ranking_quality": _ranking_quality, "stopping": _stopping, "estimates": _estimates, "fairness": _fairness,
         "reuse": _reuse,
     }  # fmt: skip
-    sections += [section(tables[name], pools) for name, section in parts.items() if name in tables]
-    sections += lost_section(failure_summary(EventLog.read(storage)))
-    sections += _failures(trials)
     rows = trials.select("method", "overrides").unique(maintain_order=True).rows()
     commands = Table(["method", "overrides"], [[name, Cell(text, code=True)] for name, text in rows], words=2)
     written = (storage.read(CONFIG) or b"").decode()
-    sections.append(Section("Methods", [commands]))
-    sections.append(Section("Configuration", [Fold("config.yaml", [Verbatim(written)])]))
+    sections = [
+        Section("", verdict, lines, last=True),
+        Section("", _facts(config, trials, pools, waiting)),
+        _found(summary, tables["totals"], baseline),
+        *_contrasts(pool_contrasts(budgets, config["options"].get("contrasts") or [])),
+        _effort(of_effort, pools),
+        *(section(tables[name], pools) for name, section in details.items() if name in tables),
+        *lost_section(failure_summary(EventLog.read(storage))),
+        *_failures(trials),
+        Section("Methods", [commands]),
+        Section("Configuration", [Fold("config.yaml", [Verbatim(written)])]),
+    ]
     return Report(f"In which order to judge: {', '.join(pools)}", sections)
 
 
@@ -194,25 +192,22 @@ def _contrasts(frame: pl.DataFrame) -> list[Section]:
         if row["p"] is not None:
             interval = f"{row['low']:+.2f} to {row['high']:+.2f}"
             p = Cell(f"{row['p']:.4f}" if row["p"] >= 1e-4 else "<.0001", marks="*" if row["p"] < ALPHA else "")
-        rows.append([
-            row["pool"], f"{row['method']} − {row['against']}", row["judgements"],
-            f"{row['difference']:+.2f}", interval, p,
-        ])  # fmt: skip
+        pair, difference = f"{row['method']} − {row['against']}", f"{row['difference']:+.2f}"
+        rows.append([row["pool"], pair, row["judgements"], difference, interval, p])
     head = ["pool", "contrast", "judgements", "difference", "95% interval", "p"]
-    table = Table(
-        head, rows, words=2, caption="Contrasts named beforehand: how many more relevant documents per topic",
-        note="Paired t-test over topics, each contrast by itself; * p < .05.",
-    )  # fmt: skip
+    caption = "Contrasts named beforehand: how many more relevant documents per topic"
+    note = "Paired t-test over topics, each contrast by itself; * p < .05."
+    table = Table(head, rows, words=2, caption=caption, note=note)
     return [Section("Contrasts named beforehand", [table], [table], {"contrasts.csv": frame})]
 
 
-def _effort(frame: pl.DataFrame, pools: Sequence[str]) -> Section:
+def _effort(means: pl.DataFrame, pools: Sequence[str]) -> Section:
     text = (
         "The area is that under the curve of relevant documents found, as a share of what finding all at once would "
         "give. The other columns are the judgements per topic that find this share of the pool's relevant documents. "
         "Means over seeds."
     )
-    means, tables = efforts(frame), []
+    tables = []
     for pool in pools:
         part = means.filter(pool=pool).sort("area", descending=True, maintain_order=True)
         rows = [

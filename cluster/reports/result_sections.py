@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Sequence
 from typing import Any
 
 import polars as pl
 
-from cluster.output.methods import first_stage_of
+from cluster.output.methods import EMBEDDINGS, first_stage_of
 from cluster.reports.analysis_figures import query_histogram
-from cluster.reports.labels import p_value, signed, title_of, value
+from cluster.reports.labels import by_family, p_value, signed, title_of, value
 from cluster.reports.report import Cell, Drawing, Fold, Part, Section, Table
 from cluster.reports.run_figures import curves, density, hyperparameters, runs
 from cluster.statistics.by_query import best_two
@@ -47,13 +47,8 @@ HOW_TO_READ = (
 
 def origin_name(origin: str) -> str:
     """The name of an origin of candidates, for people."""
-    names = {
-        "full": "all passages",
-        "bm25": "BM25's top passages",
-        "random": "random passages",
-        "embeddings": "embeddings",
-    }
-    return names.get(origin, f"{origin} candidates")
+    names = {"full": "all passages", "bm25": "BM25's top passages", "random": "random passages"}
+    return names.get(origin, origin if origin == EMBEDDINGS else f"{origin} candidates")
 
 
 def measures_of(summary: pl.DataFrame) -> list[str]:
@@ -72,13 +67,13 @@ def results(summary: pl.DataFrame) -> list[Section]:
 
 def side_by_side(summary: pl.DataFrame, measure: str) -> Table:
     """A measure with origins of candidates side by side, a section per ranker, BM25 alone last."""
-    rows = summary.filter(measure=measure)
+    rows = summary.filter(measure=measure).sort("collection", pl.col("ranker") == "bm25", maintain_order=True)
     named = rows["baseline"].drop_nulls().unique(maintain_order=True).to_list() if "baseline" in rows.columns else []
     prefix = "baseline_" if named else ""
     origins = rows["candidates"].unique(maintain_order=True).to_list()
     mixed = rows.drop_nulls("interpolated_mean")["candidates"].to_list()[:1]
     lines: list[list[object] | str] = []
-    for title, family in families(summary, measure):
+    for title, family in by_family(rows):
         alone = family[0, "ranker"] == "bm25"
         lines += [] if alone else [title]
         best = dict(family.group_by("candidates").agg(pl.col("mean").max()).iter_rows())
@@ -100,15 +95,6 @@ def side_by_side(summary: pl.DataFrame, measure: str) -> Table:
     return Table([*head, "runs"], lines, caption=caption, note=READING.format(opponent) if tested else "")
 
 
-def families(summary: pl.DataFrame, measure: str) -> Iterator[tuple[str, pl.DataFrame]]:
-    """The rows of a measure by collection and ranker, each with its title; BM25 alone is last."""
-    rows = summary.filter(measure=measure)
-    several = rows["collection"].n_unique() > 1
-    parts = rows.partition_by("collection", "ranker", as_dict=True, maintain_order=True)
-    for (collection, ranker), part in sorted(parts.items(), key=lambda item: (item[0][0], item[0][1] == "bm25")):
-        yield title_of("the first stage alone" if ranker == "bm25" else str(ranker), str(collection), several), part
-
-
 def cell(row: Row | None, best: float | None, prefix: str = "") -> Cell:
     """A mean with its deviation and marks, bold if it is the best."""
     if row is None or row["mean"] is None:
@@ -126,8 +112,7 @@ def tested(test: str, number: float | None) -> str | None:
     return f"{number:+.2f}" if test == "effect" else signed(number)
 
 
-def _runs(rows: Iterable[Row]) -> str:
-    rows = list(rows)
+def _runs(rows: Sequence[Row]) -> str:
     failed, lost = (max(row[name] for row in rows) for name in ("failed", "diverged"))
     mishaps = ", ".join(f"{count} {name}" for count, name in ((failed, "failed"), (lost, "diverged")) if count)
     return "/".join(map(str, sorted({row["runs"] for row in rows}))) + (f" ({mishaps})" if mishaps else "")
@@ -150,10 +135,8 @@ def figures(trials: pl.DataFrame, summary: pl.DataFrame, measure: str) -> list[S
     if dev_losses(trials).is_empty():
         parts.append(Drawing("curves", curves(trials), CURVES))
     if (drawn := hyperparameters(trials, measure)) is not None:
-        caption = (
-            f"{measure} against what was swept. Lines join the means of a method; boxes, for names, span all methods."
-        )
-        parts.append(Drawing("hyperparameters", drawn, caption))
+        swept = "what was swept. Lines join the means of a method; boxes, for names, span all methods."
+        parts.append(Drawing("hyperparameters", drawn, f"{measure} against {swept}"))
     return [Section("Figures", parts)]
 
 

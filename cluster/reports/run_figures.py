@@ -14,7 +14,7 @@ from matplotlib.ticker import MaxNLocator
 from scipy.stats import gaussian_kde
 
 from cluster.output.methods import AGENTS, CHECKPOINT, LEARN, factors, first_stage_of, swept, with_factors, with_methods
-from cluster.reports.canvas import INK, Look, Panels, grid, legend, looks, name_axes, section_titles
+from cluster.reports.canvas import INK, Look, Panels, grid, legend, looks, name_axes, section_titles, sections_of
 from cluster.reports.labels import broken, distinct_names
 from cluster.reports.labels import value as printed
 from cluster.statistics.oscillation import DEV_LOSS, dev_losses
@@ -125,7 +125,7 @@ def curves(trials: pl.DataFrame) -> Figure:
     )
     measure = "/".join(every["validation_measure"].drop_nulls().unique().sort())
     names = dict(zip(columns, (f"validation {measure}".strip(), "training loss", "dev loss"), strict=False))
-    sections = every.select("collection", "ranker").unique(maintain_order=True).rows()
+    sections = sections_of(every)
     figure, axes = grid(section_titles(sections), list(names.values()), height=2.6)
     look = looks(methods["method"])
     for i, (collection, ranker) in enumerate(sections):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,11 +16,9 @@ from cluster.output.failure_summary import failure_summary
 from cluster.output.manifest import CONFIG, read_config
 from cluster.output.methods import (
     EMBEDDINGS,
-    METHOD,
-    column_of,
     diverged,
     evaluations,
-    factors,
+    method_columns,
     stopped_runs,
     with_factors,
     with_methods,
@@ -150,27 +149,29 @@ def study_report(
     trials, summary, baseline = _compared(results, baseline, factors)
     collections = ", ".join(trials["collection"].drop_nulls().unique().sort())
     title = f"Negative sampling on {collections}" if collections else "Negative sampling"
-    sections = [Section("", [Facts(_facts(trials, results)), Verbatim(results.config.get("command", ""))])]
+    facts = Section("", [Facts(_facts(trials, results)), Verbatim(results.config.get("command", ""))])
     if not summary["runs"].sum():
-        sections.append(Section("", ["No run has finished."]))
-    else:
-        measure = measures_of(summary)[0]
-        rule = StoppingRule.of_options(options) if "equal_within" in options else None
-        sections.insert(0, verdict_section(conclude(trials, summary, queries, within), summary, trials))
-        sections += result_sections.results(summary)
-        sections += examples_section(results.trials, results.examples)
-        sections += actions_section(results.trials, results.actions)
-        sections += _contrasts(results, trials, contrasts, within)
-        sections += analysis_sections.analyses(trials, options, baseline_of(summary), rule, queries)
-        sections += analysis_sections.zero_shot(trials, results.zero_shot)
-        sections += paper_section(read_published(results.design), trials, summary, results.config.get("overrides", ()))
-        sections += analysis_sections.convergence_rates(trials, measure)
-        sections += result_sections.figures(trials, summary, measure)
-        sections += analysis_sections.steadiness(trials)
-        sections += analysis_sections.hardness(trials, results.steps)
-        sections += analysis_sections.embeddings(trials, results.embeddings)
-        sections += result_sections.by_query(trials, queries, summary, measure)
-    sections += _runs(trials, results)
+        return Report(title, [facts, Section("", ["No run has finished."]), *_runs(trials, results)])
+    measure = measures_of(summary)[0]
+    rule = StoppingRule.of_options(options) if "equal_within" in options else None
+    sections = [
+        verdict_section(conclude(trials, summary, queries, within), summary, trials),
+        facts,
+        *result_sections.results(summary),
+        *examples_section(results.trials, results.examples),
+        *actions_section(results.trials, results.actions),
+        *_contrasts(results, trials, contrasts, within),
+        *analysis_sections.analyses(trials, options, baseline_of(summary), rule, queries),
+        *analysis_sections.zero_shot(trials, results.zero_shot),
+        *paper_section(read_published(results.design), trials, summary, results.config.get("overrides", ())),
+        *analysis_sections.convergence_rates(trials, measure),
+        *result_sections.figures(trials, summary, measure),
+        *analysis_sections.steadiness(trials),
+        *analysis_sections.hardness(trials, results.steps),
+        *analysis_sections.embeddings(trials, results.embeddings),
+        *result_sections.by_query(trials, queries, summary, measure),
+        *_runs(trials, results),
+    ]
     return Report(title, sections)
 
 
@@ -197,11 +198,10 @@ def design_baseline(trials: pl.DataFrame, design: Mapping[str, Any]) -> str | No
     named: str | None = design.get("baseline")
     if named is None:
         return None
-    try:
-        named_baseline(with_methods(trials).select("method", *METHOD, *map(column_of, factors(trials))), named)
-    except BadInput:
-        return None
-    return named
+    with suppress(BadInput):
+        named_baseline(with_methods(trials).select(method_columns(trials)), named)
+        return named
+    return None
 
 
 def _contrasts(
@@ -271,14 +271,13 @@ def _runs(trials: pl.DataFrame, results: StudyResults) -> list[Section]:
              for run, _, _, epochs in lost],
         ))  # fmt: skip
     stopped, behind = map(len, stopped_runs(trials))
-    lines = []
-    if stopped:
-        more = "to run them: --resume with another time_budget="
-        lines.append(TerminalLine(f"[yellow]stopped[/] before {stopped} runs began; {more}"))
-    if behind:
-        text = f"{behind} runs that were behind in the search; no figure includes them"
-        lines.append(TerminalLine(f"[yellow]stopped[/] {text}"))
-    sections += [Section("", [], lines)] if lines else []
+    lines = {
+        f"before {stopped} runs began; to run them: --resume with another time_budget=": stopped,
+        f"{behind} runs that were behind in the search; no figure includes them": behind,
+    }
+    sections.append(
+        Section("", [], [TerminalLine(f"[yellow]stopped[/] {line}") for line, any_ in lines.items() if any_])
+    )
     sections += lost_section(results.lost)
     count = int((trials["status"] == "done").sum())
     return [*sections, Section("Every run and its command", [

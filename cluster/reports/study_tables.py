@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from cluster.config.groups import CHOICES
-from cluster.output.methods import EMBEDDINGS, METHOD, SWEPT, column_of, factors, first_runs, with_factors, with_methods
+from cluster.output.methods import EMBEDDINGS, SWEPT, first_runs, method_columns, with_factors, with_methods
 from cluster.output.storage import Storage
 from cluster.output.tables import RunRows, write_table
 from cluster.plan.sweep import Planned, function_name
@@ -52,8 +52,7 @@ def check_comparison(
         rows = [trial_row(planned, collections[planned.name], None, None) for planned in runs]
         trials = with_factors(trials_table(rows), requested)
         if baseline is not None:
-            columns = map(column_of, factors(trials))
-            named_baseline(with_methods(trials).select("method", *METHOD, *columns).unique(), baseline)
+            named_baseline(with_methods(trials).select(method_columns(trials)).unique(), baseline)
 
 
 def write_tables(storage: Storage, tables: Tables) -> int:
@@ -153,40 +152,40 @@ def mean_curve(curves: Sequence[Sequence[float]]) -> list[float]:
 
 def trial_row(planned: Planned, collection: Collection, outcome: Outcome | None, error: str | None) -> dict[str, Any]:
     """One row of trials.parquet; of a failed run, whatever is known of it."""
-    config, outcome_ = planned.config, outcome or Outcome()
-    choices = config[CHOICES]
+    failed, outcome = outcome is None, outcome or Outcome()
+    config, choices = planned.config, planned.config[CHOICES]
     row: dict[str, Any] = {
         "run": planned.name,
         "overrides": shlex.join(planned.overrides),
         **{group: choices[group] for group in ("ranker", "policy", "selector", "objective")},
         "function": function_name(config),
         "seed": config["seed"],
-        "status": "failed" if outcome is None else "done",
+        "status": "failed" if failed else "done",
         "error": error,
         "collection": collection.name,
         "fingerprint": collection.fingerprint,
-        "epochs": outcome_.epochs,
-        "best_epoch": outcome_.best_epoch,
-        "steps": outcome_.steps,
-        "seconds": outcome_.seconds,
-        "documents_read": outcome_.documents_read,
-        "memory": outcome_.memory,
-        "curve_loss": mean_curve(outcome_.losses),
-        "curve_validation": mean_curve(outcome_.validations),
-        "curve_dev_loss": mean_curve([curve for curve in outcome_.dev_losses if curve]),
+        "epochs": outcome.epochs,
+        "best_epoch": outcome.best_epoch,
+        "steps": outcome.steps,
+        "seconds": outcome.seconds,
+        "documents_read": outcome.documents_read,
+        "memory": outcome.memory,
+        "curve_loss": mean_curve(outcome.losses),
+        "curve_validation": mean_curve(outcome.validations),
+        "curve_dev_loss": mean_curve([curve for curve in outcome.dev_losses if curve]),
         "validation_measure": config["validation"]["measure"],
         "swept": [{"key": key, "value": value} for key, value in planned.swept],
         "drawn": list(planned.drawn),
-        "diverged": None if outcome is None else outcome.diverged,
-        "interpolation_weight": float(np.mean(outcome_.interpolation)) if outcome_.interpolation else None,
+        "diverged": None if failed else outcome.diverged,
+        "interpolation_weight": float(np.mean(outcome.interpolation)) if outcome.interpolation else None,
     }
-    for origin in outcome_.values:
-        for measure, values in outcome_.values[origin].items():
+    for origin in outcome.values:
+        for measure, values in outcome.values[origin].items():
             row[f"{origin}:{measure}"] = float(values.mean())
-            row[f"{origin}:{measure}:bm25"] = float(outcome_.bm25[origin][measure].mean())
-            if origin in outcome_.interpolated:
-                row[f"{origin}:{measure}:interpolated"] = float(outcome_.interpolated[origin][measure].mean())
-    row |= {f"{EMBEDDINGS}:{figure}": float(np.mean(values)) for figure, values in outcome_.clusters.items()}
+            row[f"{origin}:{measure}:bm25"] = float(outcome.bm25[origin][measure].mean())
+            if origin in outcome.interpolated:
+                row[f"{origin}:{measure}:interpolated"] = float(outcome.interpolated[origin][measure].mean())
+    row |= {f"{EMBEDDINGS}:{figure}": float(np.mean(values)) for figure, values in outcome.clusters.items()}
     return row
 
 
