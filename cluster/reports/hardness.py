@@ -44,18 +44,18 @@ def hardness_figure(trials: pl.DataFrame, traces: pl.DataFrame | pl.LazyFrame) -
     figure, axes = grid(titles, list(columns.values()), height=2.6)
     look, shown = looks(with_methods(trials)["method"]), []
     for row, (collection, ranker, width) in enumerate(sections.select("collection", "ranker", "width").rows()):
-        panels = axes[row * len(columns) : (row + 1) * len(columns)]
+        panels = dict(zip(columns, axes[row * len(columns) :], strict=False))
         by_stretch = partial(_by_stretch, names=list(columns), width=width)
         for of in _of_methods(of_methods.filter(collection=collection, ranker=ranker), traces, by_stretch):
             if of.is_empty():  # steps without any of the figures
                 continue
             shown.append(of[0, "method"])
-            for ax, name in zip(panels, columns, strict=True):
+            for name, ax in panels.items():
                 _line(ax, of.filter(figure=name), width, look[of[0, "method"]])
-        for ax, title in zip(panels, columns.values(), strict=True):
-            name_axes(ax, "step", title)
+        for name, ax in panels.items():
+            name_axes(ax, "step", columns[name])
             ax.margins(x=0.01)
-    legend(figure, look, pl.Series(shown))
+    legend(figure, look, shown)
     return figure
 
 
@@ -144,10 +144,10 @@ def end_table(trials: pl.DataFrame, traces: pl.DataFrame | pl.LazyFrame) -> Tabl
     for title, part in by_family(rows):
         lines.append(title)
         for row in part.iter_rows(named=True):
-            cells: list[object] = [_spread(row, name, ".2f") for name in ("positive", "negative")]
-            cells.append(_spread(row, "misranked", ".1%"))
-            cells += [row["versions"], _spread(row, "age", ".0f")] if index else []
-            lines.append([row["method"], *cells, row["runs"]])
+            forms = {"positive": ".2f", "negative": ".2f", "misranked": ".1%"}
+            of_index = [row["versions"], _spread(row, "age", ".0f")] if index else []
+            cells = (_spread(row, name, form) for name, form in forms.items())
+            lines.append([row["method"], *cells, *of_index, row["runs"]])
     head = ["method", "mean score: positives", "negatives", "misranked"]
     head += ["versions of the index", "its age (steps)"] if index else []
     return Table([*head, "runs"], lines, caption="in the last tenth of each training")
@@ -155,6 +155,5 @@ def end_table(trials: pl.DataFrame, traces: pl.DataFrame | pl.LazyFrame) -> Tabl
 
 def _spread(row: dict[str, Any], name: str, places: str) -> Cell:
     """The mean of a figure ± its deviation."""
-    if row[name] is None:
-        return Cell(None)
-    return Cell(f"{row[name]:{places}}", f"± {row[f'{name}_std']:{places}}" if row[f"{name}_std"] is not None else "")
+    mean, std = row[name], row[f"{name}_std"]
+    return Cell(None if mean is None else f"{mean:{places}}", "" if std is None else f"± {std:{places}}")

@@ -29,7 +29,7 @@ from cluster.reports import analysis_sections, result_sections
 from cluster.reports.actions_taken import actions_section
 from cluster.reports.examples import examples_section
 from cluster.reports.labels import value
-from cluster.reports.papers.paper_table import baseline_of, paper_section, read_published
+from cluster.reports.paper_table import baseline_of, paper_section, read_published
 from cluster.reports.report import Cell, Facts, Fold, Report, Section, Table, TerminalLine, Verbatim, lost_section
 from cluster.reports.result_sections import measures_of
 from cluster.reports.verdict_section import verdict_section

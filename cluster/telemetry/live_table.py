@@ -113,14 +113,11 @@ class LiveTable:
 
     def outlook(self) -> str:
         """Return the time spent, the time left, and the numbers of failed, stopped and retried runs."""
-        spent = time.monotonic() - self.started
-        ran = self.done - self.before
-        running = time.monotonic() - (self.started if self.first_run is None else self.first_run)
+        now, ran = time.monotonic(), self.done - self.before
+        running = now - (self.started if self.first_run is None else self.first_run)
         left = f", about {duration(running / ran * (self.total - self.done))} left" if ran else ""
-        trouble = f", {self.failed} failed" if self.failed else ""
-        stopped = f", {self.stopped} stopped" if self.stopped else ""
-        again = f", {self.retried} retried" if self.retried else ""
-        return f"{duration(spent)}{left}{trouble}{stopped}{again}"
+        counts = {"failed": self.failed, "stopped": self.stopped, "retried": self.retried}
+        return duration(now - self.started) + left + "".join(f", {n} {state}" for state, n in counts.items() if n)
 
     @property
     def states(self) -> dict[str, int]:

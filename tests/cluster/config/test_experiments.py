@@ -20,7 +20,7 @@ from cluster.output.methods import items_of
 from cluster.plan.study import StudyPlan
 from cluster.plan.sweep import Planned, identity, plan
 from cluster.reports import study_tables
-from cluster.reports.papers.paper_table import map_methods, printed
+from cluster.reports.paper_table import map_methods, printed
 from ranking.errors import BadInput
 from tests.cluster.command_line import Refusal, command
 from tests.examples import NIGHTLY

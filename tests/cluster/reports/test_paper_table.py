@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from cluster.config.schema import PublishedConfig
-from cluster.reports.papers.paper_table import map_collections, map_methods, paper_section, printed, read_published
+from cluster.reports.paper_table import map_collections, map_methods, paper_section, printed, read_published
 from cluster.reports.study_report import StudyResults, design_baseline, study_report
 from cluster.statistics.summary import summarise
 from ranking.errors import BadInput

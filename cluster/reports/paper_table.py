@@ -40,9 +40,8 @@ def paper_section(
     """Compare a study with its paper: figures, findings, and differences; nothing without a paper."""
     if published is None:
         return []
-    measure, origin = summary.row(0, named=True)["measure"], summary.row(0, named=True)["candidates"]
-    rates, matched = convergence(trials), map_methods(published, trials)
-    layout = PaperLayout(published, measure, origin, summary, rates, matched)
+    measure, origin = summary.select("measure", "candidates").row(0)
+    layout = PaperLayout(published, measure, origin, summary, trials)
     baseline = baseline_of(summary)
     explained = f"mark what differs from {baseline}" if baseline else "are explained above"
     rate = " The rate is the convergence rate, which is explained below." if published.convergence else ""
@@ -80,30 +79,33 @@ class PaperLayout:
         measure: str,
         origin: str,
         summary: pl.DataFrame,
-        rates: pl.DataFrame,
-        matched: dict[str, list[tuple[str, str]]],
+        trials: pl.DataFrame,
     ) -> None:
         self.published = published
         present = {paper: name for paper, name in published.rankers.items() if name in summary["ranker"]}
-        rankers = present or published.rankers
-        self.columns = [_of_measure(paper, ours, origin) for paper, ours in published.measures.items()] or [
-            PaperColumn(paper, name, measure, origin) for paper, name in rankers.items()
+        self.columns = [
+            PaperColumn(paper, name, measure, origin) for paper, name in (present or published.rankers).items()
         ]
+        if published.measures:
+            parts = {paper: ours.rpartition(":") for paper, ours in published.measures.items()}
+            self.columns = [
+                PaperColumn(paper, None, name, named or origin, bool(named))
+                for paper, (named, _, name) in parts.items()
+            ]
         self.measure, self.origin = measure, origin
         summary = summary.filter(pl.col("ranker") != "bm25")
         self.summary = {_place(row): row for row in summary.iter_rows(named=True)}
-        self.rates = {_place(row): row["rate"] for row in rates.iter_rows(named=True)}
+        self.rates = {_place(row): row["rate"] for row in convergence(trials).iter_rows(named=True)}
         self.baseline = "baseline_" if baseline_of(summary) else ""
         self.several = bool(published.measures) and summary["ranker"].n_unique() > 1
-        self.matched = {name: self._rows_of(ours) for name, ours in matched.items()}
+        self.matched = {name: self._rows_of(ours) for name, ours in map_methods(published, trials).items()}
 
     @property
     def here(self) -> str:
         """The measures and origins of the study's figures."""
         if not self.published.measures:
             return f"{self.measure}, {origin_name(self.origin)}"
-        led = not all(of.named for of in self.columns)
-        parts = [origin_name(self.origin)] if led else []
+        parts = [] if all(of.named for of in self.columns) else [origin_name(self.origin)]
         return ", ".join(parts + [f"“{of.title}” is {of.measure} of {of.origin}" for of in self.columns if of.named])
 
     @property
@@ -181,11 +183,6 @@ class PaperColumn:
     measure: str
     origin: str
     named: bool = False
-
-
-def _of_measure(title: str, text: str, leading: str) -> PaperColumn:
-    origin, _, measure = text.rpartition(":")
-    return PaperColumn(title, None, measure, origin or leading, bool(origin))
 
 
 def baseline_of(summary: pl.DataFrame) -> str | None:

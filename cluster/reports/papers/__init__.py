@@ -1,1 +1,0 @@
-"""Compares a study with the figures of the paper that it repeats."""
