@@ -44,14 +44,8 @@ def actions_table(actions: pl.DataFrame) -> Table:
 
 def _rows(actions: pl.DataFrame, epochs: list[int]) -> list[list[object] | str]:
     """Return a row per action that was taken, most often first: the percentage of the decisions of each epoch."""
-    shares = actions.group_by("action", "epoch").agg(pl.col("taken").mean() * 100)
+    means = actions.group_by("action", "epoch").agg(pl.col("taken").mean() * 100)
+    shares = {(action, epoch): f"{share:.0f}%" for action, epoch, share in means.iter_rows() if share}
     totals = actions.group_by("action").agg(pl.col("taken").sum()).filter(pl.col("taken") > 0)
-    return [
-        [action, *(f"{share:.0f}%" if share else "" for share in _by_epoch(shares.filter(action=action), epochs))]
-        for action in totals.sort("taken", "action", descending=[True, False])["action"]
-    ]
-
-
-def _by_epoch(shares: pl.DataFrame, epochs: list[int]) -> list[float]:
-    by_epoch = dict(shares.select("epoch", "taken").iter_rows())
-    return [by_epoch.get(epoch, 0.0) for epoch in epochs]
+    ordered = totals.sort("taken", "action", descending=[True, False])["action"]
+    return [[action, *(shares.get((action, epoch), "") for epoch in epochs)] for action in ordered]

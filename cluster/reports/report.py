@@ -66,7 +66,7 @@ class Cell:
     def to_html(self) -> Markup:
         shown = escape("–" if self.text is None else self.text)
         shown = _tag("b", shown) if self.best else _tag("code", shown) if self.code else shown
-        shown += Markup(" ") + _tag("small", self.small) if self.small else ""
+        shown += " " + _tag("small", self.small) if self.small else ""
         shown += _tag("sup", self.marks) if self.marks else ""
         return shown + (Markup("<br>") + _tag("small", self.below) if self.below else "")
 
@@ -101,22 +101,18 @@ class Table:
 
     def to_html(self) -> Markup:
         kinds = [""] * self.words + ["number"] * (len(self.head) - self.words)
-        head = Markup().join(_tag("th", name, class_=kind) for name, kind in zip(self.head, kinds, strict=True))
-        lines = [
-            _tag("tr", _tag("th", row, colspan=str(len(self.head))))
-            if isinstance(row, str)
-            else _tag(
-                "tr",
-                *(
-                    _tag("td", cell.to_html(), class_="long" if cell.long else kind)
-                    for cell, kind in zip(map(_cell, row), kinds, strict=True)
-                ),
-            )
-            for row in self.rows
-        ]
+        head = [_tag("th", name, class_=kind) for name, kind in zip(self.head, kinds, strict=True)]
+        lines = []
+        for row in self.rows:
+            if isinstance(row, str):
+                cells = [_tag("th", row, colspan=str(len(self.head)))]
+            else:
+                pairs = zip(map(_cell, row), kinds, strict=True)
+                cells = [_tag("td", cell.to_html(), class_="long" if cell.long else kind) for cell, kind in pairs]
+            lines.append(_tag("tr", *cells))
         caption = _tag("caption", self.caption) if self.caption else ""
         note = _tag("p", self.note, class_="soft") if self.note else ""
-        body = _tag("thead", _tag("tr", head)), _tag("tbody", *lines)
+        body = _tag("thead", _tag("tr", *head)), _tag("tbody", *lines)
         return _tag("div", _tag("table", caption, *body), class_="wide", tabindex="0") + note
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
@@ -237,12 +233,15 @@ class Section:
 
     def drawings(self) -> Iterator[Drawing]:
         """Its figures, those behind folds too."""
-        waiting = list(self.parts)
-        while waiting:
-            part = waiting.pop(0)
-            if isinstance(part, Drawing):
-                yield part
-            waiting[:0] = part.parts if isinstance(part, Fold) else []
+        return _drawings(self.parts)
+
+
+def _drawings(parts: Sequence[Part]) -> Iterator[Drawing]:
+    for part in parts:
+        if isinstance(part, Drawing):
+            yield part
+        elif isinstance(part, Fold):
+            yield from _drawings(part.parts)
 
 
 @dataclass(frozen=True)
@@ -254,13 +253,11 @@ class Report:
 
     def to_html(self) -> str:
         """The whole page, which needs no other file."""
-        head = (
-            Markup('<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">')
-            + _tag("title", self.title)
-            + _tag("style", Markup(STYLE))
-        )
-        body = _tag("h1", self.title), *(section.to_html() for section in self.sections)
-        page = _tag("html", _tag("head", head), "\n", _tag("body", *body, _tag("script", Markup(SCRIPT))), lang="en")
+        meta = Markup('<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">')
+        head = _tag("head", meta, _tag("title", self.title), _tag("style", Markup(STYLE)))
+        parts = [_tag("h1", self.title), *(section.to_html() for section in self.sections)]
+        body = _tag("body", *parts, _tag("script", Markup(SCRIPT)))
+        page = _tag("html", head, "\n", body, lang="en")
         return f"<!doctype html>\n{page}\n"
 
     def to_terminal(self, console: Console) -> None:
@@ -296,11 +293,9 @@ def _cell(cell: object) -> Cell:
 
 
 def _to_html(part: Part) -> Markup:
-    return (
-        _tag("p", part.to_html() if isinstance(part, Cell) else part)
-        if isinstance(part, str | Cell)
-        else part.to_html()
-    )
+    if isinstance(part, str):
+        return _tag("p", part)
+    return _tag("p", part.to_html()) if isinstance(part, Cell) else part.to_html()
 
 
 def _to_terminal(part: Part) -> RenderableType:

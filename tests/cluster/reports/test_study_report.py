@@ -39,11 +39,8 @@ class Checked(HTMLParser):
         if tag not in VOID:
             self.open.append(tag)
 
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.addresses += [value or "" for name, value in attrs if name in ("src", "href", "xlink:href")]
-
     def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
+        assert tag in VOID or self.open.pop() == tag
 
     def handle_data(self, data: str) -> None:
         self.words.append(data)
@@ -178,9 +175,8 @@ def test_a_terminal_shows_what_sections_name() -> None:
     assert "failed x" in text
 
 
-@pytest.mark.parametrize(("p", "text"), [(0.0001, "<.001"), (0.04951, ".050"), (1.0, "1.000"), (None, None)])
-def test_probabilities(p: float | None, text: str | None) -> None:
-    assert p_value(p) == text
+def test_probabilities() -> None:
+    assert list(map(p_value, (0.0001, 0.04951, 1.0, None))) == ["<.001", ".050", "1.000", None]
 
 
 def test_a_table_that_does_not_fit_has_columns_closer_together() -> None:
@@ -218,7 +214,7 @@ def test_actions_are_counted_by_epoch(made_up_study: Study) -> None:
     assert len(rows) == 8
     assert sum(row["taken"] for row in rows) == 4
     page = Report("", actions_section(trials, pl.DataFrame(rows))).to_html()
-    text = pl.Series([page]).str.replace_all("<[^>]+>", " ").str.replace_all(r"\s+", " ")[0]
+    text = " ".join(" ".join(Checked(page).words).split())
     assert "action epoch 1 epoch 2" in text
     assert "bm25 100% 50%" in text
     assert "bm25@simans 50%" in text
