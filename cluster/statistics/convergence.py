@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import polars as pl
@@ -57,9 +58,20 @@ class LearnedMethod:
     tests: Mapping[str, float | None]
 
     @property
-    def chance_mean(self) -> float | None:
-        """The mean of the random policy's runs; None without any."""
-        return float(self.chance["value"].to_numpy().mean()) if len(self.chance) else None
+    def head(self) -> Row:
+        """The place, the method, and the random policy with the mean of its runs (null without any)."""
+        chance_mean = float(self.chance["value"].to_numpy().mean()) if len(self.chance) else None
+        return {**self.place, "method": self.method, "random": self.random, "random_mean": chance_mean}
+
+    @cached_property
+    def agents(self) -> pl.DataFrame:
+        """The columns of AGENTS, one row per agent."""
+        rows = []
+        for agent in sorted(self.runs["agent"].unique(), key=lambda seed: (len(seed), seed)):
+            runs = self.runs.filter(agent=agent)
+            counts = {"runs": len(runs), "mean": runs["value"].mean(), "converged": runs["converged"].first()}
+            rows.append({**self.head, "agent": agent, **counts})
+        return pl.DataFrame(rows, schema=AGENTS).with_columns(better=pl.col("mean") > pl.col("random_mean"))
 
 
 def agents(trials: pl.DataFrame) -> pl.DataFrame:
@@ -70,14 +82,7 @@ def agents(trials: pl.DataFrame) -> pl.DataFrame:
         the random policy that it is compared with (null without one), converged by the agent's criterion (null without
         one), and better whether the agent's mean is higher.
     """
-    rows: list[Row] = []
-    for learned in _learned(trials):
-        for agent in sorted(learned.runs["agent"].unique(), key=lambda seed: (len(seed), seed)):
-            of_agent = learned.runs.filter(agent=agent)
-            row: Row = {**learned.place, "method": learned.method, "agent": agent}
-            row |= {"runs": len(of_agent), "mean": of_agent["value"].mean(), "converged": of_agent["converged"].first()}
-            rows.append(row | {"random": learned.random, "random_mean": learned.chance_mean})
-    return pl.DataFrame(rows, schema=AGENTS).with_columns(better=pl.col("mean") > pl.col("random_mean"))
+    return pl.concat([pl.DataFrame(schema=AGENTS), *(learned.agents for learned in _learned(trials))])
 
 
 def convergence(trials: pl.DataFrame) -> pl.DataFrame:
@@ -87,22 +92,19 @@ def convergence(trials: pl.DataFrame) -> pl.DataFrame:
         The columns that docs/reference/results.md documents, one row per learned method and place; no rows
         if nothing is learned.
     """
-    every = agents(trials)
     rows: list[Row] = []
     for learned in _learned(trials):
-        place = [pl.col(name) == value for name, value in learned.place.items()]
-        of_method = every.filter(*place, method=learned.method)
-        better = of_method.filter(pl.col("better"))
-        row: Row = {**learned.place, "method": learned.method, "agents": len(of_method)}
+        every = learned.agents
+        row: Row = {**learned.head, "agents": len(every)}
         if learned.random is not None:
-            row |= {"better": len(better), "rate": len(better) / len(of_method), **learned.tests}
+            better = every.filter(pl.col("better"))
+            row |= {"better": len(better), "rate": len(better) / len(every), **learned.tests}
             row["rate_low"], row["rate_high"] = rate_interval(learned.runs, learned.chance)
             of_better = learned.runs.filter(pl.col("agent").is_in(better["agent"].to_list()))
             row["better_mean"] = of_better["value"].mean()
-        if of_method["converged"].null_count() < len(of_method):
-            row["converged"] = int(of_method["converged"].sum())
-        row |= {"mean": learned.runs["value"].mean(), "best": of_method["mean"].max()}
-        rows.append(row | {"random": learned.random, "random_mean": learned.chance_mean})
+        if every["converged"].null_count() < len(every):
+            row["converged"] = int(every["converged"].sum())
+        rows.append(row | {"mean": learned.runs["value"].mean(), "best": every["mean"].max()})
     return pl.DataFrame(rows, schema=RATES)
 
 

@@ -82,9 +82,13 @@ def mean_difference(differences: Sequence[float] | Floats) -> Difference:
     error = float(values.std(ddof=1) / np.sqrt(count))
     if error == 0:
         return Difference(mean, mean, mean, float(mean == 0), count)
-    reach = float(scipy.stats.t.isf((1 - CONFIDENCE) / 2, count - 1)) * error
-    p = float(2 * scipy.stats.t.sf(abs(mean) / error, count - 1))
-    return Difference(mean, mean - reach, mean + reach, p, count)
+    return Difference(mean, *_student(mean, error, count - 1), count)
+
+
+def _student(mean: float, error: float, freedom: float) -> tuple[float, float, float]:
+    """Return the interval of a mean and its two-sided p by Student's t."""
+    reach = float(scipy.stats.t.isf((1 - CONFIDENCE) / 2, freedom)) * error
+    return mean - reach, mean + reach, float(2 * scipy.stats.t.sf(abs(mean) / error, freedom))
 
 
 class CrossedDifference(NamedTuple):
@@ -144,10 +148,8 @@ def crossed_difference(differences: Floats) -> CrossedDifference | None:
     weights = np.array([1.0, float(of_query > 0), 1.0 - (of_seed > 0) - (of_query > 0)])
     degrees = float(total**2 / ((weights * squares) ** 2 / freedom).sum())
     error = float(np.sqrt(total / (seeds * queries)))
-    reach = float(scipy.stats.t.isf((1 - CONFIDENCE) / 2, degrees)) * error
-    p = float(2 * scipy.stats.t.sf(abs(mean) / error, degrees))
     parts = np.sqrt([of_seed / queries, of_query / seeds, squares[2]]).tolist()
-    return CrossedDifference(mean, mean - reach, mean + reach, p, error, degrees, *parts)
+    return CrossedDifference(mean, *_student(mean, error, degrees), error, degrees, *parts)
 
 
 def by_seed(a: Mapping[int, float], b: Mapping[int, float]) -> Floats:
@@ -176,14 +178,11 @@ def differences(
     of_a, of_b = _means(a, shared, by_query), _means(b, shared, by_query)
     if len(of_a) > 1 and len(of_b) > 1:
         pairs = [_common(of_a[agent], of_b[agent]) for agent in sorted(of_a.keys() & of_b.keys())]
-    elif len(of_a) > 1:
-        pairs = [_common(of_a[agent], other) for agent in sorted(of_a) for other in of_b.values()]
-    elif len(of_b) > 1:
-        pairs = [_common(first, of_b[agent]) for agent in sorted(of_b) for first in of_a.values()]
     else:
-        every = [_common(first, other) for first in of_a.values() for other in of_b.values()]
-        return np.array([difference for pair in every for difference in pair], np.float64)
-    return np.array([_mean(pair) for pair in pairs if pair], np.float64)
+        pairs = [_common(of_a[first], of_b[other]) for first in sorted(of_a) for other in sorted(of_b)]
+    if max(len(of_a), len(of_b)) > 1:  # agents are the units
+        pairs = [[_mean(pair)] for pair in pairs if pair]
+    return np.array([difference for pair in pairs for difference in pair], np.float64)
 
 
 def units(runs: Sequence[MeasuredRun]) -> Floats:
