@@ -1,4 +1,4 @@
-"""Lays out the analyses of a study: decisions, variation over seeds, places, power, settings, agents, hardness."""
+"""Lays out the analyses of a study: decisions, variation over seeds, places, power, settings, agents."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from typing import Any
 import polars as pl
 
 from cluster.reports import analysis_figures as draw
-from cluster.reports.embedding_map import embedding_map
-from cluster.reports.hardness import end_table, hardness_figure
 from cluster.reports.labels import (
     by_family,
     distinct_names,
@@ -452,38 +450,3 @@ def steadiness(trials: pl.DataFrame) -> list[Section]:
     )
     table = Table([*head, "runs"], rows, caption="dev loss by epoch")
     return [Section("How steadily rankers learned", [*text, table, Drawing("curves", curves(trials), CURVES)])]
-
-
-def hardness(trials: pl.DataFrame, steps: pl.DataFrame | pl.LazyFrame) -> list[Section]:
-    """How hard the negatives were; nothing if no step was recorded."""
-    table, figure = end_table(trials, steps), hardness_figure(trials, steps)
-    if table is None:
-        return []
-    text = (
-        "Scores are the ranker's when the negative was shown, before the update. Rankers that are trained differently "
-        "have scores of different scales: the distance of negatives below positives, and the share misranked, can be "
-        "compared. Harder negatives are not better ones; their effect is shown above."
-    )
-    caption = (
-        "The negatives that rankers were shown, by step: means over a method's runs and one standard deviation. A "
-        "negative is misranked if it scores no lower than its positive. If rankers are trained one after another, of "
-        "the last."
-    )
-    drawn = [] if figure is None else [Drawing("negatives", figure, caption)]
-    return [Section("How hard the negatives were", [text, table, *drawn])]
-
-
-def embeddings(trials: pl.DataFrame, vectors: pl.DataFrame | None) -> list[Section]:
-    """The map of queries; nothing without embeddings."""
-    figure = None if vectors is None else embedding_map(trials, vectors)
-    if figure is None:
-        return []
-    text = (
-        "Each point is a query as a method's ranker embeds it (the run of the lowest seed), its colour the query's "
-        "category: PCA shows the two directions in which embeddings differ most and keeps distant points apart, t-SNE "
-        "keeps near neighbours near, and neither the size of its groups nor the space between them means anything.",
-        "A colour that stays together shows that the ranker arranges queries by that category. A map leaves out most "
-        "of a space, so if there are figures of the embeddings above, these decide.",
-    )
-    caption = "Embeddings of queries in two dimensions; queries of rarer categories, or of none, are grey."
-    return [Section("Where the queries lie", [*text, Drawing("map", figure, caption)])]

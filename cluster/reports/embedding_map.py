@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from cluster.output.methods import with_methods
 from cluster.reports.canvas import COLOURS, Look, grid, legend, name_axes, section_titles
+from cluster.reports.report import Drawing, Section
 
 LEAST = 4
 """The least number of different points in a map."""
@@ -20,6 +21,22 @@ OTHER = "other"
 PALETTE = (*COLOURS[:-1], "#7B52AB", "#999933")
 PERPLEXITY = 30.0
 METHOD = ["collection", "ranker", "method"]
+
+
+def map_section(trials: pl.DataFrame, vectors: pl.DataFrame | None) -> list[Section]:
+    """The map of queries; nothing without embeddings."""
+    figure = None if vectors is None else embedding_map(trials, vectors)
+    if figure is None:
+        return []
+    text = (
+        "Each point is a query as a method's ranker embeds it (the run of the lowest seed), its colour the query's "
+        "category: PCA shows the two directions in which embeddings differ most and keeps distant points apart, t-SNE "
+        "keeps near neighbours near, and neither the size of its groups nor the space between them means anything.",
+        "A colour that stays together shows that the ranker arranges queries by that category. A map leaves out most "
+        "of a space, so if there are figures of the embeddings above, these decide.",
+    )
+    caption = "Embeddings of queries in two dimensions; queries of rarer categories, or of none, are grey."
+    return [Section("Where the queries lie", [*text, Drawing("map", figure, caption)])]
 
 
 def embedding_map(trials: pl.DataFrame, embeddings: pl.DataFrame) -> Figure | None:

@@ -1,4 +1,4 @@
-"""Shows how hard a study's negatives were while its rankers learned: a figure and a table."""
+"""Shows how hard a study's negatives were while its rankers learned: a table and a figure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from cluster.output.methods import with_methods
 from cluster.reports.canvas import Look, grid, legend, looks, name_axes, section_titles
 from cluster.reports.labels import by_family
-from cluster.reports.report import Cell, Table
+from cluster.reports.report import Cell, Drawing, Section, Table
 
 BINS = 60
 """The number of stretches of the training over which a figure averages; single batches differ more than methods do."""
@@ -24,6 +24,25 @@ FIGURES = {
     "misranked": "share of misranked negatives",
     "age": "age of the index (steps)",
 }
+
+
+def hardness_section(trials: pl.DataFrame, steps: pl.DataFrame | pl.LazyFrame) -> list[Section]:
+    """How hard the negatives were; nothing if no step was recorded."""
+    figure = hardness_figure(trials, steps)
+    if figure is None:
+        return []
+    text = (
+        "Scores are the ranker's when the negative was shown, before the update. Rankers that are trained differently "
+        "have scores of different scales: the distance of negatives below positives, and the share misranked, can be "
+        "compared. Harder negatives are not better ones; their effect is shown above."
+    )
+    caption = (
+        "The negatives that rankers were shown, by step: means over a method's runs and one standard deviation. A "
+        "negative is misranked if it scores no lower than its positive. If rankers are trained one after another, of "
+        "the last."
+    )
+    parts = [text, end_table(trials, steps), Drawing("negatives", figure, caption)]
+    return [Section("How hard the negatives were", parts)]
 
 
 def hardness_figure(trials: pl.DataFrame, traces: pl.DataFrame | pl.LazyFrame) -> Figure | None:
@@ -134,11 +153,9 @@ def _of_methods(
             yield pl.concat(parts)
 
 
-def end_table(trials: pl.DataFrame, traces: pl.DataFrame | pl.LazyFrame) -> Table | None:
-    """Lay out the rows of `at_the_end`, a section per ranker; None if no step was recorded."""
+def end_table(trials: pl.DataFrame, traces: pl.DataFrame | pl.LazyFrame) -> Table:
+    """Lay out the rows of `at_the_end`, a section per ranker."""
     rows = at_the_end(trials, traces)
-    if rows.is_empty():
-        return None
     index = rows["versions"].count() > 0
     lines: list[list[object] | str] = []
     for title, part in by_family(rows):

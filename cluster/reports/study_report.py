@@ -27,7 +27,9 @@ from cluster.output.storage import Storage
 from cluster.output.tables import RunRows, read_table, required_scan, required_table, scan_table
 from cluster.reports import analysis_sections, result_sections
 from cluster.reports.actions_taken import actions_section
+from cluster.reports.embedding_map import map_section
 from cluster.reports.examples import examples_section
+from cluster.reports.hardness import hardness_section
 from cluster.reports.labels import value
 from cluster.reports.paper_table import baseline_of, paper_section, read_published
 from cluster.reports.report import Cell, Facts, Fold, Report, Section, Table, TerminalLine, Verbatim, lost_section
@@ -167,8 +169,8 @@ def study_report(
         *analysis_sections.convergence_rates(trials, measure),
         *result_sections.figures(trials, summary, measure),
         *analysis_sections.steadiness(trials),
-        *analysis_sections.hardness(trials, results.steps),
-        *analysis_sections.embeddings(trials, results.embeddings),
+        *hardness_section(trials, results.steps),
+        *map_section(trials, results.embeddings),
         *result_sections.by_query(trials, queries, summary, measure),
         *_runs(trials, results),
     ]

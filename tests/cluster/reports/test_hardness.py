@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster.reports.analysis_sections import hardness
 from cluster.reports.canvas import png
-from cluster.reports.hardness import at_the_end, hardness_figure
+from cluster.reports.hardness import at_the_end, hardness_figure, hardness_section
 from cluster.reports.study_report import StudyResults, study_report
 from cluster.runs.negative_tables import ROWS, SCHEMA, trace_table
 from sampling.shown import Trace
@@ -115,7 +114,7 @@ def test_a_study_without_steps_has_no_such_section(made_up_study: Any) -> None:
     trials, _ = made_up_study(seeds=1)
     nothing = pl.DataFrame(schema=SCHEMA)
     assert hardness_figure(trials, nothing) is None
-    assert hardness(trials, nothing) == []
+    assert hardness_section(trials, nothing) == []
 
 
 def test_the_report_shows_it(made_up_study: Any) -> None:
@@ -129,7 +128,7 @@ def test_the_report_shows_it(made_up_study: Any) -> None:
     rows = re.findall(r"<tr><td>bm25 · dynamic</td>.*?</tr>", html.partition("in the last tenth")[2])
     # Of steps 1080 to 1199 the ages are 280 to 399.
     assert re.sub(r"<[^>]+>", "|", rows[0]).endswith("|6||340 |± 0|||2||")
-    plain = hardness(trials, made_up_steps(trials))[0].to_html()
+    plain = hardness_section(trials, made_up_steps(trials))[0].to_html()
     assert "last tenth" in plain
     assert "versions of" not in plain
 
