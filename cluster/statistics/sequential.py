@@ -12,7 +12,7 @@ declared equal differs by `equal_within` or more (Holm over the pairs, each).
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Set
+from collections.abc import Collection, Iterator, Mapping, Set
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
@@ -153,15 +153,22 @@ def contenders(values: Values, baselines: Collection[str], named: Collection[str
     leave as they are decided, and seeds go to those that may still be the best (successive elimination). An open one
     leaves too, after half of all seeds, if it is expected to take far more than there are.
     """
-    compared = compare_all(values, baselines, rule, intervals=False)
     wanted: set[str] = set()
-    for method in values:
-        against = {best_baseline(values, baselines, method), *named} - {None, method}
-        for other in against:
-            pair = compared.get((method, str(other)))
-            if pair is not None and pair.verdict == "open" and not hopeless(pair.seeds, pair.more, rule):
-                wanted |= {method, str(other)}
+    for method, other, pair in _compare(values, baselines, named, rule, intervals=False):
+        if pair.verdict == "open" and not hopeless(pair.seeds, pair.more, rule):
+            wanted |= {method, other}
     return wanted
+
+
+def _compare(
+    values: Values, baselines: Collection[str], named: Collection[str], rule: StoppingRule, intervals: bool
+) -> Iterator[tuple[str, str, Comparison]]:
+    """Yield each method's comparisons with the best other baseline and with the named ones: method, opponent, result."""
+    compared = compare_all(values, baselines, rule, intervals)
+    for method in values:
+        for other in {best_baseline(values, baselines, method), *named} - {method}:
+            if other is not None and (method, other) in compared:
+                yield method, other, compared[method, other]
 
 
 def pilot_seeds(values: Values, rule: StoppingRule) -> Set[int]:
@@ -205,14 +212,10 @@ def decisions(
         values = {method: dict[int, float]() for method in methods} | values_by_seed(family)
         able = {method for method, runs in methods.items() if not is_learned(runs.identity)}
         place = {"collection": collection, "ranker": ranker, "candidates": candidates, "measure": measure}
-        compared = compare_all(values, able, rule)
-        for method in values:
-            for other in sorted({best_baseline(values, able, method), *named} - {None, method}, key=str):
-                pair = compared.get((method, str(other)))
-                if pair is not None:
-                    both = compare_both(methods[method], methods[str(other)], by_query)
-                    found = {} if both is None else {"low_both": both.low, "high_both": both.high, "p_both": both.p}
-                    rows.append(place | {"method": method, "against": other, **vars(pair), **found})
+        for method, other, pair in _compare(values, able, named, rule, intervals=True):
+            both = compare_both(methods[method], methods[other], by_query)
+            found = {} if both is None else {"low_both": both.low, "high_both": both.high, "p_both": both.p}
+            rows.append(place | {"method": method, "against": other, **vars(pair), **found})
     return pl.DataFrame(rows, schema=SCHEMA).sort("collection", "ranker", "method", "against")
 
 

@@ -22,7 +22,15 @@ class TensorBoard(Tracker):
     """
 
     def check(self) -> None:
-        _import_without_torch()
+        """Import tensorboardX without torch, which it would import for seconds to support tensors that are not used."""
+        absent = "torch" not in sys.modules
+        if absent:
+            sys.modules["torch"] = None  # type: ignore[assignment]  # marks a module that can't be imported
+        try:
+            import tensorboardX  # noqa: F401
+        finally:
+            if absent:
+                del sys.modules["torch"]
 
     def open(self, storage: Storage) -> None:
         self._folder = LocalCopy(storage, FOLDER)
@@ -67,15 +75,3 @@ class TensorBoard(Tracker):
             self._writers.pop(next(iter(self._writers))).close()
         self._writers[name] = writer
         return writer
-
-
-def _import_without_torch() -> None:
-    """Import tensorboardX without torch, which it would import for seconds to support tensors that are not used."""
-    absent = "torch" not in sys.modules
-    if absent:
-        sys.modules["torch"] = None  # type: ignore[assignment]  # marks a module that can't be imported
-    try:
-        import tensorboardX  # noqa: F401
-    finally:
-        if absent:
-            del sys.modules["torch"]

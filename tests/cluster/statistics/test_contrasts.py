@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-import numpy as np
 import polars as pl
 import pytest
 
@@ -12,35 +9,17 @@ from cluster.reports.analysis_sections import contrasts
 from cluster.statistics.contrasts import planned_contrasts
 from ranking.errors import BadInput
 from ranking.evaluation.significance import paired_t_test
-from tests.cluster.trial_rows import trials_of
-
-SEEDS, QUERIES = 6, 40
-
-
-def study(lead: Mapping[str, float], dev: Mapping[str, float]) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Runs of functions, each with a lead over what seeds and queries have in common, and a value on dev queries."""
-    rng, rows, values = np.random.default_rng(0), [], []
-    common = rng.normal(0.4, 0.02, (SEEDS, QUERIES))
-    for function, above in lead.items():
-        for seed in reversed(range(SEEDS)):
-            own = common[seed] + above + rng.normal(0, 0.01, QUERIES)
-            run = f"{function}{seed}"
-            rows.append({
-                "run": run, "function": function, "seed": seed, "curve_validation": [0.1, dev[function]],
-                "overrides": f"policy=fixed function={function} seed={seed}",
-                "bm25:AP@10": float(own.mean()), "random:AP@10": float(own.mean()),
-            })  # fmt: skip
-            for origin in ("bm25", "random"):
-                values += [
-                    {"run": run, "query": f"q{number}", "origin": origin, "AP@10": value}
-                    for number, value in enumerate(own)
-                ]
-    return trials_of(rows), pl.DataFrame(values).sample(fraction=1, shuffle=True, seed=1)
+from tests.cluster.statistics.test_verdict import study
 
 
 def test_a_lead_is_found_by_seed_and_the_best_of_a_kind_stands_for_it() -> None:
     lead = {"bm25": 0.02, "random": 0.0, "tfidf": 0.005, "dense": 0.02}
-    trials, queries = study(lead, dict(zip(lead, (0.5, 0.3, 0.4, 0.5), strict=True)))
+    trials, queries = study(lead, origins=("bm25", "random"))
+    dev = {"bm25": 0.5, "random": 0.3, "tfidf": 0.4, "dense": 0.5}
+    trials = trials.reverse().with_columns(
+        curve_validation=pl.concat_list(pl.lit(0.1), pl.col("function").replace_strict(dev))
+    )
+    queries = queries.sample(fraction=1, shuffle=True, seed=1)
     found = planned_contrasts(trials, queries, ["function=bm25", "function=random | function=tfidf", "function=dense"])
     assert found.height == 4
     first = found.filter(candidates="bm25")
