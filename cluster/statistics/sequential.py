@@ -163,7 +163,7 @@ def contenders(values: Values, baselines: Collection[str], named: Collection[str
 def _compare(
     values: Values, baselines: Collection[str], named: Collection[str], rule: StoppingRule, intervals: bool
 ) -> Iterator[tuple[str, str, Comparison]]:
-    """Yield each method's comparisons with the best other baseline and with the named ones: method, opponent, result."""
+    """Yield each method, an opponent (the best other baseline, and the named ones), and the method's comparison."""
     compared = compare_all(values, baselines, rule, intervals)
     for method in values:
         for other in {best_baseline(values, baselines, method), *named} - {method}:

@@ -55,32 +55,8 @@ def out(tmp_path: Path, empty_store: Path) -> Path:
 
 def tracking(tracker: Tracker, place: str, said: list[str] | None = None) -> Tracking:
     storage = Storage(place)
-    return Tracking([tracker], EventLog(storage), (said or []).append, unfinished(EventLog.read(storage)))
-
-
-@pytest.mark.by_day(2)
-@pytest.mark.parametrize(("tracker", "read", "measure", "done"), KINDS)
-@pytest.mark.parametrize("scheme", ["", "file://"])
-def test_numbers_parameters_and_status_are_read_back(
-    tracker: Callable[[], Tracker], read: Read, measure: str, done: str, scheme: str, out: Path
-) -> None:
-    """In a folder, and behind a URI, where files are handed over."""
-    said: list[str] = []
-    following = tracking(tracker(), f"{scheme}{out}", said)
-    following.begin(RUN)
-    for step in (1, 2, 3):
-        following.log(RUN.name, step, numbers(step))
-    following.end(RUN.name, "done", FINAL | {"diverged": float("nan")})
-    following.close()
-    assert not said
-    (run,) = read(out)[RUN.name]
-    assert run.told["validation"] == [(1, 0.125), (2, 0.25), (3, 0.375)]
-    assert run.told["loss"] == [(step, pytest.approx(1 / step)) for step in (1, 2, 3)]
-    assert run.final[measure] == 0.25
-    assert run.final["best"] == 0.5
-    assert "diverged" not in run.final
-    assert run.status == done
-    assert run.parameters.items() >= RUN.parameters.items()
+    said = [] if said is None else said
+    return Tracking([tracker], EventLog(storage), said.append, unfinished(EventLog.read(storage)))
 
 
 @pytest.mark.by_day(2)
@@ -89,9 +65,12 @@ def test_numbers_parameters_and_status_are_read_back(
 def test_a_run_that_is_interrupted_or_lost_is_there_once(
     tracker: Callable[[], Tracker], read: Read, measure: str, done: str, scheme: str, out: Path
 ) -> None:
-    """Lost after three epochs it repeats the third; interrupted after four another command goes on behind the third."""
-    place = f"{scheme}{out}"
-    first = tracking(tracker(), place)
+    """Lost after three epochs it repeats the third; interrupted after four another command goes on behind the third.
+
+    In a folder, and behind a URI, where files are handed over.
+    """
+    place, said = f"{scheme}{out}", list[str]()
+    first = tracking(tracker(), place, said)
     log = RunLog(first.events)
     for attempt in ((1, 2, 3), (3, 4)):
         first.begin(RUN)
@@ -103,15 +82,19 @@ def test_a_run_that_is_interrupted_or_lost_is_there_once(
     (interrupted,) = read(out)[RUN.name]
     assert [step for step, _ in interrupted.told["loss"]] == [1, 2, 3, 4]
     assert interrupted.status != done
-    second = tracking(tracker(), place)
+    second = tracking(tracker(), place, said)
     second.begin(RUN)
     for step in (4, 5):
         second.log(RUN.name, step, numbers(step))
-    second.end(RUN.name, "done", FINAL)
+    second.end(RUN.name, "done", FINAL | {"diverged": float("nan")})
     second.close()
+    assert not said
     (run,) = read(out)[RUN.name]
     assert run.told["validation"] == [(step, step / 8) for step in (1, 2, 3, 4, 5)]
-    assert run.status == done
+    assert run.told["loss"] == [(step, pytest.approx(1 / step)) for step in (1, 2, 3, 4, 5)]
+    assert (run.final[measure], run.final["best"], run.status) == (0.25, 0.5, done)
+    assert "diverged" not in run.final
+    assert run.parameters.items() >= RUN.parameters.items()
 
 
 class Recorder(Tracker):
