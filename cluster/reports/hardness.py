@@ -41,8 +41,8 @@ def hardness_section(trials: pl.DataFrame, steps: pl.DataFrame | pl.LazyFrame) -
         "negative is misranked if it scores no lower than its positive. If rankers are trained one after another, of "
         "the last."
     )
-    parts = [text, end_table(trials, steps), Drawing("negatives", figure, caption)]
-    return [Section("How hard the negatives were", parts)]
+    drawing = Drawing("negatives", figure, caption)
+    return [Section("How hard the negatives were", [text, end_table(trials, steps), drawing])]
 
 
 def hardness_figure(trials: pl.DataFrame, traces: pl.DataFrame | pl.LazyFrame) -> Figure | None:

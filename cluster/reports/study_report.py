@@ -85,9 +85,9 @@ class StudyResults:
         Raises:
             BadInput: if the folder holds none, or a table is damaged.
         """
-        tables = {name: read_table(storage, name) for name in ("embeddings", "zero_shot", "examples", "actions")}
-        tables |= {"queries": required_scan(storage, "queries"), "steps": scan_table(storage, "steps")}
-        return cls._of(storage, {"trials": required_table(storage, "trials"), **tables})
+        by_run = {"queries": required_scan(storage, "queries"), "steps": scan_table(storage, "steps")}
+        others = {name: read_table(storage, name) for name in ("embeddings", "zero_shot", "examples", "actions")}
+        return cls._of(storage, {"trials": required_table(storage, "trials"), **by_run, **others})
 
     @classmethod
     def of_tables(
@@ -273,13 +273,12 @@ def _runs(trials: pl.DataFrame, results: StudyResults) -> list[Section]:
              for run, _, _, epochs in lost],
         ))  # fmt: skip
     stopped, behind = map(len, stopped_runs(trials))
-    lines = {
+    counts = {
         f"before {stopped} runs began; to run them: --resume with another time_budget=": stopped,
         f"{behind} runs that were behind in the search; no figure includes them": behind,
     }
-    sections.append(
-        Section("", [], [TerminalLine(f"[yellow]stopped[/] {line}") for line, any_ in lines.items() if any_])
-    )
+    lines = [TerminalLine(f"[yellow]stopped[/] {line}") for line, count in counts.items() if count]
+    sections.append(Section("", [], lines))
     sections += lost_section(results.lost)
     count = int((trials["status"] == "done").sum())
     return [*sections, Section("Every run and its command", [

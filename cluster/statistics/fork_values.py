@@ -269,13 +269,13 @@ def regress(forks: pl.DataFrame) -> ForkRegression:
     )
     models = [_errors(worth, features) for features in ((), ("one",), CLOCK, STATE)]
     total = sum(models[0])
-    r2 = [1 - sum(errors) / total if total else float("nan") for errors in models[1:]]
+    action_r2, clock_r2, state_r2 = (1 - sum(errors) / total if total else float("nan") for errors in models[1:])
     shares = (np.array(models[2]) - np.array(models[3])) * len(models[0]) / (total or float("nan"))
     gain, low, high, _, _ = mean_difference(shares)
     actions = sorted(set(worth["action"]))
     parts = [worth.filter(action=action) for action in actions]
     clock, state = (np.stack([_fit(part, names) for part in parts]) for names in (CLOCK, STATE))
-    return ForkRegression(actions, clock, state, *r2, gain, low, high)
+    return ForkRegression(actions, clock, state, action_r2, clock_r2, state_r2, gain, low, high)
 
 
 def _fit(worth: pl.DataFrame, names: Sequence[str]) -> NDArray[np.float64]:
