@@ -43,10 +43,8 @@ def planned_contrasts(
         equal_within: the margin of the tests of equivalence; None makes none.
 
     Returns:
-        One row per origin and opponent: means and deviations over the seeds that both have, the mean `difference`, its
-        95% interval and p for other seeds and queries (`crossed_difference`), the same p by Holm over all rows (the
-        opponents at every origin: one family, of one measure), p of equivalence, and p of a t-test paired by seed,
-        which is about other seeds and the same queries, with that by Holm.
+        The columns that docs/reference/results.md documents, one row per origin and opponent. Holm's method is over all
+        rows: the opponents at every origin are one family, of one measure.
 
     Raises:
         BadInput: if words name no method.

@@ -41,9 +41,8 @@ def few_judgements(trials: pl.DataFrame) -> pl.DataFrame:
         the pairs of policies decided alike), opposite (share decided the other way round), pairs, and enough: whether
         from this budget of the order on every pair is decided alike. Empty if nothing was judged in part.
     """
-    results = _results(trials)
     rows: list[dict[str, Any]] = []
-    for place, here in results.partition_by(*PLACE, as_dict=True).items():
+    for place, here in _results(trials).partition_by(*PLACE, as_dict=True).items():
         every = values_by_seed(here.filter(pl.col("order").is_null()), "policy")
         partial = here.drop_nulls("order")
         for (order, feeders, of), parts in partial.partition_by("order", "feeders", "of", as_dict=True).items():

@@ -110,10 +110,7 @@ def importance(trials: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """The shares of settings, and the ranks of defaults, by the leading measure over the leading origin.
 
     Returns:
-        The columns of SHARES: `share` of the variance that a setting explains, or that it explains only together with
-        another, from `low` to `high` in nine of ten resamplings; `explained`, how much of the variance of unseen runs
-        the surface predicts. And those of DEFAULTS: the rank that the surface gives the
-        defaults of a method among the settings that were drawn for it, whether or not they lie inside their range.
+        The columns of SHARES, and those of DEFAULTS, which docs/reference/results.md documents.
     """
     shares: list[dict[str, Any]] = []
     ranks: list[dict[str, Any]] = []

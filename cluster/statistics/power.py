@@ -35,9 +35,9 @@ def power(trials: pl.DataFrame, rule: StoppingRule | None = None) -> pl.DataFram
     """The seeds that it takes to see differences, from the spread of the runs' differences, paired by seed.
 
     Returns:
-        One row per method (against the best baseline) and difference: `seeds` of a paired t-test at .05 with a power of
-        80%; `seeds_of_many` if as many methods are compared as here, the first of Holm's steps; `seeds_sequential`
-        after which four of five sequential comparisons are decided, of studies resampled from these runs.
+        The columns that docs/reference/results.md documents, one row per method (against the best baseline) and
+        difference. `seeds_of_many` is for the first of Holm's steps, `seeds_sequential` of studies resampled from these
+        runs.
     """
     rule = rule or StoppingRule()
     candidates, measure = evaluations(trials)[0]

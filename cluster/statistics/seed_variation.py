@@ -41,11 +41,9 @@ def seed_variation(trials: pl.DataFrame, line: float | None = None) -> pl.DataFr
         line: the value below which a run never learned; None: half of the best baseline's median.
 
     Returns:
-        The columns of SCHEMA: `ratio` of the standard deviations with a bootstrap interval of 95%, and the test of
-        Brown and Forsythe 1974 (Levene's with medians); `beats`, the probability that a run of the method is better
-        than one of `against`, ties counting half, with a bootstrap interval; `best_of_k`, the best of k runs
-        on average (Dodge et al. 2019, "Show your work", equation 3); `below`, the share of runs below the line,
-        failed ones among them, with Wilson's interval. What can't be computed is null, as is an upper bound that few
+        The columns that docs/reference/results.md documents. The test of the ratio is that of Brown and Forsythe 1974
+        (Levene's with medians), `best_of_k` is equation 3 of Dodge et al. 2019 ("Show your work"), the interval of
+        `below` is Wilson's, others are by the bootstrap. What can't be computed is null, as is an upper bound that few
         runs don't give.
     """
     rows: list[dict[str, Any]] = []
