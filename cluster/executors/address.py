@@ -72,7 +72,7 @@ def agreed_token(address: str | None) -> Iterator[None]:
         return
     given = None
     if address is None:
-        if not has_token() and not _home_is_writable():
+        if not has_token() and not is_writable(os.path.expanduser("~"), ".ray"):
             given = os.environ["RAY_AUTH_TOKEN"] = os.urandom(16).hex()
     elif not requires_token(address):
         yield
@@ -122,9 +122,10 @@ def set_mode(mode: str | None) -> None:
     Config.initialize("")
 
 
-def _home_is_writable() -> bool:
-    home = os.path.expanduser("~")
-    return os.access(os.path.join(home, ".ray") if os.path.isdir(os.path.join(home, ".ray")) else home, os.W_OK)
+def is_writable(folder: str, name: str) -> bool:
+    """Return whether a subfolder can be made and written. Another user's subfolder of that name can't be used."""
+    path = os.path.join(folder, name)
+    return os.access(path if os.path.isdir(path) else folder, os.W_OK | os.X_OK)
 
 
 def clashing_files() -> list[str]:

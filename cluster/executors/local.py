@@ -12,10 +12,10 @@ from cluster.executors.processes import Processes, ProcessLost, WarmProcess
 from cluster.executors.task import (
     STEP,
     VALUE,
+    Attempts,
     Context,
     Done,
     Executor,
-    Losses,
     Retry,
     Scheduler,
     Task,
@@ -24,7 +24,6 @@ from cluster.executors.task import (
     Watch,
     bound,
     built,
-    may_retry,
     step_of,
 )
 
@@ -112,7 +111,7 @@ class LocalExecutor(Executor):
         def report(report: dict[str, Any]) -> None:
             self._report(task.key, report, watch)
 
-        losses, left = Losses(retry), retry.errors
+        attempts = Attempts(retry)
         with self._lock:
             watch.started(task)
             if process is None and self._built is None:
@@ -132,18 +131,18 @@ class LocalExecutor(Executor):
             except _Ended:
                 return Done(task, stopped=True)
             except Exception as error:  # the caller of `run` decides what an error ends
+                final: Exception | None
                 if process is not None and isinstance(error, ProcessLost):
                     # A signal to the process group, such as Ctrl-C, ends both processes in any order.
                     if self._over.wait(AFTER_LOSS):
                         return Done(task, stopped=True)
-                    if losses.give_up(task.key):
-                        done = Done(task, error=losses.lost(task.key, str(error)))
-                        break
-                    process.restart()
-                elif may_retry(error) and left:
-                    left -= 1
+                    final = attempts.after_loss(task.key, str(error))
+                    if final is None:
+                        process.restart()
                 else:
-                    done = Done(task, error=error)
+                    final = attempts.after_error(task.key, error)
+                if final is not None:
+                    done = Done(task, error=final)
                     break
                 with self._lock:
                     watch.retrying(task.key, error)

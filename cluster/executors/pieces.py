@@ -24,7 +24,7 @@ def run_pieces(function: Callable[[int], None], count: int, here: bool = False) 
     """Call a function for each number below `count`.
 
     A cluster that this process is connected to is used, and RAY_ADDRESS. Otherwise a Ray is started for
-    `LEAST_PIECES` or more. A Ray task lends its core to the tasks that it waits for. An actor keeps its core, and
+    `LEAST_PIECES` or more. All pieces run before an error is raised, the first one in their order. A Ray task lends its core to the tasks that it waits for. An actor keeps its core, and
     the others may be taken by tasks that wait for it, so it runs all pieces itself.
 
     Args:
@@ -37,21 +37,13 @@ def run_pieces(function: Callable[[int], None], count: int, here: bool = False) 
     if count < 2 or (connected() and _is_actor()) or (not connected() and (count < LEAST_PIECES or cores() < 2)):
         in_turn(function, count)
         return
-    if connected():
-        _on_ray(function, count, here)
-        return
     with session(dashboard=False):
-        _on_ray(function, count, here)
-
-
-def _on_ray(function: Callable[[int], None], count: int, here: bool) -> None:
-    """Run all pieces, then raise the first error in their order."""
-    resources = Resources(here=here)
-    tasks = [
-        Task(f"piece {number}", run_piece, {"function": function, "number": number}, resources)
-        for number in range(count)
-    ]
-    errors = {done.task.key: done.error for done in RayExecutor().run(tasks) if done.error is not None}
+        resources = Resources(here=here)
+        tasks = [
+            Task(f"piece {number}", run_piece, {"function": function, "number": number}, resources)
+            for number in range(count)
+        ]
+        errors = {done.task.key: done.error for done in RayExecutor().run(tasks) if done.error is not None}
     for task in tasks:
         if error := errors.get(task.key):
             raise error

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -11,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 from cluster.executors.resources import Resources
 from cluster.executors.task import (
     POLL_S,
+    Attempts,
     Context,
     Done,
     Executor,
-    Losses,
+    Once,
     Retry,
     Task,
     Tasks,
@@ -22,7 +22,6 @@ from cluster.executors.task import (
     Watch,
     bound,
     built,
-    may_retry,
 )
 from cluster.executors.worker import Origin, origin_of, portable
 
@@ -63,7 +62,7 @@ class RayExecutor(Executor):
 
         from cluster.executors.lost_process import is_draining, is_loss
 
-        losses, errors = Losses(retry), Counter[str]()
+        attempts = Attempts(retry)
         places = _Places(self) if self.actors is None else _Actors(self, self.actors)
         again: list[Task] = []
         running: dict[ray.ObjectRef, Task] = {}
@@ -92,16 +91,19 @@ class RayExecutor(Executor):
                     watch.moved(task.key, str(error))
                     again.append(task)
                     continue
-                if error is not None and lost and losses.give_up(task.key):
-                    error = losses.lost(task.key, _reason(error))
-                elif error is not None and (lost or (may_retry(error) and errors[task.key] < retry.errors)):
-                    errors[task.key] += not lost
-                    watch.retrying(task.key, error)
-                    again.append(task)
+                final: Exception | None = None
+                if error is not None:
                     if lost:
-                        time.sleep(POLL_S)  # the cluster must notice that the machine is gone
-                    continue
-                done = Done(task, value, error)
+                        final = attempts.after_loss(task.key, _reason(error))
+                    else:
+                        final = attempts.after_error(task.key, error)
+                    if final is None:
+                        watch.retrying(task.key, error)
+                        again.append(task)
+                        if lost:
+                            time.sleep(POLL_S)  # the cluster must notice that the machine is gone
+                        continue
+                done = Done(task, value, final)
                 watch.ended(done)
                 source.ended(done)
                 yield done
@@ -221,8 +223,6 @@ def dereferenced(task: Task) -> Task:
 def _stored(shared: Mapping[str, Any]) -> dict[str, Any]:
     """Put shared values into the object store."""
     import ray
-
-    from cluster.executors.task import Once
 
     def stored(value: Any) -> Any:
         small = isinstance(value, Once | ray.ObjectRef | str | int | float | bool | None)

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from cluster.executors.address import TOKEN, agreed_token, check_address, clashing_files
+from cluster.executors.address import TOKEN, agreed_token, check_address, clashing_files, is_writable
 from cluster.executors.object_store import wanted_store
 from cluster.output.storage import FULL, unwritable
 from ranking.cores import cores
@@ -128,18 +128,12 @@ def _job_config() -> Any:
 def _short_folder() -> dict[str, Any]:
     """Return the option of another folder for Ray's sessions, if the usual one is too long or can't be written."""
     usual = os.environ.get("RAY_TMPDIR") or os.environ.get("TMPDIR") or "/tmp"
-    if len(os.path.join(usual, "ray")) <= LONGEST_FOLDER and _is_usable(usual):
+    if len(os.path.join(usual, "ray")) <= LONGEST_FOLDER and is_writable(usual, "ray"):
         return {}
     for folder in (tempfile.gettempdir(), "/tmp", "/var/tmp", "/dev/shm"):
-        if len(os.path.join(folder, "ray")) <= LONGEST_FOLDER and _is_usable(folder):
+        if len(os.path.join(folder, "ray")) <= LONGEST_FOLDER and is_writable(folder, "ray"):
             return {"_temp_dir": os.path.join(folder, f"ray-{os.getuid()}")}
     raise BadInput("no folder is short and writable enough for Ray's sessions", usual, "name one by RAY_TMPDIR")
-
-
-def _is_usable(folder: str) -> bool:
-    """Return whether Ray's sessions can be written to a folder: another user's `ray` folder there can't be used."""
-    sessions = os.path.join(folder, "ray")
-    return os.access(sessions if os.path.isdir(sessions) else folder, os.W_OK | os.X_OK)
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from __future__ import annotations
 import importlib
 import inspect
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -26,7 +27,7 @@ from cluster.executors.resources import Resources
 from ranking.errors import BadInput
 
 MAX_RESTARTS = 5
-"""Lost processes in a row that a task survives without progress. After that the task itself is the likely cause."""
+"""Lost processes that a task survives without progress. After that the task itself is the likely cause."""
 POLL_S = 0.5
 """Seconds between two looks at something that another process is doing."""
 
@@ -104,40 +105,30 @@ class Retry:
     """How often a task is run again.
 
     Args:
-        limit: losses of its process, or machine, in a row that a task survives without progress.
-        progress: returns how far a task is, by its key. None if tasks make no progress that outlives them.
+        limit: losses of its process, or machine, that a task survives without progress.
         errors: times that a body that raises is run again. `BadInput` never is.
     """
 
     limit: int = MAX_RESTARTS
-    progress: Callable[[str], float] | None = None
     errors: int = 0
 
 
-def may_retry(error: Exception) -> bool:
-    """Return whether a body that raised this could do better another time."""
-    return not isinstance(error, BadInput)
-
-
-class Losses:
-    """Counts the losses of each task against a limit."""
+class Attempts:
+    """Counts the losses and errors of each task against the limits of a `Retry`."""
 
     def __init__(self, retry: Retry) -> None:
         self.retry = retry
-        self._counts: dict[str, int] = {}
-        self._reached: dict[str, float] = {}
+        self._losses, self._errors = Counter[str](), Counter[str]()
 
-    def give_up(self, key: str) -> bool:
-        """Count a loss, and return whether it was one too many."""
-        reached = self.retry.progress(key) if self.retry.progress else 0.0
-        if reached > self._reached.setdefault(key, 0.0):
-            self._reached[key], self._counts[key] = reached, 0
-        self._counts[key] = self._counts.get(key, 0) + 1
-        return self._counts[key] >= self.retry.limit
+    def after_loss(self, key: str, reason: str) -> TaskLost | None:
+        """Count a loss, and return the error of a task that is given up; None if it runs again."""
+        self._losses[key] += 1
+        return TaskLost.of(key, self._losses[key], reason) if self._losses[key] >= self.retry.limit else None
 
-    def lost(self, key: str, reason: str) -> TaskLost:
-        """Return the error of a task that was given up."""
-        return TaskLost.of(key, self._counts[key], reason)
+    def after_error(self, key: str, error: Exception) -> Exception | None:
+        """Count an error of the body, and return it if the task ends with it; None if it runs again."""
+        self._errors[key] += 1
+        return error if isinstance(error, BadInput) or self._errors[key] > self.retry.errors else None
 
 
 class Watch:
@@ -223,24 +214,15 @@ class Context:
     """The connection of a running body to its executor. A body receives it as its parameter `context`.
 
     Args:
-        leave: see `Context.leave`; None if nothing would start the task elsewhere.
+        report: receives what the body reports.
+        leave: called every few seconds with a function that saves the state. If the machine will be taken away, it
+            saves the state and ends this attempt (`cluster.executors.lost_process.leave`).
     """
 
     def __init__(
-        self,
-        report: Report = lambda report: None,
-        leave: Callable[[Callable[[], object]], None] | None = None,
+        self, report: Report = lambda report: None, leave: Callable[[Callable[[], object]], None] = lambda keep: None
     ) -> None:
-        self.report, self._leave = report, leave
-
-    def leave(self, keep: Callable[[], object]) -> None:
-        """Save the state and end this attempt, if its machine will be taken away. Call it every few seconds.
-
-        Args:
-            keep: saves the state from which the task continues elsewhere.
-        """
-        if self._leave is not None:
-            self._leave(keep)
+        self.report, self.leave = report, leave
 
 
 def located(path: str | Callable[..., Any]) -> Callable[..., Any]:
@@ -260,7 +242,7 @@ def bound(task: Task, shared: Mapping[str, Any], context: Context) -> Callable[[
         context: passed to a body that has a parameter `context`.
     """
     body = located(task.body)
-    context_too = {"context": context} if "context" in _parameters(body) else {}
+    context_too = {"context": context} if "context" in inspect.signature(body).parameters else {}
     return partial(body, **shared, **task.arguments, **context_too)
 
 
@@ -270,13 +252,6 @@ def built(shared: Mapping[str, Any]) -> dict[str, Any]:
         name: located(value.build)(**value.arguments) if isinstance(value, Once) else value
         for name, value in shared.items()
     }
-
-
-def _parameters(body: Callable[..., Any]) -> Mapping[str, Any]:
-    try:
-        return inspect.signature(body).parameters
-    except ValueError:  # a builtin without a signature
-        return {}
 
 
 class Listed:

@@ -15,12 +15,13 @@ from ray.tune import Callback, FailureConfig, PlacementGroupFactory, RunConfig, 
 from ray.tune.search import ConcurrencyLimiter, Searcher
 from ray.tune.trainable.function_trainable import wrap_function
 
-from cluster.executors.lost_process import leave
+from cluster.executors.lost_process import is_loss, leave
 from cluster.executors.ray_tasks import dereferenced
 from cluster.executors.task import (
     AGAIN,
     ERROR,
     FINAL,
+    Attempts,
     Context,
     Done,
     Executor,
@@ -32,7 +33,6 @@ from cluster.executors.task import (
     Watch,
     bound,
     built,
-    may_retry,
 )
 from cluster.executors.tune_failures import FaultTolerantScheduler, SearchScheduler
 from cluster.executors.worker import origin_of, portable
@@ -77,7 +77,7 @@ class TuneExecutor(Executor):
         _set_environment()
         scheduler = FaultTolerantScheduler(self.scheduler, retry.limit)
         trials = _Trials(source, watch, stop, scheduler)
-        limiter = ConcurrencyLimiter(_Search(trials), self.concurrent or sys.maxsize)
+        limiter = ConcurrencyLimiter(trials, self.concurrent or sys.maxsize)
         callbacks: list[Callback] = [_Notify(trials), *self.callbacks]
         if not self.concurrent:
             callbacks.append(CapacityLimiter(limiter, self.capacity))
@@ -134,9 +134,8 @@ def attempt(task: Task, shared: Mapping[str, Any], retries: int, report: Callabl
     Args:
         retries: how often a body that raises is run again.
     """
-    from cluster.executors.lost_process import is_loss
-
-    for left in reversed(range(retries + 1)):
+    attempts = Attempts(Retry(errors=retries))
+    while True:
         try:
             value = bound(dereferenced(task), built(shared), Context(report, leave))()
             report({**(value if isinstance(value, Mapping) else {}), FINAL: True})
@@ -145,7 +144,7 @@ def attempt(task: Task, shared: Mapping[str, Any], retries: int, report: Callabl
             if is_loss(error):
                 raise  # Tune starts the trial again
             content = cloudpickle.dumps(portable(error))
-            if not may_retry(error) or not left:
+            if attempts.after_error(task.key, error) is not None:
                 report({ERROR: content, FINAL: True})
                 return
             report({AGAIN: content})
@@ -166,59 +165,40 @@ def placement_of(config: Mapping[str, Any]) -> PlacementGroupFactory:
     return PlacementGroupFactory([resources.bundle(), *resources.beside], strategy=resources.strategy)
 
 
-def _config(task: Task) -> dict[str, Any]:
-    """Return a trial's configuration. The task is bytes, because Tune copies mappings many times and keeps them."""
-    return {"run": {"name": task.key, **task.facts}, "task": cloudpickle.dumps((task, origin_of(task)))}
-
-
 def _trial_name(trial: Any) -> str:
     return str(trial.config["run"]["name"])
 
 
-class _Trials:
-    """The tasks of one call of `run`, as Tune's parts see them."""
+class _Trials(Searcher):
+    """The tasks of one call of `run`, as a searcher of Tune."""
 
     def __init__(self, tasks: Tasks, watch: Watch, stop: Callable[[], bool], scheduler: FaultTolerantScheduler) -> None:
+        super().__init__(metric="best", mode="max")
         self.tasks, self.watch, self.stop, self.scheduler = tasks, watch, stop, scheduler
         self.running: dict[str, Task] = {}
         self.done: list[Done] = []
-
-    def next(self, trial_id: str) -> Any:
-        """Return the configuration of the next trial."""
-        task = None if self.stop() else self.tasks.next()
-        if isinstance(task, Task):
-            self.running[trial_id] = task
-            return _config(task)
-        return None if task is Wait.WAIT else Searcher.FINISHED
-
-    def end(self, trial_id: str, failed: bool) -> None:
-        """Receive the end of a trial."""
-        task, result, error = self.running.pop(trial_id), self.scheduler.results.pop(trial_id, {}), None
-        if failed:
-            error = self.scheduler.errors.pop(trial_id, None) or TaskLost.of(task.key, 1, "no reason is known")
-        elif ERROR in result:
-            error = cloudpickle.loads(result[ERROR])
-        done = Done(task, result, error, error is None and task.key in self.scheduler.stopped)
-        self.watch.ended(done)
-        self.tasks.ended(done)
-        self.done.append(done)
-
-
-class _Search(Searcher):
-    """Tasks as a searcher of Tune."""
-
-    def __init__(self, trials: _Trials) -> None:
-        super().__init__(metric="best", mode="max")
-        self.trials = trials
 
     def __getstate__(self) -> dict[str, Any]:
         return {}  # Tune pickles its searcher to restore an experiment; ours are planned again instead
 
     def suggest(self, trial_id: str) -> Any:
-        return self.trials.next(trial_id)
+        task = None if self.stop() else self.tasks.next()
+        if isinstance(task, Task):
+            self.running[trial_id] = task
+            # As bytes, because Tune copies mappings many times and keeps them.
+            return {"run": {"name": task.key, **task.facts}, "task": cloudpickle.dumps((task, origin_of(task)))}
+        return None if task is Wait.WAIT else Searcher.FINISHED
 
     def on_trial_complete(self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False) -> None:
-        self.trials.end(trial_id, error)
+        task, reported, raised = self.running.pop(trial_id), self.scheduler.results.pop(trial_id, {}), None
+        if error:
+            raised = self.scheduler.errors.pop(trial_id, None) or TaskLost.of(task.key, 1, "no reason is known")
+        elif ERROR in reported:
+            raised = cloudpickle.loads(reported[ERROR])
+        done = Done(task, reported, raised, raised is None and task.key in self.scheduler.stopped)
+        self.watch.ended(done)
+        self.tasks.ended(done)
+        self.done.append(done)
 
     def save(self, checkpoint_path: str) -> None:
         """Keep nothing."""

@@ -21,7 +21,7 @@ from cluster.executors import lost_process, tune_failures
 from cluster.executors.lost_process import NOTICE, NodeDraining
 from cluster.executors.resources import Resources
 from cluster.executors.task import MAX_RESTARTS, Context, Done, Listed, Retry, Task, TaskLost, Watch
-from cluster.executors.tune import THREAD_END_S, CapacityLimiter, TuneExecutor, _Search, _Trials
+from cluster.executors.tune import THREAD_END_S, CapacityLimiter, TuneExecutor, _Trials
 from cluster.executors.tune_failures import FaultTolerantScheduler
 from cluster.output.event_log import EventLog
 from cluster.output.storage import Storage, Unwritable
@@ -177,7 +177,7 @@ def test_a_run_that_is_lost_again_and_again_is_given_up(ray_session: None, tmp_p
 def test_as_many_go_at_once_as_the_cluster_of_now_has_room_for(ray_session: None) -> None:
     rooms = iter([3, 1, None])
     trials = _Trials(Listed(Task(name, dict) for name in "abcdef"), Watch(), lambda: False, FaultTolerantScheduler())
-    limiter = ConcurrencyLimiter(_Search(trials), 2)
+    limiter = ConcurrencyLimiter(trials, 2)
     watch = CapacityLimiter(limiter, lambda resources: next(rooms) if resources["CPU"] else 0, every=0)
     watch.on_step_begin(0, [])
     assert [limiter.suggest(name) is not None for name in "1234"] == [True, True, True, False]
@@ -191,7 +191,7 @@ def test_as_many_go_at_once_as_the_cluster_of_now_has_room_for(ray_session: None
 
 def test_a_trial_that_is_lost_for_good_has_an_error() -> None:
     trials = _Trials(Listed([Task("a", dict)]), Watch(), lambda: False, FaultTolerantScheduler())
-    assert trials.next("1")["run"] == {"name": "a"}
-    trials.end("1", failed=True)
+    assert trials.suggest("1")["run"] == {"name": "a"}
+    trials.on_trial_complete("1", error=True)
     assert isinstance(trials.done[0].error, TaskLost)
     assert isinstance(trials.done[0], Done)
