@@ -35,14 +35,13 @@ def check_address(address: str | None) -> None:
         BadInput: if it is of another kind, or nothing answers.
     """
     scheme, _, rest = (address or "").rpartition("://")
-    if scheme in ("http", "https"):
+    if scheme in ("http", "https", "ray"):
         host = rest.rpartition(":")[0] or rest
-        remedy = f"give {host}:6379, the port of `ray start`, or run `pyrite submit --address {address}`"
-        raise BadInput("is a job server, which takes submitted jobs", address, remedy)
-    if scheme == "ray":
-        host = rest.rpartition(":")[0] or rest
-        remedy = f"give {host}:6379, the port of `ray start`, or run `pyrite submit --address http://{host}:8265`"
-        raise BadInput("is Ray Client's port, through which no study can run", address, remedy)
+        what, server = "is a job server, which takes submitted jobs", address
+        if scheme == "ray":
+            what, server = "is Ray Client's port, through which no study can run", f"http://{host}:8265"
+        remedy = f"give {host}:6379, the port of `ray start`, or run `pyrite submit --address {server}`"
+        raise BadInput(what, address, remedy)
     host, _, port = (address or "").rpartition(":")
     if not host or not port.isdigit():
         return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from cluster.executors.ray_tasks import RayExecutor
 from cluster.executors.resources import Resources
@@ -24,8 +25,10 @@ def run_pieces(function: Callable[[int], None], count: int, here: bool = False) 
     """Call a function for each number below `count`.
 
     A cluster that this process is connected to is used, and RAY_ADDRESS. Otherwise a Ray is started for
-    `LEAST_PIECES` or more. All pieces run before an error is raised, the first one in their order. A Ray task lends its core to the tasks that it waits for. An actor keeps its core, and
-    the others may be taken by tasks that wait for it, so it runs all pieces itself.
+    `LEAST_PIECES` or more. All pieces run before an error is raised, the first one in their order.
+
+    A Ray task lends its core to the tasks that it waits for. An actor keeps its core, and the others may be taken by
+    tasks that wait for it, so it runs all pieces itself.
 
     Args:
         function: writes files that every machine sees or fetches. It is pickled.
@@ -39,19 +42,11 @@ def run_pieces(function: Callable[[int], None], count: int, here: bool = False) 
         return
     with session(dashboard=False):
         resources = Resources(here=here)
-        tasks = [
-            Task(f"piece {number}", run_piece, {"function": function, "number": number}, resources)
-            for number in range(count)
-        ]
+        tasks = [Task(f"piece {number}", partial(function, number), resources=resources) for number in range(count)]
         errors = {done.task.key: done.error for done in RayExecutor().run(tasks) if done.error is not None}
     for task in tasks:
         if error := errors.get(task.key):
             raise error
-
-
-def run_piece(function: Callable[[int], None], number: int) -> None:
-    """Run one piece: the body of its task."""
-    function(number)
 
 
 def _is_actor() -> bool:

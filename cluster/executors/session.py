@@ -84,7 +84,7 @@ def _start(dashboard: bool, shared: int) -> None:
 
     for attempt in range(ATTEMPTS):
         try:
-            with _on_loopback(), _without_uv():
+            with _ray_constants():
                 ray.init(
                     address="local",
                     num_cpus=cores(),
@@ -150,33 +150,23 @@ def _kept_signal_handlers() -> Iterator[None]:
 
 
 @contextmanager
-def _without_uv() -> Iterator[None]:
-    """Start workers with this interpreter. Under `uv run` Ray would start each by `uv run`, which needs the network."""
-    from ray._private import ray_constants
+def _ray_constants() -> Iterator[None]:
+    """Set what no option of `ray.init` does, while a Ray starts.
 
-    before, ray_constants.RAY_ENABLE_UV_RUN_RUNTIME_ENV = ray_constants.RAY_ENABLE_UV_RUN_RUNTIME_ENV, False
-    try:
-        yield
-    finally:
-        ray_constants.RAY_ENABLE_UV_RUN_RUNTIME_ENV = before
-
-
-@contextmanager
-def _on_loopback() -> Iterator[None]:
-    """Make every process of a Ray that starts bind to 127.0.0.1, as Ray does on macOS.
-
-    No option of `ray.init` does this: it resolves a loopback address to the machine's address again.
+    Every process binds to 127.0.0.1, as Ray does on macOS: a loopback address is resolved to the machine's address
+    again. Workers start with this interpreter: Ray would start each by `uv run`, which needs the network.
     """
     from ray._private import ray_constants
 
     variable = ray_constants.ENABLE_RAY_CLUSTERS_ENV_VAR
-    before, constant = os.environ.get(variable), ray_constants.ENABLE_RAY_CLUSTER
+    names = ("ENABLE_RAY_CLUSTER", "RAY_ENABLE_UV_RUN_RUNTIME_ENV")  # which were read when Ray was imported
+    constants, before = {name: getattr(ray_constants, name) for name in names}, os.environ.get(variable)
     os.environ[variable] = "0"  # for the processes that are started
-    ray_constants.ENABLE_RAY_CLUSTER = False  # for this one, which read the variable when it imported Ray
+    vars(ray_constants).update(dict.fromkeys(names, False))
     try:
         yield
     finally:
-        ray_constants.ENABLE_RAY_CLUSTER = constant
+        vars(ray_constants).update(constants)
         os.environ.pop(variable)
         if before is not None:
             os.environ[variable] = before

@@ -19,7 +19,7 @@ from cluster.index.encoder import CorpusSize
 from cluster.index.index_folder import WEIGHTS, IndexFolder, Publication
 from cluster.index.shard import ShardActors
 from cluster.index.version_build import IndexBuild, IndexSpec
-from ranking.index_versions import DOCUMENTS, QUERIES, IndexVersion, finish_version, start_version
+from ranking.index_versions import DOCUMENTS, QUERIES, IndexVersion
 from ranking.ranges import merge, shard_ranges, within
 from ranking.shards import Searched
 
@@ -45,24 +45,25 @@ class ShardedBuild(IndexBuild):
     def lost(self) -> frozenset[int]:
         return frozenset(self.actors.lost) if self.actors else frozenset()
 
-    def make(
+    def kept(self, size: CorpusSize) -> int:
+        return 0
+
+    def fill(
         self,
         folder: IndexFolder,
+        building: Path,
         publication: Publication,
         version: int,
-        content: NDArray[np.uint8],
         weights: ray.ObjectRef,
         size: CorpusSize,
-    ) -> IndexVersion:
+    ) -> None:
         ranges = shard_ranges(size.documents, self.spec.shards, self.spec.block)
         self._start(folder, ranges)
-        path, pool, digest = folder.version_path(publication.step), self.pool, publication.digest
-        building = start_version(path, 0, size.queries, size.dimension, self.spec.options)
         with self._encoding:
-            pool.encode(weights, digest, pool.blocks(range(size.queries), True, building / QUERIES))
+            queries = self.pool.blocks(range(size.queries), True, building / QUERIES)
+            self.pool.encode(weights, publication.digest, queries)
             self._fill(publication, version, weights, size.dimension)
         (building / SHARDS).write_text(json.dumps([[documents.start, documents.stop] for documents in ranges]))
-        return self._searched(folder, self.finish(building, path, publication, version, content, finish_version))
 
     def complete(self, version: IndexVersion) -> Searched:
         assert isinstance(version.index, ShardedVersion)
@@ -77,7 +78,7 @@ class ShardedBuild(IndexBuild):
                 folder.remove(step)
                 continue
             self._start(folder, ranges)
-            versions[step] = self._searched(folder, version)
+            versions[step] = self.searchable(folder, version)
         return versions
 
     def remove(self, folder: IndexFolder, step: int) -> None:
@@ -130,8 +131,7 @@ class ShardedBuild(IndexBuild):
             pool.finish_shards(arguments, actors.actors)
         raise RuntimeError(f"shards {missing} of the index were lost {1 + MAX_RESTARTS} times while they were built")
 
-    def _searched(self, folder: IndexFolder, version: IndexVersion) -> IndexVersion:
-        """Return the version with its shards as the index."""
+    def searchable(self, folder: IndexFolder, version: IndexVersion) -> IndexVersion:
         assert self.actors is not None
 
         def repair(shard: int) -> None:

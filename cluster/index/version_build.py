@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-import numpy as np
 import ray
-from numpy.typing import NDArray
 
 from cluster.index.calls import unwrapped
 from cluster.index.encoder import Corpus, CorpusSize
@@ -73,59 +71,50 @@ class IndexBuild:
         Raises:
             BadInput: if the disk is full, or FAISS can't build the index.
         """
-        content = folder.weights(publication)
+        content, path, options = folder.weights(publication), folder.version_path(publication.step), self.spec.options
         weights = ray.put(content)
         with unwrapped():
             size = self.pool.measure(weights, publication.digest)
-            finished = self.make(folder, publication, version, content, weights, size)
-        if self.spec.listed is None:
-            return finished
-        lists = QueryLists.search(self.complete(finished), finished.queries, self.spec.listed)
-        lists.save(folder.version_path(publication.step))
-        return replace(finished, lists=lists)
-
-    def make(
-        self,
-        folder: IndexFolder,
-        publication: Publication,
-        version: int,
-        content: NDArray[np.uint8],
-        weights: ray.ObjectRef,
-        size: CorpusSize,
-    ) -> IndexVersion:
-        """Build the version without lists.
-
-        Args:
-            content, weights: the weights, in this process and in the object store.
-        """
-        path, pool, digest = folder.version_path(publication.step), self.pool, publication.digest
-        building = start_version(path, size.documents, size.queries, size.dimension, self.spec.options)
-        queries = pool.blocks(range(size.queries), True, building / QUERIES)
-        pool.encode(weights, digest, [*pool.blocks(range(size.documents), False, building / DOCUMENTS), *queries])
-        return self.finish(building, path, publication, version, content, pool.finish)
-
-    def finish(
-        self,
-        building: Path,
-        path: Path,
-        publication: Publication,
-        version: int,
-        content: NDArray[np.uint8],
-        finish: Callable[..., object],
-    ) -> IndexVersion:
-        """Write the weights next to the vectors, finish the version and open it.
-
-        Args:
-            building, path: the folder now, and when it is finished.
-            publication, version, content: see `make`.
-            finish: `finish_version`, or a function that calls it in another process.
-        """
-        content.tofile(building / WEIGHTS)
-        finish(building, path, version, publication.step, publication.digest, self.spec.options)
+            building = start_version(path, self.kept(size), size.queries, size.dimension, options)
+            self.fill(folder, building, publication, version, weights, size)
+            content.tofile(building / WEIGHTS)
+            self.pool.finish(building, path, version, publication.step, publication.digest, options)
         finished = open_version(path)
         if finished is None:
             raise RuntimeError(f"{path} was finished and can't be opened")
-        return finished
+        finished = self.searchable(folder, finished)
+        if self.spec.listed is None:
+            return finished
+        lists = QueryLists.search(self.complete(finished), finished.queries, self.spec.listed)
+        lists.save(path)
+        return replace(finished, lists=lists)
+
+    def kept(self, size: CorpusSize) -> int:
+        """Return the number of documents whose vectors are in the version's folder."""
+        return size.documents
+
+    def fill(
+        self,
+        folder: IndexFolder,
+        building: Path,
+        publication: Publication,
+        version: int,
+        weights: ray.ObjectRef,
+        size: CorpusSize,
+    ) -> None:
+        """Encode all texts into the files of a version.
+
+        Args:
+            building: the version's folder until it is finished.
+            weights: the published weights, in the object store.
+        """
+        queries = self.pool.blocks(range(size.queries), True, building / QUERIES)
+        documents = self.pool.blocks(range(size.documents), False, building / DOCUMENTS)
+        self.pool.encode(weights, publication.digest, [*documents, *queries])
+
+    def searchable(self, folder: IndexFolder, version: IndexVersion) -> IndexVersion:
+        """Return an opened version with the index that searches it."""
+        return version
 
     def complete(self, version: IndexVersion) -> Searched:
         """Return an index that searches all documents of a version, however long that takes."""

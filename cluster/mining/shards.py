@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ranking.alike import digests, mix
+from cluster.runs.zero_shot import at_most
 from ranking.encoding import SPLITS, EncodedCollection
 from ranking.errors import BadInput
 
@@ -42,7 +42,7 @@ def shards_of(encoded: EncodedCollection, config: dict[str, Any]) -> list[Shard]
     shards: list[Shard] = []
     for name in names:
         of_split = encoded.queries_of(name) if split else np.arange(len(encoded.queries))
-        queries = _limited(encoded, of_split[answered[of_split]], config["most_queries"])
+        queries = at_most(config["most_queries"], encoded.queries, of_split[answered[of_split]])
         for number, start in enumerate(range(0, len(queries), size)):
             part = queries[start : start + size]
             shards.append(Shard(f"{name}-{number:05d}", len(shards), name, part))
@@ -50,11 +50,3 @@ def shards_of(encoded: EncodedCollection, config: dict[str, Any]) -> list[Shard]
         wanted = "" if wanted == "all" else f"{wanted} "
         raise BadInput(f"no {wanted}query has a relevant document", "queries", "choose train, dev, test or all")
     return shards
-
-
-def _limited(encoded: EncodedCollection, queries: NDArray[np.int64], most: int | None) -> NDArray[np.int64]:
-    """Return at most `most` queries, chosen by a hash of their texts, so that a smaller choice is part of a larger."""
-    if most is None or len(queries) <= most:
-        return queries
-    key = mix(digests(encoded.queries, queries))
-    return np.sort(queries[np.argsort(key, kind="stable")[:most]])

@@ -17,9 +17,9 @@ from cluster.output.storage import Storage
 from cluster.output.tables import as_parquet
 from cluster.runs.artifacts import Artifacts
 from cluster.runs.file_contents import checkpoints_of, files_of
+from cluster.runs.negative_tables import guarded_rows
 from ranking.collections.collection import Collection
 from ranking.digest import digest
-from sampling.guarded_documents import REASONS, GuardedDocuments
 
 FORMS = ("tuples", "triplets", "labelled_pairs")
 """Forms of rows. Other libraries call them n-tuple, triplet and labeled-pair."""
@@ -92,18 +92,6 @@ def _id_rows(
     })  # fmt: skip
 
 
-def guarded_rows(record: GuardedDocuments, collection: Collection, function: str) -> pl.DataFrame:
-    """Return the documents that the guard dropped from a function's lists, one row per query and document."""
-    return pl.DataFrame({
-        "function": pl.Series([function] * len(record.queries), dtype=pl.String),
-        "query_id": collection.queries["id"].gather(record.queries.astype(np.uint32)),
-        "document_id": collection.gather("id", record.documents),
-        "reason": pl.Series(list(REASONS), dtype=pl.String).gather(record.reasons.astype(np.uint32)),
-        "score": record.scores,
-        "positive": record.positives,
-    })  # fmt: skip
-
-
 def counts_of(mined: MinedShard, names: list[str], rows: int, left_out: int) -> dict[str, Any]:
     """Return the shard's totals. They are sums, so shards can be added."""
     counts: dict[str, Any] = {"examples": len(mined.queries), "rows": rows, "left out": left_out, "functions": {}}
@@ -173,7 +161,12 @@ def mine_shard(miner: Miner, shard: Shard, store: ResultStore) -> dict[str, Any]
     finally:
         torch.set_num_threads(threads)
     texts, beside, left_out = rows_of(mined, miner.collection, miner.names, config["rows"], config["with_scores"])
-    dropped = [guarded_rows(record, miner.collection, name) for name, record in mined.guarded.items()]
+    dropped = [
+        guarded_rows(record, miner.collection)
+        .rename({"query": "query_id", "document": "document_id"})
+        .select(pl.lit(name).alias("function"), pl.all())
+        for name, record in mined.guarded.items()
+    ]
     files = {
         f"data/{shard.name}{ENDINGS[config['format']]}": _content(texts, config["format"]),
         f"ids/{shard.name}.parquet": as_parquet(beside),

@@ -58,8 +58,7 @@ def learn_agents(
         body, overrides = "cluster.rollouts.study_agents:learn_agent", {"overrides": shlex.join(request.overrides)}
         tasks.append(Task(name, body, arguments, placed, facts=overrides))
     measure = next(iter(requests.values())).config["validation"]["measure"]
-    # In an object, for only the parts of one agent are opened in its trial.
-    executor = TuneExecutor(storage, {"stored": StoredParts(stored)}, options["concurrent"], name="StudyAgent")
+    executor = TuneExecutor(storage, {"stored": stored}, options["concurrent"], name="StudyAgent")
     with LiveTable(console, len(requests), 0, measure, "episode") as live:
         watch = RunWatch(live, study_of(storage.place), tracking)
         for done in executor.run(tasks, watch=watch, retry=Retry(errors=options["retries"])):
@@ -68,29 +67,19 @@ def learn_agents(
         raise BadInput(f"an agent could not be learned ({error})", f"{FOLDER}/{name}", "continue with --resume")
 
 
-class StoredParts:
-    """References to parts in Ray's object store.
-
-    Args:
-        references: by key.
-    """
-
-    def __init__(self, references: Mapping[str, Any]) -> None:
-        self.references = references
-
-
 def learn_agent(
     config: dict[str, Any],
     keys: Mapping[str, str],
     store: ResultStore,
     facts: Mapping[str, Any],
-    stored: StoredParts,
+    stored: Mapping[str, Any],
     context: Context,
 ) -> dict[str, float]:
     """Learn one agent, whose environments are stepped in this process: the body of an agent's task.
 
     Args:
         facts: what its record has of the collection.
+        stored: references to the parts of all agents in the object store, by key; only those of this one are opened.
         context: receives episodes as `epoch`, and the mean of the last ones.
     """
     import ray
@@ -98,7 +87,7 @@ def learn_agent(
     # RLlib, which a study without agents does not need.
     from cluster.rollouts.train_agent import RolloutBackend, train_agent
 
-    references = {name: stored.references[key] for name, key in keys.items()}
+    references = {name: stored[key] for name, key in keys.items()}
     best = 0.0
 
     def report(progress: LearningProgress) -> None:

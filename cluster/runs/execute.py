@@ -79,8 +79,8 @@ def run(
             staged = StagedTraining(partial(_attached, config, parts, fold, started, attach))
             if state:
                 staged.load_state_dict(state["staged"])
-            clock = Clock(state["seconds"] if state else 0.0)
-            fold_run = _FoldRun(config, fold, len(splits), staged, clock, store, share, outcome, save_every, leave)
+            clock = Clock(state["seconds"] if state else 0.0, save_every)
+            fold_run = _FoldRun(config, fold, len(splits), staged, clock, store, share, outcome, leave)
             fold_run.fit(on_epoch, on_batch, watch)
             state = None
         outcome.seconds += clock.seconds
@@ -103,7 +103,6 @@ class _FoldRun:
     store: StateStore | None
     share: Share
     outcome: Outcome
-    save_every: float
     leave: Leave
 
     def __post_init__(self) -> None:
@@ -121,7 +120,7 @@ class _FoldRun:
             self._save_when_due()
 
         def after_step(training: RankerTraining) -> None:
-            if self.clock.report_due():
+            if self.clock.report.due():
                 on_batch(between(self.fold, self.folds, self.staged, self.clock))
                 self.leave(self._save)
             self._save_for_forks(training)
@@ -145,7 +144,7 @@ class _FoldRun:
 
     def _save_when_due(self) -> None:
         batches = self.config["save_every_batches"]
-        due = self.clock.due(self.save_every) or (batches is not None and self._step - self.saved_step >= batches)
+        due = self.clock.save.due() or (batches is not None and self._step - self.saved_step >= batches)
         if self.store and self.share.broadcast_from_first(due):
             self._save()
 

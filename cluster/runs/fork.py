@@ -203,21 +203,12 @@ def continue_fork(
     return result, training
 
 
-def train_fork(
-    config: dict[str, Any],
-    parts: Mapping[str, Any],
-    functions: Sequence[str],
-    state: bytes,
-    back: Any,
-    fork: Fork,
-    batches: int,
-    store: ResultStore,
-) -> str:
+def train_fork(fork: Fork, store: ResultStore, **arguments: Any) -> str:
     """Continue one fork and write its result. The body of a task; arguments as in `continue_fork`.
 
     Returns:
         A line for the screen.
     """
-    result, _ = continue_fork(config, parts, functions, state, back, fork, batches)
+    result, _ = continue_fork(fork=fork, **arguments)
     store.write(fork.key, result)
     return f"at {fork.at}: {fork.name} {fork.side} {result['final']:.4f}"

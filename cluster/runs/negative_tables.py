@@ -78,17 +78,21 @@ def write_guarded(storage: Storage, runs: Iterable[Planned], artifacts: Artifact
 def _guarded_table(
     run: str, function: str, margins: dict[str, float | None], collection: Collection, record: GuardedDocuments
 ) -> pl.DataFrame:
+    limits = (pl.lit(margins[name], pl.Float64).alias(name) for name in MARGINS)
+    return guarded_rows(record, collection).select(
+        pl.lit(run).alias("run"), pl.lit(function).alias("function"), *limits, pl.all()
+    )
+
+
+def guarded_rows(record: GuardedDocuments, collection: Collection) -> pl.DataFrame:
+    """Return the documents that a guard dropped: query, document, reason, score, and score of the positive."""
     return pl.DataFrame({
         "query": collection.queries["id"].gather(record.queries.astype(np.uint32)),
         "document": collection.gather("id", record.documents),
         "reason": pl.Series(list(REASONS), dtype=pl.String).gather(record.reasons.astype(np.uint32)),
         "score": record.scores,
         "positive": record.positives,
-    }).select(
-        pl.lit(run).alias("run"), pl.lit(function).alias("function"),
-        *(pl.lit(margins[name], pl.Float64).alias(name) for name in MARGINS),
-        "query", "document", "reason", "score", "positive",
-    )  # fmt: skip
+    })  # fmt: skip
 
 
 def write_shown(storage: Storage, runs: Iterable[Planned], artifacts: Artifacts) -> None:

@@ -7,6 +7,8 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from cluster.output.throttle import Throttle
+
 if TYPE_CHECKING:
     from sampling.staged_training import StagedTraining
 
@@ -43,32 +45,27 @@ PROGRESS_EVERY_S = 5.0
 
 
 class Clock:
-    """The seconds of training, including those before interrupts, and the times of the last state and report."""
+    """The seconds of training, including those before interrupts.
 
-    def __init__(self, before: float) -> None:
-        self.started = self.saved = self.reported = time.perf_counter()
-        self.before = before
+    Args:
+        before: seconds before interrupts.
+        save_every: seconds between two saved states.
+
+    Attributes:
+        save: is due when the state should be saved.
+        report: is due when progress should be reported, between two validations.
+    """
+
+    def __init__(self, before: float, save_every: float) -> None:
+        self.before, self.started = before, time.perf_counter()
+        self.save, self.report = Throttle(save_every), Throttle(PROGRESS_EVERY_S)
+        self.save.due()  # not before the first interval has passed
+        self.report.due()
         self.first: int | None = None
 
     @property
     def seconds(self) -> float:
         return self.before + time.perf_counter() - self.started
-
-    def due(self, every: float) -> bool:
-        """Return whether the state should be saved now."""
-        now = time.perf_counter()
-        if now - self.saved < every:
-            return False
-        self.saved = now
-        return True
-
-    def report_due(self) -> bool:
-        """Return whether progress should be reported now, between two validations."""
-        now = time.perf_counter()
-        if now - self.reported < PROGRESS_EVERY_S:
-            return False
-        self.reported = now
-        return True
 
     def left(self, done: int, steps: int) -> float | None:
         """Return the seconds for the other steps at the speed of this process.

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from cluster.output.result_store import ResultStore, SavedState
+from cluster.output.result_store import ResultStore
 from cluster.output.storage import Storage
 from cluster.plan.sweep import Planned
 from cluster.runs.outcome import FOLDER, Outcome, write_outcome
@@ -42,21 +41,11 @@ def execute_run(
 
     Args:
         made_of: what it is built from (`Artifacts.provenance`); written into the result.
+        on_epoch: called with the progress after each validation.
         start: executes the run: `cluster.runs.execute.run`, or what `cluster.training.study_runs.launcher` returns.
 
-    Raises:
-        LimitReached: if the run takes more than `run_time` or `run_memory`. Its state is kept.
-    """
-    watch = run_tags(storage.place, config)
-    with saved_run(name, config, made_of, storage) as state:
-        outcome = start(config, parts, on_epoch, state, config["save_every"], watch=watch)
-    write_result(name, config, made_of, parts, storage, outcome)
-    return outcome
-
-
-@contextmanager
-def saved_run(name: str, config: dict[str, Any], made_of: Mapping[str, str], storage: Storage) -> Iterator[SavedState]:
-    """Yield where the state of a run is kept, within its limits of time and memory.
+    Returns:
+        The outcome, without the weights, which are written separately.
 
     Raises:
         LimitReached: if the run takes more than `run_time` or `run_memory`. Its state is kept.
@@ -65,19 +54,9 @@ def saved_run(name: str, config: dict[str, Any], made_of: Mapping[str, str], sto
     limit = state.hung()
     if limit:  # in an attempt whose process had to be ended
         raise LimitReached.of(limit, config[limit] or "its limit")
+    watch = run_tags(storage.place, config)
     with run_limits(config["run_time"], config["run_memory"], state.mark_hung):
-        yield state
-
-
-def write_result(
-    name: str,
-    config: dict[str, Any],
-    made_of: Mapping[str, str],
-    parts: dict[str, Any],
-    storage: Storage,
-    outcome: Outcome,
-) -> None:
-    """Write a run's weights and outcome, and delete its state. The weights are removed from the outcome."""
+        outcome = start(config, parts, on_epoch, state, config["save_every"], watch=watch)
     weights, outcome.weights, outcome.made_of = outcome.weights, None, dict(made_of)
     if weights is not None:
         from cluster.runs.trained import weights_description
@@ -85,7 +64,8 @@ def write_result(
         _write_weights(storage, name, weights)
         storage.write(f"weights/{name}.json", weights_description(config, parts))
     write_outcome(storage, name, outcome)
-    ResultStore(storage, FOLDER, made_of).state(name).delete()
+    state.delete()
+    return outcome
 
 
 def _write_weights(storage: Storage, name: str, weights: dict[str, Any]) -> None:

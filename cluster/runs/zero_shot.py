@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from cluster.config.build import build
 from cluster.runs.collections import MEAN
@@ -18,6 +19,7 @@ from ranking.evaluation.evaluation import Evaluation
 from ranking.evaluation.origins import Candidates
 from ranking.rankers.ranker import Ranker
 from ranking.sources import Sources
+from ranking.texts import Texts
 
 
 @dataclass(frozen=True)
@@ -41,12 +43,17 @@ def zero_shot(config: dict[str, Any], sources: Sources, read: EncodedCollection)
     """
     split = (read.split >= 0).any()
     queries = read.queries_of("test") if split else np.arange(len(read.queries))
-    most = config["limits"]["test"]
-    if most is not None and len(queries) > most:
-        key = mix(digests(sources.encoded.queries, queries))
-        queries = np.sort(queries[np.argsort(key, kind="stable")[:most]])
+    queries = at_most(config["limits"]["test"], sources.encoded.queries, queries)
     nodes = {name: node for name, node in config["origin"].items() if "path" not in node and name != "category"}
     return ZeroShot(read, {name: build(node).of(sources, queries) for name, node in nodes.items()})
+
+
+def at_most(most: int | None, texts: Texts, queries: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return at most `most` queries, chosen by a hash of their texts, so that a smaller choice is part of a larger."""
+    if most is None or len(queries) <= most:
+        return queries
+    key = mix(digests(texts, queries))
+    return np.sort(queries[np.argsort(key, kind="stable")[:most]])
 
 
 def measure_zero_shot(config: dict[str, Any], parts: Mapping[str, Any], ranker: Ranker, outcome: Outcome) -> None:

@@ -18,8 +18,7 @@ from cluster.output.storage import Storage
 from cluster.plan.sweep import Planned
 from cluster.runs.artifacts import Artifacts
 from cluster.runs.outcome import mean_best
-from cluster.runs.results import saved_run, write_result
-from cluster.telemetry.training_metrics import run_tags
+from cluster.runs.results import execute_run
 
 if TYPE_CHECKING:
     from cluster.runs.artifacts import OpenedParts
@@ -78,10 +77,7 @@ def study_run(
 
     parts = opened.of(config, keys)
     start = launcher(config, name, notes.append, leave=context.leave)
-    with saved_run(name, config, made_of, storage) as state:
-        watch = run_tags(storage.place, config)
-        outcome = start(config, parts, report, state, config["save_every"], watch=watch)
-    write_result(name, config, made_of, parts, storage, outcome)
+    outcome = execute_run(name, config, made_of, parts, storage, report, start)
     return {"best": mean_best(outcome), "numbers": outcome.means(), "notes": notes}
 
 
