@@ -178,36 +178,27 @@ class _Actors:
 
 
 class _Worker:
-    """The actor."""
+    """Runs tasks in a process of Ray. Each shared argument is built once: the actor, and the body of a Ray task."""
 
     def __init__(self, shared: Mapping[str, Any]) -> None:
-        self.stored, self.shared = shared, dict[str, Any]()
+        self.stored = shared
+        self.shared: dict[str, Any] | None = None
 
     def run(self, task: Task, origin: Origin) -> Answer:
-        """Run a task."""
+        """Return what a body returns or raises. Ray would print a raised error with its traceback."""
+        from cluster.executors.lost_process import leave
+
         origin.enter()
-        if self.stored and not self.shared:
-            try:
+        try:
+            if self.shared is None:
                 self.shared = built(_opened(self.stored))
-            except Exception as error:
-                return None, portable(error)
-        return _answer(task, self.shared)
+            return bound(dereferenced(task), self.shared, Context(leave=leave))(), None
+        except Exception as error:
+            return None, portable(error)
 
 
 def _run_task(task: Task, shared: Mapping[str, Any], origin: Origin) -> Answer:
-    """Run a task; this is the Ray task."""
-    origin.enter()
-    return _answer(task, built(_opened(shared)))
-
-
-def _answer(task: Task, shared: Mapping[str, Any]) -> Answer:
-    """Return what a body returns or raises. Ray would print a raised error with its traceback."""
-    from cluster.executors.lost_process import leave
-
-    try:
-        return bound(dereferenced(task), shared, Context(leave=leave))(), None
-    except Exception as error:
-        return None, portable(error)
+    return _Worker(shared).run(task, origin)
 
 
 def dereferenced(task: Task) -> Task:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -66,6 +65,25 @@ class CorpusSize:
     dimension: int
 
 
+@dataclass(frozen=True)
+class TextBlock:
+    """Texts that one encoder call reads, and the file for their vectors.
+
+    Args:
+        start, stop: rows of the texts.
+        queries: whether the rows are queries.
+        row: first row of the block in the file.
+        shard: shard that keeps the file; None for a file of the serving actor.
+    """
+
+    start: int
+    stop: int
+    queries: bool
+    path: Path
+    row: int
+    shard: int | None = None
+
+
 class IndexEncoder:
     """Encodes blocks of a corpus with the weights that each call names.
 
@@ -93,26 +111,23 @@ class IndexEncoder:
         return str(ray.get_runtime_context().get_node_id())
 
     def encode(
-        self, weights: NDArray[np.uint8], digest: str, start: int, stop: int, queries: bool, path: str, row: int
+        self, weights: NDArray[np.uint8], digest: str, block: TextBlock
     ) -> tuple[bool, NDArray[np.float32] | None]:
-        """Encode the texts `start` … `stop` − 1 into a version's file of vectors.
+        """Encode a block of texts into a version's file of vectors.
 
         Args:
             weights: content of a safetensors file (`ranking.checkpoint`).
             digest: digest of the weights; weights of the same digest are loaded once.
-            start, stop: rows of one block.
-            queries: rows of the queries instead of the documents.
-            row: first row of the block in the file.
 
         Returns:
             Whether the file was written, and the vectors [rows, dimension] if this node does not see the file. They
             are two objects in Ray's store, so that a caller that needs only the first does not fetch the second.
         """
-        texts = self.queries if queries else self.documents
-        vectors = embed(self._with(weights, digest), texts, np.arange(start, stop), queries)
-        if not os.path.exists(path):
+        texts = self.queries if block.queries else self.documents
+        vectors = embed(self._with(weights, digest), texts, np.arange(block.start, block.stop), block.queries)
+        if not block.path.exists():
             return False, vectors
-        write_block(Path(path), row, vectors)
+        write_block(block.path, block.row, vectors)
         return True, None
 
     def finish(self, building: Path, folder: Path, version: int, step: int, digest: str, options: IndexOptions) -> bool:

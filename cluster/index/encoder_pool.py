@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,29 +12,10 @@ import ray
 from ray.util.placement_group import get_current_placement_group
 
 from cluster.index.calls import MAX_RESTARTS
-from cluster.index.encoder import Corpus, CorpusSize, IndexEncoder
+from cluster.index.encoder import Corpus, CorpusSize, IndexEncoder, TextBlock
 from cluster.index.encoder_options import EncoderOptions
 from cluster.telemetry.metrics import own_name, unique
 from ranking.index_versions import finish_version, write_block
-
-
-@dataclass(frozen=True)
-class TextBlock:
-    """Texts that one encoder call reads, and the file for their vectors.
-
-    Args:
-        start, stop: rows of the texts.
-        queries: whether the rows are queries.
-        row: first row of the block in the file.
-        shard: shard that keeps the file; None for a file of the serving actor.
-    """
-
-    start: int
-    stop: int
-    queries: bool
-    path: Path
-    row: int
-    shard: int | None = None
 
 
 class WaitingBlocks:
@@ -136,8 +116,7 @@ class EncoderPool:
             while free and waiting:
                 actor = free.pop()
                 block = waiting.take(self._node(actor) if nodes else "")
-                arguments = (weights, digest, block.start, block.stop, block.queries, str(block.path), block.row)
-                written, vectors = actor.encode.options(num_returns=2).remote(*arguments)
+                written, vectors = actor.encode.options(num_returns=2).remote(weights, digest, block)
                 running[written] = actor, block, vectors
             (done, *_), _ = ray.wait([*running, *(arriving if waiting else ())])
             if done in running:

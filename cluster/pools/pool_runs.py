@@ -13,13 +13,7 @@ from pooling.pool import Pool
 
 
 def task_of(trial: Trial, storage: Storage, options: Mapping[str, Any]) -> Task:
-    """Return the task of a trial: one method over one pool.
-
-    Args:
-        trial: the trial.
-        storage: the study's folder.
-        options: conf/pool.yaml, composed.
-    """
+    """Return the task of a trial, of a study in a folder with the options of conf/pool.yaml."""
     facts = {"parameters": {"pool": trial.pool, "method": trial.label}}
     arguments = {"trial": trial, "storage": storage}
     return Task(trial.name, "cluster.pools.pool_runs:pool_run", arguments, resources_of(options), facts=facts)
@@ -44,9 +38,7 @@ def pool_run(trial: Trial, storage: Storage, pools: Mapping[str, Pool], context:
     """Simulate one method over one pool: the body of a trial's task.
 
     Args:
-        trial: the trial.
-        storage: where the result goes.
-        pools: the pools by name.
+        storage: the study's folder.
         context: receives the number of seeds that are done as `epoch`, and the area of the last as `validation`.
 
     Returns:

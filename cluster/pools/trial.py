@@ -43,10 +43,8 @@ class Trial:
 
     Args:
         name: a short, unique and stable name.
-        pool: name of the pool.
-        fingerprint: digest of the pool.
-        label: label of the method.
-        node: configuration of the method.
+        pool, fingerprint: name and digest of the pool.
+        label, node: label and configuration of the method.
         options: seeds, budgets, ranking_quality, reuse and stopping of conf/pool.yaml, and cpu.
         made_of: the code of the process that planned the trial. It is written into the result, because another process
             may start after the code has changed.
@@ -84,9 +82,6 @@ def execute_trial(trial: Trial, pool: Pool, storage: Storage, on_seed: Callable[
     """Simulate a method and write the results to the study's folder.
 
     Args:
-        trial: the trial.
-        pool: the pool.
-        storage: the study's folder.
         on_seed: called with the number of finished seeds, and figures of the last one: the share of the relevant
             documents that each budget finds (`found/BUDGET`) and those of `pooling.effort`.
     """
@@ -116,10 +111,8 @@ def measure(
     """Return the tables of a method's results, by name (docs/guide/pooling.md lists their columns).
 
     Args:
-        options: options of the trial.
-        method: the method.
-        pool: the pool.
-        orders: the judging order of each seed.
+        options: see `Trial`.
+        orders: one judging order per seed.
     """
     names = [topic.name for topic in pool.topics]
     budgets = options["budgets"]
@@ -162,12 +155,7 @@ def _figures(pool: Pool, order: JudgingOrder, budgets: Sequence[int]) -> dict[st
 
 
 def trial_store(storage: Storage, trials: Iterable[Trial]) -> ResultStore:
-    """Return the store of the results of trials: the seconds that each took, `simulated` and `all`, and its tables.
-
-    Args:
-        storage: the study's folder.
-        trials: the trials.
-    """
+    """Return the store of the results of trials: the seconds that each took, `simulated` and `all`, and its tables."""
     built_from = {trial.name: trial.made_of for trial in trials}
     return ResultStore(storage, "runs", lambda name: built_from[name], ".json")
 

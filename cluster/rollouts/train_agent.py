@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -130,7 +129,8 @@ def _learn(
     leave: Leave,
 ) -> None:
     """Update the agent until enough episodes have ended or it has converged, and append its episodes to `rows`."""
-    saved, leaving = time.perf_counter(), Throttle(PROGRESS_EVERY_S)
+    saving, leaving = Throttle(config["save_every"]), Throttle(PROGRESS_EVERY_S)
+    saving.due()  # not before the first interval has passed
 
     def save() -> None:
         checkpoints.save(store, {"rows": rows, "imitation": imitation, "learning": trainer.state()})
@@ -142,9 +142,8 @@ def _learn(
         count += len(ended)
         if ended:  # Tune answers each report within milliseconds, longer than many an update takes
             on_progress(LearningProgress(rows, count, config["episodes"]))
-        if time.perf_counter() - saved >= config["save_every"]:
+        if saving.due():
             save()
-            saved = time.perf_counter()
         if leaving.due():
             leave(save)
 

@@ -126,7 +126,7 @@ def _lists(state: dict[str, Any]) -> Lists:
 
 _RESTORE: dict[str, Callable[[Any], Part]] = {
     "base": _base, "tokens": _tokens, "origin": _candidates, "validation": _candidates, "function": _lists,
-    "evaluate": lambda state: _zero_shot(state),
+    "evaluate": _zero_shot,
     "compressed": lambda state: Compressed(**state), "similarity": lambda table: table,
     "candidates": lambda table: table, "objective": lambda state: RankedLists(**state),
     "teacher": lambda state: PairScores(**state),

@@ -7,6 +7,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,15 @@ class Seen(Watch):
 @pytest.fixture(scope="module")
 def processes() -> Iterator[Processes]:
     with Processes(1) as started:
+        yield started
+
+
+@contextmanager
+def warm(count: int = 1) -> Iterator[Processes]:
+    """Processes that are ready, without the calling one."""
+    with Processes(count, caller=False) as started:
+        while started.ready() < count:
+            time.sleep(0.02)
         yield started
 
 
@@ -148,9 +158,7 @@ def test_other_processes_share_the_work(processes: Processes, tmp_path: Path) ->
 
 
 def test_a_process_that_ends_is_replaced_until_it_is_the_tasks_fault(tmp_path: Path) -> None:
-    with Processes(1, caller=False) as alone:
-        while not alone.ready():
-            time.sleep(0.02)
+    with warm() as alone:
         tasks = [
             Task(name, f"{BODIES}:fails", {"folder": str(tmp_path), "name": name, "times": times, "how": "die"})
             for name, times in (("twice", 1), ("always", 9))
@@ -165,9 +173,7 @@ def test_a_process_that_ends_is_replaced_until_it_is_the_tasks_fault(tmp_path: P
 
 @pytest.mark.parametrize("killed_first", [False, True])
 def test_a_stop_ends_what_other_processes_do_and_does_not_start_it_again(tmp_path: Path, killed_first: bool) -> None:
-    with Processes(2, caller=False) as others:
-        while others.ready() < 2:
-            time.sleep(0.02)
+    with warm(2) as others:
         seen = Seen()
         tasks = [
             Task("short", f"{BODIES}:square", {"number": 2}),
@@ -185,10 +191,8 @@ def test_a_stop_ends_what_other_processes_do_and_does_not_start_it_again(tmp_pat
 
 
 def test_reports_cross_from_another_process() -> None:
-    with Processes(1, caller=False) as alone:
-        while not alone.ready():
-            time.sleep(0.02)
-        seen = Seen()
+    seen = Seen()
+    with warm() as alone:
         (done,) = LocalExecutor(0, alone).run([Task("r", f"{BODIES}:reports", {"number": 3})], watch=seen)
     assert done.result() == 3
     assert seen.events == [("started", "r"), ("at 1", "r"), ("at 2", "r"), ("at 3", "r"), ("ended", "r")]
@@ -215,9 +219,7 @@ def test_classes_of_a_notebook_and_relative_paths_work_in_another_process(
     monkeypatch.setattr(sys.modules["__main__"], "OfANotebook", namespace["OfANotebook"], raising=False)
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "file").write_text("there")
-    with Processes(1, caller=False) as alone:
-        while not alone.ready():
-            time.sleep(0.02)
+    with warm() as alone:
         monkeypatch.chdir(tmp_path)  # after the process has started
         task = Task("a", f"{BODIES}:notebook", {"config": CONFIG, "path": os.path.join("data", "file")})
         (done,) = LocalExecutor(0, alone).run([task])

@@ -23,7 +23,6 @@ from sampling.retrieval.live_index import Answer, LocalIndex, NegativeIndex
 from tests.cluster.index.toy_corpus import ToyCorpus, WordSums, exact, weights_of
 
 QUERIES = np.arange(12)
-EMPTY = {"count": 0, "version": -1, "published": []}
 
 
 def until(true: Callable[[], Any]) -> None:
@@ -90,7 +89,8 @@ def gate(folder: Path) -> Iterator[Path]:
 
 
 def emptied(index: RemoteIndex) -> RemoteIndex:
-    index.load_state_dict({"token": index.token, **EMPTY})
+    """The index, which now knows of nothing."""
+    index.load_state_dict({"token": index.token, "count": 0, "version": -1, "published": []})
     return index
 
 

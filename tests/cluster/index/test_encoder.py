@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from cluster.index.encoder import IndexEncoder
+from cluster.index.encoder import IndexEncoder, TextBlock
 from ranking.checkpoint import to_bytes
 from ranking.errors import BadInput
 from ranking.rankers.bi_encoder import BiEncoder
@@ -26,8 +26,9 @@ def test_vectors_are_read_in_the_precision_that_is_asked_for(tmp_path: Path) -> 
     texts = Texts.of([[4, 5, 6], [7, 8], [9, 10, 11, 12]])
     corpus: Any = SimpleNamespace(texts=lambda: (texts, texts), ranker=lambda: Dense()._copy(ranker))
     weights, read = np.frombuffer(to_bytes(ranker.state_dict()), np.uint8), {}
+    block = TextBlock(0, 3, False, Path("nowhere"), 0)
     for precision in (None, "float32", "bfloat16"):
-        made, vectors = IndexEncoder(corpus, precision=precision).encode(weights, "digest", 0, 3, False, "nowhere", 0)
+        made, vectors = IndexEncoder(corpus, precision=precision).encode(weights, "digest", block)
         assert not made
         assert vectors is not None
         read[precision] = vectors

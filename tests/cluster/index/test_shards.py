@@ -13,14 +13,15 @@ import pytest
 import ray
 
 from cluster.index.client import RemoteIndex
+from cluster.index.encoder import TextBlock
 from cluster.index.encoder_options import EncoderOptions
-from cluster.index.encoder_pool import TextBlock, WaitingBlocks
+from cluster.index.encoder_pool import WaitingBlocks
 from cluster.index.version_build import IndexSpec
 from ranking.index import IndexOptions
 from ranking.query_lists import Listed
 from sampling.retrieval.dense import Refresh
 from sampling.retrieval.live_index import LocalIndex
-from tests.cluster.index.test_actor import EMPTY, QUERIES, drive, right, same, until
+from tests.cluster.index.test_actor import QUERIES, drive, emptied, right, same, until
 from tests.cluster.index.toy_corpus import ToyCorpus, WordSums, weights_of
 
 LISTED = Listed(np.arange(0, 12, 2), 9)
@@ -81,8 +82,7 @@ def test_lists_are_the_same_to_the_bit_in_one_two_and_five_shards(
 
 @pytest.mark.nightly
 def test_queries_that_are_listed_are_read_and_others_searched(of_two: RemoteIndex) -> None:
-    of_two.load_state_dict({"token": of_two.token, **EMPTY})
-    of_two.publish(weights_of(3), 3)
+    emptied(of_two).publish(weights_of(3), 3)
     whole = of_two.search(QUERIES, 5, 3)
     assert right(whole)
     listed = of_two.search(LISTED.queries, 5, 3)
@@ -95,8 +95,7 @@ def test_queries_that_are_listed_are_read_and_others_searched(of_two: RemoteInde
 
 @pytest.mark.nightly
 def test_a_shard_that_is_killed_goes_on_from_its_disk_and_without_a_disk_is_built_again(of_two: RemoteIndex) -> None:
-    of_two.load_state_dict({"token": of_two.token, **EMPTY})
-    of_two.publish(weights_of(7), 7)
+    emptied(of_two).publish(weights_of(7), 7)
     before = of_two.search(QUERIES, 20, 7)
     kept, lost = (of_two.folder / "shards" / name / "000000007" / "documents.npy" for name in "01")
     made = kept.stat().st_mtime_ns
@@ -112,8 +111,7 @@ def test_a_shard_that_is_killed_goes_on_from_its_disk_and_without_a_disk_is_buil
 
 @pytest.mark.nightly
 def test_the_serving_actor_finds_its_shards_again(of_two: RemoteIndex) -> None:
-    of_two.load_state_dict({"token": of_two.token, **EMPTY})
-    of_two.publish(weights_of(5), 5)
+    emptied(of_two).publish(weights_of(5), 5)
     before = of_two.search(QUERIES, 20, 5)
     made = (of_two.folder / "shards" / "1" / "000000005" / "documents.npy").stat().st_mtime_ns
     ray.kill(ray.get_actor(of_two.name), no_restart=False)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import ray
 
+from cluster.index.encoder import TextBlock
 from cluster.index.encoder_options import EncoderOptions
 from cluster.index.index_folder import IndexFolder, Publication, digest_of
 from cluster.index.version_build import IndexBuild, IndexSpec
@@ -68,7 +69,7 @@ def test_an_encoder_that_does_not_see_the_folder_hands_its_vectors_back(build: I
     weights = weights_of(1)
     content = np.frombuffer(to_bytes(weights), np.uint8)
     encode = build.pool.actors[0].encode.options(num_returns=2)
-    written, vectors = ray.get(encode.remote(content, "one", 10, 14, False, str(tmp_path / "elsewhere"), 10))
+    written, vectors = ray.get(encode.remote(content, "one", TextBlock(10, 14, False, tmp_path / "elsewhere", 10)))
     assert not written
     documents = CORPUS.texts()[0]
     table = weights["table"].numpy()
