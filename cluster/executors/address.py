@@ -26,14 +26,7 @@ def is_cluster(address: str | None) -> bool:
 
 
 def check_address(address: str | None) -> None:
-    """Refuse an address that Ray would take minutes to refuse, or can't be run on.
-
-    Args:
-        address: a cluster's address; None is a local Ray.
-
-    Raises:
-        BadInput: if it is of another kind, or nothing answers.
-    """
+    """Raise `BadInput` for an address of another kind, and for one where nothing answers: Ray would try for minutes."""
     scheme, _, rest = (address or "").rpartition("://")
     if scheme in ("http", "https", "ray"):
         host = rest.rpartition(":")[0] or rest

@@ -194,8 +194,6 @@ class Executor(ABC):
 
         Args:
             tasks: a list, whose tasks start in its order, or `Tasks`.
-            watch: is notified of every task.
-            retry: how often a task is run again.
             stop: returns whether no further task may start.
         """
         source = Listed(tasks) if isinstance(tasks, Iterable) else tasks

@@ -254,11 +254,7 @@ class _StopUnwritable(Stopper):
 
 
 class CapacityLimiter(Callback):
-    """Opens and closes a limiter as the cluster grows and shrinks.
-
-    Args:
-        capacity: see `TuneExecutor`.
-    """
+    """Opens and closes a limiter as the cluster grows and shrinks; `capacity` is that of `TuneExecutor`."""
 
     def __init__(
         self, limiter: ConcurrencyLimiter, capacity: Callable[[Mapping[str, float]], int | None], every: float = LOOK_S

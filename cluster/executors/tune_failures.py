@@ -77,11 +77,7 @@ class RetryableTrial(Trial):
 
 
 class FaultTolerantScheduler(FIFOScheduler):
-    """Runs trials in Tune's order, as `RetryableTrial`, and stops those that a search's scheduler stops.
-
-    Args:
-        limit: see `cluster.executors.task.Retry`.
-    """
+    """Runs trials in Tune's order, as `RetryableTrial`, and stops those that a search's scheduler stops."""
 
     def __init__(self, search: SearchScheduler | None = None, limit: int = MAX_RESTARTS) -> None:
         super().__init__()
@@ -156,15 +152,10 @@ class FaultTolerantScheduler(FIFOScheduler):
 
 
 def more_of_a_machine(requested: PlacementGroupFactory) -> PlacementGroupFactory | None:
-    """Return twice the memory that a trial reserves or, if it reserves none, twice its share of a machine.
+    """Return what to try after a kill for memory; None if the trial had the largest machine for itself.
 
-    With twice the cores one neighbour fewer runs on the machine while this trial runs. All others stay as they are.
-
-    Args:
-        requested: what it was killed with.
-
-    Returns:
-        What to try next. None if it had the largest machine for itself.
+    It is twice the memory that the trial reserves or, if it reserves none, twice its share of a machine. With twice the
+    cores one neighbour fewer runs on the machine while this trial runs. All others stay as they are.
     """
     head, *rest = requested.bundles
     names = ["memory"] if "memory" in head else ["CPU", "GPU"]

@@ -259,11 +259,7 @@ class NegativeIndexActor:
 
 
 class IndexMetrics:
-    """Metrics of one index. Each training step searches it, so values are recorded every few seconds only.
-
-    Args:
-        tags: tags of the metrics, `run` and `function`.
-    """
+    """Metrics of one index. Each training step searches it, so values are recorded every few seconds only."""
 
     def __init__(self, tags: Mapping[str, str], every: float = EVERY) -> None:
         self.tags, self._throttle = tags, Throttle(every)

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import yaml
 
@@ -62,13 +63,10 @@ def summary_of(
 
 def _rank_of(ranks: Mapping[str, int], share: float) -> float | None:
     """Return the rank that this share of the negatives does not exceed; None without ranks."""
-    known = sorted((int(rank), count) for rank, count in ranks.items())
-    wanted, seen = share * sum(count for _, count in known), 0
-    for rank, count in known:
-        seen += count
-        if seen >= wanted:
-            return float(rank)
-    return None
+    if not ranks:
+        return None
+    known, counts = np.array(sorted((int(rank), count) for rank, count in ranks.items())).T
+    return float(known[np.searchsorted(counts.cumsum(), share * counts.sum())])
 
 
 def _mean(total: float, count: float) -> float | None:

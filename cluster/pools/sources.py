@@ -37,12 +37,10 @@ LISTED = 3
 
 @dataclass(frozen=True)
 class NamedPool:
-    """A pool, and the facts about it that a study records.
+    """A pool with judgements, and the facts about it that a study records.
 
     Args:
         name: a short name, unique in a study.
-        pool: the pool, with judgements.
-        fingerprint: 16 hex digits that identify its content.
         files: the files that it was read from; none for systems that were built by the command.
     """
 

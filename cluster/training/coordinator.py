@@ -35,12 +35,7 @@ class WorkerCoordinator:
     def run_workers(self, work: Callable[[], None], resources: dict[str, Any]) -> bytes:
         """Call `work` in every worker, and again from the last state if one of them is lost.
 
-        Args:
-            work: the work of each worker; the first one calls `finish`.
-
-        Raises:
-            BadInput: if a worker raised it.
-            ray.train.TrainingFailedError: if workers failed too often.
+        The first worker calls `finish`. Errors are those of `cluster.training.workers.run_on_workers`.
         """
         from ray.train import ControllerError, FailureConfig, RunConfig
         from ray.train.torch import TorchConfig, TorchTrainer

@@ -73,16 +73,12 @@ def on_workers(
     name: str,
     on_report: Callable[[dict[str, Any] | str], None] = lambda report: None,
 ) -> bytes:
-    """Do the same work in every worker, all of them in one process group.
+    """Do the same work in every worker, all of them in one process group, and raise what `run_on_workers` raises.
 
     Args:
         work: returns the work of a worker, given the coordinator. The first worker passes its outcome to
             `WorkerCoordinator.finish`.
         on_report: called with the reports of the first worker.
-
-    Raises:
-        BadInput: if a worker raised it.
-        ray.train.TrainingFailedError: if the workers failed too often.
     """
     # On this node, which the caller needs anyway, and outside a trial's placement group, which has no room for it.
     affinity = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
