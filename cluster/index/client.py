@@ -58,8 +58,9 @@ class RemoteIndex:
         refresh: when a version is served.
         log: called with one line when the index or a shard is lost, and when it is back.
         guarded: returns how many documents the reader's guard has dropped so far, for the metrics.
-        token: distinguishes this index from others of the same name; None draws one. Workers that train one ranker
-            together share it.
+
+    Attributes:
+        token: distinguishes this index from others of the same name.
     """
 
     def __init__(
@@ -68,11 +69,10 @@ class RemoteIndex:
         refresh: Refresh,
         log: Callable[[str], None] = lambda line: None,
         guarded: Callable[[], int] = lambda: 0,
-        token: str | None = None,
     ) -> None:
         self.guarded, self._reported_guarded = guarded, 0
         self.spec, self.refresh, self.log = spec, refresh, log
-        self.token = token or uuid.uuid4().hex[:8]
+        self.token = uuid.uuid4().hex[:8]
         self.lagged = refresh.mode == "lagged"
         self.reader = uuid.uuid4().hex
         self._published: list[SentWeights] = []

@@ -78,10 +78,10 @@ def _comparison(random: dict[str, Any], name: str, form: str) -> str:
 class TrackedEpisodes:
     """Sends finished episodes to trackers and the event log, each once and in order."""
 
-    def __init__(self, tracking: Tracking, run: TrackedRun, every: float = 10.0) -> None:
+    def __init__(self, tracking: Tracking, run: TrackedRun) -> None:
         self.tracking, self.name = tracking, run.name
         self._sent = 0
-        self._throttle = Throttle(every)
+        self._throttle = Throttle(10.0)
         tracking.begin(run)
 
     def update(self, progress: LearningProgress) -> None:

@@ -96,7 +96,9 @@ def emptied(index: RemoteIndex) -> RemoteIndex:
 
 def client_of(index: RemoteIndex, refresh: Refresh, note: Callable[[str], None]) -> RemoteIndex:
     """Another trainer's end of the same actors."""
-    return RemoteIndex(index.spec, refresh, note, token=index.token)
+    client = RemoteIndex(index.spec, refresh, note)
+    client.token = index.token
+    return client
 
 
 def drive(
