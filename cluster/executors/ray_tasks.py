@@ -191,7 +191,7 @@ class _Worker:
         origin.enter()
         try:
             if self.shared is None:
-                self.shared = built(_opened(self.stored))
+                self.shared = built(opened(self.stored))
             return bound(dereferenced(task), self.shared, Context(leave=leave))(), None
         except Exception as error:
             return None, portable(error)
@@ -224,16 +224,13 @@ def _stored(shared: Mapping[str, Any]) -> dict[str, Any]:
     return {name: stored(value) for name, value in shared.items()}
 
 
-def _opened(shared: Mapping[str, Any]) -> dict[str, Any]:
-    """Replace references by their values, which are read without a copy."""
+def opened(shared: Any) -> Any:
+    """Replace references, also those in mappings, by their values, which are read without a copy."""
     import ray
 
-    def opened(value: Any) -> Any:
-        if isinstance(value, Mapping):
-            return {name: opened(item) for name, item in value.items()}
-        return ray.get(value) if isinstance(value, ray.ObjectRef) else value
-
-    return {name: opened(value) for name, value in shared.items()}
+    if isinstance(shared, Mapping):
+        return {name: opened(value) for name, value in shared.items()}
+    return ray.get(shared) if isinstance(shared, ray.ObjectRef) else shared
 
 
 def _reason(error: Exception) -> str:

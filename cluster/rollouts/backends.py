@@ -94,19 +94,14 @@ def learn(
     Raises:
         ray.exceptions.RayError: if losses keep the learning from making progress.
     """
-    if config["hosts"]:
+    shared = {} if config["hosts"] else {name: ray.put(part) for name, part in parts.items()}
 
-        def attempt(on_progress: OnProgress) -> pl.DataFrame:
+    def attempt(on_progress: OnProgress) -> pl.DataFrame:
+        if config["hosts"]:
             return train_on_hosts(config, store, on_progress, facts, f"learn-{uuid.uuid4().hex[:6]}")
-
-    else:
-        shared = {name: ray.put(part) for name, part in parts.items()}
-
-        def attempt(on_progress: OnProgress) -> pl.DataFrame:
-            on_notice = leaves_nodes_of_job(ray.get_runtime_context().get_node_id())
-            # Each attempt counts the workers again: there may be fewer cores than before.
-            backend = in_workers(config, shared)
-            return train_agent(config, backend, parts, store, on_progress, facts, on_notice)
+        on_notice = leaves_nodes_of_job(ray.get_runtime_context().get_node_id())
+        # Each attempt counts the workers again: there may be fewer cores than before.
+        return train_agent(config, in_workers(config, shared), parts, store, on_progress, facts, on_notice)
 
     return retry_lost(attempt, on_progress, on_loss)
 

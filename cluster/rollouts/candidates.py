@@ -199,9 +199,10 @@ def _train_share(
     import ray
     from ray.util.placement_group import get_current_placement_group
 
+    from cluster.executors.ray_tasks import opened
     from cluster.training.attach import attach_workers
 
-    parts = {name: ray.get(part) if isinstance(part, ray.ObjectRef) else part for name, part in shared.items()}
+    parts = opened(shared)
     first = ray.train.get_context().get_world_rank() == 0
     if first:
         ray.get(coordinator.add_placement_group.remote(get_current_placement_group()))

@@ -11,6 +11,7 @@ import torch
 
 from cluster.config.agents import actions_of
 from cluster.config.build import build
+from cluster.executors.ray_tasks import opened
 from cluster.runs.artifacts import Artifacts
 from cluster.runs.assemble import assemble, state_tables
 from ranking.training import RankerTraining
@@ -36,11 +37,7 @@ class Environments:
 
     def parts(self) -> dict[str, Any]:
         """Return the parts that rankers and states read; all environments of this process share them."""
-        import ray
-
-        if self.shared is None:
-            return Artifacts().parts(self.config)
-        return dict(zip(self.shared, ray.get(list(self.shared.values())), strict=True))
+        return Artifacts().parts(self.config) if self.shared is None else opened(self.shared)
 
     def __call__(self, first: int, count: int) -> VectorEnvironment:
         """Return environments `first` to `first + count − 1`, counted from the offset."""

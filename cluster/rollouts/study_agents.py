@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
+from cluster.executors.ray_tasks import opened
 from cluster.executors.resources import Resources
 from cluster.executors.task import Context, Retry, Task
 from cluster.executors.tune import TuneExecutor
@@ -82,8 +83,6 @@ def learn_agent(
         stored: references to the parts of all agents in the object store, by key; only those of this one are opened.
         context: receives episodes as `epoch`, and the mean of the last ones.
     """
-    import ray
-
     # RLlib, which a study without agents does not need.
     from cluster.rollouts.train_agent import RolloutBackend, train_agent
 
@@ -97,7 +96,7 @@ def learn_agent(
         shown = {"epoch": progress.episodes, "max_epochs": progress.wanted, "validation": best, "best": best}
         context.report(shown | {"numbers": numbers(means)})
 
-    parts = dict(zip(references, ray.get(list(references.values())), strict=True))
+    parts = opened(references)
     if config["actions"]["mixture"] is not None:
         from cluster.rollouts.candidates import in_this_process
         from cluster.rollouts.search import search_agent

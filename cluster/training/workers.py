@@ -15,6 +15,7 @@ from ray.util.placement_group import get_current_placement_group, placement_grou
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from cluster.executors.lost_process import NOTICE, leave
+from cluster.executors.ray_tasks import opened
 from cluster.runs.execute import run
 from cluster.runs.outcome import Outcome
 from cluster.runs.progress import Progress
@@ -126,7 +127,7 @@ def _work(
     from cluster.training.attach import attached
 
     first = ray.train.get_context().get_world_rank() == 0
-    parts = dict(zip(shared, ray.get(list(shared.values())), strict=True))
+    parts = opened(shared)
     store = store or cast(StateStore, _InCoordinator(coordinator))
     if not first:
         interval = save_every if config["resources"]["shard"] else math.inf
