@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
 import uuid
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +12,7 @@ import numpy as np
 import ray
 from numpy.typing import NDArray
 
-from cluster.index.calls import CLOSE_TIMEOUT_S, claim, remove_orphans
+from cluster.index.calls import claim, release
 from cluster.index.shard import ShardActors
 from ranking.bm25 import Bm25Index, Searched
 from ranking.bm25_pieces import PiecedBm25, fewer_first
@@ -83,14 +82,10 @@ class ServedBm25(Bm25Index):
     def close(self) -> None:
         """Stop the actors and delete their files."""
         with contextlib.suppress(ray.exceptions.RayError):
-            calls = self.actors.send_all("clear")
-            ray.wait(calls, num_returns=len(calls), timeout=CLOSE_TIMEOUT_S)
+            self.actors.clear()
         for actor in self.actors.actors:
             ray.kill(actor)
-        shutil.rmtree(self.folder, ignore_errors=True)
-        remove_orphans(self.folder.parent)
-        with contextlib.suppress(OSError):
-            self.folder.parent.rmdir()
+        release(self.folder)
 
 
 def _nothing(queries: int, depth: int, pairs: int) -> Searched:

@@ -21,6 +21,8 @@ RETRY_BACKOFF_S = (0.1, 2.0)
 """First and longest pause between two calls to an actor that is lost."""
 CLOSE_TIMEOUT_S = 5.0
 """How long the end of an index waits for actors to delete their files."""
+DELETE_PAUSE_S = 0.1
+"""Pause between two attempts to delete the folder at the end."""
 MAX_RESTARTS = 3
 """How often one block, or one version's shards, are tried again after actors died; then the error is raised."""
 
@@ -54,6 +56,19 @@ def claim(folder: Path) -> None:
     with contextlib.suppress(OSError):  # a full disk is reported by the first write that matters
         folder.mkdir(parents=True, exist_ok=True)
         (folder / OWNER).write_text(json.dumps({"host": socket.gethostname(), "pid": os.getpid()}))
+
+
+def release(folder: Path) -> None:
+    """Delete an index folder, and those next to it of processes that were killed."""
+    deadline = time.monotonic() + CLOSE_TIMEOUT_S
+    while True:
+        shutil.rmtree(folder, ignore_errors=True)
+        if not folder.exists() or time.monotonic() > deadline:
+            break
+        time.sleep(DELETE_PAUSE_S)  # an encoder may still write a version
+    remove_orphans(folder.parent)  # e.g. of this run from before it was killed and resumed
+    with contextlib.suppress(OSError):  # others may still use it
+        folder.parent.rmdir()
 
 
 def remove_orphans(parent: Path) -> None:

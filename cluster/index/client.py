@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
-import time
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -19,7 +17,7 @@ from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 from torch import Tensor
 
 from cluster.index.actor import IndexReply, NegativeIndexActor
-from cluster.index.calls import CLOSE_TIMEOUT_S, claim, remove_orphans, retries, unwrapped
+from cluster.index.calls import CLOSE_TIMEOUT_S, claim, release, retries, unwrapped
 from cluster.index.version_build import IndexSpec
 from ranking.checkpoint import to_bytes
 from sampling.retrieval.dense import Refresh
@@ -29,8 +27,6 @@ MAX_READERS = 16
 """Searches that an index answers at once; others wait."""
 SEARCH_TIMEOUT_S = 2.0
 """How long a search waits for its version before the client checks that the actor has all publications."""
-DELETE_PAUSE_S = 0.1
-"""Pause between two attempts to delete the folder at the end."""
 
 
 @dataclass(frozen=True)
@@ -177,15 +173,7 @@ class RemoteIndex:
                     ray.wait([self._actor.clear.remote()], timeout=CLOSE_TIMEOUT_S)
                 ray.kill(self._actor)
             self._actor = None
-        deadline = time.monotonic() + CLOSE_TIMEOUT_S
-        while True:
-            shutil.rmtree(self.folder, ignore_errors=True)
-            if not self.folder.exists() or time.monotonic() > deadline:
-                break
-            time.sleep(DELETE_PAUSE_S)  # an encoder may still write a version
-        remove_orphans(self.spec.folder)  # folders of this run from before it was killed and resumed
-        with contextlib.suppress(OSError):  # others may still use it
-            self.spec.folder.rmdir()
+        release(self.folder)
 
     def _wanted(self, step: int) -> tuple[int | None, int | None]:
         """Return the step of the only version that may answer, and the lowest step that may."""

@@ -17,7 +17,7 @@ import ray
 from numpy.typing import NDArray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from cluster.index.calls import OWNER, claim, remove_orphans, retries, unwrapped
+from cluster.index.calls import CLOSE_TIMEOUT_S, OWNER, claim, remove_orphans, retries, unwrapped
 from cluster.telemetry.metrics import own_name, unique
 from ranking.bm25 import Searched as SearchedByTerms
 from ranking.bm25_pieces import search_pieces
@@ -187,6 +187,11 @@ class ShardActors:
     def send_all(self, method: str, *arguments: Any) -> list[ray.ObjectRef]:
         """Call a method of all shards with the same arguments, without waiting."""
         return [getattr(actor, method).remote(*arguments) for actor in self.actors]
+
+    def clear(self) -> None:
+        """Delete the files of the index on all nodes, and wait for a while until they are gone."""
+        calls = self.send_all("clear")
+        ray.wait(calls, num_returns=len(calls), timeout=CLOSE_TIMEOUT_S)
 
     def _receive(self, shard: int, call: ray.ObjectRef) -> tuple[bool, Any]:
         """Return whether the shard is alive, and its reply."""

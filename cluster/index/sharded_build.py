@@ -14,7 +14,7 @@ import numpy as np
 import ray
 from numpy.typing import NDArray
 
-from cluster.index.calls import CLOSE_TIMEOUT_S, MAX_RESTARTS, unwrapped
+from cluster.index.calls import MAX_RESTARTS, unwrapped
 from cluster.index.encoder import CorpusSize
 from cluster.index.index_folder import WEIGHTS, IndexFolder, Publication
 from cluster.index.shard import ShardActors
@@ -88,8 +88,7 @@ class ShardedBuild(IndexBuild):
 
     def clear(self) -> None:
         if self.actors:
-            calls = self.actors.send_all("clear")
-            ray.wait(calls, num_returns=len(calls), timeout=CLOSE_TIMEOUT_S)
+            self.actors.clear()
 
     def _start(self, folder: IndexFolder, ranges: Sequence[range]) -> None:
         if self.actors is None:

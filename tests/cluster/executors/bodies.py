@@ -1,4 +1,4 @@
-"""Bodies of tasks, for the tests of executors."""
+"""Bodies of tasks, and tasks, for the tests of executors."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-from cluster.executors.task import Context
+from cluster.executors.task import Context, Task
 from ranking.errors import BadInput
+
+BODIES = "tests.cluster.executors.bodies"
 
 
 class Counter:
@@ -21,6 +23,10 @@ class Counter:
 
 def square(number: int) -> int:
     return number * number
+
+
+def numbers(count: int) -> list[Task]:
+    return [Task(str(n), f"{BODIES}:square", {"number": n}) for n in range(count)]
 
 
 def add(counter: Counter, number: int, parts: Any = None) -> tuple[int, int]:
@@ -43,6 +49,10 @@ def fails(folder: str, name: str, times: int, how: str = "raise") -> str:
             os._exit(7)
         raise BadInput("it is wrong", name) if how == "refuse" else ValueError(f"try {tries}")
     return f"{name} after {tries}"
+
+
+def failing(folder: Path, name: str, times: int, how: str) -> Task:
+    return Task(name, f"{BODIES}:fails", {"folder": str(folder), "name": name, "times": times, "how": how})
 
 
 def waits(folder: str, seconds: float) -> None:

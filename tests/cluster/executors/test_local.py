@@ -18,9 +18,7 @@ from cluster.executors.processes import Processes, ProcessLost, in_process
 from cluster.executors.task import Done, Once, Retry, Task, TaskLost, Wait, Watch
 from cluster.executors.worker import origin_of
 from ranking.errors import BadInput
-from tests.cluster.executors.bodies import fails, square
-
-BODIES = "tests.cluster.executors.bodies"
+from tests.cluster.executors.bodies import BODIES, failing, numbers, square
 
 
 class Seen(Watch):
@@ -55,10 +53,6 @@ def warm(count: int = 1) -> Iterator[Processes]:
         yield started
 
 
-def numbers(count: int) -> list[Task]:
-    return [Task(str(n), f"{BODIES}:square", {"number": n}) for n in range(count)]
-
-
 @pytest.mark.parametrize("threads", [1, 3])
 def test_every_task_ends_once(threads: int) -> None:
     done = list(LocalExecutor(threads).run(numbers(7)))
@@ -74,11 +68,9 @@ def test_one_thread_keeps_the_order_and_stops_when_it_is_told() -> None:
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_errors_are_tried_again_and_bad_input_is_not(threads: int, tmp_path: Path) -> None:
-    def task(name: str, times: int, how: str) -> Task:
-        return Task(name, fails, {"folder": str(tmp_path), "name": name, "times": times, "how": how})
-
     seen = Seen()
-    tasks = [task("once", 1, "raise"), task("always", 9, "raise"), task("wrong", 9, "refuse")]
+    asked = [("once", 1, "raise"), ("always", 9, "raise"), ("wrong", 9, "refuse")]
+    tasks = [failing(tmp_path, *each) for each in asked]
     done = {each.task.key: each for each in LocalExecutor(threads).run(tasks, watch=seen, retry=Retry(errors=2))}
     assert done["once"].result() == "once after 1"
     with pytest.raises(ValueError, match="try 2"):
@@ -159,12 +151,8 @@ def test_other_processes_share_the_work(processes: Processes, tmp_path: Path) ->
 
 def test_a_process_that_ends_is_replaced_until_it_is_the_tasks_fault(tmp_path: Path) -> None:
     with warm() as alone:
-        tasks = [
-            Task(name, f"{BODIES}:fails", {"folder": str(tmp_path), "name": name, "times": times, "how": "die"})
-            for name, times in (("twice", 1), ("always", 9))
-        ]
-        seen = Seen()
-        done = list(LocalExecutor(0, alone).run(tasks, watch=seen, retry=Retry(limit=2)))
+        tasks = [failing(tmp_path, "twice", 1, "die"), failing(tmp_path, "always", 9, "die")]
+        done = list(LocalExecutor(0, alone).run(tasks, retry=Retry(limit=2)))
     assert done[0].result() == "twice after 1"
     with pytest.raises(TaskLost, match=r"always ended its process 2 times without progress \(exit code 7\)"):
         done[1].result()

@@ -10,12 +10,7 @@ import ray
 from cluster.executors.ray_tasks import RayExecutor
 from cluster.executors.task import Once, Retry, Task, TaskLost
 from ranking.errors import BadInput
-
-BODIES = "tests.cluster.executors.bodies"
-
-
-def failing(folder: Path, name: str, times: int, how: str) -> Task:
-    return Task(name, f"{BODIES}:fails", {"folder": str(folder), "name": name, "times": times, "how": how})
+from tests.cluster.executors.bodies import BODIES, failing, numbers
 
 
 def test_tasks_on_ray(ray_session: None, tmp_path: Path) -> None:
@@ -49,7 +44,3 @@ def test_tasks_on_ray(ray_session: None, tmp_path: Path) -> None:
     killer = [failing(tmp_path, "actor", 1, "die"), *numbers(2)]
     results = [each.result() for each in RayExecutor(actors=1).run(killer)]
     assert sorted(map(str, results)) == ["0", "1", "actor after 1"]
-
-
-def numbers(count: int) -> list[Task]:
-    return [Task(str(n), f"{BODIES}:square", {"number": n}) for n in range(count)]

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from cluster.index.calls import OWNER, claim, remove_orphans
+from cluster.index.calls import OWNER, claim, release, remove_orphans
 from cluster.index.index_folder import WEIGHTS, IndexFolder, Publication, digest_of
 from ranking.checkpoint import to_bytes
 from ranking.index import IndexOptions
@@ -111,3 +111,5 @@ def test_what_the_dead_have_left_is_removed_and_nothing_else(tmp_path: Path) -> 
     (tmp_path / "nobody's").mkdir()
     remove_orphans(tmp_path)
     assert {folder.name for folder in tmp_path.iterdir()} == {"mine", "elsewhere", "damaged", "nobody's"}
+    release(tmp_path / "mine")
+    assert {folder.name for folder in tmp_path.iterdir()} == {"elsewhere", "damaged", "nobody's"}
