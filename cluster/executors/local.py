@@ -71,7 +71,7 @@ class LocalExecutor(Executor):
                 source.ended(done)
                 yield done
             return
-        with ThreadPoolExecutor(self._threads()) as pool:
+        with ThreadPoolExecutor(self.threads + (len(self.processes) if self.processes else 0)) as pool:
             running: set[Future[Done]] = set()
             try:
                 while True:
@@ -161,9 +161,6 @@ class LocalExecutor(Executor):
             continues = self.scheduler.reached(key, step_of(report), report[VALUE])
             if not continues.get(key, True):
                 raise _Stopped
-
-    def _threads(self) -> int:
-        return self.threads + (len(self.processes) if self.processes else 0)
 
     def _room(self) -> int:
         return self.threads + (self.processes.ready() if self.processes else 0)
