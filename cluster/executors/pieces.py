@@ -16,11 +16,6 @@ LEAST_PIECES = 4
 """Pieces from which a Ray is started for them. For fewer its start takes longer."""
 
 
-def run_pieces_here(function: Callable[[int], None], count: int) -> None:
-    """Run pieces on this machine only, because the function writes to its disk; see `run_pieces`."""
-    run_pieces(function, count, here=True)
-
-
 def run_pieces(function: Callable[[int], None], count: int, here: bool = False) -> None:
     """Call a function for each number below `count`.
 
@@ -32,7 +27,7 @@ def run_pieces(function: Callable[[int], None], count: int, here: bool = False) 
 
     Args:
         function: writes files that every machine sees or fetches. It is pickled.
-        here: whether all must run on this machine.
+        here: whether all must run on this machine, because the function writes to its disk.
 
     Raises:
         BadInput: what the function found wrong with the user's files.

@@ -6,11 +6,12 @@ import os
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cluster.config.build import build
-from cluster.executors.pieces import run_pieces, run_pieces_here
+from cluster.executors.pieces import run_pieces
 from cluster.output.cache import cache_of
 from cluster.output.file_lock import file_lock
 from cluster.runs.file_contents import content_of
@@ -104,7 +105,7 @@ class Collections:
     def _open(self, reader: Reader, config: dict[str, Any]) -> Collection:
         """Return a collection from the cache, or read it now. If the cache is a URI, this node reads and uploads it."""
         place, strict = cache_of(config) / "collections", config["strict"]
-        run = run_pieces_here if isinstance(place, BackedPath) else run_pieces
+        run = partial(run_pieces, here=isinstance(place, BackedPath))
         alone = nullcontext() if is_cached(reader, place, strict) else self.lock(place / digest(repr(reader)))
         with alone:
             collection = open_collection(reader, place, strict, run)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
 import ray
 
-from cluster.executors.pieces import run_pieces, run_pieces_here
+from cluster.executors.pieces import run_pieces
 from ranking.collections.pieces import Run
 from ranking.errors import BadInput
 
@@ -38,7 +39,7 @@ def test_a_few_pieces_are_done_in_this_process(tmp_path: Path, monkeypatch: pyte
     assert done_by(tmp_path, run_pieces, 3) == {os.getpid()}
 
 
-@pytest.mark.parametrize("run", [run_pieces, run_pieces_here])
+@pytest.mark.parametrize("run", [run_pieces, partial(run_pieces, here=True)])
 def test_ray_does_what_there_is_a_ray_for(run: Run, ray_session: None, tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"^piece 1: is broken"):
         run(Write(tmp_path, refused=1), 3)
