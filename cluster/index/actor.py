@@ -81,7 +81,9 @@ class NegativeIndexActor:
     def _publish(self, step: int, version: int | None, content: NDArray[np.uint8]) -> None:
         publication = Publication(step, version, digest_of(content))
         with self._changed:
-            if self._known(publication) or (not self.every and step < max(self._steps(), default=-1)):
+            if (step, publication.digest) in self._publications():
+                return
+            if not self.every and step < max(self._steps(), default=-1):
                 return
         self.folder.publish(publication, content)
         with self._changed:
@@ -226,15 +228,13 @@ class NegativeIndexActor:
             for step in obsolete:  # outside the lock: large files take time to delete, and readers should not wait
                 self.build.remove(self.folder, step)
 
-    def _known(self, publication: Publication) -> bool:
-        waiting = [*([self._building] if self._building else []), *self._pending.values()]
-        known = {(other.step, other.digest) for other in waiting}
-        known |= {(index.step, index.digest) for index in self._versions.values()}
-        return (publication.step, publication.digest) in known
+    def _publications(self) -> set[tuple[int, str]]:
+        """Return steps and digests of the weights that are built, are being built, or wait."""
+        building = [self._building] if self._building else []
+        return {(each.step, each.digest) for each in [*self._versions.values(), *self._pending.values(), *building]}
 
     def _steps(self) -> frozenset[int]:
-        building = [self._building.step] if self._building else []
-        return frozenset([*self._versions, *self._pending, *building])
+        return frozenset(step for step, _ in self._publications())
 
     def _drop_obsolete(self) -> list[int]:
         """Drop versions that no reader will use, and return their steps.
