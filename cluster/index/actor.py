@@ -230,8 +230,8 @@ class NegativeIndexActor:
 
     def _publications(self) -> set[tuple[int, str]]:
         """Return steps and digests of the weights that are built, are being built, or wait."""
-        building = [self._building] if self._building else []
-        return {(each.step, each.digest) for each in [*self._versions.values(), *self._pending.values(), *building]}
+        every = [*self._versions.values(), *self._pending.values(), self._building]
+        return {(each.step, each.digest) for each in every if each is not None}
 
     def _steps(self) -> frozenset[int]:
         return frozenset(step for step, _ in self._publications())
