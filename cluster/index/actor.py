@@ -230,7 +230,11 @@ class NegativeIndexActor:
 
     def _publications(self) -> set[tuple[int, str]]:
         """Return steps and digests of the weights that are built, are being built, or wait."""
-        every = [*self._versions.values(), *self._pending.values(), self._building]
+        every: list[IndexVersion | Publication | None] = [
+            *self._versions.values(),
+            *self._pending.values(),
+            self._building,
+        ]
         return {(each.step, each.digest) for each in every if each is not None}
 
     def _steps(self) -> frozenset[int]:
