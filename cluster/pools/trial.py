@@ -71,7 +71,7 @@ def plan_trial(pool: NamedPool, variant: Variant, config: dict[str, Any]) -> Tri
 
 
 def usual_budgets(pool: Pool) -> list[int]:
-    """The paper's budgets; for a pool that they are too large for, some between a twentieth of it and most of it."""
+    """Return the paper's budgets or, for a pool that is too small, some between a twentieth of it and most of it."""
     if max(topic.pool.size for topic in pool.topics) > LOSADA[-1]:
         return LOSADA
     mean = pool.size / len(pool.topics)

@@ -1,4 +1,4 @@
-"""Says which agents a study's policies need before it runs, each once for all runs that use it."""
+"""Finds the agents that a study's policies need before it runs, each once for all runs that use it."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def with_agents(
     The agent is learned in the run's own configuration with `policy.learn` added, and `policy.agent` for its seed.
 
     Args:
-        storage: its folder; agents stand in `agents/NAME` of it.
-        scaled: what the experiment's scale says of learning; `policy.learn` says more.
+        storage: the study's folder; agents are in `agents/NAME` of it.
+        scaled: overrides of learning at the experiment's scale; `policy.learn` adds others.
     """
     requests: dict[str, LearnRequest] = {}
     composed: dict[tuple[str, ...], LearnRequest] = {}  # composing takes a tenth of a second, and seeds share one
@@ -45,7 +45,9 @@ def with_agents(
             given.append(planned)
             continue
         overrides = _overrides(planned, part, scaled)
-        request = composed.setdefault(overrides, composed.get(overrides) or _request(overrides, storage))
+        if overrides not in composed:
+            composed[overrides] = _request(overrides, storage)
+        request = composed[overrides]
         requests.setdefault(request.storage.place.rpartition("/")[2], request)
         node = planned.config[part] | {"checkpoint": request.storage.place}
         overrides = (*planned.overrides, f"{part}.checkpoint={request.storage.place}")
@@ -54,7 +56,7 @@ def with_agents(
 
 
 def _overrides(planned: Planned, part: str, scaled: Sequence[str]) -> tuple[str, ...]:
-    """Of the learning that a run's policy or selector needs."""
+    """Return the overrides of the learning that a run's policy or selector needs."""
     node = planned.config[part]
     left_out = ("seed", "policy", "selector") if part == "selector" else ("seed", "policy")
     own = [text for text in planned.overrides if key_of(text).split(".")[0] not in left_out]

@@ -130,7 +130,7 @@ class PeakMemory:
             RESET.write_text("5")  # sets the peak to what is resident now
 
     def mib(self) -> float | None:
-        """The peak in MiB; None if this system does not record it."""
+        """Return the peak in MiB; None if this system does not record it."""
         if torch.cuda.is_available() and torch.cuda.max_memory_allocated():
             return torch.cuda.max_memory_allocated() / MIB
         try:
