@@ -44,7 +44,7 @@ def keys_of(config: dict[str, Any], collections: Collections) -> dict[str, str]:
         keys[name] = digest([base, "dev", validation, files_of(validation)])
     if ranks_ahead(config["objective"]):
         keys["objective"] = digest([base, config["objective"], files_of(config["objective"])])
-    guard, listed = config["sampling"]["guard"], listed_from_shards(config)
+    guard, listed = config["sampling"]["guard"], bm25_in_shards(config, listed=True)
     for name, node in config["function"].items():
         content = [base, node, guard, files_of(node), *files_of(guard.get("ranker") or {})]
         # With shards, some runs have lists and others do not.
@@ -144,16 +144,11 @@ def nearest_part(config: dict[str, Any]) -> str:
 BM25 = "sampling.retrieval.bm25.Bm25Function"
 
 
-def bm25_in_shards(config: Mapping[str, Any]) -> list[str]:
-    """Return the names of the functions whose lists are served by shard actors."""
-    sharded = _sharded(config)
-    return [] if sharded and lists_come_first(config) else sharded
-
-
-def listed_from_shards(config: Mapping[str, Any]) -> list[str]:
-    """Return the names of the functions in shards whose lists are made before the training."""
-    sharded = _sharded(config)
-    return sharded if sharded and lists_come_first(config) else []
+def bm25_in_shards(config: Mapping[str, Any], listed: bool = False) -> list[str]:
+    """Return the names of the functions in shards whose lists actors serve or, if `listed`, are made before that."""
+    functions = config["function"].items()
+    sharded = [name for name, node in functions if node["_target_"] == BM25 and node.get("shards", 1) > 1]
+    return sharded if sharded and lists_come_first(config) == listed else []
 
 
 def lists_come_first(config: Mapping[str, Any]) -> bool:
@@ -165,8 +160,3 @@ def lists_come_first(config: Mapping[str, Any]) -> bool:
     guarded = any(guard.get(margin) is not None for margin in ("absolute", "relative", "ceiling"))
     agents = [config[part] for part in ("policy", "selector") if part in config]
     return guarded or bool(config.get("teacher")) or "state" in config or any("checkpoint" in agent for agent in agents)
-
-
-def _sharded(config: Mapping[str, Any]) -> list[str]:
-    functions = config["function"].items()
-    return [name for name, node in functions if node["_target_"] == BM25 and node.get("shards", 1) > 1]
