@@ -18,10 +18,10 @@ from ranking.labels import LabelCounts
 from ranking.packing import Packing, buckets
 from ranking.rankers.category_input import CategoryInput
 from ranking.rankers.dense import DenseRanker
-from ranking.rankers.pretrained import PRESETS, Pretrained
+from ranking.rankers.pretrained import Pretrained
 from ranking.rankers.sentence_folder import SentenceFolder
 from ranking.rankers.sentence_models import HEADS, check_heads, check_text_transformer, load_model, save_model
-from ranking.rankers.text_lengths import resolve_widths
+from ranking.rankers.transformer_ranker import TransformerRanker
 from ranking.texts import Texts
 from ranking.tokenization import Subwords, Tokenization, count_subwords
 
@@ -31,7 +31,7 @@ POOLINGS = {"mean": "mean", "cls": "cls", "last": "lasttoken", "max": "max", "we
 SIMILARITIES = ("cosine", "dot")
 
 
-class BiEncoder(DenseRanker):
+class BiEncoder(TransformerRanker, DenseRanker):
     """A bi-encoder: one vector per text, pooled from a pretrained encoder's last layer.
 
     Reimers and Gurevych 2019; Xiong et al. 2021. Reads plain checkpoints and the models of sentence-transformers with
@@ -39,15 +39,8 @@ class BiEncoder(DenseRanker):
     writes the latter. A long text is cut.
 
     Args:
-        generator: draws the weights that the checkpoint lacks.
-        checkpoint: a folder, or a name at the hub.
-        vectors: ignored; every ranker is offered them.
-        preset: `paper`, `small` (2 layers, 24 + 64 subwords) or `tiny` (1 layer, 12 + 32): layers and lengths that
-            neither the next three options nor the folder specify.
-        layers: the number of layers to keep, from the input. None keeps all.
         max_query: subwords read of a query, not counting the checkpoint's prompt. None takes the checkpoint's number
             (with a smaller preset at most the preset's), or else the preset's.
-        max_document: subwords read of a document, in the same way.
         pooling: mean (of all tokens), cls (the first token), last (the last token, for decoders, in which only that
             one has seen the whole text), max, weightedmean (by position) or mean_sqrt_len_tokens. None takes the
             checkpoint's, or else mean, and last for a language model.
@@ -57,10 +50,6 @@ class BiEncoder(DenseRanker):
         frozen: `documents` keeps the document tower fixed: its vectors stay the same while the query tower learns
             (ADORE, Zhan et al. 2021). Needs two towers.
         scale: the factor of the scores. None is 20 for cosine, which alone spans no more than 2, and 1 for dot.
-        precision: float32, bfloat16 or float16, see `ranking.rankers.pretrained.Pretrained`.
-        gradient_checkpointing: whether to compute activations twice, to hold fewer.
-        compiled: whether to run the transformer through torch.compile.
-        budget: tokens per forward pass, with padding. None suits the device.
         categories: whether a vector of category and subcategory is added to the pooled vector. It starts at 0, so the
             checkpoint scores as before.
         labels: the numbers of categories and subcategories.
@@ -69,15 +58,10 @@ class BiEncoder(DenseRanker):
         document_prompt: the text before each document, in the same way.
         truncate_dim: the number of a vector's first dimensions that are used. None takes the checkpoint's number, or
             all.
-
-    Raises:
-        BadInput: if the checkpoint can't be read or an option is out of its range.
     """
 
-    presets = PRESETS
     library_class: ClassVar[str] = "SentenceTransformer"
     heads: ClassVar[set[str]] = HEADS
-    cosine_scale: ClassVar[float] = 20.0
 
     @checked
     def __init__(
@@ -106,7 +90,7 @@ class BiEncoder(DenseRanker):
     ) -> None:
         super().__init__()
         source = SentenceFolder.read(checkpoint).with_prompts(query_prompt, document_prompt)
-        widths = resolve_widths(type(self), checkpoint, preset, layers, max_query, max_document, source)
+        widths = self.widths(checkpoint, preset, layers, max_query, max_document, source)
         for name, value, known in (("pooling", pooling, POOLINGS), ("similarity", similarity, SIMILARITIES)):
             if value is not None and value not in known:
                 raise BadInput(f"no {name} {value!r}", f"ranker.{name}", f"choose one of {', '.join(known)}")
@@ -133,7 +117,7 @@ class BiEncoder(DenseRanker):
         # A shorter vector is normalized again only for a cosine.
         self.unit = self.similarity == "cosine" or (unit[0] and similarity is None and self.truncate_dim is None)
         heads = [_head(route, pooling, self.unit or similarity == "dot") for route in routes]
-        self.scale = (self.cosine_scale if self.similarity == "cosine" or unit[0] else 1.0) if scale is None else scale
+        self.scale = (20.0 if self.similarity == "cosine" or unit[0] else 1.0) if scale is None else scale
         self.prompts, self._declared = source.prompts, dict(model.prompts)
         self._default_prompt = model.default_prompt_name
         self.tokenizer = routes[0][0].tokenizer
@@ -165,11 +149,7 @@ class BiEncoder(DenseRanker):
         self.has_dropout, self.needs_grad_scaler = self.query_tower.has_dropout, precision == "float16"
         self.has_dropout |= any(isinstance(module, nn.Dropout) for head in heads for module in head.modules())
         reach = min(self.query_tower.reach, self.document_tower.reach)
-        for name, length in (("max_query", self.max_query), ("max_document", self.max_document)):
-            if length + self.packing.specials > reach:
-                raise BadInput(
-                    f"{length} subwords are more than its {reach} positions", checkpoint, f"lower ranker.{name}"
-                )
+        self.check_reach(checkpoint, self.packing.specials, reach)
         sizes = [module.get_embedding_dimension() for module in (self._readers[0], *self.query_head)
                  if hasattr(module, "get_embedding_dimension")]  # fmt: skip
         size = sizes[-1] or self._readers[0].model.config.vocab_size  # SPLADE's pooling learns it from its first text
@@ -186,10 +166,9 @@ class BiEncoder(DenseRanker):
 
     @classmethod
     def tokenization(cls, **options: Any) -> Tokenization:
-        given = {name: options.get(name) for name in ("layers", "max_query", "max_document")}
         source = SentenceFolder.read(options["checkpoint"])
         source = source.with_prompts(options.get("query_prompt"), options.get("document_prompt"))
-        widths = resolve_widths(cls, options["checkpoint"], options.get("preset", "paper"), **given, source=source)
+        widths = cls.widths(**options, source=source)
         return Subwords(source.query, widths["max_query"], widths["max_document"], source.prompts)
 
     def _load(

@@ -12,16 +12,16 @@ from torch import Tensor, nn
 from ranking.bounds import AtLeast, checked
 from ranking.errors import BadInput
 from ranking.hub_tokenizers import local_root
-from ranking.packing import Packing, buckets
-from ranking.rankers.pretrained import PRESETS, Pretrained, quiet, read_model, trim_last_layer
-from ranking.rankers.ranker import Ranker
+from ranking.packing import Packing
+from ranking.rankers.pretrained import Pretrained, read_model, trim_last_layer
 from ranking.rankers.sentence_folder import DECLARED, read_json
-from ranking.rankers.text_lengths import resolve_widths, write_lengths
+from ranking.rankers.text_lengths import save_with_lengths
+from ranking.rankers.transformer_ranker import PairRanker
 from ranking.texts import Texts
 from ranking.tokenization import Subwords, Tokenization, read_tokenizer
 
 
-class CrossEncoder(Ranker):
+class CrossEncoder(PairRanker):
     """A cross-encoder: a pretrained encoder (BERT, ELECTRA, MiniLM, ModernBERT, …) with one score per pair.
 
     Nogueira and Cho 2019. The head is the architecture's head for one label; a head that the checkpoint lacks is drawn.
@@ -30,29 +30,12 @@ class CrossEncoder(Ranker):
 
     Args:
         generator: draws the head if the checkpoint has none.
-        checkpoint: a folder, or a name at the hub.
-        vectors: ignored; every ranker is offered them.
-        preset: `paper` (as published), `small` (2 layers, 24 + 64 subwords) or `tiny` (1 layer, 12 + 32): layers and
-            lengths that neither the next three options nor the folder specify.
-        layers: the number of layers to keep, from the input. None keeps all.
-        max_query: subwords read of a query. None takes the checkpoint's number, or else the preset's.
         max_document: subwords read of a document, or of each of its passages, in the same way.
         passages: the maximum number of passages of a document, with pooling=max.
         pooling: first (the score of the document's beginning) or max (that of its best passage).
-        precision: float32, bfloat16 or float16, see `ranking.rankers.pretrained.Pretrained`.
-        gradient_checkpointing: whether to compute activations twice, to hold fewer.
-        compiled: whether to run the transformer through torch.compile.
-        budget: tokens per forward pass, with padding. None suits the device.
         label: the label, by number or name, whose log-probability is the score of a checkpoint whose head has several;
             `new` replaces that head by one for a score. None if the checkpoint has a head for one score, or none.
-
-    Raises:
-        BadInput: if the checkpoint can't be read or an option is out of its range.
     """
-
-    presets = PRESETS
-    pairs = 4096
-    reads_apart = False
 
     @checked
     def __init__(
@@ -74,7 +57,7 @@ class CrossEncoder(Ranker):
     ) -> None:
         super().__init__()
         self.label, labels = chosen_label(checkpoint, label)
-        widths = resolve_widths(type(self), checkpoint, preset, layers, max_query, max_document)
+        widths = self.widths(checkpoint, preset, layers, max_query, max_document)
         self.max_query, self.max_document = widths["max_query"], widths["max_document"]
         self.passages = passages if pooling == "max" else 1
         model, self.drawn = read_model(
@@ -94,13 +77,9 @@ class CrossEncoder(Ranker):
 
     @classmethod
     def tokenization(cls, **options: Any) -> Tokenization:
-        given = {name: options.get(name) for name in ("layers", "max_query", "max_document")}
-        widths = resolve_widths(cls, options["checkpoint"], options.get("preset", "paper"), **given)
+        widths = cls.widths(**options)
         passages = options.get("passages", 4) if options.get("pooling", "first") == "max" else 1
         return Subwords(options["checkpoint"], widths["max_query"], widths["max_document"] * passages)
-
-    def represent_queries(self, queries: Texts) -> Tensor:
-        return torch.from_numpy(queries.padded(self.max_query)).to(self.device)
 
     def represent_documents(self, documents: Texts) -> Tensor:
         return torch.from_numpy(documents.padded(self.max_document * self.passages)).to(self.device)
@@ -126,9 +105,12 @@ class CrossEncoder(Ranker):
             left = self.reach - self.packing.specials - (queries > 0).sum(1, keepdim=True)
             passages = passages.masked_fill(torch.arange(passages.shape[1], device=passages.device) >= left, 0)
         lengths = (queries > 0).sum(1) + (passages > 0).sum(1) + self.packing.specials
-        places = self.pretrained.even(list(buckets(lengths, self.pretrained.budget)))
-        parts = [self.pretrained(self.packing.pack(queries[rows], passages[rows])).logits for rows in places]
-        logits = torch.cat(parts).float()[torch.argsort(torch.cat(places))]
+
+        def read(rows: Tensor) -> Tensor:
+            logits: Tensor = self.pretrained(self.packing.pack(queries[rows], passages[rows])).logits
+            return logits.float()
+
+        logits = self.pretrained.in_passes(lengths, read)
         return logits[:, 0] if self.label is None else logits.log_softmax(1)[:, self.label]
 
     def layers(self) -> list[nn.Module]:
@@ -136,10 +118,7 @@ class CrossEncoder(Ranker):
 
     def save_pretrained(self, folder: str) -> None:
         """Write it as transformers and sentence-transformers' `CrossEncoder` read it: safetensors and the tokenizer."""
-        with quiet():
-            self.pretrained.model.save_pretrained(folder)  # type: ignore[operator]
-        self.tokenizer.save_pretrained(folder)
-        write_lengths(folder, self.max_query, self.max_document)
+        save_with_lengths(folder, self.pretrained.model, self.tokenizer, self.max_query, self.max_document)
 
 
 def chosen_label(checkpoint: str, label: int | str | None) -> tuple[int | None, int]:

@@ -12,17 +12,16 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ranking.errors import BadInput
-from ranking.packing import Packing, buckets
-from ranking.rankers.pretrained import PRESETS, Pretrained, quiet, read_model
-from ranking.rankers.ranker import Ranker
-from ranking.rankers.text_lengths import resolve_widths, write_lengths
-from ranking.texts import Texts
+from ranking.packing import Packing
+from ranking.rankers.pretrained import Pretrained, read_model
+from ranking.rankers.text_lengths import save_with_lengths
+from ranking.rankers.transformer_ranker import PairRanker
 from ranking.tokenization import Prompts, Subwords, Tokenization, count_subwords, read_tokenizer
 
 TEMPLATE = "Query: {query}\nDocument: {document}\nRelevant:"
 
 
-class Decoder(Ranker):
+class Decoder(PairRanker):
     """A decoder (Llama, Qwen, Mistral, …) as a reranker, with one score per pair from its last token.
 
     With `words` the score is the logit of the first word after the prompt, minus that of the second if there are two
@@ -31,27 +30,9 @@ class Decoder(Ranker):
 
     Args:
         generator: draws the head if the checkpoint has none.
-        checkpoint: a folder, or a name at the hub.
-        vectors: ignored; every ranker is offered them.
-        preset: `paper`, `small` (2 layers, 24 + 64 subwords) or `tiny` (1 layer, 12 + 32): layers and lengths that
-            neither the next three options nor the folder specify.
-        layers: the number of layers to keep, from the input. None keeps all.
-        max_query: subwords read of a query. None takes the checkpoint's number, or else the preset's.
-        max_document: subwords read of a document, in the same way.
         words: one or two words whose logits are the score, e.g. [" yes"," no"]. None uses a head.
         template: the prompt, with `{query}` before `{document}`.
-        precision: float32, bfloat16 or float16, see `ranking.rankers.pretrained.Pretrained`.
-        gradient_checkpointing: whether to compute activations twice, to hold fewer.
-        compiled: whether to run the transformer through torch.compile.
-        budget: tokens per forward pass, with padding. None suits the device.
-
-    Raises:
-        BadInput: if the checkpoint can't be read or an option is out of its range.
     """
-
-    presets = PRESETS
-    pairs = 4096
-    reads_apart = False
 
     def __init__(
         self,
@@ -70,7 +51,7 @@ class Decoder(Ranker):
         budget: int | None = None,
     ) -> None:
         super().__init__()
-        widths = resolve_widths(type(self), checkpoint, preset, layers, max_query, max_document)
+        widths = self.widths(checkpoint, preset, layers, max_query, max_document)
         self.lengths = self.max_query, self.max_document = widths["max_query"], widths["max_document"]
         self.tokenizer = read_tokenizer(checkpoint)
         self.packing, lead = prompt(self.tokenizer, template)
@@ -97,28 +78,21 @@ class Decoder(Ranker):
 
     @classmethod
     def tokenization(cls, **options: Any) -> Tokenization:
-        given = {name: options.get(name) for name in ("layers", "max_query", "max_document")}
-        widths = resolve_widths(cls, options["checkpoint"], options.get("preset", "paper"), **given)
+        widths = cls.widths(**options)
         _, lead = prompt(read_tokenizer(options["checkpoint"]), options.get("template", TEMPLATE))
         return Subwords(options["checkpoint"], widths["max_query"], widths["max_document"], lead)
-
-    def represent_queries(self, queries: Texts) -> Tensor:
-        return torch.from_numpy(queries.padded(self.max_query)).to(self.device)
-
-    def represent_documents(self, documents: Texts) -> Tensor:
-        return torch.from_numpy(documents.padded(self.max_document)).to(self.device)
 
     def interact(self, queries: Tensor, documents: Tensor) -> Tensor:
         shape = torch.broadcast_shapes(queries.shape[:-1], documents.shape[:-1])
         first, second = (texts.expand(*shape, -1).reshape(-1, texts.shape[-1]) for texts in (queries, documents))
         lengths = (first > 0).sum(1) + (second > 0).sum(1) + self.packing.specials
-        places = self.body.even(list(buckets(lengths, self.body.budget)))
-        parts = []
-        for rows in places:
+
+        def read(rows: Tensor) -> Tensor:
             states = self.body(self.packing.pack(first[rows], second[rows])).last_hidden_state
             last = lengths[rows] - 1  # padding comes after it, where a decoder does not see it
-            parts.append(self._scores(states[torch.arange(len(rows), device=states.device), last].float()))
-        return torch.cat(parts)[torch.argsort(torch.cat(places))].view(shape)
+            return self._scores(states[torch.arange(len(rows), device=states.device), last].float())
+
+        return self.body.in_passes(lengths, read).view(shape)
 
     def _scores(self, states: Tensor) -> Tensor:
         """Return scores of last tokens [n, width]."""
@@ -134,10 +108,7 @@ class Decoder(Ranker):
 
     def save_pretrained(self, folder: str) -> None:
         """Write it as transformers reads it: safetensors and the tokenizer."""
-        with quiet():
-            self._whole[0].save_pretrained(folder)
-        self.tokenizer.save_pretrained(folder)
-        write_lengths(folder, *self.lengths)
+        save_with_lengths(folder, self._whole[0], self.tokenizer, *self.lengths)
 
 
 def prompt(tokenizer: Any, template: str) -> tuple[Packing, Prompts]:

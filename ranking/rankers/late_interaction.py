@@ -14,11 +14,12 @@ from torch.nn import functional as F
 
 from ranking.bounds import AtLeast, Positive, checked
 from ranking.errors import BadInput
-from ranking.packing import Packing, buckets
+from ranking.packing import Packing
 from ranking.rankers.colbert_folder import MARKS, ColbertFolder, mark_of
-from ranking.rankers.pretrained import PRESETS, Pretrained, quiet
-from ranking.rankers.ranker import Ranker, linear
+from ranking.rankers.pretrained import Pretrained, quiet
+from ranking.rankers.ranker import linear
 from ranking.rankers.sentence_models import check_heads, check_text_transformer, load_model, save_model
+from ranking.rankers.transformer_ranker import TransformerRanker
 from ranking.texts import Texts
 from ranking.tokenization import Subwords, Tokenization, count_subwords, read_tokenizer
 
@@ -28,7 +29,7 @@ PRODUCTS = 1 << 25
 """Products of two tokens that are held at once when many documents are compared."""
 
 
-class LateInteraction(Ranker):
+class LateInteraction(TransformerRanker):
     """Late interaction: the sum over the query's tokens of the highest cosine with a token of the document.
 
     ColBERT (Khattab and Zaharia 2020). It re-ranks, and trains and measures on a first stage's candidates. Reads plain
@@ -36,28 +37,13 @@ class LateInteraction(Ranker):
     which it writes.
 
     Args:
-        generator: draws the weights that the checkpoint lacks.
-        checkpoint: a folder, or a name at the hub.
-        vectors: ignored; every ranker is offered them.
-        preset: `paper`, `small` (2 layers, 24 + 64 subwords) or `tiny` (1 layer, 12 + 32): layers and lengths that
-            neither the next three options nor the folder specify.
-        layers: the number of layers to keep, from the input. None keeps all.
         max_query: subwords read of a query; mask tokens fill up a shorter one (query augmentation). None takes the
             checkpoint's number, or else the preset's.
-        max_document: subwords read of a document, in the same way.
         dimension: the length of a token's vector. None takes the checkpoint's, or else 128.
         expansion: whether mask tokens fill up queries. None takes the folder's choice, or else fills up.
         scale: the factor of the scores.
-        precision: float32, bfloat16 or float16, see `ranking.rankers.pretrained.Pretrained`.
-        gradient_checkpointing: whether to compute activations twice, to hold fewer.
-        compiled: whether to run the transformer through torch.compile.
-        budget: tokens per forward pass, with padding. None suits the device.
-
-    Raises:
-        BadInput: if the checkpoint can't be read or an option is out of its range.
     """
 
-    presets = PRESETS
     pairs = 256
     held = 1 << 12
 
@@ -81,7 +67,7 @@ class LateInteraction(Ranker):
     ) -> None:
         super().__init__()
         source = ColbertFolder.read(checkpoint)
-        widths = _widths(source, preset, layers, max_query, max_document)
+        widths = self._widths(source, preset, layers, max_query, max_document)
         self.scale = scale
         model, drawn = load_model("MultiVectorEncoder", checkpoint, widths["layers"], generator)
         if model.similarity_fn_name != "maxsim":
@@ -119,10 +105,7 @@ class LateInteraction(Ranker):
         self._fill(expansion, new=not source.late)
         self.pretrained = Pretrained(transformer, precision, gradient_checkpointing, compiled, budget)
         self.has_dropout, self.needs_grad_scaler = self.pretrained.has_dropout, precision == "float16"
-        for name, length in (("max_query", self.max_query), ("max_document", self.max_document)):
-            if length + self.for_queries.specials > self.pretrained.reach:
-                what = f"{length} subwords are more than its {self.pretrained.reach} positions"
-                raise BadInput(what, checkpoint, f"lower ranker.{name}")
+        self.check_reach(checkpoint, self.for_queries.specials, self.pretrained.reach)
 
     def _add_marks(self, transformer: Any, generator: torch.Generator) -> None:
         """Add two tokens that mark queries and documents to the tokenizer and the transformer."""
@@ -175,10 +158,21 @@ class LateInteraction(Ranker):
             self.for_queries = replace(self.for_queries, padding=filler)
 
     @classmethod
+    def _widths(
+        cls, source: ColbertFolder, preset: str, layers: int | None, max_query: int | None, max_document: int | None
+    ) -> dict[str, Any]:
+        """Return layers and lengths: the options, or else the folder's, or else the preset's."""
+        given = {"max_query": max_query, "max_document": max_document}
+        if None in given.values():
+            known = source.bounded(cls.resolve_preset(preset)) | source.lengths()
+            given = {name: known[name] if value is None else value for name, value in given.items()}
+        return cls.resolve_preset(preset, layers=layers, **given)
+
+    @classmethod
     def tokenization(cls, **options: Any) -> Tokenization:
         given = {name: options.get(name) for name in ("layers", "max_query", "max_document")}
         source = ColbertFolder.read(options["checkpoint"])
-        widths = _widths(source, options.get("preset", "paper"), **given)
+        widths = cls._widths(source, options.get("preset", "paper"), **given)
         prompts = source.prompts(read_tokenizer(source.transformer)) if source.late else None
         return Subwords(source.transformer, widths["max_query"], widths["max_document"], prompts)
 
@@ -198,9 +192,8 @@ class LateInteraction(Ranker):
         padded = torch.from_numpy(texts.padded(most))
         lengths = (padded > 0).sum(1) + packing.specials
         floor = self.expansion["length"] if task == "query" and self.expansion is not None else 0
-        places = self.pretrained.even(list(buckets(lengths.clamp(min=floor), self.pretrained.budget)))
-        parts = []
-        for rows in places:
+
+        def read(rows: Tensor) -> Tensor:
             packed = packing.pack(padded[rows])
             filled = None
             if floor:
@@ -213,8 +206,9 @@ class LateInteraction(Ranker):
             for module in self._after:
                 features = module(features, task=task) if "task" in module.forward_kwargs else module(features)
             vectors = features["token_embeddings"] * features["attention_mask"][..., None]
-            parts.append(F.pad(vectors, (0, 0, 0, length - vectors.shape[1])))
-        return torch.cat(parts)[torch.argsort(torch.cat(places)).to(self.device)]
+            return F.pad(vectors, (0, 0, 0, length - vectors.shape[1]))
+
+        return self.pretrained.in_passes(lengths.clamp(min=floor), read)
 
     def _filled(self, packed: dict[str, Tensor], floor: int) -> tuple[dict[str, Tensor], Tensor]:
         """Fill sequences up to `floor` tokens with mask tokens; also return where these are."""
@@ -270,14 +264,3 @@ def _comparison(tokenizer: Any) -> list[Any]:
 def _longer(types: tuple[tuple[int, ...], ...] | None, mark: tuple[int, ...]) -> tuple[tuple[int, ...], ...] | None:
     """Return the token types with those of a mark after the first token."""
     return None if types is None else ((*types[0], *(types[0][:1] * len(mark))), *types[1:])
-
-
-def _widths(
-    source: ColbertFolder, preset: str, layers: int | None, max_query: int | None, max_document: int | None
-) -> dict[str, Any]:
-    """Return layers and lengths: the options, or else the folder's, or else the preset's."""
-    given = {"max_query": max_query, "max_document": max_document}
-    if None in given.values():
-        known = source.bounded(LateInteraction.resolve_preset(preset)) | source.lengths()
-        given = {name: known[name] if value is None else value for name, value in given.items()}
-    return LateInteraction.resolve_preset(preset, layers=layers, **given)

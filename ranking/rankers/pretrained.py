@@ -6,7 +6,7 @@ import inspect
 import logging
 import math
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Annotated, Any
 
@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from ranking.bounds import AtLeast, checked
 from ranking.errors import BadInput
 from ranking.hub_tokenizers import local_root, refused
+from ranking.packing import buckets
 from ranking.shared_weights import SharedWeights
 
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
@@ -263,6 +264,17 @@ class Pretrained(nn.Module):
             return places
         nothing = torch.zeros(0, dtype=torch.int64, device=places[0].device if places else None)
         return places + [nothing] * (self.sharding.passes(self, len(places)) - len(places))
+
+    def in_passes(self, lengths: Tensor, read: Callable[[Tensor], Tensor]) -> Tensor:
+        """Read sequences of similar length together; return the results in the order of the sequences.
+
+        Args:
+            lengths: int64 [n], tokens of each sequence.
+            read: returns the results [rows, …] of the sequences at some rows.
+        """
+        places = self.even(list(buckets(lengths, self.budget)))
+        results = torch.cat([read(rows) for rows in places])
+        return results[torch.argsort(torch.cat(places)).to(results.device)]
 
     def outputs(self, passes: Sequence[dict[str, Tensor]]) -> Iterator[Any]:
         """Yield the model's output of each pass, whose `last_hidden_state` is [texts, tokens, width].

@@ -26,31 +26,14 @@ class Sparse(BiEncoder):
     inverted index, exactly. The score is the inner product.
 
     Args:
-        generator: draws the weights that the checkpoint lacks.
-        checkpoint: a folder, or a name at the hub.
-        vectors: ignored; every ranker is offered them.
-        preset: `paper`, `small` (2 layers, 24 + 64 subwords) or `tiny` (1 layer, 12 + 32).
-        layers: the number of layers to keep, from the input. None keeps all.
-        max_query: subwords read of a query. None takes the checkpoint's number, or else the preset's.
-        max_document: subwords read of a document, in the same way.
         query_flops: λ for queries.
         document_flops: λ for documents.
         warmup: the number of steps in which both λ grow from 0, quadratically.
         tied: whether one transformer reads queries and documents.
-        precision: float32, bfloat16 or float16, see `ranking.rankers.pretrained.Pretrained`.
-        gradient_checkpointing: whether to compute activations twice, to hold fewer.
-        compiled: whether to run the transformer through torch.compile.
-        budget: tokens per forward pass, with padding. None suits the device.
-        query_prompt: the text before each query, or the name of one of the checkpoint's prompts.
-        document_prompt: the text before each document, in the same way.
-
-    Raises:
-        BadInput: if the checkpoint can't be read or an option is out of its range.
     """
 
     library_class: ClassVar[str] = "SparseEncoder"
     heads: ClassVar[set[str]] = {"SpladePooling", "Pooling", "SparseAutoEncoder", "Dense", "Normalize"}
-    cosine_scale: ClassVar[float] = 20.0
     sparse = True
     pairs = 256
     held = 1 << 11

@@ -7,51 +7,12 @@ from typing import Any
 
 from ranking.errors import BadInput
 from ranking.hub_tokenizers import local_root
-from ranking.rankers.ranker import Ranker
-from ranking.rankers.sentence_folder import SentenceFolder, read_json, write_json
+from ranking.rankers.pretrained import quiet
+from ranking.rankers.sentence_folder import read_json, write_json
 
 FILE = "text_lengths.json"
 """A file of ours next to the checkpoint's: none of its fields has the length of a query."""
 KEYS = {"max_query", "max_document"}
-
-
-def resolve_widths(
-    ranker: type[Ranker],
-    checkpoint: str,
-    preset: str,
-    layers: int | None = None,
-    max_query: int | None = None,
-    max_document: int | None = None,
-    source: SentenceFolder | None = None,
-) -> dict[str, Any]:
-    """Return layers and lengths: the options, or else those the checkpoint was trained with here, or else the preset's.
-
-    A ranker that learned from short texts is worse at long ones, so the checkpoint's lengths come before a preset's.
-    The limit of a folder of sentence-transformers replaces the lengths of the preset `paper`, and bounds those of the
-    smaller presets.
-
-    Args:
-        ranker: the class with the presets.
-        checkpoint: a folder, or a name at the hub.
-        preset: the name of a preset.
-        layers: an option of the ranker. None if not given.
-        max_query: an option of the ranker. None if not given.
-        max_document: an option of the ranker. None if not given.
-        source: the description of the checkpoint's texts, if it may have one.
-
-    Raises:
-        BadInput: if an option is out of its range, or the checkpoint's file does not hold lengths.
-    """
-    given = {"max_query": max_query, "max_document": max_document}
-    if None in given.values():
-        trained, longest = ({}, {}) if source is None else source.lengths()
-        trained = read_lengths(checkpoint) or trained
-        of_preset = ranker.resolve_preset(preset)
-        whole = preset == "paper" and source is not None and not source.plain
-        limits = longest if whole else {name: min(length, of_preset[name]) for name, length in longest.items()}
-        known = limits | trained
-        given = {name: known.get(name) if value is None else value for name, value in given.items()}
-    return ranker.resolve_preset(preset, layers=layers, **given)
 
 
 def read_lengths(checkpoint: str) -> dict[str, int]:
@@ -73,12 +34,17 @@ def read_lengths(checkpoint: str) -> dict[str, int]:
     return content
 
 
-def write_lengths(folder: str, max_query: int, max_document: int) -> None:
-    """Write the lengths into a checkpoint's folder.
+def save_with_lengths(folder: str, model: Any, tokenizer: Any, max_query: int, max_document: int) -> None:
+    """Write a model of transformers and its tokenizer into a folder, with the lengths of its texts.
 
     Args:
         folder: the checkpoint's folder.
+        model: the model, written as safetensors.
+        tokenizer: the tokenizer.
         max_query: subwords read of a query, not counting prompts.
         max_document: subwords read of a document, not counting prompts.
     """
+    with quiet():
+        model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
     write_json(Path(folder) / FILE, {"max_query": max_query, "max_document": max_document})
