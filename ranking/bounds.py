@@ -71,8 +71,9 @@ def checked(target: T) -> T:
 
     @functools.wraps(target)
     def call(*args: Any, **kwargs: Any) -> Any:
+        named = type(args[0]).__name__ if target.__name__ == "__init__" and args else owner  # also of a subclass
         with suppress(TypeError):  # wrong arguments: the call itself says so
-            check_arguments(target, signature.bind_partial(*args, **kwargs).arguments, owner)
+            check_arguments(target, signature.bind_partial(*args, **kwargs).arguments, named)
         return target(*args, **kwargs)
 
     call.checked = True  # type: ignore[attr-defined]

@@ -16,8 +16,7 @@ from ranking.batch import UpdateResult
 from ranking.bounds import Positive, checked
 from ranking.rankers.ranker import Ranker
 from ranking.row_gradients import mark_rows
-from ranking.schedules.constant import Constant
-from ranking.schedules.schedule import Schedule
+from ranking.schedules import Constant, Schedule
 
 OptimizerFactory = Callable[[Iterable[torch.nn.Parameter]], torch.optim.Optimizer]
 

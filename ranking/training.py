@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ranking.batch import Batch, MorePositives, UpdateResult, pairs_of
-from ranking.batches.order import BatchOrder
-from ranking.batches.shuffled import Shuffled
+from ranking.batches.order import BatchOrder, Shuffled
 from ranking.block_scores import BlockScores
 from ranking.bounds import AtLeast, checked
 from ranking.dropout import DropoutSeeds, seeded_dropout
@@ -30,7 +29,7 @@ from ranking.objectives.objective import Objective
 from ranking.optimization import GradientSync, Optimization, OptimizerFactory, SingleProcess
 from ranking.pair_scores import PairScores
 from ranking.rankers.ranker import Ranker
-from ranking.schedules.schedule import Schedule
+from ranking.schedules import Schedule
 from ranking.scoring import score_candidates
 from ranking.vector_memory import VectorMemory
 

@@ -21,7 +21,7 @@ PARTS: dict[str, dict[str, str]] = {
     },
     "batches": {
         "by_category": "ranking.batches.grouped.ByCategory",
-        "random": "ranking.batches.shuffled.Shuffled",
+        "random": "ranking.batches.order.Shuffled",
         "topic_balanced": "ranking.batches.grouped.TopicBalanced",
     },
     "collection": {
@@ -72,7 +72,7 @@ PARTS: dict[str, dict[str, str]] = {
         "kl": "ranking.objectives.distillation.Distillation",
         "lambdarank": "ranking.objectives.listwise.LambdaRank",
         "list_mle": "ranking.objectives.listwise.ListMLE",
-        "listnet": "ranking.objectives.listnet.ListNet",
+        "listnet": "ranking.objectives.listwise.ListNet",
         "margin_mse": "ranking.objectives.distillation.MarginMSE",
         "pointwise": "ranking.objectives.pointwise.PointwiseCrossEntropy",
         "ranknet": "ranking.objectives.pairwise.RankNet",
@@ -105,9 +105,9 @@ PARTS: dict[str, dict[str, str]] = {
         "raw": "rl.rewards.Raw",
     },
     "scheduler": {
-        "constant": "ranking.schedules.constant.Constant",
-        "cosine": "ranking.schedules.cosine.Cosine",
-        "linear": "ranking.schedules.linear.Linear",
+        "constant": "ranking.schedules.Constant",
+        "cosine": "ranking.schedules.Cosine",
+        "linear": "ranking.schedules.Linear",
     },
     "selector": {
         "adversarial": "sampling.selection.adversarial.Adversarial",

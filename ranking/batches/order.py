@@ -1,4 +1,4 @@
-"""Defines the base of all orders of examples."""
+"""Defines the base of all orders of examples, and the random order."""
 
 from __future__ import annotations
 
@@ -36,3 +36,10 @@ class BatchOrder(ABC):
             size: the batch size.
             rng: the source of all random draws.
         """
+
+
+class Shuffled(BatchOrder):
+    """A random order in each epoch."""
+
+    def order(self, examples: Batch, size: int, rng: np.random.Generator) -> NDArray[np.int64]:
+        return rng.permutation(len(examples))

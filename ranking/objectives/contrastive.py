@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import torch
 from torch import Tensor
 
-from ranking.bounds import Positive, checked
 from ranking.objectives.block import Block
-from ranking.objectives.objective import Objective
+from ranking.objectives.softmax import TemperedObjective
 
 
-class Contrastive(Objective):
+class Contrastive(TemperedObjective):
     """InfoNCE: each relevant document against the negatives, at a temperature.
 
     The loss is −log of the relevant document's share in a softmax of s/τ over itself and the negatives (van den Oord
@@ -23,16 +20,7 @@ class Contrastive(Objective):
     Args:
         temperature: the temperature τ of the softmax. Cosines need a low one, such as 0.05; `ranker=static` scales its
             scores itself (`ranker.scale`).
-
-    Raises:
-        BadInput: if the temperature is not above 0.
     """
-
-    takes_several = True
-
-    @checked
-    def __init__(self, temperature: Annotated[float, Positive] = 1.0) -> None:
-        self.temperature = temperature
 
     def loss(self, scores: Tensor, block: Block) -> Tensor:
         scaled = scores / self.temperature
@@ -43,6 +31,3 @@ class Contrastive(Objective):
         costs = torch.logaddexp(scaled, against) - scaled
         costs = costs.masked_fill(~(relevant & block.present), 0)
         return (costs.sum(1) / (relevant & block.present).sum(1).clamp(min=1)).mean()
-
-    def probabilities(self, scores: Tensor, present: Tensor) -> Tensor:
-        return torch.softmax((scores / self.temperature).masked_fill(~present, -torch.inf), 1)

@@ -10,10 +10,12 @@ from torch.nn import functional as F
 
 from ranking.bounds import Positive, checked
 from ranking.objectives.block import Block
-from ranking.objectives.objective import Objective, mean_over_present
+from ranking.objectives.objective import mean_over_present
+from ranking.objectives.pairwise import PairObjective
+from ranking.objectives.softmax import TemperedObjective
 
 
-class MarginMSE(Objective):
+class MarginMSE(PairObjective):
     """The squared error of margins: the ranker's s(d⁺) − s(d⁻) against the teacher's (Hofstätter et al. 2020).
 
     Needs a teacher. A pair counts only if the teacher has scores for both documents, so negatives from `in_batch` or
@@ -40,12 +42,8 @@ class MarginMSE(Objective):
         margin = (scores[:, :1] - scores[:, 1:]).masked_fill(~known, 0)
         return mean_over_present((margin - target) ** 2, known)
 
-    def probabilities(self, scores: Tensor, present: Tensor) -> Tensor:
-        """Return σ(s − s(positive)), the probability that the document beats the positive."""
-        return torch.sigmoid(scores - scores[:, :1])
 
-
-class Distillation(Objective):
+class Distillation(TemperedObjective):
     """The divergence of the ranker's distribution over a query's documents from the teacher's.
 
     KL(teacher ‖ ranker) of softmaxes of s/τ over the documents that the teacher has scores for (Hinton et al. 2015,
@@ -55,17 +53,9 @@ class Distillation(Objective):
     Args:
         temperature: the temperature τ of both softmaxes. The loss is multiplied by τ², which keeps the size of the
             gradients.
-
-    Raises:
-        BadInput: if the temperature is not above 0.
     """
 
-    takes_several = True
     needs_teacher = True
-
-    @checked
-    def __init__(self, temperature: Annotated[float, Positive] = 1.0) -> None:
-        self.temperature = temperature
 
     def loss(self, scores: Tensor, block: Block) -> Tensor:
         teacher = block.teacher_scores
@@ -79,6 +69,3 @@ class Distillation(Objective):
         target, logs = target.masked_fill(~known, -1e4), logs.masked_fill(~known, 0)
         divergence = F.kl_div(logs, target, log_target=True, reduction="none").masked_fill(~known, 0).sum(1)
         return self.temperature**2 * divergence.sum() / len(scores)
-
-    def probabilities(self, scores: Tensor, present: Tensor) -> Tensor:
-        return torch.softmax((scores / self.temperature).masked_fill(~present, -torch.inf), 1)

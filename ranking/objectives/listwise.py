@@ -1,4 +1,4 @@
-"""Defines objectives over a whole list with graded gains: LambdaRank, ApproxNDCG and ListMLE."""
+"""Defines objectives over a whole list with graded gains: ListNet, LambdaRank, ApproxNDCG and ListMLE."""
 
 from __future__ import annotations
 
@@ -10,11 +10,37 @@ from torch.nn import functional as F
 
 from ranking.bounds import AtLeast, Positive, checked
 from ranking.objectives.block import Block
-from ranking.objectives.objective import Objective
-from ranking.objectives.softmax import SoftmaxLikelihood
+from ranking.objectives.pairwise import PairObjective
+from ranking.objectives.softmax import SoftmaxLikelihood, TemperedObjective
 
 
-class LambdaRank(Objective):
+class ListNet(SoftmaxLikelihood):
+    """The cross-entropy of two softmaxes over a list, one of labels and one of scores (Cao et al. 2007, top-one form).
+
+    A larger label of the positive leaves the negatives a smaller share of the first softmax; in the limit the loss is
+    `SoftmaxLikelihood`. A small label asks for scores that are close to each other.
+
+    Args:
+        label: the label of a relevant document of grade 1. A document of grade g has g times as much, a negative 0.
+
+    Raises:
+        BadInput: if the label is not above 0.
+    """
+
+    takes_several = True
+
+    @checked
+    def __init__(self, label: Annotated[float, Positive] = 1.0) -> None:
+        self.label = label
+
+    def loss(self, scores: Tensor, block: Block) -> Tensor:
+        labels = self.label * block.labels.to(scores.dtype)
+        target = torch.softmax(labels.masked_fill(~block.present, -torch.inf), 1)
+        logs = torch.log_softmax(scores.masked_fill(~block.present, -torch.inf), 1).masked_fill(~block.present, 0)
+        return -(target * logs).sum(1).mean()
+
+
+class LambdaRank(PairObjective):
     """Pairs of a better and a worse document, each weighted by the change of nDCG if they swap ranks.
 
     This is LambdaLoss with the weights of Burges (2010) (Wang et al. 2018, equation 16):
@@ -52,26 +78,13 @@ class LambdaRank(Objective):
         costs = F.softplus(-self.sigma * (present[:, :, None] - present[:, None, :])) / torch.log(torch.tensor(2.0))
         return (weights * costs).sum((1, 2)).mean()
 
-    def probabilities(self, scores: Tensor, present: Tensor) -> Tensor:
-        """Return σ(s − s(positive)), the probability that the document beats the positive."""
-        return torch.sigmoid(self.sigma * (scores - scores[:, :1]))
 
-
-class ApproxNDCG(Objective):
+class ApproxNDCG(TemperedObjective):
     """1 − nDCG with smooth ranks, 1 + Σ_{j≠i} σ((s_j − s_i)/τ) (Qin et al. 2010, equations 6 and 9).
 
     Args:
         temperature: the temperature τ. A lower one is nearer to nDCG, and flatter between its steps.
-
-    Raises:
-        BadInput: if the temperature is not above 0.
     """
-
-    takes_several = True
-
-    @checked
-    def __init__(self, temperature: Annotated[float, Positive] = 1.0) -> None:
-        self.temperature = temperature
 
     def loss(self, scores: Tensor, block: Block) -> Tensor:
         gains = gains_of(block)
@@ -80,9 +93,6 @@ class ApproxNDCG(Objective):
         itself = torch.eye(scores.shape[1], dtype=torch.bool, device=scores.device)
         ranks = 1 + before.masked_fill(itself | ~block.present[:, None, :], 0).sum(2)
         return (1 - (gains / torch.log2(1 + ranks)).sum(1) / ideal_dcg(gains)).mean()
-
-    def probabilities(self, scores: Tensor, present: Tensor) -> Tensor:
-        return torch.softmax((scores / self.temperature).masked_fill(~present, -torch.inf), 1)
 
 
 class ListMLE(SoftmaxLikelihood):

@@ -12,7 +12,19 @@ from ranking.objectives.block import Block
 from ranking.objectives.objective import Objective, mean_over_present
 
 
-class Pairwise(Objective):
+class PairObjective(Objective):
+    """The base of objectives whose probabilities are σ(sigma·(s − s(positive))), those of beating the positive.
+
+    See Burges et al. 2005, equation 3.
+    """
+
+    sigma: float = 1.0
+
+    def probabilities(self, scores: Tensor, present: Tensor) -> Tensor:
+        return torch.sigmoid(self.sigma * (scores - scores[:, :1]))
+
+
+class Pairwise(PairObjective):
     """The base of costs of the difference s(positive) − s(negative), averaged over all pairs of the batch."""
 
     @abstractmethod
@@ -21,10 +33,6 @@ class Pairwise(Objective):
 
     def loss(self, scores: Tensor, block: Block) -> Tensor:
         return mean_over_present(self.cost(scores[:, :1] - scores[:, 1:]), block.present[:, 1:])
-
-    def probabilities(self, scores: Tensor, present: Tensor) -> Tensor:
-        """Return σ(s − s(positive)), the probability that it beats the positive (Burges et al. 2005, equation 3)."""
-        return torch.sigmoid(scores - scores[:, :1])
 
 
 class PairwiseHinge(Pairwise):

@@ -62,7 +62,6 @@ class SequentialSIR(Compressing):
     Pu et al. 2021, equations 1 to 4. With `flows` it is V2: each compressor starts from the previous one's weights.
 
     Args:
-        levels: see `ranking.objectives.self_involvement.Compressing`.
         pick: see `ranking.objectives.self_involvement.Compressing`. A random pick draws for each batch from the last
             compressor's top.
         flows: whether a compressor starts from the previous one's weights.
@@ -82,8 +81,6 @@ class JointSIR(Compressing):
     Pu et al. 2021, equations 5 and 6.
 
     Args:
-        levels: see `ranking.objectives.self_involvement.Compressing`.
-        pick: see `ranking.objectives.self_involvement.Compressing`.
         passes: `one` forward pass for all levels, or one per `level`, as printed, each with a new dropout mask.
             Without dropout both give the same.
     """
@@ -131,9 +128,6 @@ class ConditionalSIR(JointSIR):
     `condition=product` CPR_i is the product itself, normalised to sum to 1.
 
     Args:
-        levels: see `ranking.objectives.self_involvement.Compressing`.
-        pick: see `ranking.objectives.self_involvement.Compressing`.
-        passes: see `ranking.objectives.self_involvement.JointSIR`.
         condition: `softmax` of the product, as printed, or the `product` itself.
         temperature: what the product is divided by before the softmax; 1 as printed, less makes it steeper.
     """

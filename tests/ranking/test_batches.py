@@ -7,7 +7,7 @@ import pytest
 
 from ranking.batch import Batch
 from ranking.batches.grouped import ByCategory, TopicBalanced
-from ranking.batches.shuffled import Shuffled
+from ranking.batches.order import Shuffled
 from ranking.encoding import EncodedCollection
 from ranking.errors import BadInput
 from ranking.vectors import WordVectors

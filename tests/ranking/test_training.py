@@ -19,7 +19,7 @@ from ranking.objectives.softmax import SoftmaxLikelihood
 from ranking.rankers.feed_forward import FeedForward
 from ranking.rankers.match_pyramid import MatchPyramid
 from ranking.rankers.ranker import Ranker
-from ranking.schedules.linear import Linear
+from ranking.schedules import Linear
 from ranking.sources import Sources
 from ranking.training import Batch, NegativeSource, RankerTraining, UpdateResult
 from tests.ranking.trained import generator, in_small_batches

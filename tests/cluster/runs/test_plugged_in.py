@@ -25,7 +25,7 @@ from torch.nn import functional as F
 
 from ranking.bm25 import Bm25Options
 from ranking.objectives.softmax import SoftmaxLikelihood
-from ranking.schedules.schedule import Schedule
+from ranking.schedules import Schedule
 
 SEEN = []
 
@@ -83,7 +83,7 @@ def test_an_objective_with_a_teacher_and_a_schedule_plug_in(base: list[str], els
     assert max(of_functions) > 0, "no function's scores reached the objective"
     assert min(gains) >= 1, "gains of positives are their grades"
     assert all(each > 0 for each in of_teacher)
-    constant = run(config | {"scheduler": {"_target_": "ranking.schedules.constant.Constant"}}, parts)
+    constant = run(config | {"scheduler": {"_target_": "ranking.schedules.Constant"}}, parts)
     assert constant.losses != outcome.losses
 
 

@@ -10,8 +10,7 @@ from ranking.errors import BadInput
 from ranking.objectives.block import Block
 from ranking.objectives.contrastive import Contrastive
 from ranking.objectives.distillation import Distillation, MarginMSE
-from ranking.objectives.listnet import ListNet
-from ranking.objectives.listwise import ApproxNDCG, LambdaRank, ListMLE
+from ranking.objectives.listwise import ApproxNDCG, LambdaRank, ListMLE, ListNet
 from ranking.objectives.objective import Objective
 from ranking.objectives.self_involvement import JointSIR
 from ranking.objectives.softmax import SoftmaxLikelihood
@@ -21,6 +20,8 @@ SCORES = torch.tensor([[1.0, 3.0, 2.0, 9.0]], dtype=torch.float64)
 PRESENT = torch.tensor([[True, True, True, False]])
 GRADES = torch.tensor([[1.0, 0.0, 2.0, 0.0]], dtype=torch.float64)
 """The positive of grade 1, a negative, another relevant document of grade 2, and none."""
+TWO = torch.tensor([[2.0, 0.0, 1.0], [0.5, 1.5, -3.0]], dtype=torch.float64)
+WHOLE = torch.ones(2, 3, dtype=torch.bool)
 
 
 def block(teacher: Tensor | None = None, grades: Tensor = GRADES) -> Block:
@@ -125,3 +126,41 @@ def test_a_sum_by_hand():
             WeightedSum(weights, **terms)
     with pytest.raises(BadInput, match="no objective to add up"):
         WeightedSum().check_block(4)
+
+
+def listnet_by_hand(scores: list[float], label: float) -> float:
+    labels = [label] + [0.0] * (len(scores) - 1)
+    of_labels, of_scores = (sum(map(math.exp, values)) for values in (labels, scores))
+    return -sum(
+        math.exp(wish) / of_labels * math.log(math.exp(score) / of_scores)
+        for wish, score in zip(labels, scores, strict=True)
+    )
+
+
+@pytest.mark.parametrize("label", [0.3, 1.0, 4.0])
+def test_listnet_is_the_cross_entropy_of_the_two_softmaxes(label):
+    wanted = (listnet_by_hand([2.0, 0.0, 1.0], label) + listnet_by_hand([0.5, 1.5, -3.0], label)) / 2
+    assert ListNet(label).loss(TWO, Block(WHOLE)).item() == pytest.approx(wanted, rel=1e-12)
+
+
+def test_documents_absent_from_listnet_are_in_neither_softmax_and_have_no_gradient():
+    scores = TWO.clone().requires_grad_()
+    present = torch.tensor([[True, True, False], [True, True, True]])
+    loss = ListNet().loss(scores, Block(present))
+    loss.backward()
+    wanted = (listnet_by_hand([2.0, 0.0], 1) + listnet_by_hand([0.5, 1.5, -3.0], 1)) / 2
+    assert loss.item() == pytest.approx(wanted, rel=1e-12)
+    assert scores.grad[0, 2] == 0
+    assert torch.isfinite(scores.grad).all()
+
+
+def test_a_large_label_of_listnet_leaves_the_positive_alone():
+    assert torch.allclose(
+        ListNet(60.0).loss(TWO, Block(WHOLE)), SoftmaxLikelihood().loss(TWO, Block(WHOLE)), atol=1e-12
+    )
+
+
+def test_the_minimum_of_listnet_has_scores_like_the_labels():
+    scores = torch.tensor([[1.0, 0.0, 0.0]], dtype=torch.float64, requires_grad=True)
+    ListNet().loss(scores, Block(WHOLE[:1])).backward()
+    assert scores.grad.abs().max() < 1e-12

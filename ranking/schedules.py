@@ -1,7 +1,8 @@
-"""Defines the base of every learning-rate schedule."""
+"""Defines learning-rate schedules: constant, linear and along a cosine, after a warm-up."""
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from typing import Annotated
 
@@ -39,3 +40,24 @@ class Schedule(ABC):
     @abstractmethod
     def after_warmup(self, done: float) -> float:
         """Return the share after `done` (0 to 1) of the steps that follow the warm-up."""
+
+
+class Constant(Schedule):
+    """The full learning rate from the end of the warm-up."""
+
+    def after_warmup(self, done: float) -> float:
+        return 1.0
+
+
+class Linear(Schedule):
+    """A linear fall to 0 at the last step, as BERT was trained (Devlin et al. 2019, appendix A.2)."""
+
+    def after_warmup(self, done: float) -> float:
+        return 1 - done
+
+
+class Cosine(Schedule):
+    """Half a cosine down to 0 at the last step (Loshchilov and Hutter 2017, equation 5, without restarts)."""
+
+    def after_warmup(self, done: float) -> float:
+        return (1 + math.cos(math.pi * done)) / 2

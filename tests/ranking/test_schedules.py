@@ -1,18 +1,9 @@
 """Tests of `ranking.schedules`: every schedule, found by walking the subclasses."""
 
-import importlib
-import pkgutil
-
 import pytest
 
-import ranking.schedules
-from ranking.schedules.constant import Constant
-from ranking.schedules.cosine import Cosine
-from ranking.schedules.linear import Linear
-from ranking.schedules.schedule import Schedule
+from ranking.schedules import Constant, Cosine, Linear, Schedule
 
-for module in pkgutil.iter_modules(ranking.schedules.__path__, "ranking.schedules."):
-    importlib.import_module(module.name)
 EVERY = [each for each in Schedule.__subclasses__() if each.__module__.startswith("ranking.")]
 
 

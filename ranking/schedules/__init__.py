@@ -1,1 +1,0 @@
-"""Defines learning-rate schedules, one class each."""
