@@ -60,7 +60,6 @@ def pairs_of(encoded: EncodedCollection, queries: NDArray[np.int64], most: int |
     """Return the pairs of some queries and their relevant documents.
 
     Args:
-        encoded: the collection.
         queries: int64, ascending.
         most: the maximum number of pairs, drawn by a hash of query and document, so that fewer are a subset of more.
             None takes all.
@@ -80,7 +79,6 @@ class MorePositives:
     """The best other relevant documents of each query.
 
     Args:
-        judgements: the judgements of the collection.
         most: the number of documents in addition to an example's positive.
     """
 

@@ -31,8 +31,6 @@ class BlockScores:
     """The scoring of blocks during training.
 
     Args:
-        ranker: the ranker.
-        encoded: the collection.
         chunk: the number of texts that are read together (GradCache, Gao et al. 2021): first without keeping what
             their gradient needs, and again, chunk by chunk, when the loss's gradient with respect to their vectors is
             known. The gradient is the same, the memory that of one chunk. None reads all together.
@@ -67,7 +65,6 @@ class BlockScores:
             queries: int [b].
             documents: int [b, m]; the score of −1 is arbitrary.
             generator: the source of dropout, chunk by chunk.
-            level: the level of compression.
             dimensions: numbers of first dimensions that are scored too, see `ranking.objectives.objective.Scorer`.
 
         Raises:

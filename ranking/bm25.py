@@ -40,7 +40,6 @@ class Bm25Index(ABC):
 
         Args:
             queries: indices of the collection's queries.
-            depth: the length of a list.
             pairs: int [queries, m], documents to score for each query; −1 is scored −inf.
             threads: the number of threads. None uses every available core. The result does not depend on it.
 

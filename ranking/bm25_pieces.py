@@ -48,9 +48,6 @@ class CountTerms:
     Terms that no query has only add to the length of a document, so they get no postings.
 
     Args:
-        pieces: the files of the documents.
-        folder: the folder of the index.
-        options: how text is read.
         terms: the numbered terms of all queries.
     """
 
@@ -79,8 +76,6 @@ class Weigh:
     """A task that writes BM25's score of each posting of a piece, from the statistics of all pieces.
 
     Args:
-        folder: the folder of the index.
-        options: k1 and b.
         mean: the mean number of terms of a document, over all pieces.
     """
 
@@ -106,13 +101,11 @@ class SearchPiece:
     """A task that searches a piece for queries and writes the results.
 
     Args:
-        folder: the folder of the index.
         results: the folder for the results.
         ranges: the documents of each piece.
         terms: the terms of the queries, concatenated.
         offsets: the start of each query's terms.
         asked: the queries of each piece.
-        depth: the length of a list.
         pairs: documents to score for each query.
     """
 
@@ -263,7 +256,6 @@ def fewer_first(
     Args:
         ask: returns the results of each piece from the rows of its queries, a depth, and the pairs of all queries.
         ranges: the documents of each piece.
-        depth: the length of a list.
         pairs: int32 [queries, m], see `ranking.bm25.Bm25Index.search`.
     """
     share, count = depth / len(ranges), len(pairs)
@@ -306,7 +298,6 @@ def merged(results: Sequence[Searched], ranges: Sequence[range], depth: int) -> 
     Args:
         results: the results of each piece, by its rows.
         ranges: the documents of each piece.
-        depth: the length of a list.
     """
     best = []
     for start in range(0, len(results[0][0]), MERGED):

@@ -44,8 +44,6 @@ def Between(low: float, high: float, exclude: Literal["none", "low", "high", "bo
     """The bound `low` ≤ value ≤ `high`.
 
     Args:
-        low: the lowest value.
-        high: the highest value.
         exclude: which of the two values are not allowed themselves.
     """
     lower = {"gt": low} if exclude in ("low", "both") else {"ge": low}
@@ -86,7 +84,6 @@ def check_arguments(
     """Check arguments against the bounds and choices in a function's annotations.
 
     Args:
-        function: the function that takes them.
         arguments: values by argument.
         owner: the name of the class or function, for error messages.
         key: the config key of the part, for error messages; an alternative to `owner`.

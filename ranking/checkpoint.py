@@ -82,7 +82,6 @@ def from_bytes(data: bytes, where: str = "checkpoint", beside: Path | None = Non
     """Return the state that `to_bytes` wrote (tuples become lists). Torch is imported only if there are tensors.
 
     Args:
-        data: the file's content.
         where: the file's name, for the error.
         beside: the folder with the folders of mapped arrays. None if none may be mapped.
 
@@ -99,7 +98,7 @@ def from_bytes(data: bytes, where: str = "checkpoint", beside: Path | None = Non
         plan = json.loads(metadata["state"])
         stored = {name: (DTYPES[entry["dtype"]], entry["shape"], entry["data"]) for name, entry in deserialize(data)}
         entries = ((name, f"torch.{kind}", tuple(shape), part) for name, (kind, shape, part) in stored.items())
-        if metadata.get("digest") not in (None, _digest(metadata["state"], entries)):  # older files have none
+        if metadata["digest"] != _digest(metadata["state"], entries):
             raise ValueError("its digest differs")
     except Exception as error:  # whatever a broken file makes the parsers raise
         raise BadInput(
@@ -143,7 +142,6 @@ def _digest(plan: str, entries: Iterable[tuple[str, str, tuple[int, ...], bytes 
     """Return the CRC-32 of a file's content, which detects any byte that a disk returns wrong.
 
     Args:
-        plan: the nest.
         entries: name, kind, shape and bytes of each tensor.
     """
     digest = zlib.crc32(plan.encode())

@@ -44,7 +44,6 @@ def query_contents(collection: Collection, hashes: NDArray[np.uint64], content: 
     in many collections both are numbered from 1.
 
     Args:
-        collection: the collection.
         hashes: `text_hashes` of its documents.
         content: `content_ids` of its documents.
     """

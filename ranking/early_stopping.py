@@ -41,7 +41,6 @@ class EarlyStopping:
         Args:
             values: values by origin; nan if the training has diverged.
             epoch: the epoch in which they were measured, from 1.
-            model: the measured model.
         """
         weights: dict[str, Tensor] | None = None
         for origin, value in values.items():

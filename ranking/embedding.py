@@ -33,9 +33,6 @@ def embed(ranker: DenseRanker, texts: Texts, rows: NDArray[np.integer], queries:
 
     Args:
         ranker: the ranker; its mode is restored.
-        texts: the documents or the queries.
-        rows: indices of the texts.
-        queries: whether they are queries.
 
     Returns:
         float32 [rows, dimension].

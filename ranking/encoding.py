@@ -171,11 +171,8 @@ class EncodedCollection:
 
 def count_words(frame: pl.DataFrame, limit: int, reading: Reading = WORDS) -> pl.DataFrame:
     """Return the number of texts that hold each word (word, count), in the first `limit` words of each."""
-    counts = pl.DataFrame(schema={"word": pl.String, "count": pl.UInt32})
-    for words in words_of(frame, limit, reading):
-        seen = words.list.unique().explode().drop_nulls().rename("word")
-        counts = _added(counts, seen.value_counts(name="count"))
-    return counts
+    seen = (words.list.unique().explode().drop_nulls().rename("word") for words in words_of(frame, limit, reading))
+    return _sum_of_counts(words.value_counts(name="count") for words in seen)
 
 
 def merge_counts(
@@ -189,19 +186,19 @@ def merge_counts(
         min_count: the number of texts that must hold a word.
         max_words: the number of words to keep, the most frequent ones.
     """
-    counts = pl.DataFrame(schema={"word": pl.String, "count": pl.UInt32})
-    for part in parts:
-        counts = _added(counts, part)
-    counts = counts.filter(pl.col("count") >= min_count).sort(["count", "word"], descending=[True, False])
-    counts = counts.head(max_words)
+    counts = _sum_of_counts(parts).filter(pl.col("count") >= min_count)
+    counts = counts.sort(["count", "word"], descending=[True, False]).head(max_words)
     idf = np.log((total + 1) / (counts["count"].to_numpy() + 1)) + 1
     unknown = np.log(total + 1) + 1
     return ["", "<unknown>", *counts["word"]], np.concatenate([[0, unknown], idf]).astype(np.float32)
 
 
-def _added(counts: pl.DataFrame, more: pl.DataFrame) -> pl.DataFrame:
-    more = more.select("word", pl.col("count").cast(pl.UInt32))
-    return pl.concat([counts, more]).group_by("word").agg(pl.col("count").sum())
+def _sum_of_counts(parts: Iterable[pl.DataFrame]) -> pl.DataFrame:
+    counts = pl.DataFrame(schema={"word": pl.String, "count": pl.UInt32})
+    for part in parts:
+        more = part.select("word", pl.col("count").cast(pl.UInt32))
+        counts = pl.concat([counts, more]).group_by("word").agg(pl.col("count").sum())
+    return counts
 
 
 def encode_texts(frame: pl.DataFrame, vocabulary: list[str], limit: int, reading: Reading = WORDS) -> Texts:
@@ -243,9 +240,6 @@ class Encoder:
         max_document: words read of a document.
         max_query: words read of a query.
         relevant_from: the lowest grade that counts as relevant.
-
-    Raises:
-        BadInput: if one of them is below 1.
     """
 
     min_count: Annotated[int, AtLeast(1)] = 2
@@ -275,7 +269,6 @@ class Encoder:
         """Return the encoded collection if its documents are encoded already.
 
         Args:
-            collection: the collection.
             documents: token ids, without labels.
             vocabulary: the words, from `merge_counts`.
             idf: their idf, from `merge_counts`.

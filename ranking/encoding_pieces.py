@@ -61,10 +61,8 @@ def encode_in_pieces(
     """Return the result of `Encoder.encode`, with the documents' arrays mapped from files.
 
     Args:
-        encoder: how texts become token ids.
         collection: a collection in several pieces.
         folder: the folder of the files; the files of an interrupted call are used.
-        run: runs the tasks, one per piece.
     """
     folder.mkdir(parents=True, exist_ok=True)
     pieces = collection.pieces

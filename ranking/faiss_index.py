@@ -34,8 +34,6 @@ def make_index(factory: str, dimension: int, probes: int | None) -> Any:
     """Make an empty index by inner product.
 
     Args:
-        factory: faiss's factory string.
-        dimension: the length of a vector.
         probes: nprobe of an IVF index or efSearch of a graph. None keeps faiss's default.
 
     Raises:
@@ -78,9 +76,7 @@ def fill_index(index: Any, factory: str, vectors: Vectors, seed: int) -> None:
 
     Args:
         index: an index of `make_index`.
-        factory: its factory string.
         vectors: [n, dimension], at least one.
-        seed: the seed of the sample.
 
     Raises:
         BadInput: if there are too few vectors for its cells or codes.

@@ -7,6 +7,7 @@ import torch
 from numpy.typing import NDArray
 
 from ranking.encoding import EncodedCollection
+from ranking.evaluation.measures import ranking_keys
 from ranking.ranked_lists import RankedLists
 from ranking.rankers.dense import DenseRanker
 from ranking.rankers.ranker import Ranker
@@ -19,11 +20,8 @@ def rank_candidates(
     """Return each query's candidates in the ranker's order.
 
     Args:
-        ranker: the ranker.
-        encoded: the collection.
         queries: int [q].
         documents: int [q, m], −1 for none.
-        depth: the number of documents to keep.
 
     Raises:
         FloatingPointError: if the ranker scores a document nan.
@@ -44,18 +42,14 @@ def rank_all(
 
     Args:
         ranker: the ranker, which scores every document for every query.
-        encoded: the collection.
         queries: int [q].
-        depth: documents per query.
         within: int [n], the documents to rank. None ranks all.
 
     Raises:
         FloatingPointError: if the ranker scores a document nan.
     """
     within = np.arange(len(encoded.documents)) if within is None else within
-    lists = RankedLists(
-        np.full((len(queries), depth), -1, np.int32), np.full((len(queries), depth), -np.inf, np.float32)
-    )
+    lists = RankedLists.empty(len(queries), depth)
     of_queries = represent(ranker, encoded.queries, queries, queries=True)
     block = min(DOCUMENTS, ranker.held)
     scale = ranker.scale if isinstance(ranker, DenseRanker) else 1.0
@@ -82,11 +76,7 @@ def _best(
     present = documents >= 0
     if np.isnan(scores[present]).any():
         raise FloatingPointError("the ranker scores a document nan")
-    # A float's bits order like the float once the sign bit is flipped, and below zero all other bits too.
-    bits = (scores + np.float32(0)).view(np.uint32)
-    bits = np.where(bits >> 31, ~bits, bits | np.uint32(1 << 31))
-    order = (bits.astype(np.uint64) << np.uint64(32)) | keys[np.maximum(documents, 0)].astype(np.uint32)
-    order = ~np.where(present, order, 0)
+    order = ~np.where(present, ranking_keys(scores, keys[np.maximum(documents, 0)]), 0)
     if depth < order.shape[1]:
         first = np.argpartition(order, depth - 1, axis=1)[:, :depth]
         documents, scores = np.take_along_axis(documents, first, 1), np.take_along_axis(scores, first, 1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import polars as pl
 
 from ranking.collections.collection import Collection
@@ -29,9 +28,5 @@ def given_lists(collection: Collection) -> RankedLists:
         .sort(["q", "score"], descending=[False, True], nulls_last=True, maintain_order=True)
     )
     rows = rows.with_columns(rank=pl.int_range(pl.len()).over("q"))
-    shape = (len(queries), int(rows["rank"].max() or 0) + 1 if len(rows) else 0)  # type: ignore[arg-type]
-    lists = RankedLists(np.full(shape, -1, np.int32), np.full(shape, -np.inf, np.float32))
-    where = (rows["q"].to_numpy(), rows["rank"].to_numpy())
-    lists.documents[where] = rows["d"].to_numpy()
-    lists.scores[where] = rows["score"].fill_null(np.nan).to_numpy()
-    return lists
+    depth = int(rows["rank"].max() or 0) + 1 if len(rows) else 0  # type: ignore[arg-type]
+    return RankedLists.of_rows(rows.with_columns(pl.col("score").fill_null(float("nan"))), len(queries), depth)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from ranking.collections.opened import compression_of
 from ranking.errors import BadInput
 from ranking.hub import prepare_hub
-
-UNREADABLE = OSError | ValueError | KeyError | RuntimeError | TypeError | AttributeError
-"""The errors of the libraries for a checkpoint that is not whole."""
 
 
 def local_root(checkpoint: str) -> str:
@@ -56,23 +55,19 @@ def _remedy(folder: Path) -> str:
     return "a folder needs config.json, model.safetensors and the tokenizer's files"
 
 
-class refused:
+@contextmanager
+def refused(checkpoint: str) -> Iterator[None]:
     """A context that turns the errors of transformers for an unreadable checkpoint into one line."""
+    from safetensors import SafetensorError
 
-    def __init__(self, checkpoint: str) -> None:
-        self.checkpoint = checkpoint
-
-    def __enter__(self) -> None:
-        """Prepare to ask the hub, unless it is a folder."""
-        if not Path(self.checkpoint).expanduser().is_dir():
-            prepare_hub()
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: object) -> None:
-        from safetensors import SafetensorError
-
-        if not isinstance(error, UNREADABLE | SafetensorError) or isinstance(error, BadInput):
-            return
-        folder = Path(self.checkpoint).expanduser()
+    folder = Path(checkpoint).expanduser()
+    if not folder.is_dir():
+        prepare_hub()
+    try:
+        yield
+    except BadInput:
+        raise
+    except (OSError, ValueError, KeyError, RuntimeError, TypeError, AttributeError, SafetensorError) as error:
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         if folder.is_dir():
             heads, patterns = ("config.json", "modules.json"), ("*", "weights/*")  # of a training: one folder per run
@@ -80,13 +75,13 @@ class refused:
                       for file in folder.glob(f"{pattern}/{head}")}  # fmt: skip
             if within and not any((folder / head).is_file() for head in heads):
                 what = f"is a folder of {len(within)} checkpoint{'s' if len(within) > 1 else ''}, not one itself"
-                raise BadInput(what, self.checkpoint, f"name {folder.name}/{min(within)}") from None
+                raise BadInput(what, checkpoint, f"name {folder.name}/{min(within)}") from None
             for weights in folder.rglob("*.safetensors"):
                 compression_of(weights)  # refuses what is only a pointer to the file
             what = f"holds no checkpoint that can be read ({lines[0] if lines else type(error).__name__})"
-            raise BadInput(what, self.checkpoint, _remedy(folder)) from None
+            raise BadInput(what, checkpoint, _remedy(folder)) from None
         raise BadInput(
             "is no folder here, and the hub has no checkpoint of that name, or can't be reached",
-            self.checkpoint,
+            checkpoint,
             "name a local folder with config.json, model.safetensors and tokenizer.json, as ranker.checkpoint=FOLDER",
         ) from None

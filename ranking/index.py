@@ -120,7 +120,6 @@ class VectorIndex:
 
         Args:
             queries: [q, dimension].
-            depth: documents per query.
 
         Returns:
             int32 documents and float32 products, [q, depth]; −1 and −inf if there are fewer.
@@ -151,12 +150,6 @@ class VectorIndex:
 
 def footprint(documents: int, dimension: int, options: IndexOptions, queries: int) -> dict[str, int]:
     """Return the bytes that an index needs, before it is built.
-
-    Args:
-        documents: the number of documents.
-        queries: the number of queries.
-        dimension: the length of a vector.
-        options: the index options.
 
     Returns:
         `building`: memory to make a version while another is served; `serving`: memory of a version that is served;

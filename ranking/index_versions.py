@@ -145,7 +145,6 @@ def finish_version(
         building: the folder of `start_version`, with every block written.
         folder: the version's folder; a version that is already there is replaced.
         version, step, digest: see `ranking.index_versions.IndexVersion`.
-        options: the index options.
 
     Returns:
         The version, opened.

@@ -118,7 +118,6 @@ def exact_topk(
     Args:
         queries: [q, d].
         vectors: [n, d].
-        depth: results per query.
         norm: the `max_norm` of the vectors.
         candidates: proposes rows. None uses `topk_float32` of the vectors.
 
@@ -155,7 +154,6 @@ def topk_float32(
     Args:
         queries: [q, d].
         vectors: [n, d], n ≥ `width`; a tensor stays on its device, e.g. a GPU.
-        width: rows per query.
     """
     device = vectors.device if isinstance(vectors, Tensor) else torch.device("cpu")
     placed = _tensor(queries).to(device)

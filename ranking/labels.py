@@ -38,13 +38,8 @@ def encode_labels(collection: Collection) -> tuple[NDArray[np.int32], NDArray[np
     sizes = collection.size, len(collection.queries)
     for kind in KINDS:
         # Columns that are known to be empty are not opened: they may lie on another machine.
-        of_documents = None if kind in collection.empty else _labels(collection.documents, kind)
-        pair = (of_documents, _labels(collection.queries, kind))
-        if all(column is None for column in pair):
-            for column, size in zip(columns, sizes, strict=True):
-                column.append(np.full(size, -1, np.int32))
-            continue
-        labels = [_none(kind, size) if some is None else some for some, size in zip(pair, sizes, strict=True)]
+        frames = (None if kind in collection.empty else collection.documents, collection.queries)
+        labels = [_labels(frame, kind, size) for frame, size in zip(frames, sizes, strict=True)]
         names = pl.concat([some.drop_nulls().unique() for some in labels]).unique().sort()
         numbers = pl.DataFrame({kind: names, "number": np.arange(len(names), dtype=np.int32)})
         for column, some in zip(columns, labels, strict=True):
@@ -53,13 +48,11 @@ def encode_labels(collection: Collection) -> tuple[NDArray[np.int32], NDArray[np
     return np.stack(columns[0], 1), np.stack(columns[1], 1)
 
 
-def _labels(frame: pl.DataFrame, kind: str) -> pl.Series | None:
-    """Return a column, None if it is missing or empty."""
-    return frame[kind] if kind in frame.columns and frame[kind].null_count() < len(frame) else None
-
-
-def _none(kind: str, count: int) -> pl.Series:
-    return pl.Series(kind, [None] * count, pl.String)
+def _labels(frame: pl.DataFrame | None, kind: str, size: int) -> pl.Series:
+    """Return a column; nulls if there is none."""
+    if frame is None or kind not in frame.columns:
+        return pl.Series(kind, [None] * size, pl.String)
+    return frame[kind].cast(pl.String)
 
 
 def label_counts(documents: Texts, queries: Texts) -> LabelCounts:

@@ -28,9 +28,6 @@ class Lora:
         dropout: the share of a product's input that is dropped in training.
         modules: endings of the names of the linear layers, e.g. [query, value]. None takes peft's choice for the
             architecture.
-
-    Raises:
-        BadInput: if an option is out of its range.
     """
 
     @checked

@@ -7,9 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Annotated, Any, Protocol
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from ranking.batch import UpdateResult
@@ -66,15 +64,11 @@ class Optimization:
     """The optimizer with its learning-rate schedule, gradient scaling and clipping.
 
     Args:
-        ranker: the ranker to train.
         factory: makes the optimizer from the parameters.
         schedule: the learning-rate schedule. None keeps the rate constant.
         steps: the maximum number of steps of the training.
         clip_norm: the maximum norm of the gradient of all weights; a longer one is scaled down to it (Pascanu et al.
             2013, algorithm 1). None does not clip.
-
-    Raises:
-        BadInput: if the maximum norm is not above 0.
     """
 
     @checked
@@ -118,9 +112,7 @@ class Optimization:
         All results of the step are read from the device at once, so the process waits for it a single time.
 
         Args:
-            loss: the batch loss.
             scores: [b, 1 + n], the scores of the batch.
-            parameters: all trained parameters.
             top: the parameters over which the norm is reported.
 
         Returns:
@@ -129,7 +121,7 @@ class Optimization:
         """
         self.scaler.unscale_(self.optimizer)
         norms = [gradient_norm(weights).to(loss).float() for weights in (top, parameters)]
-        numbers = to_host(torch.cat([torch.stack([loss.float(), *norms]), scores.float().flatten()]))
+        numbers = torch.cat([torch.stack([loss.float(), *norms]), scores.float().flatten()]).cpu().numpy()
         of_batch, norm, whole = numbers[:3].tolist()
         seen = numbers[3:].reshape(tuple(scores.shape))
         if not math.isfinite(of_batch):
@@ -177,8 +169,3 @@ def gradient_norm(parameters: Iterable[torch.nn.Parameter]) -> Tensor:
     norm = torch.nn.utils.get_total_norm(gradients)
     # The norm of gradients that are split over workers is that of all of them.
     return getattr(norm, "full_tensor", lambda: norm)()
-
-
-def to_host(tensor: Tensor) -> NDArray[np.float32]:
-    """Copy a step's results from its device."""
-    return tensor.cpu().numpy()

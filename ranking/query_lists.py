@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ranking.ascending import find
 from ranking.shards import Searched
 
 BATCH = 1024
@@ -48,7 +49,6 @@ class QueryLists:
         """Search an index.
 
         Args:
-            index: the index to search.
             vectors: float32 [queries, dimension], the vectors of all queries.
             listed: the queries to search for.
         """
@@ -61,10 +61,10 @@ class QueryLists:
 
     def of(self, queries: NDArray[np.integer], depth: int) -> tuple[NDArray[np.int32], NDArray[np.float32]] | None:
         """Return the first `depth` documents of queries [q] and their scores; None if some are missing."""
-        if depth > self.documents.shape[1] or not len(self.queries):
+        if depth > self.documents.shape[1]:
             return None
-        places = np.minimum(np.searchsorted(self.queries, queries), len(self.queries) - 1)
-        if (self.queries[places] != queries).any():
+        places, listed = find(self.queries, queries)
+        if not listed.all():
             return None
         return np.array(self.documents[places, :depth]), np.array(self.scores[places, :depth])
 

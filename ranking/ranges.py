@@ -19,7 +19,6 @@ def shard_ranges(documents: int, shards: int, block: int) -> list[range]:
     """Return the documents of each shard: whole blocks, because a vector's bits depend on its block.
 
     Args:
-        documents: the number of documents.
         shards: the number of shards wanted. A collection of fewer blocks has as many shards as blocks, at least one.
         block: rows that are read together.
     """
@@ -37,7 +36,6 @@ def merge(results: Sequence[Found], ranges: Sequence[range], depth: int) -> Foun
     Args:
         results: the results of each shard, with its rows from 0 up.
         ranges: the documents of each shard.
-        depth: results per query.
     """
     rows = [np.where(rows < 0, -1, rows + held.start) for (rows, _), held in zip(results, ranges, strict=True)]
     return ordered(np.concatenate(rows, axis=1), np.concatenate([products for _, products in results], axis=1), depth)

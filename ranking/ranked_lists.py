@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from ranking.encoding import Judgements
@@ -26,6 +27,18 @@ class RankedLists:
     scores: NDArray[np.float32]
     features: Mapping[str, NDArray[np.float32]] | None = None
 
+    @classmethod
+    def empty(cls, queries: int, depth: int) -> RankedLists:
+        """Make lists without documents."""
+        return cls(np.full((queries, depth), -1, np.int32), np.full((queries, depth), -np.inf, np.float32))
+
+    @classmethod
+    def of_rows(cls, rows: pl.DataFrame, queries: int, depth: int) -> RankedLists:
+        """Make lists of rows in any order: the query `q`, the `rank` from 0, the document `d`, and its `score`."""
+        lists, places = cls.empty(queries, depth), (rows["q"].to_numpy(), rows["rank"].to_numpy())
+        lists.documents[places], lists.scores[places] = rows["d"].to_numpy(), rows["score"].to_numpy()
+        return lists
+
     def __len__(self) -> int:
         return len(self.documents)
 
@@ -37,6 +50,10 @@ class RankedLists:
     def take(self, queries: NDArray[np.integer]) -> RankedLists:
         """Return the lists of `queries`."""
         return RankedLists(self.documents[queries], self.scores[queries])
+
+    def head(self, depth: int | None) -> RankedLists:
+        """Return the first `depth` documents of each list; None keeps all."""
+        return RankedLists(self.documents[:, :depth], self.scores[:, :depth])
 
     def keep(self, kept: NDArray[np.bool_]) -> RankedLists:
         """Return only the documents for which `kept` [queries, depth] is true, packed to the left again."""
@@ -54,9 +71,8 @@ class RankedLists:
 
 def stack_lists(lists: list[tuple[NDArray[np.integer], NDArray[np.floating]]], depth: int) -> RankedLists:
     """Return ragged (documents, scores) lists, best first, as rectangular arrays cut to `depth`."""
-    documents = np.full((len(lists), depth), -1, np.int32)
-    scores = np.full((len(lists), depth), -np.inf, np.float32)
+    stacked = RankedLists.empty(len(lists), depth)
     for row, (ranked, values) in enumerate(lists):
         length = min(len(ranked), depth)
-        documents[row, :length], scores[row, :length] = ranked[:length], values[:length]
-    return RankedLists(documents, scores)
+        stacked.documents[row, :length], stacked.scores[row, :length] = ranked[:length], values[:length]
+    return stacked

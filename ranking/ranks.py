@@ -28,8 +28,6 @@ def ranks_in(
     sorted, and scores of queries × documents are processed block by block.
 
     Args:
-        ranker: the ranker.
-        encoded: the collection.
         queries: int [q].
         wanted: int [q, r], the documents to rank; −1 for none.
         within: int [n], ascending, the documents among which they are ranked.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-import numpy as np
 import polars as pl
 
 from ranking.collections.collection import Collection
@@ -30,16 +29,13 @@ def lists_of_run(
         depth: the length of each list. None keeps all, with as many columns as the longest has.
         strict: whether to raise on the first fault; otherwise broken lines and documents that the collection lacks are
             left out and counted in a line of the log.
-        encoding: the encoding of the files.
 
     Raises:
         BadInput: if a file is broken, or ranks a document that the collection lacks.
     """
     queries = pl.DataFrame({"query": collection.queries["id"]}).with_row_index("q")
-    lines, faults = (
-        [],
-        Faults(strict, "strict=false of run_file (such as origin.run_file.strict=false)", "run_file's encoding"),
-    )
+    lines = []
+    faults = Faults(strict, "strict=false of run_file (such as origin.run_file.strict=false)", "run_file's encoding")
     for path in paths:
         run = read_run(path, faults=faults, encoding=encoding).select(
             "query", "document", pl.col("score").cast(pl.Float32)
@@ -72,8 +68,4 @@ def lists_of_run(
     if depth is None:
         depth = 1 + int(runs["rank"].max() or 0)  # type: ignore[arg-type]
     runs = runs.filter(pl.col("rank") < depth)
-    shape = (len(queries), depth)
-    lists = RankedLists(np.full(shape, -1, np.int32), np.full(shape, -np.inf, np.float32))
-    where = (runs["q"].to_numpy(), runs["rank"].to_numpy())
-    lists.documents[where], lists.scores[where] = runs["d"].to_numpy(), runs["score"].to_numpy()
-    return lists
+    return RankedLists.of_rows(runs, len(queries), depth)

@@ -16,9 +16,6 @@ class Schedule(ABC):
 
     Args:
         warmup: the number of warm-up steps; below 1 a share of all steps, e.g. 0.1.
-
-    Raises:
-        BadInput: if the warm-up is below 0.
     """
 
     @checked

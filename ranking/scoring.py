@@ -16,16 +16,16 @@ from ranking.texts import Texts
 
 DOCUMENTS = 1 << 15
 """Documents whose representations are held at once."""
+READ = 512
+"""Texts that are read at once."""
 SCORES = 1 << 22
 """Scores that are held at once."""
 
 
-def represent(
-    ranker: Ranker, texts: Texts, rows: NDArray[np.integer], queries: bool = False, chunk: int = 512
-) -> Tensor:
-    """Represent the texts at `rows`, `chunk` at a time. Shape [rows, …]."""
+def represent(ranker: Ranker, texts: Texts, rows: NDArray[np.integer], queries: bool = False) -> Tensor:
+    """Represent the texts at `rows`, `READ` at a time. Shape [rows, …]."""
     read = ranker.represent_queries if queries else ranker.represent_documents
-    parts = [read(texts.take(rows[start : start + chunk])) for start in range(0, len(rows), chunk)]
+    parts = [read(texts.take(rows[start : start + READ])) for start in range(0, len(rows), READ)]
     return torch.cat(parts)
 
 
@@ -35,23 +35,16 @@ def score_candidates(
     encoded: EncodedCollection,
     queries: NDArray[np.integer],
     documents: NDArray[np.integer],
-    pairs: int | None = None,
-    represented: int | None = None,
 ) -> NDArray[np.float32]:
     """Return scores of each query's candidates.
 
-    Each distinct text is represented once; only what depends on the pair is computed per pair. Documents that the
-    ranker can't distinguish have equal scores in a query's list, so that their order never depends on the last bits,
-    which vary with the processor and a pair's place in its block.
+    Each distinct text is represented once; only what depends on the pair is computed per pair. The ranker's `pairs`
+    and `held` bound the memory. Documents that the ranker can't distinguish have equal scores in a query's list, so
+    that their order never depends on the last bits, which vary with the processor and a pair's place in its block.
 
     Args:
-        ranker: the ranker.
-        encoded: the collection.
         queries: int [q].
         documents: int [q, m]; −1 is no document.
-        pairs: the number of pairs that interact at once. None takes the ranker's.
-        represented: the number of documents represented at once. None takes the ranker's. With `pairs` it bounds the
-            memory.
 
     Returns:
         float32 [q, m], −inf if the document is −1.
@@ -59,7 +52,7 @@ def score_candidates(
     scores = np.full(documents.shape, -np.inf, np.float32)
     if not documents.size:
         return scores
-    step = max(1, (represented or ranker.held) // documents.shape[1])
+    step = max(1, ranker.held // documents.shape[1])
     for start in range(0, len(queries), step):
         block = documents[start : start + step]
         wanted = np.zeros(len(encoded.documents) + 1, bool)  # the last one is for −1
@@ -74,7 +67,7 @@ def score_candidates(
         of_documents = represent(ranker, encoded.documents, distinct)
         of_queries = represent(ranker, encoded.queries, queries[start : start + step], queries=True)
         index = torch.from_numpy(numbers[block]).to(ranker.device)
-        rows = max(1, (pairs or ranker.pairs) // documents.shape[1])
+        rows = max(1, ranker.pairs // documents.shape[1])
         for row in range(0, len(block), rows):
             part = index[row : row + rows]
             taken = of_documents.index_select(0, part.flatten()).view(*part.shape, *of_documents.shape[1:])
@@ -91,7 +84,6 @@ def products(ranker: Ranker, queries: Tensor, documents: Tensor, scale: float = 
     """Return scores of every query with every document [q, n], float32, from their representations.
 
     Args:
-        ranker: the ranker.
         queries: [q, …].
         documents: [n, …].
         scale: the factor of inner products, for a ranker with one vector per text.

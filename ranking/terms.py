@@ -32,9 +32,6 @@ class Bm25Options:
             collection's language.
         stop_words: whether to drop English stop words, if the collection is in English.
         reading: how texts are cut into words; that of the collection (`of`).
-
-    Raises:
-        BadInput: if k1 or b is out of its range.
     """
 
     # Outside these bounds a weight can be 0 or negative, which the search takes for a document without a score.

@@ -341,7 +341,6 @@ class RankerTraining:
         validation is due. Between two iterations the state can be saved or loaded, and the source can be changed.
 
         Args:
-            source: the source of negatives.
             on_validation: called after each validation.
 
         Yields:
@@ -374,7 +373,6 @@ class RankerTraining:
         """Train to the end and restore the best weights.
 
         Args:
-            source: the source of negatives.
             on_validation: called after each validation, to report, to save or to stop by raising.
             on_step: called in the same way after each update that no validation follows.
         """

@@ -69,9 +69,7 @@ def write_qrels(
     """Write judgements, one line per document: query, 0, document, grade.
 
     Args:
-        file: a path, whose file is written whole, or a binary stream.
         qrels: query, document, grade, in the order of the lines.
-        where: the input or option to name if an id can't be written.
 
     Raises:
         BadInput: if an id is empty or has a blank in it. Nothing is written then.
@@ -90,16 +88,12 @@ def _write(file: str | os.PathLike[str] | IO[bytes], table: pl.DataFrame) -> Non
         table.write_csv(temporary, separator=" ", include_header=False, quote_style="never")
 
 
-def read_run(
-    path: str | Path, strict: bool = True, encoding: str = "utf-8", faults: Faults | None = None
-) -> pl.DataFrame:
+def read_run(path: str | Path, encoding: str = "utf-8", faults: Faults | None = None) -> pl.DataFrame:
     """Read a run of a retrieval system.
 
     Args:
         path: a run file, in any form of `ranking.collections.judgement_files.run_rows`.
-        strict: whether to raise on the first broken line; otherwise such lines are skipped.
-        encoding: the encoding of the file.
-        faults: receives the faults, and decides instead of `strict`.
+        faults: receives broken lines. None raises on the first.
 
     Returns:
         query, document (String), rank (Int32), score (Float64), tag (String), in the order of the file: by convention
@@ -108,24 +102,18 @@ def read_run(
     Raises:
         BadInput: if a line is broken or in another encoding (when strict), or the file is missing, empty or truncated.
     """
-    faults = faults or Faults(strict)
+    faults = faults or Faults()
     return _joined(path, run_rows(path, faults, encoding), READ_RUN, faults)
 
 
 def read_qrels(
-    path: str | Path,
-    strict: bool = True,
-    encoding: str = "utf-8",
-    faults: Faults | None = None,
-    repeated: Repeated = "max",
+    path: str | Path, encoding: str = "utf-8", faults: Faults | None = None, repeated: Repeated = "max"
 ) -> pl.DataFrame:
     """Read judgements.
 
     Args:
         path: a qrels file, in any form of `ranking.collections.judgement_files.qrels_rows`.
-        strict: whether to raise on the first broken line; otherwise such lines are skipped.
-        encoding: the encoding of the file.
-        faults: receives the faults, and decides instead of `strict`; counts repeated judgements.
+        faults: receives broken lines, and counts repeated judgements. None raises on the first broken line.
         repeated: the grade that counts if a document is judged more than once for a query, as for subtopics: the
             highest (`max`), the mean, rounded (halves up), or none, and the file is refused (`stop`).
 
@@ -137,7 +125,7 @@ def read_qrels(
         BadInput: if a line is broken or in another encoding (when strict), the file is missing, empty or truncated, or
             a judgement is repeated (`stop`).
     """
-    faults = faults or Faults(strict)
+    faults = faults or Faults()
     rows = _joined(path, qrels_rows(path, faults, encoding), {**READ_QRELS, "line": pl.Int64}, faults)
     return merge_judgements(rows, repeated, faults, path)
 
@@ -148,8 +136,6 @@ def merge_judgements(rows: pl.DataFrame, repeated: Repeated, faults: Faults, pat
     Args:
         rows: query, document, grade, line.
         repeated: see `read_qrels`.
-        faults: counts them.
-        path: the file, for error messages.
 
     Returns:
         query, document, grade.

@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from ranking.collections.judgement_files import is_number
 from ranking.errors import BadInput
 from ranking.texts import Texts
 
@@ -164,7 +165,7 @@ class TextVectors(VectorSource):
                         continue
                     count = numbers.count(" ") + 1 if numbers else 0
                     dimension = dimension or count
-                    if count > dimension and not _is_number(numbers.split(" ", 1)[0]):
+                    if count > dimension and not is_number(numbers.split(" ", 1)[0]):
                         continue
                     if count != dimension:
                         raise BadInput(f"{count} numbers, {dimension} in the lines before", f"{self.path}:{number}")
@@ -181,11 +182,3 @@ class TextVectors(VectorSource):
         for row, vector in read.items():
             vectors[row], known[row] = vector, True
         return WordVectors(vectors, known)
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

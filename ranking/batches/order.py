@@ -22,20 +22,12 @@ class BatchOrder(ABC):
         """Prepare for a run.
 
         Args:
-            encoded: the collection.
-            vectors: the vectors of its words.
             queries: int [q], the training queries.
         """
 
     @abstractmethod
     def order(self, examples: Batch, size: int, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Return the order of an epoch's examples. Each `size` in a row are a batch; the last may have fewer.
-
-        Args:
-            examples: all examples of an epoch.
-            size: the batch size.
-            rng: the source of all random draws.
-        """
+        """Return the order of an epoch's examples. Each `size` in a row are a batch; the last may have fewer."""
 
 
 class Shuffled(BatchOrder):

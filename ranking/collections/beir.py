@@ -6,12 +6,12 @@ Thakur et al. 2021, *BEIR: A Heterogeneous Benchmark for Zero-shot Evaluation of
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
 
-from ranking.collections.candidate_files import read_candidates
+from ranking.collections.candidate_files import FolderWithCandidates
 from ranking.collections.faults import Faults
 from ranking.collections.json_documents import read_json, read_parquet
 from ranking.collections.judgement_files import judgements_of
@@ -20,9 +20,7 @@ from ranking.collections.reader import (
     DOCUMENTS,
     QUERIES,
     Portion,
-    Reader,
     Span,
-    folder,
     frames,
     stamps,
     together,
@@ -37,7 +35,7 @@ TABLES = (".tsv", ".txt", ".csv", ".json", ".jsonl")
 
 
 @dataclass
-class Beir(Reader):
+class Beir(FolderWithCandidates):
     """A folder in the format of BEIR, as JSON lines or as parquet.
 
     It holds `corpus.jsonl` (`_id`, `title`, `text`), `queries.jsonl` (`_id`, `text`) and `qrels/train.tsv`,
@@ -46,25 +44,13 @@ class Beir(Reader):
     Any of them may be compressed. As on the hub, they may be folders of parquet files: `corpus/*.parquet`,
     `queries/*.parquet`, `qrels/test*.parquet` (or `default/`, as MTEB has them). A query belongs to the split whose
     file judges it. `metadata.category` and `metadata.subcategory` of documents and queries are kept.
-
-    Args:
-        path: the folder.
-        given: a file of candidates by id, for `function=given`: JSON lines as msmarco-hard-negatives has them, triples
-            of ids, or a run.
     """
 
     version = 3
 
-    path: str | Path
-    given: str | None = field(default=None, kw_only=True)
-
-    @property
-    def name(self) -> str:
-        return folder(self.path).resolve().name
-
     def sources(self) -> dict[str, str]:
         files = [*self._files("corpus"), *self._files("queries"), *(file for _, file in self._qrels())]
-        return stamps([*files, *([self._given()] if self.given else [])])
+        return stamps([*files, *self.given_files()])
 
     def read_documents(self, faults: Faults) -> Iterator[pl.DataFrame]:
         return frames(self._texts("corpus", faults), DOCUMENTS)
@@ -90,21 +76,15 @@ class Beir(Reader):
         for name in ("corpus", "queries"):
             read_name = self._files(name)[0].name
             twins = (f"{name}.jsonl{ending}" for ending in ("", *ENDINGS))
-            others += [twin for twin in twins if twin != read_name and (folder(self.path) / twin).exists()]
+            others += [twin for twin in twins if twin != read_name and (self.folder / twin).exists()]
         return {"files that are not read": f"{len(others):,} ({', '.join(others[:3])})"} if others else {}
-
-    def read_given(self, faults: Faults) -> pl.DataFrame:
-        return read_candidates(self._given(), faults) if self.given else super().read_given(faults)
-
-    def _given(self) -> Path:
-        return folder(self.path) / Path(str(self.given)).expanduser()
 
     def _texts(self, name: str, faults: Faults) -> Iterator[tuple[object, ...]]:
         for file in self._files(name):
             yield from (read_parquet(file, faults) if file.suffix == ".parquet" else read_json(file, faults))
 
     def _files(self, name: str) -> list[Path]:
-        here = folder(self.path)
+        here = self.folder
         plain = here / f"{name}.jsonl"
         names = [f"{name}.jsonl{packed}" for packed in ("", *ENDINGS)] + [f"{name}.parquet", f"{name}.json"]
         if file := next((here / file for file in names if (here / file).exists()), None):
@@ -118,7 +98,7 @@ class Beir(Reader):
         return parts
 
     def _qrels_folder(self) -> Path:
-        here = folder(self.path)
+        here = self.folder
         return here / "default" if not (here / "qrels").exists() and (here / "default").is_dir() else here / "qrels"
 
     def _qrels(self) -> list[tuple[str, Path]]:

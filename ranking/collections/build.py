@@ -37,10 +37,8 @@ def build(reader: Reader, folder: Path, faults: Faults, run: Run = in_turn) -> N
     """Read a collection, check it, and write it into an empty folder.
 
     Args:
-        reader: the reader of the format.
         folder: the folder for one file per table of `STORED`, `GIVEN_FILE` if documents are given, and
             `collection.json` with everything else.
-        faults: receives all faults.
         run: runs the tasks of documents in several pieces.
 
     Raises:
@@ -145,14 +143,8 @@ def _written_by_tasks(reader: Reader, folder: Path, run: Run) -> bool:
 
 def _write_one_by_one(reader: Reader, folder: Path, faults: Faults) -> None:
     hashes = [np.empty(0, np.uint64)]
-
-    def chunks() -> Iterator[pl.DataFrame]:
-        for chunk in reader.read_documents(faults):
-            chunk = checks.with_text(chunk, "document", faults)
-            hashes.append(chunk["id"].hash().to_numpy())
-            yield chunk
-
-    write_pieces(folder, STORED["documents"], chunks())
+    chunks = checks.documents_with_text(reader.read_documents(faults), faults, hashes)
+    write_pieces(folder, STORED["documents"], chunks)
     documents = mapped_pieces(piece_files(folder))
     if documents.is_empty():
         raise _nothing("not one document", reader, faults)

@@ -24,8 +24,8 @@ from ranking.backing import BackedPath, NotWhole, at_hand, fetched, latest, publ
 from ranking.collections.arrow_files import mapped
 from ranking.collections.build import ABOUT, GIVEN_FILE, build
 from ranking.collections.collection import Collection
-from ranking.collections.ids import IdTable, id_files
-from ranking.collections.pieces import Run, in_turn, mapped_pieces, piece_files
+from ranking.collections.ids import IdTable
+from ranking.collections.pieces import Run, in_turn, mapped_pieces
 from ranking.collections.reader import OF_USE, Reader
 from ranking.errors import BadInput
 from ranking.reading import Reading
@@ -147,22 +147,21 @@ def _load(entry: Path, strict: bool) -> Collection | None:
         about = json.loads(fetched(entry / ABOUT).read_text(encoding="utf-8"))
         if strict and about["skipped"]:
             return None
-        files = tuple(entry / Path(name).name for name in about.get("documents", ())) or tuple(piece_files(entry))
-        counts = about.get("documents", {}).values() or (len(mapped(file)) for file in files)
+        files = tuple(entry / Path(name).name for name in about["documents"])
         here = _here(files)
         documents = mapped_pieces(files) if here else pl.DataFrame()
         queries, judgements = (mapped(entry / f"{part}.arrow") for part in ("queries", "judgements"))
-        id_table = IdTable(tuple(entry / Path(name).name for name in about.get("ids", ())) or tuple(id_files(entry)))
+        id_table = IdTable(tuple(entry / Path(name).name for name in about["ids"]))
         if id_table.files and _here(id_table.files):
             _ = id_table.table  # whether it is whole
-        has_given = about.get("given", True) and at_hand(entry / GIVEN_FILE)
+        has_given = about["given"] and at_hand(entry / GIVEN_FILE)
         given: dict[str, Any] = {"given": mapped(entry / GIVEN_FILE)} if has_given else {}
-    except (OSError, ValueError, pa.ArrowException, NotWhole):
+    except (OSError, ValueError, KeyError, pa.ArrowException, NotWhole):
         return None
     collection = Collection(
         about["name"], about["fingerprint"], documents, queries, judgements, about["skipped"], about["facts"],
-        **given, files=files, rows=tuple(counts), ids=id_table if id_table.files else None,
-        empty=tuple(about.get("empty", ())), source=about.get("source", {}),
+        **given, files=files, rows=tuple(about["documents"].values()), ids=id_table if id_table.files else None,
+        empty=tuple(about["empty"]), source=about["source"],
     )  # fmt: skip
     return collection if here else collection.unopened()
 

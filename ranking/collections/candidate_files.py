@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from ranking.collections.json_rows import DECODER, json_rows
 from ranking.collections.judgement_files import run_rows
 from ranking.collections.lines import lines
 from ranking.collections.opened import plain_name
-from ranking.collections.reader import GIVEN
+from ranking.collections.reader import GIVEN, FolderReader
 from ranking.collections.row_files import TextOptions, read_rows
 from ranking.collections.row_forms import IDS, RowFault, number
 
@@ -26,6 +27,25 @@ SCORES = ("score", "ce-score", "ce_score")
 Candidate = tuple[str, str, float | None]
 _BETWEEN = r"[\t,]|[ ]+"
 """A character between the ids of a triple."""
+
+
+@dataclass
+class FolderWithCandidates(FolderReader):
+    """The base of the formats whose folders may have a file of candidates.
+
+    Args:
+        given: a file of candidates by id, for `function=given`: JSON lines as msmarco-hard-negatives has them, triples
+            of ids, or a run.
+    """
+
+    given: str | None = field(default=None, kw_only=True)
+
+    def given_files(self) -> list[Path]:
+        """Return the file of candidates, if there is one."""
+        return [self.named(self.given)] if self.given else []
+
+    def read_given(self, faults: Faults) -> pl.DataFrame:
+        return read_candidates(self.named(self.given), faults) if self.given else super().read_given(faults)
 
 
 def read_candidates(file: Path, faults: Faults) -> pl.DataFrame:

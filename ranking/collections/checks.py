@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 
+import numpy as np
 import polars as pl
 
 from ranking.collections.faults import Faults
 from ranking.errors import BadInput
 
-_PRECEDENCE = {"test": 0, "dev": 1, "train": 2}
+_PRECEDENCE = pl.col("split").replace_strict({"test": 0, "dev": 1, "train": 2}, default=3, return_dtype=pl.Int32)
 
 
 def with_text(rows: pl.DataFrame, what: str, faults: Faults) -> pl.DataFrame:
@@ -27,6 +28,16 @@ def with_text(rows: pl.DataFrame, what: str, faults: Faults) -> pl.DataFrame:
             faults.report(kind, what_is_wrong, first["file"], first["line"], times=int(empty.sum()))
             rows = rows.filter(~empty)
     return rows
+
+
+def documents_with_text(
+    chunks: Iterable[pl.DataFrame], faults: Faults, hashes: list[np.ndarray]
+) -> Iterator[pl.DataFrame]:
+    """Yield the chunks of documents, see `with_text`, and add the hashes of their ids to `hashes`."""
+    for chunk in chunks:
+        chunk = with_text(chunk, "document", faults)
+        hashes.append(chunk["id"].hash().to_numpy())
+        yield chunk
 
 
 def distinct(queries: pl.DataFrame, faults: Faults) -> pl.DataFrame:
@@ -60,9 +71,8 @@ def join_repeats(
     text = pl.col("text").str.to_lowercase().str.replace_all(r"\s+", " ").str.strip_chars()
     if (joined := len(queries) - queries.select(text.n_unique()).item()) == 0:
         return queries, judgements, given, 0
-    precedence = pl.col("split").replace_strict(_PRECEDENCE, default=3, return_dtype=pl.Int32)
     named = queries.with_columns(
-        pl.col("id").first().over(text).alias("first"), pl.col("split").sort_by(precedence).first().over(text)
+        pl.col("id").first().over(text).alias("first"), pl.col("split").sort_by(_PRECEDENCE).first().over(text)
     )
     judgements = judgements.join(named.select(query="id", first="first"), on="query", maintain_order="left")
     judgements = (
@@ -121,10 +131,9 @@ def sound(
         faults,
         documents,
     )
-    precedence = pl.col("split").replace_strict(_PRECEDENCE, default=3, return_dtype=pl.Int32)
     judgements = _only(
         judgements,
-        precedence == precedence.min().over("query"),
+        _PRECEDENCE.min().over("query") == _PRECEDENCE,
         "query in two splits",
         "the query {query!r} has judgements in another split too",
         faults,

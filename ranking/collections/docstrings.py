@@ -49,8 +49,10 @@ def docstrings(files: Sequence[tuple[str, str]], alone: int = _ALONE) -> list[Do
     Returns:
         Nothing for a file that is not Python of this version: packages ship templates and tests of their parsers.
     """
+    from ranking.cores import cores  # not known to the program in a child process
+
     sizes = [os.path.getsize(path) for _, path in files]
-    processes = 1 if sum(sizes) <= alone or not sys.executable else min(_processors(), _MOST_PROCESSES)
+    processes = 1 if sum(sizes) <= alone or not sys.executable else min(cores(), _MOST_PROCESSES)
     # Distributed by size, so that all processes have equal work.
     order = sorted(range(len(files)), key=sizes.__getitem__, reverse=True)
     shares = [[(number, *files[number]) for number in order[i::processes]] for i in range(processes)]
@@ -99,12 +101,6 @@ def _described(node: ast.AST, name: str, kind: str, number: int) -> Iterator[Doc
                 yield from _described(child, f"{name}.{child.name}", inner, number)
             elif hasattr(child, "body"):
                 yield from _described(child, name, "", number)
-
-
-def _processors() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def _main() -> None:

@@ -42,10 +42,7 @@ class Faults:
         Args:
             kind: the name under which it is counted, e.g. "broken line".
             what: the fault, in the user's words.
-            file: the file with the fault.
             line: its line, counted from 1.
-            remedy: how to fix it.
-            times: the number of such faults.
 
         Raises:
             BadInput: at once, if strict.

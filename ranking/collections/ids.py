@@ -60,9 +60,7 @@ class SortIds:
     """A task that sorts the ids of a piece.
 
     Args:
-        pieces: the files of the documents.
         starts: the first row of each piece.
-        folder: the folder of the sorted ids.
     """
 
     pieces: list[Path]
@@ -81,7 +79,6 @@ class MergeIds:
     Args:
         runs: the sorted ids of the pieces.
         bounds: each part's first id; the first part has all ids before the second one's.
-        folder: the folder of the table.
     """
 
     runs: list[Path]
@@ -104,13 +101,7 @@ def _before(run: pl.DataFrame, bound: str) -> int:
 
 
 def write_ids(folder: Path, pieces: list[Path], run: Run) -> None:
-    """Write the table of a collection in several pieces: each is sorted, then parts of all are merged.
-
-    Args:
-        folder: the folder of the collection.
-        pieces: the files of its documents.
-        run: runs the tasks.
-    """
+    """Write the table of a collection in several pieces: each is sorted, then parts of all are merged."""
     lengths = [len(mapped(piece)) for piece in pieces]
     starts = [sum(lengths[:number]) for number in range(len(pieces))]
     run(SortIds(pieces, starts, folder), len(pieces))

@@ -34,7 +34,6 @@ def json_rows(file: Path, faults: Faults, encoding: str = "utf-8") -> Iterator[t
         file: JSON lines; an array of objects; or one object whose `data` is a list of them, as SQuAD has it. An object
             may be a list instead: a query, a positive and negatives.
         faults: receives lines that are not JSON objects.
-        encoding: the encoding of the file.
 
     Raises:
         BadInput: if an array or a whole object is broken.

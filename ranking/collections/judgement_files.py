@@ -73,7 +73,6 @@ def qrels_rows(path: str | Path, faults: Faults, encoding: str = "utf-8") -> Ite
             objects with these names. Plain or compressed; lines that begin with # are skipped. A grade may be true or
             false.
         faults: receives each broken line.
-        encoding: the encoding of the file.
 
     Raises:
         BadInput: if the file can't be read.
@@ -85,18 +84,13 @@ def qrels_rows(path: str | Path, faults: Faults, encoding: str = "utf-8") -> Ite
     if first.startswith(("{", "[")):
         yield from _json_rows(path, first, "grade", faults, encoding)
         return
-    prels = _is_number(next(iter(first.split()[2:]), ""))
+    prels = is_number(next(iter(first.split()[2:]), ""))
     columns, separator, named = _columns(first, {
         3: "query document grade", 4: "query _iteration document grade",
         5: f"query {'document grade _algorithm' if prels else '_iteration document grade'} _more",
     })  # fmt: skip
     typed = {name: TYPES.get(name, pl.String()) for name in columns}
-    frames = (
-        _quoted_rows(path, typed, separator, named, faults, encoding)
-        if separator in QUOTED
-        else tables(path, typed, faults, separator=separator, encoding=encoding, header=HEADER, comments=True)
-    )
-    for frame in frames:
+    for frame in _rows(path, typed, separator, named, faults, encoding):
         yield _with_ids(frame, path, faults).select([*READ_QRELS, "line"])
 
 
@@ -123,7 +117,6 @@ def run_rows(path: str | Path, faults: Faults, encoding: str = "utf-8") -> Itera
             (query, passage, rank, score), CSV or TSV with a header, parquet, or JSON: {query: {document: score}} or
             {query: [document, …]}. Plain or compressed; lines that begin with # are skipped.
         faults: receives each broken line.
-        encoding: the encoding of the file.
 
     Raises:
         BadInput: if the file can't be read.
@@ -142,13 +135,7 @@ def run_rows(path: str | Path, faults: Faults, encoding: str = "utf-8") -> Itera
         typed = {column: TYPES.get(column, pl.String()) for column in columns}
         if "score" not in typed:
             typed["rank"] = pl.Int32()
-        rows = (
-            _quoted_rows(path, typed, separator, named, faults, encoding)
-            if separator in QUOTED
-            else tables(
-                path, typed, faults, separator=separator, encoding=encoding, header=HEADER, comments=True, more=True
-            )
-        )
+        rows = _rows(path, typed, separator, named, faults, encoding, more=True)
     for every in rows:
         frame = _with_ids(every, path, faults)
         ranks = pl.col("rank").cast(pl.String).str.replace(r"\.0*$", "").cast(pl.Int32, strict=False)
@@ -168,11 +155,12 @@ def _are_ranks(path: str | Path, encoding: str) -> bool:
     """Return whether the third of three columns holds ranks: whole numbers in the first lines, from 0 or 1."""
     every = (line.split() for _, line in lines(path, Faults(strict=False), encoding) if not line.startswith("#"))
     thirds = [cells[2] for cells in itertools.islice(every, 100) if len(cells) == 3]
-    thirds = thirds if not thirds or _is_number(thirds[0]) else thirds[1:]  # without a header
+    thirds = thirds if not thirds or is_number(thirds[0]) else thirds[1:]  # without a header
     return all(cell.isdecimal() for cell in thirds) and (not thirds or int(thirds[0]) <= 1)
 
 
-def _is_number(text: str) -> bool:
+def is_number(text: str) -> bool:
+    """Return whether a text writes a number."""
     try:
         float(text)
     except ValueError:
@@ -180,12 +168,16 @@ def _is_number(text: str) -> bool:
     return True
 
 
+def _our_name(name: str, otherwise: str) -> str:
+    """Return our name of a column of another tool."""
+    return next((ours for ours, theirs in NAMES.items() if name.lower() in theirs), otherwise)
+
+
 def _columns(first: str, forms: Mapping[int, str]) -> tuple[list[str], str | None, bool]:
     """Return a file's columns, the separator (None for blanks), and whether its first line names them."""
     for separator in ("\t", *QUOTED):
         fields = first.split(separator)
-        named = [next((ours for ours, theirs in NAMES.items() if field.strip(' "').lower() in theirs), "_other")
-                 for field in fields]  # fmt: skip
+        named = [_our_name(field.strip(' "'), "_other") for field in fields]
         value = "score" if any("rank" in form for form in forms.values()) else "grade"
         if value == "grade":
             named = ["grade" if name == "score" and "grade" not in named else name for name in named]
@@ -205,20 +197,26 @@ def _columns(first: str, forms: Mapping[int, str]) -> tuple[list[str], str | Non
     return forms.get(min(count, most) if most == 6 else count, forms[default]).split(), None, False
 
 
-def _quoted_rows(
+def _rows(
     path: str | Path,
     columns: Mapping[str, pl.DataType],
     separator: str | None,
     named: bool,
     faults: Faults,
     encoding: str,
+    more: bool = False,
 ) -> Iterator[pl.DataFrame]:
-    """Yield the rows of a table, with a header if it is `named`, whose fields may be in quotes; see `tables`."""
+    """Yield the rows of a table, see `tables`; fields may be in quotes if the separator is one of `QUOTED`."""
+    if separator is None or separator not in QUOTED:
+        yield from tables(
+            path, columns, faults, separator=separator, encoding=encoding, header=HEADER, comments=True, more=more
+        )
+        return
     rows: list[list[str | int]] = []
     for number, line in lines(path, faults, encoding):
         if line.startswith("#"):
             continue
-        fields = next(csv.reader([line.rstrip("\r")], delimiter=separator or ",", skipinitialspace=True))
+        fields = next(csv.reader([line.rstrip("\r")], delimiter=separator, skipinitialspace=True))
         if len(fields) == len(columns):
             rows.append([*fields, number])
         else:
@@ -263,9 +261,7 @@ def _parquet(path: str | Path, value: str, faults: Faults) -> Iterator[pl.DataFr
         frame = pl.read_parquet(path)
     except (OSError, pl.exceptions.PolarsError) as error:
         raise BadInput(f"can't be read ({str(error).splitlines()[0][:200]})", path, "is it whole?") from None
-    names = {
-        name: next((ours for ours, theirs in NAMES.items() if name.lower() in theirs), name) for name in frame.columns
-    }
+    names = {name: _our_name(name, name) for name in frame.columns}
     frame = frame.rename({name: ours for name, ours in names.items() if ours not in frame.columns})
     if value == "grade" and "grade" not in frame.columns and "score" in frame.columns:
         frame = frame.rename({"score": "grade"})
@@ -339,7 +335,7 @@ def _is_flat(line: str) -> bool:
 
 
 def _fields(entry: Mapping[str, Any], value: str) -> tuple[Any, Any, Any]:
-    names = {next((ours for ours, theirs in NAMES.items() if name.lower() in theirs), name): name for name in entry}
+    names = {_our_name(name, name): name for name in entry}
     number = value if value in names else "score"
     return entry[names["query"]], entry[names["document"]], entry[names[number]]
 

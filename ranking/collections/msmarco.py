@@ -6,17 +6,17 @@ Bajaj et al. 2016, *MS MARCO: A Human Generated MAchine Reading COmprehension Da
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
 
-from ranking.collections.candidate_files import read_candidates
+from ranking.collections.candidate_files import FolderWithCandidates
 from ranking.collections.faults import Faults
 from ranking.collections.judgement_files import judgements_of
 from ranking.collections.lines import lines, tables
 from ranking.collections.opened import ENDINGS
-from ranking.collections.reader import DOCUMENTS, QUERIES, Portion, Reader, Span, folder, stamps, together
+from ranking.collections.reader import DOCUMENTS, QUERIES, Portion, Span, stamps, together
 from ranking.collections.spans import spans_of
 from ranking.collections.splits import DEV, TEST, TRAIN
 from ranking.errors import BadInput
@@ -53,7 +53,7 @@ HEADER = {"url", *(name for names in COLUMNS.values() for name in names)}
 
 
 @dataclass
-class MsMarco(Reader):
+class MsMarco(FolderWithCandidates):
     """MS MARCO, or any collection in its form, plain or compressed, with or without a header.
 
     Documents have two columns (id, text) or four (id, url, title, body; the first line decides), queries two (id,
@@ -62,30 +62,21 @@ class MsMarco(Reader):
     TREC's queries and qrels to the folder, or name them.
 
     Args:
-        path: the folder.
         documents: the file of documents. None takes collection.tsv, msmarco-docs.tsv and the like.
         queries: the file of queries of each split, as {train: …, dev: …, test: …}. None takes queries.train.tsv,
             msmarco-doctrain-queries.tsv and the like.
         qrels: the file of judgements of each split, in the same way. A split needs both.
-        given: a file of candidates by id, for `function=given`: JSON lines as msmarco-hard-negatives has them, triples
-            of ids, or a run.
     """
 
     version = 3
 
-    path: str | Path
     documents: str | None = None
     queries: Mapping[str, str] | None = None
     qrels: Mapping[str, str] | None = None
-    given: str | None = field(default=None, kw_only=True)
-
-    @property
-    def name(self) -> str:
-        return folder(self.path).resolve().name
 
     def sources(self) -> dict[str, str]:
         files = [self._documents(), *(file for pair in self._splits().values() for file in pair)]
-        return stamps([*files, *([self._named(self.given)] if self.given else [])])
+        return stamps([*files, *self.given_files()])
 
     def read_documents(self, faults: Faults) -> Iterator[pl.DataFrame]:
         return self._read(faults)
@@ -96,9 +87,6 @@ class MsMarco(Reader):
     def read_portion(self, portion: Portion, faults: Faults) -> Iterator[pl.DataFrame]:
         assert isinstance(portion, Span)
         return self._read(faults, (portion.start, portion.stop))
-
-    def read_given(self, faults: Faults) -> pl.DataFrame:
-        return read_candidates(self._named(self.given), faults) if self.given else super().read_given(faults)
 
     def _read(self, faults: Faults, within: tuple[int, int] | None = None) -> Iterator[pl.DataFrame]:
         file = self._documents()
@@ -128,7 +116,7 @@ class MsMarco(Reader):
         return judgements_of([(split, file) for split, (_, file) in self._splits().items()], faults)
 
     def _documents(self) -> Path:
-        file = self._named(self.documents) if self.documents else self._usual("documents")
+        file = self.named(self.documents) if self.documents else self._usual("documents")
         if file is None:
             usual = " or ".join(_USUAL_NAMES["documents"][:2])
             raise BadInput(f"no {usual}", self.path, "name the file: collection.documents=FILE")
@@ -159,13 +147,10 @@ class MsMarco(Reader):
     def _of(self, what: str, option: Mapping[str, str] | None, split: str) -> Path | None:
         if option is None:
             return self._usual(f"{split} {what}")
-        return self._named(option[split]) if split in option else None
-
-    def _named(self, file: str) -> Path:
-        return folder(self.path) / Path(file).expanduser()
+        return self.named(option[split]) if split in option else None
 
     def _usual(self, kind: str) -> Path | None:
-        here = folder(self.path)
+        here = self.folder
         names = (f"{name}{packed}" for name in _USUAL_NAMES[kind] for packed in ("", *ENDINGS))
         return next((here / name for name in names if (here / name).exists()), None)
 

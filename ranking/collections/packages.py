@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import os
-import platform
 import re
 import sys
 import sysconfig
@@ -21,6 +20,7 @@ PROJECT = Path(__file__).resolve().parents[2]
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _FOR_TESTS = re.compile(r"(tests?|testing|_tests|idle_test)/|(test_[^/]*|[^/]*_test|conftest)\.py$")
 _NO_PACKAGES = {"site-packages", "dist-packages", "__pycache__"}
+_OURS = "pyrite-ir"
 
 
 @dataclass(frozen=True)
@@ -36,10 +36,6 @@ def standard_library() -> list[Source]:
     return _tree(Path(sysconfig.get_paths()["stdlib"]))
 
 
-def python_version() -> str:
-    return platform.python_version()
-
-
 def tree(folder: Path) -> list[Source]:
     """Return the modules in a folder; it may be a package itself, or contain packages and modules.
 
@@ -52,30 +48,24 @@ def tree(folder: Path) -> list[Source]:
     return modules
 
 
-def dependencies(
-    installed: Iterable[Distribution] | None = None, project: str = "pyrite-ir"
-) -> dict[str, Distribution]:
-    """Return the installed distributions that a project needs, that those need, and so on.
+def dependencies(installed: Iterable[Distribution] | None = None) -> dict[str, Distribution]:
+    """Return the installed distributions that Pyrite needs, that those need, and so on, by name and in its order.
 
-    The requirements of an extra count if they are installed, for whatever reason.
+    The requirements of an extra count if they are installed, for whatever reason. If Pyrite is not installed, its
+    requirements are read from the `pyproject.toml` next to the packages, as on a cluster that received only the source.
 
     Args:
         installed: all distributions; those of this environment by default.
-        project: the distribution to start from. If it is not installed, the requirements are read from the
-            `pyproject.toml` next to the packages, as on a cluster that received only the source tree.
-
-    Returns:
-        Distributions by their normalised names, in alphabetical order.
     """
     present: dict[str, Distribution] = {}
     for distribution in distributions(path=_path()) if installed is None else installed:
         present.setdefault(_normalised(distribution.name), distribution)  # the first on the path is the one in use
-    here = present.get(project)
+    here = present.get(_OURS)
     waiting = list(_required(here.requires or [] if here else _declared(PROJECT / "pyproject.toml")))
     needed: dict[str, Distribution] = {}
     while waiting:
         name = waiting.pop()
-        if name in present and name not in needed and name != project:
+        if name in present and name not in needed and name != _OURS:
             needed[name] = present[name]
             waiting.extend(_required(present[name].requires or []))
     return dict(sorted(needed.items()))

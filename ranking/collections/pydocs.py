@@ -6,6 +6,7 @@ rest explains, like a question and its answer.
 
 from __future__ import annotations
 
+import platform
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -104,7 +105,7 @@ class Pydocs(Reader):
     @cached_property
     def _versions(self) -> dict[str, str]:
         installed = packages.dependencies()
-        return {"Python": packages.python_version(), **{name: one.version for name, one in installed.items()}}
+        return {"Python": platform.python_version(), **{name: one.version for name, one in installed.items()}}
 
     @cached_property
     def _sources(self) -> list[packages.Source]:

@@ -142,6 +142,37 @@ class Reader(ABC):
         return {}
 
 
+@dataclass
+class FolderReader(Reader):
+    """The base of the formats that are a folder of files; its name is that of the collection.
+
+    Args:
+        path: the folder.
+    """
+
+    path: str | Path
+
+    @property
+    def name(self) -> str:
+        return self.folder.resolve().name
+
+    @property
+    def folder(self) -> Path:
+        """The folder.
+
+        Raises:
+            BadInput: if it is not a folder.
+        """
+        named = Path(self.path).expanduser()
+        if not named.is_dir():
+            raise BadInput("no such folder" if not named.exists() else "not a folder", named, "check path=")
+        return named
+
+    def named(self, file: str) -> Path:
+        """Return the path of a file that an option names, relative to the folder."""
+        return self.folder / Path(file).expanduser()
+
+
 def frames(
     rows: Iterable[tuple[object, ...]],
     schema: Mapping[str, pl.DataType] = DOCUMENTS,
@@ -171,14 +202,6 @@ def frames(
 def together(parts: Iterable[pl.DataFrame], schema: Mapping[str, pl.DataType]) -> pl.DataFrame:
     """Concatenate any number of frames."""
     return pl.concat([pl.DataFrame(schema=schema), *(part.select(list(schema)) for part in parts)], rechunk=True)
-
-
-def folder(path: str | Path) -> Path:
-    """Return a folder that the user named; raise BadInput if it is not a folder."""
-    named = Path(path).expanduser()
-    if not named.is_dir():
-        raise BadInput("no such folder" if not named.exists() else "not a folder", named, "check path=")
-    return named
 
 
 def stamps(files: Iterable[Path]) -> dict[str, str]:

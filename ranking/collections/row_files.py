@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import json
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -144,30 +146,33 @@ def read_rows(file: Path, faults: Faults, options: TextOptions, names: Sequence[
     Raises:
         BadInput: if the file is not in the format that its name shows.
     """
-    try:
-        compression_of(file)  # refuses what is something else
+    with _readable(file):
         yield from _READ[kind_of(file)](file, faults, options, names)
-    except (pa.ArrowException, OSError, pl.exceptions.PolarsError) as error:
-        message = str(error).splitlines()[0][:200]
-        raise BadInput(f"can't be read ({message})", file, "is it whole, and what its name says?") from None
 
 
 def header_of(file: Path) -> list[str] | None:
     """Return the columns of a parquet or Arrow file. None for other formats, whose rows may differ."""
     from pyarrow import parquet
 
-    try:
-        compression_of(file)
+    with _readable(file):
         match kind_of(file):
             case "parquet":
                 return list(parquet.read_schema(file).names)
             case "arrow":
                 with pa.memory_map(str(file)) as source:
                     return list(_batches(source)[0].names)
-    except (pa.ArrowException, OSError) as error:
+    return None
+
+
+@contextmanager
+def _readable(file: Path) -> Iterator[None]:
+    """Raise the errors of a file that is broken, or something else, as `BadInput`."""
+    try:
+        compression_of(file)
+        yield
+    except (pa.ArrowException, OSError, pl.exceptions.PolarsError) as error:
         message = str(error).splitlines()[0][:200]
         raise BadInput(f"can't be read ({message})", file, "is it whole, and what its name says?") from None
-    return None
 
 
 def _parquet(file: Path, faults: Faults, options: TextOptions, names: Sequence[str]) -> Iterator[Row]:
@@ -248,7 +253,7 @@ def csv_rows(file: Path, faults: Faults, options: TextOptions, names: Sequence[s
             raise BadInput(what, f"{file}:{start}", remedy)
         quote = options.quote if options.quote is not None else '"' if named else ""
         quoting = {"quotechar": quote} if quote else {"quoting": csv.QUOTE_NONE}
-        table = csv.reader(_Lines(first, text), delimiter=separator, strict=True, **quoting)
+        table = csv.reader(itertools.chain([first], text), delimiter=separator, strict=True, **quoting)
         yield from _of_table(table, file, faults, encoding, named, start)
 
 
@@ -258,23 +263,6 @@ def _is_header(cells: Sequence[str], names: Sequence[str]) -> bool:
     if not all(re.fullmatch(r"[\w.-]*", word) for word in words):
         return False
     return bool(set(words) & set(names)) or all(re.fullmatch(r"[a-z]+(_[a-z0-9]+)+", word) for word in words)
-
-
-class _Lines:
-    """The lines of a text stream, the first of which was read before."""
-
-    def __init__(self, first: str, rest: Iterator[str]) -> None:
-        self._first: str | None = first
-        self._rest = rest
-
-    def __iter__(self) -> _Lines:
-        return self
-
-    def __next__(self) -> str:
-        if self._first is not None:
-            first, self._first = self._first, None
-            return first
-        return next(self._rest)
 
 
 def _peek(text: Any) -> tuple[str, int]:

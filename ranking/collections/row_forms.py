@@ -57,7 +57,6 @@ class RowFault(ValueError):
     """A fault of a row: its kind, under which it is counted, and the fault in words.
 
     Args:
-        kind: the kind.
         what: the fault, in the user's words.
         remedy: how to fix it; None for the usual remedy.
         always: whether it stops the reading also if it is not strict, because it concerns the whole file.
@@ -72,7 +71,6 @@ class Document(NamedTuple):
     """A document of a row.
 
     Args:
-        text: the text.
         id: the id that the row gives it, if any.
         grade: the grade; None for a negative.
         score: the score, if any.

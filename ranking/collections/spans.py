@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,14 +43,7 @@ def groups_of(files: Sequence[Path], size: int) -> list[tuple[Path, ...]]:
 
 @dataclass(frozen=True)
 class PortionToPiece:
-    """A task that writes the documents of a portion as a piece, and its ids' hashes and skipped faults next to it.
-
-    Args:
-        reader: the reader of the format.
-        portions: the portions of its documents.
-        folder: the folder of the collection that is being written.
-        schema: the columns of the piece.
-    """
+    """A task that writes the documents of a portion as a piece, and its ids' hashes and skipped faults next to it."""
 
     reader: Reader
     portions: Sequence[Portion]
@@ -59,14 +52,8 @@ class PortionToPiece:
 
     def __call__(self, number: int) -> None:
         faults, hashes = Faults(strict=False), [np.empty(0, np.uint64)]
-
-        def chunks() -> Iterator[pl.DataFrame]:
-            for chunk in self.reader.read_portion(self.portions[number], faults):
-                chunk = checks.with_text(chunk, "document", faults)
-                hashes.append(chunk["id"].hash().to_numpy())
-                yield chunk
-
-        write(self.folder / piece_file(number), self.schema, chunks())
+        read = self.reader.read_portion(self.portions[number], faults)
+        write(self.folder / piece_file(number), self.schema, checks.documents_with_text(read, faults, hashes))
         np.save(self.folder / f"hashes-{number:05d}.npy", np.concatenate(hashes), allow_pickle=False)
         (self.folder / f"skipped-{number:05d}.json").write_text(json.dumps(faults.skipped))
 

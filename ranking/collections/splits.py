@@ -20,6 +20,8 @@ SPLIT_FILES = {
     TEST: ("test", "testing", "eval", "evaluation", "holdout", "heldout"),
 }
 """The names of splits, the first one being ours."""
+DEV_SHARE = 0.1
+"""The share of the training queries that becomes dev if there is none, at least one of them."""
 NO_TRAINING = "queries of dev that train for lack of others"
 """A fact of a collection with dev and test queries only: those of dev train."""
 TEST_ONLY = "judgements of the test split only"
@@ -38,7 +40,7 @@ def split_named(name: str) -> str | None:
     return next((split for word in words for split, names in SPLIT_FILES.items() if word in names), None)
 
 
-def usable(queries: pl.DataFrame, dev_share: float = 0.1) -> pl.DataFrame:
+def usable(queries: pl.DataFrame) -> pl.DataFrame:
     """Make all three splits from those that a collection has, so that everything downstream finds all or none.
 
     | the collection has | it gets |
@@ -51,7 +53,6 @@ def usable(queries: pl.DataFrame, dev_share: float = 0.1) -> pl.DataFrame:
 
     Args:
         queries: columns id and split.
-        dev_share: the share of the training queries that becomes dev, at least one of them.
 
     Returns:
         The same queries in the same order, with another split.
@@ -62,12 +63,10 @@ def usable(queries: pl.DataFrame, dev_share: float = 0.1) -> pl.DataFrame:
         return queries
     if present == {DEV, TEST}:
         queries, present = queries.with_columns(split.replace(DEV, TRAIN)), {TRAIN, TEST}
-    if queries["split"].null_count() or present not in ({TRAIN, TEST}, {TRAIN, DEV}):
-        return queries.with_columns(pl.lit(None, pl.String).alias("split"))
     train = shuffled(queries.filter(split == TRAIN)["id"])
-    if len(train) < 2:
-        return queries.with_columns(pl.lit(None, pl.String).alias("split"))
-    dev = train[: max(1, round(dev_share * len(train)))]
+    if queries["split"].null_count() or present not in ({TRAIN, TEST}, {TRAIN, DEV}) or len(train) < 2:
+        return queries.with_columns(split=pl.lit(None, pl.String))
+    dev = train[: max(1, round(DEV_SHARE * len(train)))]
     return queries.with_columns(
         pl.when(split != TRAIN)
         .then(pl.lit(TEST))
@@ -78,7 +77,7 @@ def usable(queries: pl.DataFrame, dev_share: float = 0.1) -> pl.DataFrame:
     )
 
 
-def folds(queries: pl.DataFrame, k: int = 5, salt: str = "") -> list[pl.DataFrame]:
+def folds(queries: pl.DataFrame, k: int = 5) -> list[pl.DataFrame]:
     """Cross-validate: every query is tested once, by a ranker that never saw it.
 
     The queries are divided into k parts, equal to within one query. In fold i, part i is the test, part i+1 (after the
@@ -87,7 +86,6 @@ def folds(queries: pl.DataFrame, k: int = 5, salt: str = "") -> list[pl.DataFram
     Args:
         queries: a frame with column id; an existing split is ignored.
         k: the number of folds, at least 3.
-        salt: a different value makes different parts.
 
     Returns:
         For each fold the same queries in the same order, with the column split.
@@ -100,7 +98,7 @@ def folds(queries: pl.DataFrame, k: int = 5, salt: str = "") -> list[pl.DataFram
     if len(queries) < k:
         fewer = "take fewer folds" if len(queries) >= 3 else "3 is the fewest folds: bring more queries, or a split"
         raise BadInput(f"{len(queries)} queries cannot be cut into {k} folds", "folds", fewer)
-    part = {query: position % k for position, query in enumerate(shuffled(queries["id"], salt))}
+    part = {query: position % k for position, query in enumerate(shuffled(queries["id"]))}
     parts = pl.Series([part[query] for query in queries["id"]])
     return [
         queries.with_columns(
@@ -115,7 +113,6 @@ def folds(queries: pl.DataFrame, k: int = 5, salt: str = "") -> list[pl.DataFram
     ]
 
 
-def shuffled(ids: Iterable[str], salt: str = "") -> list[str]:
+def shuffled(ids: Iterable[str]) -> list[str]:
     """Return the ids in the order of their hashes."""
-
-    return sorted(ids, key=lambda query: blake2b(f"{salt}{query}".encode(), digest_size=16).digest())
+    return sorted(ids, key=lambda query: blake2b(query.encode(), digest_size=16).digest())

@@ -40,7 +40,6 @@ def read_topics(
         file: see `topic_rows`.
         fields: the fields (of `FIELDS`) to join into the query.
         faults: receives each topic that has no number, or lacks one of the fields.
-        encoding: the encoding of the file.
 
     Raises:
         BadInput: if the file can't be read, or has no topics.
@@ -68,7 +67,6 @@ def topic_rows(file: Path, faults: Faults, encoding: str) -> Iterator[tuple[int,
             list or an object of topics; parquet; or columns of numbers and texts (title, description, narrative), with
             or without a header.
         faults: receives each topic without a number, and each broken line.
-        encoding: the encoding of the file.
 
     Raises:
         BadInput: if the file can't be read.

@@ -15,7 +15,7 @@ from ranking.collections.faults import Faults
 from ranking.collections.json_documents import read_json
 from ranking.collections.judgement_files import judgements_of
 from ranking.collections.opened import plain_name
-from ranking.collections.reader import DOCUMENTS, QUERIES, Portion, Reader, folder, frames, stamps, together
+from ranking.collections.reader import DOCUMENTS, QUERIES, FolderReader, Portion, frames, stamps, together
 from ranking.collections.spans import groups_of
 from ranking.collections.topic_files import read_topics
 from ranking.errors import BadInput
@@ -29,7 +29,7 @@ _NOT_TEXT = re.compile(r"^(\.|read)|\.(md|dtd)$|^dtds?$", re.I)  # files of the 
 
 
 @dataclass
-class Trec(Reader):
+class Trec(FolderReader):
     """A TREC collection, such as Robust04 or Vaswani. It has no split, so it is cross-validated.
 
     If documents have a `<TEXT>`, it and the headline are their text; otherwise everything except their number. They may
@@ -37,7 +37,6 @@ class Trec(Reader):
     and judgements TREC's, BEIR's or JSON.
 
     Args:
-        path: the folder.
         documents: a file, a folder of files or a glob (or several), relative to the path. None takes those whose name
             contains docs, documents, corpus or collection.
         topics: the file of topics, in the same way. None takes the one whose name contains topics or queries.
@@ -48,7 +47,6 @@ class Trec(Reader):
 
     version = 3
 
-    path: str | Path
     documents: str | Sequence[str] | None = None
     topics: str | Sequence[str] | None = None
     qrels: str | Sequence[str] | None = None
@@ -61,10 +59,6 @@ class Trec(Reader):
         if unknown or not self.fields:
             what = f"topics have no field {unknown[0]!r}" if unknown else "no field of the topics is named"
             raise BadInput(what, "fields", f"take one or more of {', '.join(trec_markup.FIELDS)}")
-
-    @property
-    def name(self) -> str:
-        return folder(self.path).resolve().name
 
     def sources(self) -> dict[str, str]:
         return stamps([*self._files("documents"), *self._files("topics"), *self._files("qrels")])
@@ -102,7 +96,7 @@ class Trec(Reader):
     def _files(self, option: str) -> list[Path]:
         """Return the files that an option names, or those with the usual names."""
         named = getattr(self, option)
-        here = folder(self.path)
+        here = self.folder
         if named is not None:
             return [file for one in ([named] if isinstance(named, str) else named) for file in _matching(here, one)]
         paths = [path for path in sorted(here.iterdir()) if _looks_like(option, path.name)]

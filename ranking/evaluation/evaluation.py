@@ -19,8 +19,6 @@ class Evaluation:
     """An evaluation of rankers over the same candidates. Everything that depends only on them is computed once.
 
     Args:
-        encoded: the collection.
-        candidates: the candidates of the queries to evaluate.
         measures: ir-measures names.
     """
 

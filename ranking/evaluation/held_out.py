@@ -20,7 +20,6 @@ class HeldOut:
     """Dev queries, each with a relevant document and fixed negatives (Saeidi et al. 2017, figure 5).
 
     Args:
-        encoded: the collection.
         queries: int64 [q].
         documents: int32 [q, 1 + n], the relevant one first; −1 for none.
     """

@@ -21,7 +21,6 @@ def best_weight(evaluation: Evaluation, ranker: Ranker) -> float | None:
 
     Args:
         evaluation: the evaluation of the dev queries.
-        ranker: the ranker to measure.
 
     Returns:
         One of `WEIGHTS`; None if the candidates are not a list, or there are none.
@@ -40,7 +39,6 @@ def interpolate(evaluation: Evaluation, scores: NDArray[np.float32], weight: flo
     Args:
         evaluation: an evaluation of queries whose candidates are lists.
         scores: the ranker's scores [q, depth], in the order of the candidates.
-        weight: the weight of the ranker.
     """
     present = _documents(evaluation) >= 0
     both = weight * _scaled(scores, present) + (1 - weight) * _scaled(_first_stage(evaluation), present)

@@ -50,15 +50,20 @@ def ranked_grades(
     ties = tie_key[~padding]
     if ties.size and (ties.min() < 0 or ties.max() >= 2**32):
         raise ValueError("tie keys are ranks from 0 to 2**32 - 1")
-    # One unsigned 64-bit key per candidate, so that one sort suffices: a float's bits order like the float once
-    # the sign bit is flipped (and, below zero, all others too). Adding 0.0 makes -0.0 equal to 0.0.
-    bits = (np.asarray(scores, np.float32) + np.float32(0)).view(np.uint32)
-    bits = np.where(bits >> 31, ~bits, bits | np.uint32(1 << 31))
-    keys = (bits.astype(np.uint64) << np.uint64(32)) | tie_key.astype(np.uint32)
+    keys = ranking_keys(np.asarray(scores, np.float32), tie_key)
     keys[padding] = 0
     order = np.argsort(~keys, axis=1)
     ranked = np.where(padding, 0, grades).astype(np.int32)
     return np.take_along_axis(ranked, order, axis=1)
+
+
+def ranking_keys(scores: npt.NDArray[np.float32], tie_key: Grades) -> npt.NDArray[np.uint64]:
+    """Return a number for each candidate, higher if trec_eval ranks it higher, so that one sort suffices."""
+    # A float's bits order like the float once the sign bit is flipped (and, below zero, all others too).
+    bits = (scores + np.float32(0)).view(np.uint32)  # which makes -0.0 equal to 0.0
+    bits = np.where(bits >> 31, ~bits, bits | np.uint32(1 << 31))
+    keys: npt.NDArray[np.uint64] = (bits.astype(np.uint64) << np.uint64(32)) | tie_key.astype(np.uint32)
+    return keys
 
 
 class Judged:
@@ -291,7 +296,6 @@ def parse(name: str, relevant_from: int = 1) -> Measure:
     """Read a measure's ir-measures name, such as "AP@100", "P(rel=2)@5" or "nDCG@20".
 
     Args:
-        name: the measure's name.
         relevant_from: the lowest grade that counts as relevant if the name does not specify it.
 
     Raises:

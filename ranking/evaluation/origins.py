@@ -68,8 +68,7 @@ class Candidates:
         if depth is None or (self.depth is not None and depth >= self.depth):
             return self
         documents = None if self.documents is None else self.documents[:, :depth]
-        first = RankedLists(self.first_stage.documents[:, :depth], self.first_stage.scores[:, :depth])
-        return Candidates(self.queries, documents, first, depth, self.categories)
+        return Candidates(self.queries, documents, self.first_stage.head(depth), depth, self.categories)
 
 
 class Origin(ABC):
@@ -77,9 +76,6 @@ class Origin(ABC):
 
     Args:
         depth: candidates per query.
-
-    Raises:
-        BadInput: if the depth is below 1.
     """
 
     searches: ClassVar[bool] = True
@@ -118,7 +114,6 @@ def without_repeats(candidates: Candidates, encoded: EncodedCollection, depth: i
 
     Args:
         candidates: the candidates, deeper than needed.
-        encoded: the collection.
         depth: the number of candidates that are kept; None keeps all.
     """
 
@@ -134,8 +129,7 @@ def without_repeats(candidates: Candidates, encoded: EncodedCollection, depth: i
             repeats = np.zeros_like(out)
             np.put_along_axis(repeats, order, repeated, 1)
             out |= repeats
-        kept = lists.keep(~out & (documents >= 0))
-        return RankedLists(kept.documents[:, :depth], kept.scores[:, :depth])
+        return lists.keep(~out).head(depth)
 
     first = cut(candidates.first_stage, depth)
     if candidates.documents is None:
@@ -170,7 +164,6 @@ class RandomCandidates(Origin):
     A query with more relevant documents than `depth` keeps them all.
 
     Args:
-        depth: candidates per query.
         seed: the seed of the random documents, which are the same for every run of every study with this seed.
     """
 
@@ -201,7 +194,6 @@ class RunFileCandidates(Origin):
 
     Args:
         path: the run, plain or compressed.
-        depth: candidates per query.
         strict: whether to stop at the first broken line or unknown document; otherwise they are left out and counted.
         encoding: the encoding of the file.
     """
@@ -237,9 +229,6 @@ class OwnCategory(FullCollection):
 
     A relevant document of another category is never found. BM25's order is that of its first `BM25_DEPTH`
     documents over the collection.
-
-    Args:
-        depth: the number of ranks measured. None measures the whole ranking.
     """
 
     def candidates(self, sources: Sources, queries: NDArray[np.int64]) -> Candidates:
@@ -249,8 +238,5 @@ class OwnCategory(FullCollection):
         categories = of_queries[queries, 0]
         lists, _ = sources.bm25(Bm25Options()).search(queries, BM25_DEPTH)
         inside = (categories[:, None] < 0) | (of_documents[np.maximum(lists.documents, 0)] == categories[:, None])
-        lists = lists.keep(inside)
-        depth = self.depth or BM25_DEPTH
-        return Candidates(
-            queries, None, RankedLists(lists.documents[:, :depth], lists.scores[:, :depth]), self.depth, categories
-        )
+        lists = lists.keep(inside).head(self.depth or BM25_DEPTH)
+        return Candidates(queries, None, lists, self.depth, categories)

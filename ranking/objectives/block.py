@@ -51,12 +51,9 @@ class Block:
         """Make a block of a collection.
 
         Args:
-            encoded: the collection.
             queries: int [b].
             documents: int [b, 1 + n], −1 for none.
             source_scores: [b, up to n], scores of the first negatives, nan if a function has none. None if unknown.
-            device: the device of the tensors.
-            teacher: the teacher's scores, if there is a teacher.
         """
 
         def gains() -> Tensor:

@@ -23,9 +23,6 @@ class MarginMSE(PairObjective):
 
     Args:
         scale: the factor that brings the teacher's margins to the ranker's scale.
-
-    Raises:
-        BadInput: if the scale is not above 0.
     """
 
     takes_several = True

@@ -22,9 +22,6 @@ class ListNet(SoftmaxLikelihood):
 
     Args:
         label: the label of a relevant document of grade 1. A document of grade g has g times as much, a negative 0.
-
-    Raises:
-        BadInput: if the label is not above 0.
     """
 
     takes_several = True
@@ -51,9 +48,6 @@ class LambdaRank(PairObjective):
     Args:
         cutoff: the cutoff of nDCG: lower ranks are worth nothing. None uses all ranks.
         sigma: the steepness σ of a pair's cost.
-
-    Raises:
-        BadInput: if an option is out of its range.
     """
 
     takes_several = True

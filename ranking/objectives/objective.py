@@ -70,7 +70,6 @@ class Objective(ABC):
 
         Args:
             scores: [b, 1 + n], the ranker's scores. Any number if the block has no document there.
-            block: the scored documents.
         """
 
     def rank(self, sources: Sources) -> RankedLists | None:
@@ -81,17 +80,11 @@ class Objective(ABC):
         """Prepare for a run.
 
         Args:
-            encoded: the collection.
             lists: the result of `rank`.
         """
 
     def of_passes(self, score: Scorer, block: Block, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """Score the batch and return the loss. By default everything is scored once.
-
-        Args:
-            score: scores the batch's documents.
-            block: the batch, as in `loss`.
-            generator: the source of all random draws.
 
         Returns:
             The loss, and the scores of the first pass [b, 1 + n].
@@ -104,10 +97,7 @@ class Objective(ABC):
         return [Stage()]
 
     def check_block(self, negatives: int) -> None:  # noqa: B027
-        """Refuse blocks that are too small.
-
-        Args:
-            negatives: the number of negatives per query.
+        """Refuse blocks with too few negatives per query.
 
         Raises:
             BadInput: if the objective needs more.

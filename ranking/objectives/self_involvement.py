@@ -195,9 +195,7 @@ def survivors(scores: Tensor, present: Tensor, size: int, pick: str, generator: 
     Args:
         scores: [b, 1 + n].
         present: bool [b, 1 + n]. Missing documents are kept last.
-        size: the number of documents to keep.
         pick: `top` or `random`.
-        generator: draws a random pick.
 
     Returns:
         int64 [b, min(size, 1 + n)], column 0 first.

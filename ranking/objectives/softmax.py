@@ -26,9 +26,6 @@ class TemperedObjective(SoftmaxObjective):
 
     Args:
         temperature: the temperature τ.
-
-    Raises:
-        BadInput: if the temperature is not above 0.
     """
 
     takes_several = True

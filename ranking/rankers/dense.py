@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from ranking.rankers.ranker import Ranker
+from ranking.texts import Texts
 
 WHOLE = 2
 """The number of distinct documents per column up to which every query is compared with all of them."""
@@ -41,6 +42,11 @@ class DenseRanker(Ranker):
         """Return the first numbers of vectors [n, dimension], as the vectors of a ranker with fewer dimensions."""
         first = vectors[:, :dimension]
         return F.normalize(first, dim=1) if self.unit else first
+
+    def represent_together(self, queries: Texts, documents: Texts) -> tuple[Tensor, Tensor]:
+        """Represent both in one pass, if they are read alike: one gradient of a large table instead of two."""
+        vectors = self.represent_queries(queries.followed_by(documents))
+        return vectors[: len(queries)], vectors[len(queries) :]
 
     def interact(self, queries: Tensor, documents: Tensor) -> Tensor:
         """Return `scale` × inner products of queries [b, 1, dimension] and documents [b, m, dimension]: [b, m]."""

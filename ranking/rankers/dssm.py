@@ -101,11 +101,8 @@ class Dssm(DenseRanker):
         return F.normalize(self._towers()[-1](documents), dim=1)
 
     def represent(self, queries: Texts, documents: Texts) -> tuple[Tensor, Tensor]:
-        if len(self.towers) > 1:
-            return super().represent(queries, documents)
-        # Read together: one gradient of the first layer, which has most of the weights, instead of two.
-        vectors = self.represent_queries(queries.followed_by(documents))
-        return vectors[: len(queries)], vectors[len(queries) :]
+        together = len(self.towers) == 1
+        return self.represent_together(queries, documents) if together else super().represent(queries, documents)
 
     def layers(self) -> list[nn.Module]:
         return [nn.ModuleList(layer) for layer in zip(*(tower.layers() for tower in self._towers()), strict=True)]

@@ -17,7 +17,7 @@ from ranking.bounds import AtLeast, checked
 from ranking.errors import BadInput
 from ranking.hub_tokenizers import local_root, refused
 from ranking.packing import buckets
-from ranking.shared_weights import SharedWeights
+from ranking.rankers.ranker import SharedWeights
 
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
@@ -145,23 +145,18 @@ def _draw(model: Any, report: dict[str, Any], checkpoint: str, generator: torch.
     return drawn
 
 
-def trim_last_layer(model: nn.Module) -> bool:
+def trim_last_layer(model: nn.Module) -> None:
     """Make the last layer compute only the first token after its attention, for heads that read no other.
 
     The scores and gradients are the same. It saves nine of the twelve square products of a layer.
 
     Args:
         model: a model of transformers with a head for scores. Architectures not in `FIRST_READ` are left unchanged.
-
-    Returns:
-        Whether the layer was changed.
     """
     config: Any = model.config
-    if config.model_type not in FIRST_READ:
-        return False
-    body: Any = model.base_model
-    body.encoder.layer[-1].attention.output.register_forward_pre_hook(_first_tokens)
-    return True
+    if config.model_type in FIRST_READ:
+        body: Any = model.base_model
+        body.encoder.layer[-1].attention.output.register_forward_pre_hook(_first_tokens)
 
 
 def _first_tokens(module: nn.Module, states: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
@@ -210,9 +205,6 @@ class Pretrained(nn.Module):
 
     Attributes:
         sharding: how its weights are split over workers. None if they are all here.
-
-    Raises:
-        BadInput: if an option is out of its range.
     """
 
     @checked

@@ -5,15 +5,30 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import torch
 from torch import Tensor, nn
 
 from ranking.errors import BadInput
-from ranking.shared_weights import SharedWeights
 from ranking.texts import Texts
 from ranking.tokenization import Tokenization
+
+
+class SharedWeights(Protocol):
+    """Workers that hold parts of one ranker (`ranking.sharding.Sharding`)."""
+
+    def passes(self, tower: Any, count: int) -> int:
+        """Return the passes that all workers make next through a transformer, of which this one needs `count`."""
+
+    def finish(self) -> None:
+        """Make empty passes until all workers have finished."""
+
+    def most(self, count: int) -> int:
+        """Return the largest of all workers' counts."""
+
+    def split_state(self, state: dict[str, Any], ranker: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
+        """Return a training's state with its tensors split like the ranker's weights."""
 
 
 class Ranker(nn.Module, ABC):

@@ -64,9 +64,6 @@ class Static(DenseRanker):
         max_query: tokens of a checkpoint that are read of a query. None reads all.
         max_document: tokens of a checkpoint that are read of a document. None reads all.
         vocabulary: the words of `vectors`, for `save_pretrained`. None if it need not be written.
-
-    Raises:
-        BadInput: if an option is out of its range.
     """
 
     unit = True
@@ -123,19 +120,14 @@ class Static(DenseRanker):
     def dimension(self) -> int:
         return self.vectors.shape[1]
 
-    def read(self, texts: Texts) -> Tensor:
-        """Return vectors of unit length. Shape [texts, dimension]."""
-        return F.normalize(weighted_mean(self.vectors, self.term_weights, texts), dim=1)
-
     def represent_queries(self, queries: Texts) -> Tensor:
-        return self.read(queries)
+        return F.normalize(weighted_mean(self.vectors, self.term_weights, queries), dim=1)
 
     def represent_documents(self, documents: Texts) -> Tensor:
-        return self.read(documents)
+        return self.represent_queries(documents)
 
     def represent(self, queries: Texts, documents: Texts) -> tuple[Tensor, Tensor]:
-        vectors = self.read(queries.followed_by(documents))  # together: one gradient of the table instead of two
-        return vectors[: len(queries)], vectors[len(queries) :]
+        return self.represent_together(queries, documents)
 
     def save_pretrained(self, folder: str) -> None:
         """Write it as sentence-transformers reads it: `StaticEmbedding` with the same cosines, and its tokenizer.

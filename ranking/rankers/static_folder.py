@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 
 from ranking.collections.collection import Collection
 from ranking.errors import BadInput
+from ranking.hub_tokenizers import local_root, refused
 from ranking.rankers.sentence_folder import DECLARED, MODULE, checkpoint_file, prompts_of, read_json, write_json
 from ranking.reading import WORD
 from ranking.texts import Texts
-from ranking.tokenization import CHUNK, Prompts, Tokenization, Tokens, refused
+from ranking.tokenization import CHUNK, Prompts, Tokenization, Tokens
 
 SILENT = -20.0
 """The logarithm of the weight of a token that does not count next to any other."""
@@ -161,8 +162,7 @@ def word_tokenizer(words: Sequence[str], longest: int) -> str:
 
 def _place(checkpoint: str) -> tuple[str, str]:
     """Return the root of a checkpoint, and the folder in it that holds the vectors."""
-    local = Path(checkpoint).expanduser()
-    root = str(local) if local.is_dir() else checkpoint
+    root = local_root(checkpoint)
     modules = read_json(root, "modules.json")
     if modules is None:
         return root, ""

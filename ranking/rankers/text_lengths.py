@@ -38,9 +38,7 @@ def save_with_lengths(folder: str, model: Any, tokenizer: Any, max_query: int, m
     """Write a model of transformers and its tokenizer into a folder, with the lengths of its texts.
 
     Args:
-        folder: the checkpoint's folder.
         model: the model, written as safetensors.
-        tokenizer: the tokenizer.
         max_query: subwords read of a query, not counting prompts.
         max_document: subwords read of a document, not counting prompts.
     """

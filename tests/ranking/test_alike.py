@@ -74,8 +74,9 @@ def test_documents_alike_have_equal_scores_on_any_processor(kind, encoded, monke
     lists[1, :4] = -1
     steady = score_candidates(ranker, encoded, np.arange(3), lists)
     shake(monkeypatch)
-    for pairs in (1, 40, 80, None):
-        scores = score_candidates(ranker, encoded, np.arange(3), lists, pairs)
+    for pairs in (1, 40, 80, kind.pairs):
+        monkeypatch.setattr(ranker, "pairs", pairs)
+        scores = score_candidates(ranker, encoded, np.arange(3), lists)
         np.testing.assert_allclose(scores, steady, rtol=1e-4, atol=1e-5)
         for row in range(3):
             assert len(set(scores[row, np.isin(lists[row], TWINS)].tolist())) == 1
@@ -87,7 +88,8 @@ def test_texts_that_differ_behind_what_is_read_are_alike(encoded_of, monkeypatch
     encoded = encoded_of([[4, 5, 6, 7], [9, 2], [4, 5, 6, 8]], [[5, 9]], {})
     vectors = np.random.default_rng(2).normal(size=(10, 12)).astype(np.float32)
     ranker = MatchPyramid(vectors, torch.Generator().manual_seed(1), preset="tiny", max_document=3)
-    scores = score_candidates(ranker, encoded, np.zeros(1, int), np.arange(3)[None], pairs=1)[0]
+    monkeypatch.setattr(ranker, "pairs", 1)
+    scores = score_candidates(ranker, encoded, np.zeros(1, int), np.arange(3)[None])[0]
     assert scores[0] == scores[2]
 
 

@@ -41,6 +41,15 @@ def both(collection: Collection, bounds: list[int], folder: Path) -> tuple[Colle
     return whole, replace(whole, documents=frame, files=tuple(files), rows=tuple(len(mapped(file)) for file in files))
 
 
+def assert_same(whole: Collection, parts: Collection, options: Bm25Options, *asked: Any) -> None:
+    """An index of the pieces gives the bytes of that of the whole."""
+    expected, of_pairs = Bm25(whole, options).search(*asked)
+    found, of_pairs_too = PiecedBm25(parts, options).search(*asked)
+    assert expected.documents.tobytes() == found.documents.tobytes()
+    assert expected.scores.tobytes() == found.scores.tobytes()
+    assert of_pairs.tobytes() == of_pairs_too.tobytes()
+
+
 @pytest.mark.by_day(2)
 @pytest.mark.parametrize("options", [PLAIN, Bm25Options(), Bm25Options(1.2, 0.75, None, False), Bm25Options(0, 0)])
 @pytest.mark.parametrize("many", [1, 1000])
@@ -50,14 +59,8 @@ def test_scores_and_lists_are_those_of_one_piece(collections, options, many, mon
     whole, parts = collections
     pairs = np.random.default_rng(2).integers(-1, 200, (30, 50))
     for depth in (15, 0, 300):
-        expected, of_pairs = Bm25(whole, options).search(EVERY, depth, pairs)
-        found, of_pairs_too = PiecedBm25(parts, options).search(EVERY, depth, pairs)
-        assert expected.documents.tobytes() == found.documents.tobytes()
-        assert expected.scores.tobytes() == found.scores.tobytes()
-        assert of_pairs.tobytes() == of_pairs_too.tobytes()
-    some = np.array([17, 3, 3])
-    lists = PiecedBm25(parts, options).search(some, 15)[0]
-    assert lists.documents.tobytes() == Bm25(whole, options).search(some, 15)[0].documents.tobytes()
+        assert_same(whole, parts, options, EVERY, depth, pairs)
+    assert_same(whole, parts, options, np.array([17, 3, 3]), 15)
 
 
 def test_long_lists_of_postings_and_many_blocks(tmp_path, monkeypatch):
@@ -66,11 +69,7 @@ def test_long_lists_of_postings_and_many_blocks(tmp_path, monkeypatch):
         monkeypatch.setattr(bm25_pieces, name, size)
     whole, parts = both(by_chance(4000), [0, 2500, 4000], tmp_path)
     pairs = np.random.default_rng(2).integers(-1, 4000, (30, 20))
-    expected, of_pairs = Bm25(whole, Bm25Options(0.9, 0.4, None, False)).search(EVERY, 2, pairs)
-    found, of_pairs_too = PiecedBm25(parts, Bm25Options(0.9, 0.4, None, False)).search(EVERY, 2, pairs)
-    assert expected.documents.tobytes() == found.documents.tobytes()
-    assert expected.scores.tobytes() == found.scores.tobytes()
-    assert of_pairs.tobytes() == of_pairs_too.tobytes()
+    assert_same(whole, parts, Bm25Options(0.9, 0.4, None, False), EVERY, 2, pairs)
 
 
 @pytest.mark.parametrize("best_in", [0, 3, None])

@@ -15,28 +15,9 @@ from ranking.rankers.match_pyramid import MatchPyramid
 from ranking.rankers.ranker import Ranker
 from ranking.ranks import ranks_in
 from ranking.scoring import score_candidates
-from ranking.texts import Texts
 from tests.examples import few
 from tests.ranking.conftest import TWINS
-
-
-class Lengths(Ranker):
-    """Scores a document the better the closer its length is to the query's: many ties, no rounding."""
-
-    def __init__(self, scale: float = 1.0) -> None:
-        super().__init__()
-        self.weight = torch.nn.Parameter(torch.full((1,), scale))
-
-    def represent_queries(self, queries: Texts) -> Tensor:
-        return torch.from_numpy(queries.lengths)[:, None] * self.weight
-
-    represent_documents = represent_queries
-
-    def interact(self, queries: Tensor, documents: Tensor) -> Tensor:
-        return -((queries - documents).abs() // 3).squeeze(-1)
-
-    def layers(self) -> list[torch.nn.Module]:
-        return []
+from tests.ranking.trained import Lengths
 
 
 def ranker_of(kind: str, encoded: EncodedCollection) -> Ranker:
@@ -49,7 +30,7 @@ def ranker_of(kind: str, encoded: EncodedCollection) -> Ranker:
         return FeedForward(vectors, generator, preset="tiny")
     if kind == "match_pyramid":
         return MatchPyramid(vectors, generator, preset="tiny")
-    return Lengths()
+    return Lengths(step=3)
 
 
 def brute_force(
@@ -132,9 +113,9 @@ def test_ranks_within_some_documents(kind, block, sixty):
 def test_by_hand(encoded_of):
     texts = [[1] * 3, [1] * 9, [1] * 4, [1] * 30, [1] * 2]  # −0, −2, −0, −9, −0 for a query of three words
     encoded = encoded_of(texts, [[1] * 3], {}, [3, 0, 4, 1, 2])
-    found = ranks_in(Lengths(), encoded, np.array([0]), np.arange(5)[None], np.arange(5), 2)
+    found = ranks_in(Lengths(step=3), encoded, np.array([0]), np.arange(5)[None], np.arange(5), 2)
     assert found.tolist() == [[2, 4, 1, 5, 3]]
-    assert ranks_in(Lengths(), encoded, np.array([0]), np.array([[0, 4, 1]]), np.array([1, 3, 4])).tolist() == [
+    assert ranks_in(Lengths(step=3), encoded, np.array([0]), np.array([[0, 4, 1]]), np.array([1, 3, 4])).tolist() == [
         [0, 1, 2]
     ]
 
@@ -156,8 +137,8 @@ def test_neither_blocks_nor_ties_matter(encoded_of, lengths, asked, data, block,
     queries = np.arange(len(asked))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ranks, "SCORES", scores)
-        found = ranks_in(Lengths(), encoded, queries, wanted, within, block)
-    assert found.tolist() == brute_force(Lengths(), encoded, queries, wanted, within)
+        found = ranks_in(Lengths(step=3), encoded, queries, wanted, within, block)
+    assert found.tolist() == brute_force(Lengths(step=3), encoded, queries, wanted, within)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -189,7 +170,7 @@ def test_scores_are_never_held_for_all_queries_and_documents(sixty, monkeypatch)
 @pytest.mark.parametrize("blocks", [3, 100])
 def test_a_ranker_that_scores_nan_is_an_error(blocks, sixty):
     with pytest.raises(FloatingPointError, match="nan"):
-        ranks_in(Lengths(float("nan")), sixty, np.arange(2), np.zeros((2, 1), np.int64), np.arange(60), blocks)
+        ranks_in(Lengths(float("nan"), step=3), sixty, np.arange(2), np.zeros((2, 1), np.int64), np.arange(60), blocks)
 
 
 def test_arrays_may_be_read_only(sixty):

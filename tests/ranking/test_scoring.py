@@ -43,12 +43,14 @@ def test_scores_are_those_of_each_pair_alone(kind, sixty):
 
 
 @pytest.mark.parametrize("kind", RANKERS)
-def test_chunks_change_nothing(kind, sixty):
+def test_chunks_change_nothing(kind, sixty, monkeypatch):
     ranker, queries = ranker_of(kind, sixty), np.arange(7)
     documents = np.random.default_rng(4).integers(-1, 60, (7, 9))
     whole = score_candidates(ranker, sixty, queries, documents)
     for pairs, represented in ((1, 1), (9, 20), (20, 9), (10_000, 27), (64, 10_000)):
-        parts = score_candidates(ranker, sixty, queries, documents, pairs, represented)
+        monkeypatch.setattr(ranker, "pairs", pairs)
+        monkeypatch.setattr(ranker, "held", represented)
+        parts = score_candidates(ranker, sixty, queries, documents)
         np.testing.assert_allclose(parts, whole, rtol=1e-6, atol=1e-6)
 
 

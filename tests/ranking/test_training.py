@@ -62,11 +62,15 @@ def weights(trained: RankerTraining) -> dict[str, Tensor]:
     return {name: tensor.clone() for name, tensor in trained.ranker.state_dict().items()}
 
 
+def assert_weights(trained: RankerTraining, expected: dict[str, Tensor]) -> None:
+    for name, tensor in weights(trained).items():
+        assert torch.equal(tensor, expected[name]), name
+
+
 def assert_same(one: RankerTraining, other: RankerTraining) -> None:
     assert (one.losses, one.validations) == (other.losses, other.validations)
     assert (one.epoch, one.step, one.best_epoch) == (other.epoch, other.step, other.best_epoch)
-    for name, tensor in weights(one).items():
-        assert torch.equal(tensor, weights(other)[name]), name
+    assert_weights(one, weights(other))
 
 
 @pytest.mark.parametrize("ranker", [FeedForward, MatchPyramid])
@@ -143,8 +147,7 @@ def test_early_stopping_waits_patience_epochs_and_puts_the_best_weights_back(tin
     run.fit(RandomNegatives(), lambda now: kept.append(weights(now)))
     assert run.validations == [0.2, 0.5, 0.4, 0.5]  # an equal value is no better one
     assert (run.epoch, run.best_epoch, run.done) == (4, 2, True)
-    for name, tensor in weights(run).items():
-        assert torch.equal(tensor, kept[1][name])
+    assert_weights(run, kept[1])
     assert any(not torch.equal(kept[1][name], kept[3][name]) for name in kept[1])
 
 
@@ -178,11 +181,7 @@ class Exploding(Objective):
 @pytest.mark.parametrize("after", [0, 4])
 def test_divergence_ends_the_training_and_touches_no_weight(tiny_sources, after, by):
     run, source = training(tiny_sources, objective=Exploding(after, by)), RandomNegatives()
-    for _ in range(after):
-        batch = run.next_batch()
-        run.update(batch, source.negatives(batch, run))
-        if run.epoch_over:
-            run.validate()
+    steps(run, source, after)
     before = weights(run)
     batch = run.next_batch()
     run.update(batch, source.negatives(batch, run))
@@ -190,8 +189,7 @@ def test_divergence_ends_the_training_and_touches_no_weight(tiny_sources, after,
     assert run.epoch_over
     assert math.isnan(run.validate())
     assert run.done
-    for name, tensor in weights(run).items():
-        assert torch.equal(tensor, before[name])
+    assert_weights(run, before)
     assert run.best_epoch == (1 if after else 0)
     other = training(tiny_sources, objective=Exploding(9, by))
     other.load_state_dict(from_bytes(to_bytes(run.state_dict())))
@@ -210,7 +208,7 @@ def test_a_ranker_that_scores_nan_has_diverged(tiny_sources):
     assert math.isnan(run.validate())
     assert run.done
     run.restore_best()
-    assert all(torch.equal(tensor, best[name]) for name, tensor in weights(run).items())
+    assert_weights(run, best)
 
 
 @pytest.mark.parametrize("ranker", [FeedForward, MatchPyramid])
@@ -460,11 +458,8 @@ def test_steps_is_what_fit_does_and_can_be_left_and_continued(tiny_sources):
         pass
     assert by_steps.done
     assert validated == [by_steps.steps_per_epoch * epoch for epoch in range(1, by_steps.epoch + 1)]
-    assert by_steps.losses == by_fit.losses
-    assert by_steps.validations == by_fit.validations
     by_steps.restore_best()
-    for name, weights in by_fit.ranker.state_dict().items():
-        assert torch.equal(weights, by_steps.ranker.state_dict()[name]), name
+    assert_same(by_steps, by_fit)
 
 
 def test_an_objective_sees_the_scores_of_the_source(tiny_sources):

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ranking.collections import lines
+from ranking.collections.faults import Faults
 from ranking.errors import BadInput
 from ranking.trec_files import check_ids, read_qrels, read_run, write_qrels, write_run
 
@@ -59,7 +60,7 @@ def test_broken_run_line_is_named_or_left_out(tmp_path, broken, complaint):
     with pytest.raises(BadInput, match=complaint) as raised:
         read_run(path)
     assert str(raised.value).startswith(f"{path}:3: ")
-    assert read_run(path, strict=False)["document"].to_list() == ["a", "b"]
+    assert read_run(path, faults=Faults(False))["document"].to_list() == ["a", "b"]
 
 
 @pytest.mark.parametrize(
@@ -72,7 +73,7 @@ def test_broken_qrels_line_is_named_or_left_out(tmp_path, broken, complaint):
     with pytest.raises(BadInput, match=complaint) as raised:
         read_qrels(path)
     assert str(raised.value).startswith(f"{path}:2: ")
-    assert read_qrels(path, strict=False).rows() == [("1", "a", 1)]
+    assert read_qrels(path, faults=Faults(False)).rows() == [("1", "a", 1)]
 
 
 def test_wrong_encoding_names_the_line(tmp_path):
@@ -80,21 +81,21 @@ def test_wrong_encoding_names_the_line(tmp_path):
     path.write_bytes("1 0 a 1\n1 0 caf\xe9 1\n1 0 b 1\n".encode("latin-1"))
     with pytest.raises(BadInput, match=r"qrels\.txt:2: wrong encoding: byte 0xe9 is not utf-8"):
         read_qrels(path)
-    assert read_qrels(path, strict=False)["document"].to_list() == ["a", "b"]
+    assert read_qrels(path, faults=Faults(False))["document"].to_list() == ["a", "b"]
 
 
 @pytest.mark.parametrize("strict", [True, False])
 def test_missing_empty_and_mislabelled_files(tmp_path, strict):
     with pytest.raises(BadInput, match="no such file"):
-        read_run(tmp_path / "none", strict)
+        read_run(tmp_path / "none", faults=Faults(strict))
     with pytest.raises(BadInput, match="cannot be read"):
-        read_run(tmp_path, strict)
+        read_run(tmp_path, faults=Faults(strict))
     (tmp_path / "empty").write_text("\n \n")
     with pytest.raises(BadInput, match="lines in it"):
-        read_run(tmp_path / "empty", strict)
+        read_run(tmp_path / "empty", faults=Faults(strict))
     (tmp_path / "plain.gz").write_text("1 0 a 1\n")
     with pytest.raises(BadInput, match="not a gzip file"):
-        read_qrels(tmp_path / "plain.gz", strict)
+        read_qrels(tmp_path / "plain.gz", faults=Faults(strict))
 
 
 PACKED = gzip.compress("".join(f"{i % 7} 0 document-{i} {i % 2}\n" for i in range(400)).encode())
@@ -105,7 +106,7 @@ def test_any_truncation_of_a_gzip_is_noticed(tmp_path_factory, length, strict):
     path = tmp_path_factory.getbasetemp() / "truncated.gz"
     path.write_bytes(PACKED[:length])
     with pytest.raises(BadInput, match=r"truncated\.gz"):
-        read_qrels(path, strict)
+        read_qrels(path, faults=Faults(strict))
 
 
 def test_line_numbers_hold_across_blocks(tmp_path, monkeypatch):
@@ -114,7 +115,7 @@ def test_line_numbers_hold_across_blocks(tmp_path, monkeypatch):
     path.write_text("".join(f"1 0 doc{i} 1\n" for i in range(50)) + "1 0 doc\n")
     with pytest.raises(BadInput, match=r"qrels\.txt:51:"):
         read_qrels(path)
-    assert len(read_qrels(path, strict=False)) == 50
+    assert len(read_qrels(path, faults=Faults(False))) == 50
 
 
 @given(

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor, nn
 
 from ranking.encoding import EncodedCollection
 from ranking.evaluation.evaluation import Evaluation
@@ -14,6 +15,7 @@ from ranking.objectives.softmax import SoftmaxLikelihood
 from ranking.rankers.feed_forward import FeedForward
 from ranking.rankers.ranker import Ranker
 from ranking.sources import Sources
+from ranking.texts import Texts
 from ranking.tokenization import Tokenization
 from ranking.training import RankerTraining
 
@@ -22,6 +24,25 @@ LISTS = np.array([[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11], [3, 0, 9, 5]], np.
 SHORT: dict[str, Any] = {"max_query": 8, "max_document": 12}
 Reader = Callable[[Tokenization | None], EncodedCollection]
 NEGATIVES = np.array([[1, 2, 3], [4, 5, -1], [6, 7, 8], [9, 10, 11]], np.int32)
+
+
+class Lengths(Ranker):
+    """Scores a document the better the closer its length is to the query's, in steps: many ties, no rounding."""
+
+    def __init__(self, scale: float = 1.0, step: int = 1) -> None:
+        super().__init__()
+        self.scale, self.step = nn.Parameter(torch.tensor([scale])), step
+
+    def represent_queries(self, queries: Texts) -> Tensor:
+        return torch.from_numpy(queries.lengths).float()[:, None] * self.scale
+
+    represent_documents = represent_queries
+
+    def interact(self, queries: Tensor, documents: Tensor) -> Tensor:
+        return -((queries - documents).abs() // self.step).squeeze(-1)
+
+    def layers(self) -> list[nn.Module]:
+        return []
 
 
 def generator(seed: int = 3) -> torch.Generator:

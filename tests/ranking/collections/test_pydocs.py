@@ -1,6 +1,7 @@
 """The built-in collection, over made-up packages and a small part of the standard library."""
 
 import json
+import platform
 import subprocess
 import sys
 import sysconfig
@@ -314,7 +315,7 @@ def test_the_fingerprint_tells_environments_apart(install, cache, monkeypatch):
         with monkeypatch.context() as patch:
             environment(patch, site)
             collection = open_collection(Pydocs(query_words=1, document_words=1), cache)
-        expected = f"Python {packages.python_version()}, alpha {alpha}, beta 1.0"
+        expected = f"Python {platform.python_version()}, alpha {alpha}, beta 1.0"
         assert collection.facts["packages"].startswith(expected)
         return collection.fingerprint
 

@@ -21,23 +21,13 @@ def test_three_splits_stay():
     assert usable(frame).equals(frame)
 
 
-def test_dev_is_cut_off_train():
-    cut = usable(queries(train=100, test=7))
+@pytest.mark.parametrize(("trains", "tests"), [("train", "test"), ("train", "dev"), ("dev", "test")])
+def test_dev_is_cut_off_what_trains(trains, tests):
+    """Dev is the test if there is no other, and trains if nothing else does."""
+    cut = usable(queries(**{trains: 100, tests: 7}))
     assert counts(cut) == {"train": 90, "dev": 10, "test": 7}
-    assert set(cut.filter(pl.col("id").str.starts_with("test"))["split"]) == {"test"}
-    assert counts(usable(queries(train=3, test=1), dev_share=0.01)) == {"train": 2, "dev": 1, "test": 1}
-
-
-def test_dev_becomes_test_where_there_is_no_test():
-    cut = usable(queries(train=100, dev=7))
-    assert counts(cut) == {"train": 90, "dev": 10, "test": 7}
-    assert set(cut.filter(pl.col("id").str.starts_with("dev"))["split"]) == {"test"}
-
-
-def test_dev_trains_where_nothing_else_does():
-    cut = usable(queries(dev=100, test=7))
-    assert counts(cut) == {"train": 90, "dev": 10, "test": 7}
-    assert set(cut.filter(pl.col("id").str.starts_with("test"))["split"]) == {"test"}
+    assert set(cut.filter(pl.col("id").str.starts_with(tests))["split"]) == {"test"}
+    assert counts(usable(queries(**{trains: 3, tests: 1}))) == {"train": 2, "dev": 1, "test": 1}
 
 
 @pytest.mark.parametrize(
@@ -60,13 +50,12 @@ def test_too_few_queries_are_told_what_would_help():
         folds(queries(none=2), 3)
 
 
-def test_folds_repeat_and_depend_on_nothing_but_ids_and_salt():
+def test_folds_repeat_and_depend_on_nothing_but_ids():
     frame = queries(none=20)
     first = folds(frame, 4)
     assert all(a.equals(b) for a, b in zip(first, folds(frame, 4), strict=True))
     backwards = folds(frame.reverse(), 4)
     assert all(a.sort("id").equals(b.sort("id")) for a, b in zip(first, backwards, strict=True))
-    assert not first[0].equals(folds(frame, 4, salt="again")[0])
 
 
 def test_too_few_folds():

@@ -4,8 +4,6 @@ import numpy as np
 import polars as pl
 import pytest
 import pytrec_eval
-import torch
-from torch import Tensor, nn
 
 from ranking.bm25 import Bm25Options
 from ranking.collections.collection import Collection
@@ -21,32 +19,12 @@ from ranking.evaluation.origins import (
     RandomCandidates,
     RunFileCandidates,
 )
-from ranking.rankers.ranker import Ranker
 from ranking.scoring import score_candidates
 from ranking.sources import Sources
-from ranking.texts import Texts
+from tests.ranking.trained import Lengths
 
 QUERIES = np.arange(8)
 MEASURES = {"AP": "map", "RR": "recip_rank", "nDCG": "ndcg", "P@3": "P_3", "R@3": "recall_3"}
-
-
-class Coarse(Ranker):
-    """Scores by the lengths of the texts, so that many documents tie."""
-
-    def __init__(self, scale: float = 1.0) -> None:
-        super().__init__()
-        self.scale = nn.Parameter(torch.tensor([scale]))
-
-    def represent_queries(self, queries: Texts) -> Tensor:
-        return torch.from_numpy(queries.lengths).float()[:, None] * self.scale
-
-    represent_documents = represent_queries
-
-    def interact(self, queries: Tensor, documents: Tensor) -> Tensor:
-        return -(queries - documents).abs().squeeze(-1)
-
-    def layers(self) -> list[nn.Module]:
-        return []
 
 
 def test_bm25s_candidates_are_its_list(tiny_sources):
@@ -140,7 +118,7 @@ def test_values_are_trec_evals(origin, relevant_from, tiny_sources):
         tiny_sources.collection, replace(tiny_sources.encoded, judgements=judgements), tiny_sources.vectors
     )
     encoded, ids = tiny_sources.encoded, tiny_sources.collection.documents["id"].to_list()
-    candidates, ranker = origin.candidates(tiny_sources, QUERIES), Coarse()
+    candidates, ranker = origin.candidates(tiny_sources, QUERIES), Lengths()
     values = Evaluation(encoded, candidates, list(MEASURES))(ranker)
     documents = candidates.documents
     if documents is None:
@@ -170,21 +148,21 @@ def test_bm25s_own_values_are_trec_evals(origin, tiny_sources):
 def test_relevant_documents_that_are_no_candidates_count_as_missed(tiny_sources):
     candidates = Candidates(np.array([2]), np.array([[9, -1]], np.int32), tiny_sources.bm25(Bm25Options()).search(
         np.array([2]), 2)[0], 2)  # fmt: skip
-    assert Evaluation(tiny_sources.encoded, candidates, ["AP"])(Coarse())["AP"].tolist() == [0.5]
+    assert Evaluation(tiny_sources.encoded, candidates, ["AP"])(Lengths())["AP"].tolist() == [0.5]
 
 
 @pytest.mark.parametrize("origin", [RandomCandidates(5), FullCollection(5), OwnCategory(None)])
 def test_a_ranker_that_scores_nan_is_an_error(origin, tiny_sources):
     evaluation = Evaluation(tiny_sources.encoded, origin.candidates(tiny_sources, QUERIES), ["AP"])
     with pytest.raises(FloatingPointError):
-        evaluation(Coarse(float("nan")))
+        evaluation(Lengths(float("nan")))
 
 
 @pytest.mark.parametrize("origin", ORIGINS)
 def test_no_queries(origin, tiny_sources):
     nobody = np.zeros(0, np.int64)
     evaluation = Evaluation(tiny_sources.encoded, origin.candidates(tiny_sources, nobody), ["AP"])
-    assert evaluation(Coarse())["AP"].shape == (0,)
+    assert evaluation(Lengths())["AP"].shape == (0,)
     assert evaluation.of_bm25()["AP"].shape == (0,)
 
 
@@ -198,7 +176,7 @@ def test_a_query_whose_every_document_is_relevant(tiny_sources, encoded_of):
     sources = Sources(collection, encoded, tiny_sources.vectors)
     for origin in (RandomCandidates(3), FullCollection(3)):
         evaluation = Evaluation(encoded, origin.candidates(sources, np.zeros(1, np.int64)), ["AP", "nDCG"])
-        assert evaluation(Coarse())["AP"].tolist() == [1]
+        assert evaluation(Lengths())["AP"].tolist() == [1]
 
 
 SIX = [  # words, category
@@ -261,7 +239,7 @@ def test_the_two_search_spaces_by_hand(origin, expected):
     candidates = origin.candidates(sources, np.arange(7))
     assert candidates.documents is None
     assert candidates.depth is None
-    values = Evaluation(sources.encoded, candidates, list(expected))(Coarse())
+    values = Evaluation(sources.encoded, candidates, list(expected))(Lengths())
     for name, of_queries in expected.items():
         assert values[name].tolist() == pytest.approx(of_queries), name
 
@@ -277,9 +255,9 @@ def test_the_two_search_spaces_by_hand(origin, expected):
 def test_ranks_beyond_the_depth_do_not_count(origin, reciprocal):
     sources = six()
     candidates = origin.candidates(sources, np.arange(7))
-    assert Evaluation(sources.encoded, candidates, ["RR"])(Coarse())["RR"].tolist() == pytest.approx(reciprocal)
+    assert Evaluation(sources.encoded, candidates, ["RR"])(Lengths())["RR"].tolist() == pytest.approx(reciprocal)
     whole = type(origin)(None).candidates(sources, np.arange(7)).head(candidates.depth)
-    assert Evaluation(sources.encoded, whole, ["RR"])(Coarse())["RR"].tolist() == pytest.approx(reciprocal)
+    assert Evaluation(sources.encoded, whole, ["RR"])(Lengths())["RR"].tolist() == pytest.approx(reciprocal)
 
 
 def test_an_own_categorys_queries_are_measured_alone_as_together():
@@ -289,7 +267,7 @@ def test_an_own_categorys_queries_are_measured_alone_as_together():
     some = np.array([1, 2, 5])
     for candidates in (every.take(some), OwnCategory(None).candidates(sources, some)):
         assert candidates.categories.tolist() == [1, -1, 0]
-        assert Evaluation(sources.encoded, candidates, ["RR"])(Coarse())["RR"].tolist() == pytest.approx(
+        assert Evaluation(sources.encoded, candidates, ["RR"])(Lengths())["RR"].tolist() == pytest.approx(
             [1, 1 / 2, 1 / 3]
         )
 

@@ -46,13 +46,6 @@ def test_compiled_and_generic_are_the_formula_with_its_gradients(tokens):
             torch.testing.assert_close(found.double(), expected, rtol=tolerance, atol=tolerance)
 
 
-def test_gradcheck_of_the_generic_path():
-    texts = Texts.of([[1, 2, 2, 5], [3], [5, 1]])
-    assert torch.autograd.gradcheck(
-        lambda vectors, weights: weighted_mean(vectors, weights, texts), parameters(torch.float64)
-    )
-
-
 def test_by_hand():
     vectors = torch.tensor([[0.0], [10.0], [20.0]])
     weights = torch.tensor([0.0, 0.0, float(np.log(3))])

@@ -22,6 +22,7 @@ from ranking.rankers.feed_forward import FeedForward
 from ranking.rankers.ranker import Ranker
 from ranking.scoring import score_candidates
 from ranking.texts import Texts
+from ranking.tokenization import Tokenization
 from ranking.trigrams import Trigrams
 from tests.ranking.trained import LISTS, QUERIES, Reader, assert_in_layers, generator, in_training
 
@@ -37,9 +38,9 @@ def ranker(seed: int = 3, **options: Any) -> Dssm:
     return Dssm(generator(seed), **({"preset": "tiny"} | READ | options))
 
 
-def labelled(read_as: Reader, source: EncodedCollection) -> EncodedCollection:
-    """The collection `tiny` in trigrams, with its labels."""
-    tokens = read_as(Dssm.tokenization(**READ))
+def labelled(read_as: Reader, source: EncodedCollection, tokenization: Tokenization | None = None) -> EncodedCollection:
+    """The collection `tiny` in trigrams or other tokens, with its labels."""
+    tokens = read_as(tokenization or Dssm.tokenization(**READ))
     return replace(
         tokens,
         documents=replace(tokens.documents, labels=source.documents.labels),
@@ -360,12 +361,7 @@ def test_a_bi_encoder_begins_as_its_checkpoint_and_learns_categories(
     similarity, tied, made_up, read_as, tiny_encoded, tiny_sources
 ):
     checkpoint, short = made_up(), {"max_query": 8, "max_document": 12}
-    tokens = read_as(BiEncoder.tokenization(checkpoint=checkpoint, **short))
-    texts = replace(
-        tokens,
-        documents=replace(tokens.documents, labels=tiny_encoded.documents.labels),
-        queries=replace(tokens.queries, labels=tiny_encoded.queries.labels),
-    )
+    texts = labelled(read_as, tiny_encoded, BiEncoder.tokenization(checkpoint=checkpoint, **short))
     options: dict[str, Any] = {"similarity": similarity, "tied": tied, **short}
     plain = BiEncoder(generator(3), checkpoint, **options)
     made = BiEncoder(generator(3), checkpoint, categories=True, labels=texts.label_counts, **options)
