@@ -8,7 +8,6 @@ import numpy as np
 import scipy  # its `optimize` is imported when it is first used
 from numpy.typing import NDArray
 
-from pooling.adjudicators.adjudicator import mark
 from pooling.adjudicators.compiled import kernel
 from pooling.adjudicators.sampled import CERTAIN, Sample, Sampled, given_in, judged_in
 from pooling.pool import TopicPool
@@ -92,7 +91,7 @@ class ActiveSampling(Sampled):
     ) -> None:
         super().__init__(reward)
         self.doubt, self.uniform, self.estimator = doubt, uniform, estimator
-        self.choose, self.take, self.learn = _choose, mark, _learn
+        self.choose = _choose
 
     def options(self) -> ActiveOptions:
         return ActiveOptions(float(self.doubt), float(self.uniform))
@@ -202,8 +201,3 @@ def _weigh(pool, state, options):  # type: ignore[no-untyped-def]
             at_ranks += state.merit[run] * state.rank_weights[pool.ranks[cell]] / state.mass[run]
         chance = (1.0 - options.uniform) * at_ranks / total + options.uniform / size
         state.chance[document] = min(chance, SURE)
-
-
-@kernel
-def _learn(pool, state, options, document, reward):  # type: ignore[no-untyped-def]
-    state.rewards[document] = reward

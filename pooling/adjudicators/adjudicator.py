@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from abc import ABC, abstractmethod
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,24 @@ from pooling.adjudicators.compiled import compiled, kernel
 from pooling.pool import TopicPool
 from pooling.rewards import Binary, GradeReward
 from pooling.sentinels import OPEN, OUTSIDE
+
+
+class NoOptions(NamedTuple):
+    """The options of a method whose compiled functions need none."""
+
+    nothing: float = 0.0
+
+
+@kernel
+def mark(pool, state, options, document, supplier):  # type: ignore[no-untyped-def]
+    """Take a document when nothing else depends on it."""
+    state.taken[document] = supplier
+
+
+@kernel
+def record(pool, state, options, document, reward):  # type: ignore[no-untyped-def]
+    """Learn a judgement that nothing but the rewards depends on."""
+    state.rewards[document] = reward
 
 
 class Adjudicator(ABC):
@@ -39,8 +57,8 @@ class Adjudicator(ABC):
     """What the pool must have besides runs: `texts` (`pooling.terms`), or a `machine`'s grades."""
 
     choose: Any
-    take: Any
-    learn: Any
+    take: Any = staticmethod(mark)
+    learn: Any = staticmethod(record)
 
     def __init__(self, reward: GradeReward | None = None) -> None:
         self.reward = reward or Binary()
@@ -55,9 +73,9 @@ class Adjudicator(ABC):
             runs: names of the runs.
         """
 
-    @abstractmethod
     def options(self) -> Any:
         """Return the options that the compiled functions need: a named tuple of numbers."""
+        return NoOptions()
 
     @property
     def loop(self) -> Any:
@@ -100,12 +118,6 @@ def _judge_all(pool, state, options, rng, rewards, order):  # type: ignore[no-un
         learn(pool, state, options, document, rewards[document])  # type: ignore[name-defined]  # noqa: F821
 
 
-@kernel
-def mark(pool, state, options, document, supplier):  # type: ignore[no-untyped-def]
-    """Take a document when nothing else depends on it."""
-    state.taken[document] = supplier
-
-
 class Adjudication:
     """The judging of one topic one step at a time, for people.
 
@@ -118,6 +130,9 @@ class Adjudication:
         rng: the topic's generator (`topic_rng`).
         runs: names of the runs.
         relevant_from, highest: the lowest grade that counts as relevant, the highest grade of the scale.
+
+    Attributes:
+        state: the adjudicator's current state.
     """
 
     def __init__(
@@ -131,11 +146,11 @@ class Adjudication:
     ) -> None:
         self._adjudicator, self._pool, self._rng = adjudicator, pool, rng
         self._relevant_from, self._highest = relevant_from, highest
-        self._state, self._options = adjudicator.start(pool, rng, runs), adjudicator.options()
+        self.state, self._options = adjudicator.start(pool, rng, runs), adjudicator.options()
 
     def next(self) -> int | None:
         """Return a document that was not handed out yet, or None if none is left."""
-        document = int(self._adjudicator.choose(self._pool, self._state, self._options, self._rng))
+        document = int(self._adjudicator.choose(self._pool, self.state, self._options, self._rng))
         return None if document < 0 else document
 
     def judge(self, document: int, grade: int) -> None:
@@ -146,12 +161,12 @@ class Adjudication:
         """
         if not 0 <= document < self._pool.size:
             raise ValueError(f"there is no document {document} in this pool")
-        if not np.isnan(self._state.rewards[document]):
+        if not np.isnan(self.state.rewards[document]):
             raise ValueError(f"document {document} was judged before")
-        if self._state.taken[document] == OPEN:
-            self._adjudicator.take(self._pool, self._state, self._options, np.int64(document), np.int64(OUTSIDE))
+        if self.state.taken[document] == OPEN:
+            self._adjudicator.take(self._pool, self.state, self._options, np.int64(document), np.int64(OUTSIDE))
         reward = float(self._adjudicator.reward(grade, self._relevant_from, self._highest))
-        self._adjudicator.learn(self._pool, self._state, self._options, np.int64(document), reward)
+        self._adjudicator.learn(self._pool, self.state, self._options, np.int64(document), reward)
 
     def supply(self, run: int) -> int:
         """Return the best document of a run that was not handed out yet, whatever the method would have chosen.
@@ -160,28 +175,23 @@ class Adjudication:
             ValueError: if the run has none left.
         """
         for document in self._pool.ranking[run, : self._pool.lengths[run]]:
-            if self._state.taken[document] == OPEN:
-                self._adjudicator.take(self._pool, self._state, self._options, np.int64(document), np.int64(run))
+            if self.state.taken[document] == OPEN:
+                self._adjudicator.take(self._pool, self.state, self._options, np.int64(document), np.int64(run))
                 return int(document)
         raise ValueError(f"the run {run} has no document left")
 
     def is_open(self, document: int) -> bool:
         """Return whether the document is of this pool and was neither handed out nor judged."""
-        return 0 <= document < self._pool.size and bool(self._state.taken[document] == OPEN)
-
-    @property
-    def state(self) -> Any:
-        """The adjudicator's current state."""
-        return self._state
+        return 0 <= document < self._pool.size and bool(self.state.taken[document] == OPEN)
 
     @property
     def judged(self) -> NDArray[np.bool_]:
         """Whether each document was judged: bool [documents]."""
-        return ~np.isnan(self._state.rewards)
+        return ~np.isnan(self.state.rewards)
 
     def state_dict(self) -> dict[str, Any]:
         """Return everything that the next step depends on: arrays by name, and the generator's state."""
-        arrays = {name: array.copy() for name, array in _flat(self._state).items()}
+        arrays = {name: array.copy() for name, array in _flat(self.state).items()}
         return {"rng": self._rng.bit_generator.state, "arrays": arrays}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -190,7 +200,7 @@ class Adjudication:
         Raises:
             ValueError: if the state is of another pool or method.
         """
-        own = _flat(self._state)
+        own = _flat(self.state)
         if {name: array.shape for name, array in own.items()} != {
             name: array.shape for name, array in state["arrays"].items()
         }:

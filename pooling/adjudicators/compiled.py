@@ -58,6 +58,15 @@ def compiled(template: Callable[..., Any], name: str, **uses: Any) -> Any:
     return njit(**_OPTIONS, nogil=True)(function)
 
 
+@cache
+def around(choose: Any, take: Any, learn: Any, *templates: Callable[..., Any]) -> tuple[Any, ...]:
+    """Compile functions of a method around those of another one, which they call `inner_choose`, `inner_take` and
+    `inner_learn`.
+    """
+    uses = {"inner_choose": choose, "inner_take": take, "inner_learn": learn}
+    return tuple(compiled(template, choose.__qualname__ + learn.__qualname__, **uses) for template in templates)
+
+
 def _source(used: Any) -> str | None:
     return getattr(sys.modules.get(getattr(used, "__module__", "")), "__file__", None)
 

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pooling.adjudicators.adjudicator import Adjudicator, mark
+from pooling.adjudicators.adjudicator import Adjudicator
 from pooling.adjudicators.compiled import compiled, kernel, options_of
 from pooling.pool import TopicPool
 from pooling.rewards import GradeReward
@@ -65,12 +65,19 @@ class FusionState(NamedTuple):
     factors: NDArray[np.float64]
 
 
+@kernel
+def equal(seen, gained):  # type: ignore[no-untyped-def]
+    """Return 1: the weight of every run if judgements change nothing."""
+    return 1.0
+
+
 class Fusion(Adjudicator):
     """Judge the document with the highest Σ_s weight_s · rank_weight(rank_s(d)), over the runs s that hold it.
 
     A method defines the weight that a run adds at a rank (`rank_weight`), how much a judgement at a rank counts for the
     run that holds the document there (`evidence_weight`), and in a compiled function `weight(seen, gained, …)` the
-    run's weight, given Σ evidence_weight and Σ evidence_weight · reward over its judged documents.
+    run's weight, given Σ evidence_weight and Σ evidence_weight · reward over its judged documents; 1 unless a method
+    says otherwise.
 
     Most judgements only lower weights: nothing relevant was found. A score is computed again when its document comes
     up, for until then the old one is an upper bound; only if a weight rises are the run's documents updated at once.
@@ -83,12 +90,12 @@ class Fusion(Adjudicator):
         reward: how a grade becomes a reward; None is `pooling.rewards.Binary`.
     """
 
-    weight: Any
+    weight: Any = staticmethod(equal)
 
     def __init__(self, ties: Literal["random", "first"] = "random", reward: GradeReward | None = None) -> None:
         super().__init__(reward)
         self.random_ties = ties == "random"
-        self.choose, self.take, self.learn = _choose, mark, _learn_of(self.weight)
+        self.choose, self.learn = _choose, _learn_of(self.weight)
 
     @abstractmethod
     def rank_weight(self, ranks: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -118,12 +125,12 @@ class Fusion(Adjudicator):
             slot=np.empty(size, np.int32),
             rose=np.zeros(len(runs), bool),
             fresh=np.zeros(size, np.int64),
-            counts=np.array([size, 0], np.int64),
+            counts=np.zeros(2, np.int64),
             lent_seen=np.zeros(len(runs)),
             lent_gained=np.zeros(len(runs)),
             factors=np.ones(size),
         )
-        _fill(pool, state)
+        reweigh(pool, state)
         return state
 
 
@@ -143,14 +150,8 @@ def _score(pool, state, document):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _fill(pool, state):  # type: ignore[no-untyped-def]
-    for document in range(len(state.taken)):
-        _rise(state, document, _score(pool, state, document), document)
-
-
-@kernel
 def reweigh(pool, state):  # type: ignore[no-untyped-def]
-    """Line up the open documents again, after all weights and factors have changed."""
+    """Line up the open documents, at the start and after all weights and factors have changed."""
     state.counts[HEAPED] = 0
     for document in range(len(state.taken)):
         if state.taken[document] == OPEN:

@@ -9,7 +9,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pooling.adjudicators.adjudicator import Adjudicator, mark
+from pooling.adjudicators.adjudicator import Adjudicator
 from pooling.adjudicators.compiled import kernel
 from pooling.pool import TopicPool
 from pooling.rewards import GradeReward
@@ -73,7 +73,7 @@ class MachinePrior(Adjudicator):
     ) -> None:
         super().__init__(reward)
         self.doubt, self.runs = float(doubt), float(runs)
-        self.choose, self.take, self.learn = _choose, mark, _learn
+        self.choose, self.learn = _choose, _learn
 
     def options(self) -> MachineOptions:
         return MachineOptions(self.doubt)

@@ -7,17 +7,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pooling.adjudicators.adjudicator import Adjudicator, mark
+from pooling.adjudicators.adjudicator import Adjudicator
 from pooling.adjudicators.compiled import kernel
 from pooling.pool import TopicPool
 from pooling.rewards import GradeReward
 from pooling.sentinels import NO_DOCUMENT, OPEN
-
-
-class MtcOptions(NamedTuple):
-    """No options."""
-
-    nothing: float = 0.0
 
 
 class MtcState(NamedTuple):
@@ -57,10 +51,7 @@ class MinimalTestCollection(Adjudicator):
 
     def __init__(self, reward: GradeReward | None = None) -> None:
         super().__init__(reward)
-        self.choose, self.take, self.learn = _choose, mark, _learn
-
-    def options(self) -> MtcOptions:
-        return MtcOptions()
+        self.choose, self.learn = _choose, _learn
 
     def start(self, pool: TopicPool, rng: np.random.Generator, runs: list[str]) -> MtcState:
         cell_at = np.full(pool.ranking.shape, -1, np.int32)

@@ -14,11 +14,6 @@ from ranking.bounds import Between, checked
 
 
 @kernel
-def _equal(seen, gained):  # type: ignore[no-untyped-def]
-    return 1.0
-
-
-@kernel
 def _residual(seen, gained):  # type: ignore[no-untyped-def]
     return 1.0 - seen
 
@@ -41,8 +36,6 @@ class MoffatA(Fusion):
     Raises:
         BadInput: if p is out of range.
     """
-
-    weight = staticmethod(_equal)
 
     @checked
     def __init__(

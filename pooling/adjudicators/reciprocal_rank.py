@@ -7,15 +7,9 @@ from typing import Annotated, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pooling.adjudicators.compiled import kernel
 from pooling.adjudicators.fusion import Fusion
 from pooling.rewards import GradeReward
 from ranking.bounds import NonNegative, checked
-
-
-@kernel
-def _weight(seen, gained):  # type: ignore[no-untyped-def]
-    return 1.0
 
 
 class ReciprocalRank(Fusion):
@@ -32,8 +26,6 @@ class ReciprocalRank(Fusion):
     Raises:
         BadInput: if constant is below 0.
     """
-
-    weight = staticmethod(_weight)
 
     @checked
     def __init__(

@@ -4,15 +4,14 @@ documents.
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pooling.adjudicators.adjudicator import Adjudicator
-from pooling.adjudicators.compiled import compiled
-from pooling.adjudicators.sampled import CERTAIN, Sample, Sampled, given_in, judged_in
+from pooling.adjudicators.compiled import around
+from pooling.adjudicators.sampled import Sample, Sampled, given_in, judged_in, stratified
 from pooling.pool import TopicPool
 from pooling.rewards import GradeReward
 from pooling.sentinels import NO_DOCUMENT, OPEN
@@ -74,7 +73,8 @@ class SampleBeside(Sampled):
     ) -> None:
         super().__init__(reward or adjudicator.reward)
         self.adjudicator, self.share = adjudicator, share
-        self.choose, self.take, self.learn = _functions(adjudicator.choose, adjudicator.take, adjudicator.learn)
+        inner = adjudicator.choose, adjudicator.take, adjudicator.learn
+        self.choose, self.take, self.learn = around(*inner, _choose, _take, _learn)
 
     def options(self) -> BesideOptions:
         return BesideOptions(float(self.share), self.adjudicator.options())
@@ -90,19 +90,8 @@ class SampleBeside(Sampled):
         )
 
     def sample(self, pool: TopicPool, state: BesideState) -> Sample:
-        judged = judged_in(state)
         rest = ~state.chosen & ~given_in(state)
-        drawn = judged & rest
-        weights = np.where(judged, 1.0, 0.0)
-        weights[drawn] = rest.sum() / max(drawn.sum(), 1)
-        return Sample(weights, np.where(drawn & (weights > 1), 0, CERTAIN).astype(np.int32))
-
-
-@cache
-def _functions(choose: Any, take: Any, learn: Any) -> tuple[Any, Any, Any]:
-    name = choose.__qualname__ + learn.__qualname__
-    uses = {"inner_choose": choose, "inner_take": take, "inner_learn": learn}
-    return compiled(_choose, name, **uses), compiled(_take, name, **uses), compiled(_learn, name, **uses)
+        return stratified(judged_in(state), rest, np.zeros(pool.size, np.int32), rest.sum(keepdims=True))
 
 
 def _choose(pool, state, options, rng):  # type: ignore[no-untyped-def]

@@ -45,6 +45,23 @@ class Sampled(Adjudicator):
         """
 
 
+def stratified(
+    judged: NDArray[np.bool_], rest: NDArray[np.bool_], strata: NDArray[np.int32], sizes: NDArray[np.integer]
+) -> Sample:
+    """Return the sample in which a judged document represents its share of its stratum.
+
+    Args:
+        judged: bool [documents].
+        rest: bool [documents], those that strata consist of; all others that are judged are certain.
+        strata: int32 [documents], the stratum of each; any value for those that are not in `rest` and judged.
+        sizes: int [strata], documents of each.
+    """
+    drawn = judged & rest
+    weights = judged.astype(np.float64)
+    weights[drawn] = (sizes / np.maximum(np.bincount(strata[drawn], minlength=len(sizes)), 1))[strata[drawn]]
+    return Sample(weights, np.where(drawn & (weights > 1), strata, CERTAIN).astype(np.int32))
+
+
 def judged_in(state: Any) -> NDArray[np.bool_]:
     """Return which documents of a state are judged: bool [documents]."""
     return ~np.isnan(state.rewards)

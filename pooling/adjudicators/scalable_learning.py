@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pooling.adjudicators.autotar import AutoTar
-from pooling.adjudicators.sampled import CERTAIN, Sample, Sampled, given_in, judged_in
+from pooling.adjudicators.sampled import Sample, Sampled, given_in, judged_in, stratified
 from pooling.adjudicators.text_learning import LearningState
 from pooling.pool import TopicPool
 from pooling.rewards import GradeReward
@@ -51,11 +51,7 @@ class ScalableLearning(AutoTar, Sampled):
         return batch[np.argsort(lot[batch])][: self.most]
 
     def sample(self, pool: TopicPool, state: LearningState) -> Sample:
-        given = given_in(state)
-        drawn = judged_in(state) & ~given
+        mine = ~given_in(state)
         batches = int(state.batch_of.max(initial=-1)) + 1
-        sizes = np.bincount(state.batch_of[(state.batch_of >= 0) & ~given], minlength=batches)
-        stands_for = sizes / np.maximum(np.bincount(state.batch_of[drawn], minlength=batches), 1)
-        weights = given.astype(np.float64)
-        weights[drawn] = stands_for[state.batch_of[drawn]]
-        return Sample(weights, np.where(drawn & (weights > 1), state.batch_of, CERTAIN).astype(np.int32))
+        sizes = np.bincount(state.batch_of[(state.batch_of >= 0) & mine], minlength=batches)
+        return stratified(judged_in(state), mine, state.batch_of, sizes)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pooling.adjudicators.adjudicator import Adjudicator
-from pooling.adjudicators.compiled import compiled
+from pooling.adjudicators.compiled import around
 from pooling.pool import TopicPool
 from pooling.rewards import GradeReward
 from pooling.sentinels import OPEN
@@ -61,7 +60,8 @@ class ShallowFirst(Adjudicator):
     ) -> None:
         super().__init__(reward or adjudicator.reward)
         self.adjudicator, self.depth = adjudicator, depth
-        self.choose, self.take, self.learn = _functions(adjudicator.choose, adjudicator.take, adjudicator.learn)
+        inner = adjudicator.choose, adjudicator.take, adjudicator.learn
+        self.choose, self.take, self.learn = around(*inner, _choose, _take, _learn)
 
     def options(self) -> ShallowOptions:
         return ShallowOptions(self.adjudicator.options())
@@ -77,13 +77,6 @@ def _by_rank(pool: TopicPool, depth: int) -> NDArray[np.int32]:
     by_rank = pool.ranking[:, :depth].T.ravel()
     documents, first = np.unique(by_rank[by_rank >= 0], return_index=True)
     return documents[np.argsort(first)].astype(np.int32)
-
-
-@cache
-def _functions(choose: Any, take: Any, learn: Any) -> tuple[Any, Any, Any]:
-    name = choose.__qualname__ + learn.__qualname__
-    uses = {"inner_choose": choose, "inner_take": take, "inner_learn": learn}
-    return compiled(_choose, name, **uses), compiled(_take, name, **uses), compiled(_learn, name, **uses)
 
 
 def _choose(pool, state, options, rng):  # type: ignore[no-untyped-def]

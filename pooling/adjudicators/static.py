@@ -8,16 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pooling.adjudicators.adjudicator import Adjudicator, mark
+from pooling.adjudicators.adjudicator import Adjudicator
 from pooling.adjudicators.compiled import kernel
 from pooling.pool import TopicPool
 from pooling.sentinels import NO_DOCUMENT, OPEN
-
-
-class StaticOptions(NamedTuple):
-    """No options."""
-
-    nothing: float = 0.0
 
 
 class StaticState(NamedTuple):
@@ -40,14 +34,11 @@ class StaticOrder(Adjudicator):
 
     def __init__(self) -> None:
         super().__init__()
-        self.choose, self.take, self.learn = _choose, mark, _learn
+        self.choose = _choose
 
     @abstractmethod
     def order(self, pool: TopicPool) -> NDArray[Any]:
         """Return all documents of a pool, int [documents], the first to be judged first."""
-
-    def options(self) -> StaticOptions:
-        return StaticOptions()
 
     def start(self, pool: TopicPool, rng: np.random.Generator, runs: list[str]) -> StaticState:
         size = pool.size
@@ -69,11 +60,6 @@ def _choose(pool, state, options, rng):  # type: ignore[no-untyped-def]
             state.taken[document] = 0
             return document
     return NO_DOCUMENT
-
-
-@kernel
-def _learn(pool, state, options, document, reward):  # type: ignore[no-untyped-def]
-    state.rewards[document] = reward
 
 
 class DocID(StaticOrder):

@@ -9,18 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pooling.adjudicators.compiled import kernel
-from pooling.adjudicators.sampled import CERTAIN, Sample, Sampled, given_in, judged_in
+from pooling.adjudicators.sampled import Sample, Sampled, given_in, judged_in, stratified
 from pooling.pool import TopicPool
 from pooling.rewards import GradeReward
 from pooling.sentinels import NO_DOCUMENT, OPEN
 from ranking.bounds import Positive, checked
 from ranking.errors import BadInput
-
-
-class StratifiedOptions(NamedTuple):
-    """No options."""
-
-    nothing: float = 0.0
 
 
 class StratifiedState(NamedTuple):
@@ -77,10 +71,7 @@ class StratifiedSampling(Sampled):
         if len(rates) != len(bounds) + 1:
             raise BadInput(f"rates are {list(rates)}", remedy=f"give {len(bounds) + 1} numbers")
         self.bounds, self.rates = list(bounds), list(map(float, rates))
-        self.choose, self.take, self.learn = _choose, _take, _learn
-
-    def options(self) -> StratifiedOptions:
-        return StratifiedOptions()
+        self.choose, self.take = _choose, _take
 
     def start(self, pool: TopicPool, rng: np.random.Generator, runs: list[str]) -> StratifiedState:
         best = np.minimum.reduceat(pool.ranks, pool.offsets[:-1])
@@ -100,11 +91,7 @@ class StratifiedSampling(Sampled):
         )
 
     def sample(self, pool: TopicPool, state: StratifiedState) -> Sample:
-        given = given_in(state)
-        drawn = judged_in(state) & ~given
-        stands_for = state.counts[:, 0] / np.maximum(np.bincount(state.strata[drawn], minlength=len(self.rates)), 1)
-        weights = np.where(given, 1.0, np.where(drawn, stands_for[state.strata], 0.0))
-        return Sample(weights, np.where(drawn & (weights > 1), state.strata, CERTAIN).astype(np.int32))
+        return stratified(judged_in(state), ~given_in(state), state.strata, state.counts[:, 0])
 
 
 @kernel
@@ -132,8 +119,3 @@ def _take(pool, state, options, document, supplier):  # type: ignore[no-untyped-
     """Remove a given document from its stratum: its judgement is no evidence about the others."""
     state.taken[document] = supplier
     state.counts[state.strata[document], 0] -= 1
-
-
-@kernel
-def _learn(pool, state, options, document, reward):  # type: ignore[no-untyped-def]
-    state.rewards[document] = reward

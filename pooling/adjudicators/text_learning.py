@@ -8,7 +8,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pooling.adjudicators.adjudicator import Adjudicator
+from pooling.adjudicators.adjudicator import Adjudicator, mark, record
 from pooling.pool import TopicPool
 from pooling.rewards import GradeReward
 from pooling.sentinels import NO_DOCUMENT, OPEN
@@ -17,12 +17,6 @@ from ranking.bounds import Positive, checked
 from ranking.errors import BadInput
 
 END, PLACE, BATCH, BATCHES = 0, 1, 2, 3
-
-
-class LearningOptions(NamedTuple):
-    """No options: these orders are not compiled."""
-
-    nothing: float = 0.0
 
 
 class LearningState(NamedTuple):
@@ -64,15 +58,17 @@ class TextLearning(Adjudicator):
     """
 
     needs = ("texts",)
+    first = 1
+    """Documents of the first batch."""
+
+    # These orders are not compiled.
+    take = staticmethod(mark.py_func)
+    learn = staticmethod(record.py_func)
 
     @checked
     def __init__(self, regularization: Annotated[float, Positive] = 10.0, reward: GradeReward | None = None) -> None:
         super().__init__(reward)
         self.regularization = regularization
-        self.choose, self.take, self.learn = self._choose, _take, _learn
-
-    first = 1
-    """Documents of the first batch."""
 
     @abstractmethod
     def next_size(self, size: int) -> int:
@@ -85,9 +81,6 @@ class TextLearning(Adjudicator):
     def to_judge(self, batch: NDArray[np.int64], lot: NDArray[np.integer]) -> NDArray[np.int64]:
         """Return the documents of a batch to judge now. The others follow when no new batch can be formed."""
         return batch
-
-    def options(self) -> LearningOptions:
-        return LearningOptions()
 
     def check_texts(self, pool: TopicPool) -> None:
         """Refuse a pool that has no texts.
@@ -140,11 +133,11 @@ class TextLearning(Adjudicator):
 
     def _judge_all(self, pool, state, options, rng, rewards, order):  # type: ignore[no-untyped-def]
         for turn in range(len(order)):
-            document = self._choose(pool, state, options, rng)
+            document = self.choose(pool, state, options, rng)
             order[turn] = document
-            _learn(pool, state, options, document, rewards[document])
+            self.learn(pool, state, options, document, rewards[document])
 
-    def _choose(self, pool, state, options, rng):  # type: ignore[no-untyped-def]
+    def choose(self, pool, state, options, rng):  # type: ignore[no-untyped-def]
         while True:
             while state.counts[PLACE] < state.counts[END]:
                 document = state.line[state.counts[PLACE]]
@@ -175,11 +168,3 @@ class TextLearning(Adjudicator):
         state.line[end : end + len(batch)] = batch
         state.counts[END] += len(batch)
         return len(batch) > 0
-
-
-def _take(pool, state, options, document, supplier):  # type: ignore[no-untyped-def]
-    state.taken[document] = supplier
-
-
-def _learn(pool, state, options, document, reward):  # type: ignore[no-untyped-def]
-    state.rewards[document] = reward

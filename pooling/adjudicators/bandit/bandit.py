@@ -73,7 +73,7 @@ class Bandit(Adjudicator):
                 "a window is given beside another way to forget, or to replays",
                 remedy="with window, leave rate=1, discount=1, forget=false and judged=skip",
             )
-        self.arm, self._teams = arm, teams
+        self.arm = arm
         self._options = BanditOptions(
             begin_options=options_of(arm.begin, arm, 4),
             index_options=options_of(arm.index, arm, 3),

@@ -20,6 +20,7 @@ from pooling.pool import Pool
 from pooling.simulation import Method, simulate
 from ranking.errors import BadInput
 from tests.examples import few
+from tests.pooling.made_up import judgements
 
 Judged = list[tuple[int, int]]
 METHODS: dict[str, Callable[[], Method]] = {
@@ -105,11 +106,7 @@ def room(tmp_path, pool) -> Room:
 
 
 def simulated(pool: Pool, method: str) -> Judged:
-    order = simulate(METHODS[method](), pool, [0])[0]
-    if order.turns is None:
-        return [(topic, int(document)) for topic, of_topic in enumerate(order.documents) for document in of_topic]
-    left = [iter(of_topic) for of_topic in order.documents]
-    return [(int(topic), int(next(left[topic]))) for topic in order.turns]
+    return judgements(simulate(METHODS[method](), pool, [0])[0])
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -369,7 +366,7 @@ def test_the_method_hears_the_first_judgement_that_was_not_withdrawn(tmp_path, p
     assert room.judge("grace", 0) == place
     room.session.undo("ada", room.request())
     room.judge("ada", 1)
-    heard = room.session.state.orders[0]._current()._topics[0]._state.rewards
+    heard = room.session.state.orders[0]._current()._topics[0].state.rewards
     assert heard[place[1]] == 0
 
 
@@ -435,7 +432,7 @@ def test_topics_of_an_assessor_are_not_handed_to_others(tmp_path, pool):
     assert room.session.next("grace") == mine  # as second assessor
     room.session.turn("grace", "3")  # anybody's
     assert room.judge("grace") is not None
-    assert [room.session.owner_of(topic) for topic in range(3)] == ["ada", "grace", None]
+    assert [room.session.assigning.owner_of(topic) for topic in range(3)] == ["ada", "grace", None]
 
 
 def test_who_gets_the_first_document_owns_the_topic(tmp_path, pool):
@@ -443,12 +440,12 @@ def test_who_gets_the_first_document_owns_the_topic(tmp_path, pool):
     room.enter("ada", "grace")
     room.session.next("ada")
     assert room.session.next("grace") is None
-    assert room.restart().owner_of(0) == "ada"
+    assert room.restart().assigning.owner_of(0) == "ada"
     room.session.leave("ada")  # without a judgement
     assert room.session.next("grace") is not None
-    assert room.session.owner_of(0) == "grace"
+    assert room.session.assigning.owner_of(0) == "grace"
     room.options = replace(room.options, assessors=["ada"])  # who is gone owns nothing
-    assert room.restart().owner_of(0) is None
+    assert room.restart().assigning.owner_of(0) is None
     assert room.session.next("ada") is not None
 
 
