@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import warnings
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -12,6 +10,7 @@ from numpy.typing import NDArray
 
 from pooling.adjudicators.sampled import Sample
 from pooling.estimates import design_of, sampling_covariance
+from pooling.judging.agreement import weighted_kappa
 from pooling.pool import TopicPool
 from pooling.sentinels import NO_GRADE
 
@@ -118,12 +117,4 @@ def sampled_kappa(
         weights.append(sample.weights[both])
     if not weights:
         return None
-    from sklearn.metrics import cohen_kappa_score  # takes a second to import
-
-    verdict, read, weigh = map(np.concatenate, (people, machine, weights))
-    if len(np.unique(np.concatenate([verdict, read]))) < 2:
-        return None
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # warnings about undefined values, which the caller reports
-        kappa = float(cohen_kappa_score(verdict, read, sample_weight=weigh))
-    return None if math.isnan(kappa) else kappa
+    return weighted_kappa(*map(np.concatenate, (people, machine, weights)))

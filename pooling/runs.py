@@ -169,7 +169,7 @@ def read_runs(
         ),
         **faults.notes,
     }
-    return Runs(ordered, _teams(ordered, groups), _sorted_topics(table), table, notes)
+    return Runs(ordered, _teams(ordered, groups), sorted(table["topic"].unique(), key=by_value), table, notes)
 
 
 def files_of(path: str) -> list[Path]:
@@ -270,9 +270,9 @@ def _without_nul(lines: pl.DataFrame, file: Path, faults: Faults) -> pl.DataFram
     return lines.filter(~broken)
 
 
-def _sorted_topics(table: pl.DataFrame) -> list[str]:
-    topics = table["topic"].unique().to_list()
-    return sorted(topics, key=lambda topic: (not topic.isdecimal(), int(topic) if topic.isdecimal() else 0, topic))
+def by_value(topic: str) -> tuple[bool, int, str]:
+    """Return the key by which topics are sorted: numbers by value, then all others in byte order."""
+    return not topic.isdecimal(), int(topic) if topic.isdecimal() else 0, topic
 
 
 def _teams(names: list[str], groups: str | None) -> list[str]:

@@ -10,12 +10,12 @@ import os
 import secrets
 from base64 import urlsafe_b64encode
 from collections.abc import Iterable, Sequence
-from http.cookies import CookieError, SimpleCookie
 from pathlib import Path
 from typing import NamedTuple
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -146,9 +146,8 @@ class AccessControl:
                 MutableHeaders(scope=message).update(HEADERS)
             await send(message)
 
-        headers = Headers(scope=scope)
         scope["encrypted"] = self._encrypted or _is_encrypted(scope)
-        answer = self._answer(scope, headers)
+        answer = self._answer(Request(scope))
         if answer is None and scope["method"] == "POST":
             body = await _body(receive)
             if body is None:
@@ -157,28 +156,27 @@ class AccessControl:
                 receive = _again(body)
         await (answer or self._app)(scope, receive, send_guarded)
 
-    def _answer(self, scope: Scope, headers: Headers) -> Response | None:
+    def _answer(self, request: Request) -> Response | None:
         """Return a refusal, or the exchange of a token for a cookie; None admits the request."""
-        if not self._known_host(headers.get("host", "")):
+        if not self._known_host(request.headers.get("host", "")):
             return PlainTextResponse("This server is not known by that name; see the option hosts.", 421)
-        tokens = parse_qs(scope["query_string"].decode("latin-1")).get("token", [])
-        if scope["method"] == "GET" and scope["path"] == "/" and tokens:
-            links = [link for link in self._links if _equal(link.token, tokens[0])]
-            return self._exchange(links[0], scope) if links else PlainTextResponse(_OPEN_LINK, 403)
-        cookie = _cookie(headers, self._name)
+        token = request.query_params.get("token")
+        if request.method == "GET" and request.scope["path"] == "/" and token:
+            links = [link for link in self._links if _equal(link.token, token)]
+            return self._exchange(links[0], request.scope) if links else PlainTextResponse(_OPEN_LINK, 403)
+        cookie = request.cookies.get(self._name, "")
         links = [link for link in self._links if _equal(link.cookie, cookie)]
         if not links:
             return PlainTextResponse(_OPEN_LINK, 403)
-        if scope["method"] not in ("GET", "HEAD") and not _from_page(headers):
+        if request.method not in ("GET", "HEAD") and not _from_page(request.headers):
             return PlainTextResponse("This was not sent by the page.", 403)
-        scope["visitor"] = links[0].visitor
+        request.scope["visitor"] = links[0].visitor
         return None
 
     def _exchange(self, link: Link, scope: Scope) -> Response:
         # Not a redirect: the browser would send it as part of a visit that another site started, for example if the
-        # link was
-        # clicked in a mail, and so without the cookie. A page of this site that continues immediately starts a new
-        # visit.
+        # link was clicked in a mail, and so without the cookie. A page of this site that continues immediately starts
+        # a new visit.
         answer = HTMLResponse('<!doctype html><title>…</title><meta http-equiv="refresh" content="0; url=./">')
         answer.set_cookie(
             self._name, link.cookie, max_age=COOKIE_SECONDS, httponly=True, samesite="strict",
@@ -215,14 +213,6 @@ def _from_page(headers: Headers) -> bool:
     if origin is not None:
         return urlsplit(origin).netloc == headers.get("host")
     return site is not None
-
-
-def _cookie(headers: Headers, name: str) -> str:
-    try:
-        cookies = SimpleCookie(headers.get("cookie", ""))
-    except CookieError:
-        return ""
-    return cookies[name].value if name in cookies else ""
 
 
 async def _body(receive: Receive) -> bytes | None:

@@ -8,6 +8,9 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+from numpy.typing import ArrayLike
+
 
 def cohen_kappa(counts: Mapping[tuple[int, int], int]) -> float | None:
     """Compute Cohen's κ of the grades that two assessors gave the same documents (Cohen 1960).
@@ -21,14 +24,19 @@ def cohen_kappa(counts: Mapping[tuple[int, int], int]) -> float | None:
         1 for full agreement, 0 for chance; None without documents, or if both gave the same grade to all: chance
         explains that completely.
     """
-    if len({grade for pair in counts for grade in pair}) < 2:
+    first, second = zip(*counts, strict=True) if counts else ((), ())
+    return weighted_kappa(first, second, list(counts.values()))
+
+
+def weighted_kappa(first: ArrayLike, second: ArrayLike, weights: ArrayLike) -> float | None:
+    """Compute Cohen's κ of two grades per document, where a document counts as often as its weight says."""
+    if len(np.unique([first, second])) < 2:
         return None
     from sklearn.metrics import cohen_kappa_score  # takes a second to import
 
-    first, second = zip(*counts, strict=True)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # warnings about undefined values, which the caller reports
-        kappa = float(cohen_kappa_score(first, second, sample_weight=list(counts.values())))
+        kappa = float(cohen_kappa_score(first, second, sample_weight=weights))
     return None if math.isnan(kappa) else kappa
 
 

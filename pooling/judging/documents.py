@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterable
-from contextlib import suppress
 from pathlib import Path
 
 import polars as pl
@@ -14,6 +12,7 @@ from pooling.judging.folder import make_private, private_file
 from pooling.pool import Pool
 from ranking.collections.arrow_files import mapped, write
 from ranking.errors import BadInput
+from ranking.whole_file import replace_file
 
 FIELDS = ("category", "subcategory")
 """Metadata of a document that the page shows next to its text."""
@@ -67,17 +66,13 @@ def write_texts(path: Path, frames: Iterable[pl.DataFrame]) -> pl.DataFrame:
     Raises:
         BadInput: if it can't be written.
     """
-    temporary = path.with_suffix(f".{uuid.uuid4().hex[:8]}.part")
     try:
         make_private(path.parent)
-        private_file(temporary)
-        write(temporary, _TEXTS, map(_with_fields, frames))
-        temporary.replace(path)
+        with replace_file(path) as temporary:
+            private_file(temporary)
+            write(temporary, _TEXTS, map(_with_fields, frames))
     except OSError as error:
         raise BadInput(f"can't be written ({error.strerror})", path, "choose another out=") from None
-    finally:
-        with suppress(OSError):
-            temporary.unlink()
     return mapped(path)
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
 import polars as pl
 
 from pooling.judging.store import Snapshot
+from pooling.runs import by_value
 from ranking import trec_files
 from ranking.errors import BadInput
 from ranking.whole_file import replace_file
@@ -20,11 +21,6 @@ RULES: Mapping[Rule, Callable[[Sequence[int]], int]] = {
 }  # fmt: skip
 """The grade that counts of several, given in the order in which they were made."""
 _QRELS = {"query": pl.String(), "document": pl.String(), "grade": pl.Int64()}
-
-
-def resolve(grades: Sequence[int], rule: Rule) -> int:
-    """Return the one grade of a document that was judged once or more."""
-    return RULES[rule](grades)
 
 
 def qrels(snapshot: Snapshot, rule: Rule) -> str:
@@ -38,8 +34,7 @@ def qrels(snapshot: Snapshot, rule: Rule) -> str:
         place: [grade for _, grade in by_assessor] for place, by_assessor in _by_document(snapshot.judgements).items()
     }
     grades |= {(topic, document): [grade] for topic, document, grade in snapshot.resolved.iter_rows()}
-    ordered = sorted(grades, key=lambda place: (_by_value(place[0]), place[1].encode()))
-    rows = [(topic, document, resolve(grades[topic, document], rule)) for topic, document in ordered]
+    rows = [(topic, document, RULES[rule](grades[topic, document])) for topic, document in _in_order(grades)]
     return _qrels(pl.DataFrame(rows, _QRELS, orient="row"))
 
 
@@ -48,11 +43,11 @@ def disagreements(snapshot: Snapshot, rule: Rule) -> str:
     lines = ["topic\tdocument\tgrade\tfirst assessor\tfirst grade\tsecond assessor\tsecond grade\n"]
     places = _by_document(snapshot.judgements)
     resolved = {(topic, document): grade for topic, document, grade in snapshot.resolved.iter_rows()}
-    for topic, document in sorted(places, key=lambda place: (_by_value(place[0]), place[1].encode())):
+    for topic, document in _in_order(places):
         by_assessor = places[topic, document]
         if len({grade for _, grade in by_assessor}) > 1:
             columns = "\t".join(f"{assessor}\t{grade}" for assessor, grade in by_assessor)
-            counts = resolved.get((topic, document), resolve([grade for _, grade in by_assessor], rule))
+            counts = resolved.get((topic, document), RULES[rule]([grade for _, grade in by_assessor]))
             lines.append(f"{topic}\t{document}\t{counts}\t{columns}\n")
     return "".join(lines)
 
@@ -136,8 +131,8 @@ def _by_document(judgements: pl.DataFrame) -> dict[tuple[str, str], list[tuple[s
     return places
 
 
-def _by_value(topic: str) -> tuple[bool, int, str]:
-    return not topic.isdecimal(), int(topic) if topic.isdecimal() else 0, topic
+def _in_order(places: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    return sorted(places, key=lambda place: (by_value(place[0]), place[1].encode()))
 
 
 def _qrels(rows: pl.DataFrame) -> str:
@@ -148,8 +143,7 @@ def _qrels(rows: pl.DataFrame) -> str:
 
 def _write(path: Path, content: str) -> None:
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
         with replace_file(path) as temporary:
-            Path(temporary).write_text(content, encoding="utf-8", newline="\n")
+            temporary.write_text(content, encoding="utf-8", newline="\n")
     except OSError as error:
         raise BadInput(f"can't be written ({error.strerror})", path) from None

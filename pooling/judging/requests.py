@@ -63,11 +63,15 @@ class GradedRequest(PageRequest):
         return self.grade
 
 
-class JudgeRequest(GradedRequest):
-    """Judge the document on the screen."""
+class DocumentOfTopic(PageRequest):
+    """The part that requests about a document share: ids of topic and document."""
 
     topic: Id
     document: Id
+
+
+class JudgeRequest(DocumentOfTopic, GradedRequest):
+    """Judge the document on the screen."""
 
 
 class CorrectRequest(GradedRequest):
@@ -76,11 +80,9 @@ class CorrectRequest(GradedRequest):
     judgement: int
 
 
-class SkipRequest(PageRequest):
+class SkipRequest(DocumentOfTopic):
     """Lay the document on the screen aside."""
 
-    topic: Id
-    document: Id
     request: RequestId
 
 
@@ -102,11 +104,8 @@ class TurnRequest(PageRequest):
     step: Literal[1, -1] | None = None
 
 
-class TakeRequest(PageRequest):
+class TakeRequest(DocumentOfTopic):
     """Judge a document that a search found."""
-
-    topic: Id
-    document: Id
 
 
 class JudgedRequest(PageRequest):
@@ -122,11 +121,9 @@ class DocumentRequest(PageRequest):
     judgement: int
 
 
-class RestRequest(PageRequest):
+class RestRequest(DocumentOfTopic):
     """Show more of a long document, from a character on."""
 
-    topic: Id
-    document: Id
     start: int = Field(ge=0)
 
 
@@ -136,11 +133,9 @@ class SearchRequest(PageRequest):
     query: Id
 
 
-class ResolveRequest(PageRequest):
+class ResolveRequest(DocumentOfTopic):
     """Decide which grade counts if assessors differ."""
 
-    topic: Id
-    document: Id
     grade: int
     request: RequestId
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 import polars as pl
 
+from pooling.judging.documents import PooledDocuments
 from ranking.bm25 import Bm25, Bm25Options
 from ranking.collections.collection import Collection
 
@@ -25,13 +26,13 @@ class CollectionSearch:
 
     def __init__(self, read: Callable[[], Iterable[pl.DataFrame]], stemming: str | None = "english") -> None:
         self._read, self._options = read, Bm25Options(stemming=stemming)
-        self._lock, self._made = threading.Lock(), None  # type: tuple[threading.Lock, tuple[pl.DataFrame, Bm25] | None]
-        self._rows: dict[str, int] = {}
+        self._lock = threading.Lock()
+        self._made: tuple[pl.DataFrame, PooledDocuments, Bm25] | None = None
 
     def search(self, query: str) -> list[tuple[str, str]]:
         """Return the best documents for a query, best first: ids and texts. Ties are in the collection's order."""
         with self._lock:
-            documents, index = self._opened()
+            documents, _, index = self._opened()
             [terms] = index.tokenize(pl.DataFrame({"text": [query]}))
             index.queries = [terms[terms < index.indexed]]
             lists, _ = index.search(np.zeros(1, np.int64), FOUND, threads=1)
@@ -41,20 +42,18 @@ class CollectionSearch:
     def text(self, document: str) -> str | None:
         """Return the text of a document; None if the collection lacks it."""
         with self._lock:
-            documents, _ = self._opened()
-            row = self._rows.get(document)
-            return None if row is None else str(documents["text"][row])
+            _, texts, _ = self._opened()
+        return texts.text(document)
 
     def holds(self, document: str) -> bool:
         """Return whether the collection has a document."""
         return self.text(document) is not None
 
-    def _opened(self) -> tuple[pl.DataFrame, Bm25]:
+    def _opened(self) -> tuple[pl.DataFrame, PooledDocuments, Bm25]:
         if self._made is None:
             frames = [frame.select("id", "text") for frame in self._read()]
             documents = pl.concat(frames) if frames else pl.DataFrame(schema={"id": pl.String, "text": pl.String})
             nothing = documents.head(0)
             collection = Collection("search", "", documents, nothing, nothing)
-            self._rows = {name: row for row, name in reversed(list(enumerate(documents["id"])))}
-            self._made = documents, Bm25(collection, self._options, every_term=True)
+            self._made = documents, PooledDocuments(documents), Bm25(collection, self._options, every_term=True)
         return self._made

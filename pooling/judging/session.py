@@ -7,8 +7,8 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from itertools import islice
-from typing import Literal
+from itertools import chain, islice
+from typing import Any, Literal
 
 import polars as pl
 
@@ -24,7 +24,6 @@ from pooling.simulation import Method
 from ranking.errors import BadInput
 from ranking.trec_files import BLANK
 
-MADE_BEFORE = "This request was made before, with another content."
 PAGE = 50
 """Judgements that are listed at once."""
 
@@ -72,11 +71,11 @@ class Session:
         names = [
             (topic.name, {name: number for number, name in enumerate(topic.documents)}) for topic in self.pool.topics
         ]
-        self._topics = {name: number for number, (name, _) in enumerate(names)}
-        self.known_grades = _by_place(self.known, dict(names), self._topics)
+        self.topics = {name: number for number, (name, _) in enumerate(names)}  # their numbers in the pool
+        self.known_grades = _by_place(self.known, dict(names), self.topics)
         self.gold: list[dict[int, int]] = [{} for _ in names]
         if gold is not None:
-            self.gold = _by_place(gold, dict(names), self._topics)
+            self.gold = _by_place(gold, dict(names), self.topics)
             if not any(self.gold):
                 raise BadInput("no gold document is in the pool", "gold", "name documents of the runs")
             for known, tried in zip(self.known_grades, self.gold, strict=True):
@@ -91,7 +90,7 @@ class Session:
         self.state = JudgingState(
             self._orders(method), limits, names, options.double, pool.relevant_from, options.judges, self.gold
         )
-        self._assigning = Assigning(self.state, options, self._topics, self.is_listed, self.by_method, self.limit)
+        self.assigning = Assigning(self.state, options, self.topics, self.is_listed, self.by_method, self.limit)
         for event in store.events():
             self.state.apply(event)
         for name in self.state.assessors:
@@ -132,9 +131,9 @@ class Session:
             raise Refused(f"{name} is not among the assessors of this pool.")
         with self.up_to_date() as state:
             if name not in state.assessors:
-                topic = self._assigning.emptiest_topic(name)
+                topic = self.assigning.emptiest_topic(name)
                 start = [] if self.by_method else [self._event("turn", name, (topic, None))]
-                self._record(self._event("sign in", name), *start)
+                self._record(Event("sign in", name), *start)
         return name
 
     def next(self, assessor: str) -> Place | None:
@@ -149,9 +148,9 @@ class Session:
                 return place
             topic = state.assessors[assessor]
             topics = range(len(self.pool.topics)) if topic is None else [topic]
-            chosen = self._assigning.choose(assessor, topics, topic)
+            chosen = self.assigning.choose(assessor, topics, topic)
             if chosen is not None:
-                self._record(replace(self._event("hand out", assessor, chosen), by_method=topic is None))
+                self._record(self._event("hand out", assessor, chosen, by_method=topic is None))
             return chosen
 
     def judge(self, assessor: str, topic: str, document: str, grade: int | None, request: str, note: str = "") -> None:
@@ -171,7 +170,7 @@ class Session:
         """
         self._check_grade(grade, note)
         with self.up_to_date() as state:
-            number = self._topics.get(topic, -1)
+            number = self.topics.get(topic, -1)
             tried = number >= 0 and state.number_of(number, document) in self.gold[number]
             kind: Kind = "gold" if tried else "judge"
             event = Event(kind, assessor, topic, document, grade, request=request, note=note or None)
@@ -193,27 +192,14 @@ class Session:
         self._check_grade(grade, note)
         with self.up_to_date() as state:
             self._check_signed_in(assessor)
-            before = self._store.request(request)
-            if before is not None:
-                earlier = before.kind, before.assessor, before.original, before.grade, before.note or ""
-                if earlier != ("correct", assessor, judgement, grade, note):
-                    raise Refused(MADE_BEFORE)
+            given: dict[str, Any] = {"grade": grade, "note": note or None, "original": judgement, "request": request}
+            if self._repeats(Event("correct", assessor, **given), "topic", "document", "withdraws"):
                 return
             judged = state.of_assessor.get(assessor, {}).get(judgement)
             if judged is None:
                 raise Refused("This judgement was taken back.")
             if (judged.grade, judged.note or "") != (grade, note):
-                event = self._event("correct", assessor, judged.place)
-                self._record(
-                    replace(
-                        event,
-                        grade=grade,
-                        note=note or None,
-                        withdraws=judged.event,
-                        original=judged.id,
-                        request=request,
-                    )
-                )
+                self._record(self._event("correct", assessor, judged.place, withdraws=judged.event, **given))
 
     def judged_by(self, assessor: str, topic: str | None = None, before: int | None = None) -> list[Judgement]:
         """Return an assessor's judgements, latest first, `PAGE` at a time.
@@ -226,7 +212,7 @@ class Session:
         with self.up_to_date() as state:
             self._check_signed_in(assessor)
             judgements: Iterator[Judgement] = reversed(state.of_assessor.get(assessor, {}).values())
-            number = None if topic is None else self._topics.get(topic, -1)
+            number = None if topic is None else self.topics.get(topic, -1)
             wanted = (
                 judgement for judgement in judgements
                 if (before is None or judgement.id < before) and (number is None or judgement.place[0] == number)
@@ -255,10 +241,8 @@ class Session:
         """
         with self.up_to_date() as state:
             self._check_signed_in(assessor)
-            before = self._store.request(request)
-            if before is not None:
-                if (before.kind, before.assessor) != ("withdraw", assessor):
-                    raise Refused(MADE_BEFORE)
+            made = Event("withdraw", assessor, request=request)
+            if self._repeats(made, "topic", "document", "withdraws", "original"):
                 return
             last = state.last_judgement(assessor)
             if last is None:
@@ -270,9 +254,8 @@ class Session:
                 events.append(self._event("hand back", assessor, shown))
             if turned not in (None, last.place[0]):
                 events.append(self._event("turn", assessor, (last.place[0], None)))
-            original = None if last.event == last.id else last.id
-            withdraw = self._event("withdraw", assessor, last.place)
-            self._record(*events, replace(withdraw, withdraws=last.event, original=original, request=request))
+            numbers = {"withdraws": last.event, "original": None if last.event == last.id else last.id}
+            self._record(*events, self._event("withdraw", assessor, last.place, request=request, **numbers))
 
     def turn(self, assessor: str, topic: str | None) -> None:
         """Turn to a topic; a document on the screen stays the assessor's until they come back to it.
@@ -286,9 +269,9 @@ class Session:
         """
         with self.up_to_date() as state:
             self._check_signed_in(assessor)
-            if topic not in self._topics and not (topic is None and self.by_method):
+            if topic not in self.topics and not (topic is None and self.by_method):
                 raise Refused(f"There is no topic {topic}.")
-            if state.assessors[assessor] != (None if topic is None else self._topics[topic]):
+            if state.assessors[assessor] != (None if topic is None else self.topics[topic]):
                 self._record(Event("turn", assessor, topic))
 
     def turn_by(self, assessor: str, step: Literal[1, -1]) -> None:
@@ -304,7 +287,7 @@ class Session:
             current = shown[0] if shown is not None else -1 if turned is None and step > 0 else turned or 0
             count = len(self.pool.topics)
             topics = ((current + step * away) % count for away in range(1, count + (current < 0)))
-            topic = next((topic for topic in topics if self._assigning.has_for(assessor, topic)), None)
+            topic = next((topic for topic in topics if self.assigning.has_for(assessor, topic)), None)
             if topic is None:
                 raise Refused("No other topic has documents left for you.")
             self.turn(assessor, self.pool.topics[topic].name)
@@ -327,18 +310,10 @@ class Session:
             held = [place for place in state.open[assessor] if topic is None or place[0] == topic]
             return held[-1] if held else None
 
-    def number_of_topic(self, topic: str) -> int | None:
-        """Return the number of a topic in the pool; None if there is no such topic."""
-        return self._topics.get(topic)
-
-    def owner_of(self, topic: int) -> str | None:
-        """Return the owner of a topic: others get its documents only as second assessors. None if it has none."""
-        return self._assigning.owner_of(topic)
-
     def has_for(self, assessor: str, topic: int) -> bool:
         """Return whether this assessor has anything to judge in a topic."""
         with self.up_to_date():
-            return self._assigning.has_for(assessor, topic)
+            return self.assigning.has_for(assessor, topic)
 
     def take(self, assessor: str, topic: str, document: str) -> None:
         """Put a document that the assessor found on the screen, of the pool or not: "judge this too".
@@ -349,23 +324,25 @@ class Session:
         """
         with self.up_to_date() as state:
             self._check_signed_in(assessor)
-            if topic not in self._topics:
+            if topic not in self.topics:
                 raise Refused(f"There is no topic {topic}.")
-            number = self._topics[topic]
+            number = self.topics[topic]
             place = number, state.number_of(number, document)
             if place[1] in self.known_grades[number]:
                 raise Refused("This document was judged before.")
             assignment = state.assignments[number].get(place[1])
-            if assignment is None and place[1] >= len(self.pool.topics[number].documents):
-                self._check_new(document)
-            if assignment is not None and assessor in assignment.judgements:
+            if assignment is None:
+                if place[1] >= len(self.pool.topics[number].documents):
+                    self._check_new(document)
+            elif assessor in assignment.judgements:
                 raise Refused("You have judged this document: it is in the list of your judgements.")
-            if assignment is not None and assignment.holders - {assessor}:
+            elif assignment.holders - {assessor}:
                 raise Refused("Another assessor has this document on the screen.")
-            if assignment is not None and not assignment.waits and assessor not in assignment.holders:
+            elif not assignment.waits and assessor not in assignment.holders:
                 raise Refused("This document was judged by another assessor.")
-            if self.owner_of(number) not in (None, assessor):
-                raise Refused(f"This is the topic of {self.owner_of(number)}.")
+            owner = self.assigning.owner_of(number)
+            if owner not in (None, assessor):
+                raise Refused(f"This is the topic of {owner}.")
             events = [] if state.assessors[assessor] == number else [Event("turn", assessor, topic)]
             if place in state.open[assessor]:  # shown last is shown
                 events.append(Event("hand back", assessor, topic, document))
@@ -381,7 +358,7 @@ class Session:
         with self.up_to_date() as state:
             event = Event("resolve", assessor, topic, document, grade, request=request)
             if not self._repeats(event):
-                number = self._topics.get(topic, -1)
+                number = self.topics.get(topic, -1)
                 if number < 0 or (number, state.number_of(number, document)) not in state.disputed:
                     raise Refused("Assessors do not differ on this document.")
                 self._record(event)
@@ -396,19 +373,17 @@ class Session:
             for number, grades in enumerate(self.known_grades)
         ]
         if self.by_method:
-            return [RevocableOrder(self.pool, method, seed, [each for of_topic in known for each in of_topic])] * len(
-                topics
-            )
+            of_all = RevocableOrder(self.pool, method, seed, list(chain.from_iterable(known)))
+            return [of_all] * len(topics)
         return [
             RevocableOrder(replace(self.pool, topics=[topic]), method, seed, of_topic, first=number)
             for number, (topic, of_topic) in enumerate(zip(topics, known, strict=True))
         ]
 
-    def _event(self, kind: Kind, assessor: str, place: tuple[int, int | None] | None = None) -> Event:
-        if place is None:
-            return Event(kind, assessor)
-        topic = self.pool.topics[place[0]].name
-        return Event(kind, assessor, topic, None if place[1] is None else self.state.name_of((place[0], place[1])))
+    def _event(self, kind: Kind, assessor: str, place: tuple[int, int | None], **more: Any) -> Event:
+        number, document = place
+        name = None if document is None else self.state.name_of((number, document))
+        return Event(kind, assessor, self.pool.topics[number].name, name, **more)
 
     def _record(self, *events: Event) -> None:
         try:
@@ -423,13 +398,22 @@ class Session:
         if held := self.state.open.get(assessor):
             self._record(*(self._event("hand back", assessor, place) for place in held))
 
-    def _repeats(self, event: Event) -> bool:
-        """Return whether the event is already in the store: its request came again as the first answer was lost."""
+    def _repeats(self, event: Event, *left_open: str) -> bool:
+        """Return whether the event is already in the store: its request came again as the first answer was lost.
+
+        Args:
+            event: what the request asks for.
+            left_open: names of fields that the request does not decide.
+
+        Raises:
+            Refused: if the request was made with another content.
+        """
         before = self._store.request(str(event.request))
         if before is None:
             return False
-        if replace(before, id=0, at=0.0) != event:
-            raise Refused(MADE_BEFORE)
+        undecided: dict[str, Any] = dict.fromkeys(left_open)
+        if replace(before, id=0, at=0.0, **undecided) != event:
+            raise Refused("This request was made before, with another content.")
         return True
 
     def _check_signed_in(self, assessor: str) -> None:

@@ -102,12 +102,12 @@ class JudgingState:
         orders: Sequence[RevocableOrder],
         limits: Sequence[int],
         names: Sequence[tuple[str, dict[str, int]]],
-        double: int | float = 0,
-        relevant_from: int = 1,
-        judges: int = 2,
-        gold: Sequence[dict[int, int]] | None = None,
+        double: int | float,
+        relevant_from: int,
+        judges: int,
+        gold: Sequence[dict[int, int]],
     ) -> None:
-        self.gold = [{} for _ in names] if gold is None else gold
+        self.gold = gold
         self.gold_given: defaultdict[str, dict[Place, int | None]] = defaultdict(dict)
         self.orders, self.limits = orders, limits
         self.last = 0  # id of the last event
@@ -122,9 +122,8 @@ class JudgingState:
         # By the first grade of each document, from which the method learns too.
         self.progress = [TopicProgress() for _ in names]
         self.own_progress: defaultdict[tuple[str, int], TopicProgress] = defaultdict(TopicProgress)
-        self.unjudgeable: list[dict[int, None]] = [
-            {} for _ in names
-        ]  # handed out, not judged, and at least one assessor could not judge it
+        # Handed out, not judged, and at least one assessor could not judge it.
+        self.unjudgeable: list[dict[int, None]] = [{} for _ in names]
         self.agreement: defaultdict[tuple[str, str], Counter[tuple[int, int]]] = defaultdict(Counter)
         # Documents with two different grades, and those for which the owner decided which grade counts.
         self.disputed: dict[Place, None] = {}
@@ -322,17 +321,10 @@ class JudgingState:
 
     def _count_agreement(self, assignment: Assignment, by: int) -> None:
         grades = [grade for _, grade in assignment.grades]
-        if len(grades) > 1:
-            pairs = self.coincidences[len(grades)]
-            for pair in permutations(grades, 2):
-                pairs[pair] += by
-                if not pairs[pair]:
-                    del pairs[pair]
+        for pair in permutations(grades, 2):
+            _add(self.coincidences[len(grades)], pair, by)
         for (one, first), (other, second) in combinations(sorted(assignment.grades), 2):
-            counts = self.agreement[one, other]
-            counts[first, second] += by
-            if not counts[first, second]:
-                del counts[first, second]
+            _add(self.agreement[one, other], (first, second), by)
 
     def _stop_waiting(self, assignment: Assignment, place: Place) -> None:
         if assignment.since is not None:
@@ -358,3 +350,10 @@ class JudgingState:
         "hand out": _hand_out, "judge": _judge, "correct": _correct, "skip": _skip, "hand back": _hand_back,
         "withdraw": _withdraw, "resolve": _resolve,
     }  # fmt: skip
+
+
+def _add(counts: Counter[tuple[int, int]], pair: tuple[int, int], by: int) -> None:
+    """Change the count of a pair. Pairs that do not occur have no entry."""
+    counts[pair] += by
+    if not counts[pair]:
+        del counts[pair]

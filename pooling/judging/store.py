@@ -80,7 +80,9 @@ class Event:
     at: float = 0.0
 
 
-_COLUMNS = [each.name for each in fields(Event)]
+_WRITTEN = [each.name for each in fields(Event) if each.name != "id"]
+_INSERT = f"INSERT INTO events ({', '.join(_WRITTEN)}) VALUES ({', '.join('?' * len(_WRITTEN))})"
+_SELECT = f"SELECT {', '.join(_WRITTEN)}, id FROM events"
 
 
 class Store:
@@ -132,15 +134,12 @@ class Store:
             sqlite3.Error: if that failed. Nearly always none is written then, but the disk may fail after all of them
                 are: `reopen`, and read `events`.
         """
-        marks = ", ".join("?" * (len(_COLUMNS) - 1))
         stored = []
         self._connection.execute("BEGIN IMMEDIATE")
         try:
             for event in events:
                 timed = replace(event, at=self._clock())
-                values = [getattr(timed, name) for name in _COLUMNS if name != "id"]
-                names = ", ".join(name for name in _COLUMNS if name != "id")
-                cursor = self._connection.execute(f"INSERT INTO events ({names}) VALUES ({marks})", values)
+                cursor = self._connection.execute(_INSERT, [getattr(timed, name) for name in _WRITTEN])
                 stored.append(replace(timed, id=int(cursor.lastrowid or 0)))
             self._connection.execute("COMMIT")
         except BaseException:
@@ -157,13 +156,12 @@ class Store:
 
     def events(self, after: int = 0) -> list[Event]:
         """Return the events with a higher id, in order."""
-        query = f"SELECT {', '.join(_COLUMNS)} FROM events WHERE id > ? ORDER BY id"
-        return [_event(row) for row in self._connection.execute(query, (after,)).fetchall()]
+        rows = self._connection.execute(f"{_SELECT} WHERE id > ? ORDER BY id", (after,)).fetchall()
+        return [_event(row) for row in rows]
 
     def request(self, request: str) -> Event | None:
         """Return the event that a request led to, None if it is new."""
-        query = f"SELECT {', '.join(_COLUMNS)} FROM events WHERE request = ?"
-        row = self._connection.execute(query, (request,)).fetchone()
+        row = self._connection.execute(f"{_SELECT} WHERE request = ?", (request,)).fetchone()
         return _event(row) if row else None
 
     def known(self) -> pl.DataFrame:
@@ -282,5 +280,5 @@ def _frame(connection: sqlite3.Connection, query: str, schema: Mapping[str, pl.D
 
 
 def _event(row: tuple[Any, ...]) -> Event:
-    event = Event(**dict(zip(_COLUMNS, row, strict=True)))
+    event = Event(**dict(zip([*_WRITTEN, "id"], row, strict=True)))
     return replace(event, by_method=bool(event.by_method))

@@ -37,7 +37,12 @@ def read_topics(path: str | Path, encoding: str = "utf-8", faults: Faults | None
         if name in topics:
             faults.report("duplicate id", f"another topic is called {name!r}", path, line)
             continue
-        topics[name] = _of_fields(texts)
+        # The first name that has a text counts; `question` alone is the title.
+        parts = []
+        for names in TEXTS.values():
+            field = next((field for field in names if texts.get(field)), "")
+            parts.append(texts.pop(field, ""))
+        topics[name] = TopicText(*parts)
     if not topics:
         raise BadInput("no topics in it", path)
     return topics
@@ -46,12 +51,3 @@ def read_topics(path: str | Path, encoding: str = "utf-8", faults: Faults | None
 def topics_of(queries: pl.DataFrame) -> dict[str, TopicText]:
     """Return the queries of a collection: id, text."""
     return {name: TopicText(text) for name, text in queries.select("id", "text").iter_rows()}
-
-
-def _of_fields(texts: dict[str, str]) -> TopicText:
-    """Return the three texts. The first name that has a text counts; `question` alone is the title."""
-    parts = []
-    for names in TEXTS.values():
-        name = next((name for name in names if texts.get(name)), "")
-        parts.append(texts.pop(name, ""))
-    return TopicText(*parts)

@@ -129,7 +129,7 @@ class View:
         Raises:
             Refused: if there is no such topic, or no text.
         """
-        text, number = self._text(document), self._session.number_of_topic(topic)
+        text, number = self._text(document), self._session.topics.get(topic)
         if text is None or number is None:
             raise Refused("There is no text of this document.")
         return {"pieces": self._marking(number).pieces(text[start : start + SHOWN]), "more": len(text) - start - SHOWN}
@@ -153,7 +153,7 @@ class View:
                     assignment = state.assignments[turned].get(state.number_of(turned, name))
                 judgement = None if assignment is None else assignment.judgements.get(assessor)
                 shown.append({
-                    "document": name, "snippet": " ".join(text[: 2 * SNIPPET].split())[:SNIPPET],
+                    "document": name, "snippet": _snippet(text),
                     "judged": judgement is not None, "grade": None if judgement is None else judgement.grade,
                 })  # fmt: skip
         return {"found": shown, "topic": None if turned is None else self._session.pool.topics[turned].name}
@@ -185,7 +185,7 @@ class View:
                         "judged": len(progress),
                         "relevant": progress.found,
                         "limit": state.limits[number] + state.beyond(number),
-                        "owner": session.owner_of(number),
+                        "owner": session.assigning.owner_of(number),
                         "recall": self._recall(number),
                     }
                     for number, (topic, progress) in islice(
@@ -213,7 +213,7 @@ class View:
             "recall": recall,
             "waiting": state.waiting_count(topic),
             "unjudgeable": len(state.unjudgeable[topic]),
-            "owner": session.owner_of(topic),
+            "owner": session.assigning.owner_of(topic),
         }
 
     def _document(self, place: Place) -> dict[str, Any]:
@@ -229,14 +229,13 @@ class View:
     def _judgement(self, judgement: Judgement) -> dict[str, Any]:
         topic = self._session.pool.topics[judgement.place[0]]
         name = self._session.state.name_of(judgement.place)
-        text = " ".join((self._text(name) or "")[: 2 * SNIPPET].split())
         return {
             "id": judgement.id,
             "at": judgement.at,
             "topic": topic.name,
             "title": self._texts[judgement.place[0]].title,
             "document": name,
-            "snippet": text[:SNIPPET],
+            "snippet": _snippet(self._text(name)),
             "grade": judgement.grade,
             "note": judgement.note or "",
         }
@@ -337,12 +336,12 @@ class View:
         """Return a document on which assessors differ: their grades, and the owner's decision."""
         state = self._session.state
         judgements = state.assignments[place[0]][place[1]].judgements.values()
-        text = " ".join((self._text(state.name_of(place)) or "")[: 2 * SNIPPET].split())
+        name = state.name_of(place)
         return {
             "topic": self._session.pool.topics[place[0]].name,
             "title": self._texts[place[0]].title,
-            "document": state.name_of(place),
-            "snippet": text[:SNIPPET],
+            "document": name,
+            "snippet": _snippet(self._text(name)),
             "grades": [
                 [judgement.assessor, judgement.grade, judgement.note or ""]
                 for judgement in judgements
@@ -367,3 +366,7 @@ class View:
         if options.names is not None:
             return options.names[number]
         return "relevant" if options.grades[number] >= self._session.pool.relevant_from else "not relevant"
+
+
+def _snippet(text: str | None) -> str:
+    return " ".join((text or "")[: 2 * SNIPPET].split())[:SNIPPET]

@@ -429,6 +429,14 @@ async function addJudged() {
   $("judged-status").textContent = listed ? `${listed} listed, the latest first.` : "Nothing judged yet.";
 }
 
+// What a list shows of a document: topic, title and id, and below them how its text begins.
+function heading(each, more = "") {
+  return [
+    element("p", `Topic ${each.topic}${each.title ? ` · ${each.title}` : ""} · ${each.document}${more}`, {class: "label", dir: "auto"}),
+    element("p", each.snippet, {dir: "auto"}),
+  ];
+}
+
 function judgedItem(judgement) {
   const grade = element("select", [
     ...state.grades.map((each) => element("option", `${each.name} (${each.grade})`, {value: each.grade})),
@@ -457,8 +465,7 @@ function judgedItem(judgement) {
   });
   const when = new Date(judgement.at * 1000).toLocaleString();
   return element("li", [
-    element("p", `Topic ${judgement.topic}${judgement.title ? ` · ${judgement.title}` : ""} · ${judgement.document} · ${when}`, {class: "label", dir: "auto"}),
-    element("p", judgement.snippet, {dir: "auto"}),
+    ...heading(judgement, ` · ${when}`),
     element("div", [grade, note, save, result], {class: "row"}),
     text,
   ], {"data-id": judgement.id});
@@ -478,15 +485,12 @@ async function overview() {
   const kappa = (value) => (value === null ? "not defined" : value.toFixed(2));
   $("alpha").textContent = body.alpha === null ? "" : `Krippendorff’s α of all assessors: ${body.alpha.toFixed(2)}`;
   showDisputes(body);
-  fill($("pairs"), body.agreement.map((pair) => element("li",
-    `${pair.assessors.join(" and ")}: κ ${kappa(pair.kappa)}`
-    + `${body.graded ? `, of relevance ${kappa(pair.kappa_relevance)}` : ""}; ${pair.equal} of ${pair.documents} equal`)));
-  if (!body.agreement.length) $("pairs").append(element("li", "No document has two judgements."));
-  if (body.machine) {
-    $("pairs").append(element("li", `People and the machine: κ ${kappa(body.machine.kappa)}`
-      + `${body.graded ? `, of relevance ${kappa(body.machine.kappa_relevance)}` : ""}; `
-      + `${body.machine.equal} of ${body.machine.documents} equal, among those judged`));
-  }
+  const agreement = (judges, each) => `${judges}: κ ${kappa(each.kappa)}`
+    + `${body.graded ? `, of relevance ${kappa(each.kappa_relevance)}` : ""}; ${each.equal} of ${each.documents} equal`;
+  const pairs = body.agreement.map((pair) => agreement(pair.assessors.join(" and "), pair));
+  if (!pairs.length) pairs.push("No document has two judgements.");
+  if (body.machine) pairs.push(`${agreement("People and the machine", body.machine)}, among those judged`);
+  fill($("pairs"), pairs.map((pair) => element("li", pair)));
   $("overview-more").textContent = body.topic_count > body.topics.length
     ? `The first ${body.topics.length} of ${body.topic_count} topics.` : "";
   fill($("overview-topics"), body.topics.map((each) => row([
@@ -519,9 +523,7 @@ function showDisputes(body) {
       return button;
     });
     return element("li", [
-      element("p", `Topic ${each.topic}${each.title ? ` · ${each.title}` : ""} · ${each.document}`, {class: "label", dir: "auto"}),
-      element("p", each.snippet, {dir: "auto"}), element("p", grades, {dir: "auto"}),
-      element("div", buttons, {class: "row"}),
+      ...heading(each), element("p", grades, {dir: "auto"}), element("div", buttons, {class: "row"}),
     ]);
   }));
 }

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pooling.judging.export import disagreements, qrels, resolve, write_qrels, write_table
+from pooling.judging.export import RULES, disagreements, qrels, write_qrels, write_table
 from pooling.judging.store import Event, Snapshot, Store, read
 from ranking.errors import BadInput
 
@@ -65,6 +65,6 @@ def test_without_second_judgements_there_is_no_second_file(tmp_path):
 
 @given(st.lists(st.integers(-2, 4), min_size=1, max_size=2))
 def test_every_rule_takes_a_grade_that_was_given(grades):
-    assert resolve(grades, "highest") == max(grades)
-    assert resolve(grades, "first") == grades[0]
-    assert resolve(grades, "last") == grades[-1]
+    assert {rule: take(grades) for rule, take in RULES.items()} == {
+        "highest": max(grades), "first": grades[0], "last": grades[-1],
+    }  # fmt: skip
