@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from pooling.adjudicators.adjudicator import Adjudicator, topic_rng
 from pooling.adjudicators.bandit.bandit import Bandit
-from pooling.pool import Pool, TopicPool, topic_pool
+from pooling.pool import TopicPool, topic_pool
 from pooling.sentinels import NO_DOCUMENT
 from ranking.bounds import NonNegative, checked
 from ranking.errors import BadInput
@@ -80,8 +80,3 @@ def pool_of_topics(sizes: NDArray[np.int64]) -> TopicPool:
     places = np.arange(sizes.max(initial=0))
     ranking = np.where(places < sizes[:, None], first_slots(sizes)[:, None] + places, NO_DOCUMENT)
     return topic_pool(ranking.astype(np.int32), int(sizes.sum()))
-
-
-def sizes_of(pool: Pool) -> NDArray[np.int64]:
-    """Count the documents of each topic: int64 [topics]."""
-    return np.array([topic.pool.size for topic in pool.topics], np.int64)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pooling.across_topics import NAME, AcrossTopics, first_slots, pool_of_topics, sizes_of
+from pooling.across_topics import NAME, AcrossTopics, first_slots, pool_of_topics
 from pooling.adjudicators.adjudicator import Adjudication, topic_rng
 from pooling.pool import Pool
 from pooling.sentinels import NO_SLOT
@@ -29,7 +29,7 @@ class Campaign:
     def __init__(self, pool: Pool, method: Method, seed: int = 0) -> None:
         self.pool = pool
         adjudicator = adjudicator_of(method)
-        self._sizes = sizes_of(pool)
+        self._sizes = np.diff(pool.offsets)
         self._out = np.zeros(len(self._sizes), np.int64)
         self._topics = [
             Adjudication(

@@ -44,8 +44,9 @@ def kendall_taus(full: NDArray[np.float64], partials: NDArray[np.float64]) -> li
     ]
 
 
-def tau_ap(full: NDArray[np.float64], partial: NDArray[np.float64]) -> float:
-    """Compute the AP correlation, which is like Kendall's τ but gives more weight to disorder among the best runs.
+def tau_aps(full: NDArray[np.float64], partials: NDArray[np.float64]) -> list[float]:
+    """Compute the AP correlation of each of several estimates with an evaluation. It is like Kendall's τ but gives more
+    weight to disorder among the best runs.
 
     A run is drawn from the partial evaluation's ranking (not the first one), and then one of those ranked above it:
     τ_AP is the probability that the full evaluation has the two in the same order, minus that of the opposite order
@@ -58,17 +59,12 @@ def tau_ap(full: NDArray[np.float64], partial: NDArray[np.float64]) -> float:
 
     Args:
         full: [runs], scores by the evaluation to be estimated.
-        partial: [runs], scores by the estimate. The two are not interchangeable: ranks are those of the estimate.
+        partials: [estimates, runs], scores by the estimates. The two are not interchangeable: ranks are those of the
+            estimate.
 
     Returns:
-        A number from -1 to 1; 0 if the partial evaluation ties all runs, NaN if the full one does.
+        Numbers from -1 to 1; 0 if the partial evaluation ties all runs, NaN if the full one does.
     """
-    [tau] = tau_aps(full, partial[None, :])
-    return tau
-
-
-def tau_aps(full: NDArray[np.float64], partials: NDArray[np.float64]) -> list[float]:
-    """Compute `tau_ap` for each of several evaluations: [evaluations, runs]."""
     met, agreeing = np.empty((len(full), len(full))), np.empty((len(full), len(full)))
     harmonic = np.concatenate([[0.0], np.cumsum(1 / np.arange(1, len(full)))])
     full, taus = np.round(full, DIGITS), []
@@ -91,29 +87,25 @@ class Drop(NamedTuple):
     run: int | None
 
 
-def largest_drop(full: NDArray[np.float64], partial: NDArray[np.float64]) -> Drop:
-    """Find the most ranks that a run loses from the full evaluation to the partial one.
+def largest_drops(full: NDArray[np.float64], partials: NDArray[np.float64]) -> list[Drop]:
+    """Find the most ranks that a run loses from the full evaluation to each of several others.
 
     Args:
         full: [runs], scores, at least one.
-        partial: [runs].
+        partials: [evaluations, runs].
     """
-    [drop] = largest_drops(full, partial[None, :])
-    return drop
-
-
-def largest_drops(full: NDArray[np.float64], partials: NDArray[np.float64]) -> list[Drop]:
-    """Find the `largest_drop` to each of several evaluations: [evaluations, runs]."""
-    lost = _mean_ranks(np.round(partials, DIGITS)) - ranks(full)
+    lost = ranks(partials) - ranks(full)
     worst = lost.argmax(1)
     most = lost[np.arange(len(lost)), worst]
     return [Drop(by, run if by > 0 else None) for by, run in zip(most.tolist(), worst.tolist(), strict=True)]
 
 
 def ranks(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Rank each run, the highest score first with rank 1; tied runs share the mean of their ranks: [runs]."""
-    [ranked] = _mean_ranks(np.round(scores, DIGITS)[None, :])
-    return np.asarray(ranked)
+    """Rank each run, the highest score first with rank 1; tied runs share the mean of their ranks: [..., runs]."""
+    rounded = np.round(scores, DIGITS)
+    one, other = rounded[..., :, None], rounded[..., None, :]
+    ranked: NDArray[np.float64] = (one < other).sum(-1) + ((one == other).sum(-1) + 1) / 2
+    return ranked
 
 
 @njit(nogil=True, cache=True)
@@ -155,17 +147,3 @@ def _meetings(full, partial, harmonic, met, agreeing):  # type: ignore[no-untype
                 met[run, other], agreeing[run, other] = before, -truth * before
             elif truth and not partial[run] > partial[other]:
                 met[run, other] = within
-
-
-@njit(nogil=True, cache=True)
-def _mean_ranks(evaluations):  # type: ignore[no-untyped-def]  # pragma: no cover
-    ranks = np.empty(evaluations.shape)
-    for number in range(len(evaluations)):
-        scores = evaluations[number]
-        for run in range(len(scores)):
-            above, tied = 0, 0
-            for other in range(len(scores)):
-                above += scores[run] < scores[other]
-                tied += not (scores[run] < scores[other] or scores[run] > scores[other])
-            ranks[number, run] = above + (tied + 1) / 2
-    return ranks

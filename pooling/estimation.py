@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -11,13 +10,11 @@ from numpy.typing import NDArray
 
 from pooling.adjudicators.adjudicator import topic_rng
 from pooling.adjudicators.sampled import CERTAIN, Sample, Sampled
+from pooling.corrected_estimates import Corrected, corrected, sampled_kappa, trusts_in
 from pooling.correlation import kendall_tau
 from pooling.estimates import CUTOFF, TopicEstimates, estimate, relevant_interval
 from pooling.mean_estimates import mean_average_precision, mean_precision
 from pooling.pool import Pool, Topic
-
-if TYPE_CHECKING:
-    from pooling.corrected_estimates import Corrected
 
 
 def estimation(adjudicator: Sampled, pool: Pool, seed: int, budgets: Sequence[int]) -> pl.DataFrame:
@@ -37,18 +34,17 @@ def estimation(adjudicator: Sampled, pool: Pool, seed: int, budgets: Sequence[in
             the runs their bias (mean difference to the truth), rmse, covered (share of the runs whose interval holds
             the truth), width (mean of half the intervals); tau, between the runs by estimated and by true MAP.
     """
-    truth = [_truth(topic, pool.is_relevant(topic)) for topic in pool.topics]
+    relevant = [pool.is_relevant(topic) for topic in pool.topics]
+    everything = [
+        Sample(np.ones(topic.pool.size), np.full(topic.pool.size, CERTAIN, np.int32)) for topic in pool.topics
+    ]
+    truth = _estimates(pool, everything, relevant)
     by_topic = [topic_samples(adjudicator, pool, topic, seed, budgets) for topic in pool.topics]
     rows = []
-    for place, budget in enumerate(budgets):
-        samples = [own[place] for own in by_topic]
-        estimates = [
-            estimate(topic.pool, sample, pool.is_relevant(topic))
-            for topic, sample in zip(pool.topics, samples, strict=True)
-        ]
-        row: dict[str, float | None] = {"budget": budget, **_compared(pool, samples, estimates, truth)}
+    for budget, samples in zip(budgets, zip(*by_topic, strict=True), strict=True):
+        row: dict[str, float | None] = {"budget": budget, **_compared(pool, samples, relevant, truth)}
         if all(len(topic.pool.machine) for topic in pool.topics):
-            row |= _by_machine(pool, samples)
+            row |= _by_machine(pool, samples, relevant)
         rows.append(row)
     return pl.DataFrame(rows)
 
@@ -67,17 +63,17 @@ def topic_samples(adjudicator: Sampled, pool: Pool, topic: Topic, seed: int, bud
     return samples
 
 
-def _truth(topic: Topic, relevant: NDArray[np.bool_]) -> TopicEstimates:
-    everything = Sample(np.ones(topic.pool.size), np.full(topic.pool.size, CERTAIN, np.int32))
-    return estimate(topic.pool, everything, relevant)
+def _estimates(pool: Pool, samples: Sequence[Sample], relevant: Sequence[NDArray[np.bool_]]) -> list[TopicEstimates]:
+    return [
+        estimate(topic.pool, sample, known) for topic, sample, known in zip(pool.topics, samples, relevant, strict=True)
+    ]
 
 
-def _by_machine(pool: Pool, samples: Sequence[Sample]) -> dict[str, float | None]:
+def _by_machine(
+    pool: Pool, samples: Sequence[Sample], relevant: Sequence[NDArray[np.bool_]]
+) -> dict[str, float | None]:
     """Estimate from the machine's grades, corrected by the sample; without them where they would widen an interval."""
-    from pooling.corrected_estimates import corrected, sampled_kappa, trusts_in
-
-    count, least = len(pool.topics), pool.relevant_from
-    pools, relevant = [topic.pool for topic in pool.topics], [pool.is_relevant(topic) for topic in pool.topics]
+    count, least, pools = len(pool.topics), pool.relevant_from, [topic.pool for topic in pool.topics]
     trusts = trusts_in(pools, samples, relevant, least)
 
     def estimates(trusts: Sequence[float]) -> list[Corrected]:
@@ -110,12 +106,13 @@ def _by_machine(pool: Pool, samples: Sequence[Sample]) -> dict[str, float | None
 
 
 def _compared(
-    pool: Pool, samples: Sequence[Sample], estimates: Sequence[TopicEstimates], truth: Sequence[TopicEstimates]
+    pool: Pool, samples: Sequence[Sample], relevant: Sequence[NDArray[np.bool_]], truth: Sequence[TopicEstimates]
 ) -> dict[str, float]:
+    estimates = _estimates(pool, samples, relevant)
     topics = len(estimates)
     total, true = sum(estimated.relevant for estimated in estimates), sum(estimated.relevant for estimated in truth)
     variance = sum(estimated.relevant_variance for estimated in estimates)
-    low, high = relevant_interval(samples, [pool.is_relevant(topic) for topic in pool.topics], total, variance)
+    low, high = relevant_interval(samples, relevant, total, variance)
     covered = [
         estimated.low - 1e-9 <= known.relevant <= estimated.high + 1e-9
         for estimated, known in zip(estimates, truth, strict=True)
@@ -128,13 +125,12 @@ def _compared(
         "relevant_true": true / topics,
         "topics_covered": float(np.mean(covered)),
     }
-    relevant = [pool.is_relevant(topic) for topic in pool.topics]
     pools = [topic.pool for topic in pool.topics]
-    means_by_measure = {
-        "map": mean_average_precision(estimates, samples, relevant),
-        f"p{CUTOFF}": mean_precision(estimates, pools, samples, relevant),
-    }
-    for (name, (means, half)), of in zip(means_by_measure.items(), ("ap", "precision"), strict=True):
+    measures = (
+        ("map", "ap", mean_average_precision(estimates, samples, relevant)),
+        (f"p{CUTOFF}", "precision", mean_precision(estimates, pools, samples, relevant)),
+    )
+    for name, of, (means, half) in measures:
         known = np.mean([getattr(estimated, of) for estimated in truth], axis=0)
         row |= {
             f"{name}_bias": float((means - known).mean()),

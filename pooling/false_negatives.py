@@ -17,12 +17,10 @@ class NegativeSample(NamedTuple):
 
     Args:
         order: int64 [all], the order in which to judge.
-        threshold: float64, the value that inclusion follows from.
         inclusion: float64 [all], the probability of each to be in the sample, whether it is or not.
     """
 
     order: NDArray[np.int64]
-    threshold: float
     inclusion: NDArray[np.float64]
 
 
@@ -42,9 +40,8 @@ def draw(sizes: NDArray[np.float64], count: int, rng: np.random.Generator) -> Ne
     priorities = sizes / (1.0 - rng.random(len(sizes)))
     order = np.argsort(-priorities, kind="stable")
     if count >= len(sizes):
-        return NegativeSample(order, 0.0, np.ones(len(sizes)))
-    threshold = float(priorities[order[count]])
-    return NegativeSample(order, threshold, np.minimum(1.0, sizes / threshold))
+        return NegativeSample(order, np.ones(len(sizes)))
+    return NegativeSample(order, np.minimum(1.0, sizes / priorities[order[count]]))
 
 
 def sizes_of(exposures: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:

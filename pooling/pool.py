@@ -186,10 +186,7 @@ class Pool:
     def only(self, topics: Sequence[str]) -> Pool:
         """Return the same pool with only these topics."""
         kept = set(topics)
-        return Pool(
-            [topic for topic in self.topics if topic.name in kept], self.runs, self.teams, self.depth,
-            self.relevant_from, self.highest, self.notes,
-        )  # fmt: skip
+        return replace(self, topics=[topic for topic in self.topics if topic.name in kept])
 
 
 def numbered_on(rankings: Sequence[NDArray[np.int32]], offsets: NDArray[np.int64]) -> NDArray[np.int32]:
@@ -232,10 +229,10 @@ def make_pool(
     """
     if depth < 1 or relevant_from < 1:
         raise BadInput(f"depth is {depth} and relevant_from {relevant_from}", remedy="give 1 or more")
-    known = None if qrels is None else set(qrels["query"].unique())
-    names = [name for name in runs.topics if known is None or name in known]
+    known: set[str] = set() if qrels is None else set(qrels["query"])
+    names = [name for name in runs.topics if qrels is None or name in known]
     if not names:
-        raise _no_common_topic(runs.topics, known or set())
+        raise _no_common_topic(runs.topics, known)
     there = len(names)
     names = names[chosen]
     if not names:
@@ -250,7 +247,7 @@ def make_pool(
     pooled = table.select("topic", "document").unique().sort("topic", "document")
     pooled = pooled.with_columns(number=pl.int_range(pl.len(), dtype=pl.Int32).over("topic"))
     lines = _by_topic(table.join(pooled, on=["topic", "document"], how="left"))
-    judgements: dict[str, pl.DataFrame] = {}
+    relevant: dict[str, int] = {}
     unknown = 0
     if qrels is None:
         pooled = pooled.with_columns(grade=pl.lit(None, pl.Int32))
@@ -259,15 +256,13 @@ def make_pool(
         unknown = int((qrels["grade"] == -1).sum())
         qrels = qrels.filter(pl.col("grade") != -1).unique(["query", "document"], keep="last", maintain_order=True)
         judged = qrels.filter(pl.col("query").is_in(names)).rename({"query": "topic"})
-        judgements = _by_topic(judged)
+        relevant = dict(judged.filter(pl.col("grade") >= relevant_from).group_by("topic").len().iter_rows())
         pooled = pooled.join(judged, on=["topic", "document"], how="left", maintain_order="left")
         _check_unicode(pooled, judged)
     grade = pl.col("grade")
     documents = _by_topic(pooled.with_columns(grade.fill_null(0).cast(pl.Int32), judged=grade.is_not_null()))
-    numbers = {team: number for number, team in enumerate(dict.fromkeys(runs.teams))}
-    teams = np.array([numbers[team] for team in runs.teams], np.int32)
+    teams = team_numbers(runs.teams)
     longest = int(table["place"].to_numpy().max(initial=0)) + 1
-    relevant = {name: int((rows["grade"] >= relevant_from).sum()) for name, rows in judgements.items()}
     topics = []
     for name in names:
         topics.append(_topic(name, lines[name], documents[name], relevant.get(name, 0), teams, longest))
@@ -281,7 +276,7 @@ def make_pool(
             topic.relevant - int((topic.grades >= relevant_from).sum()) for topic in topics
         ),
         "topics of the runs that the judgements lack": len(runs.topics) - there,
-        "topics of the judgements that the runs lack": len((known or set()) - set(runs.topics)),
+        "topics of the judgements that the runs lack": len(known - set(runs.topics)),
         "topics that a run lacks": sum(int((topic.pool.lengths == 0).sum()) for topic in topics),
         "lists shorter than the pool's depth": sum(
             int(((topic.pool.lengths > 0) & (topic.pool.lengths < depth)).sum()) for topic in topics
@@ -289,6 +284,12 @@ def make_pool(
     }
     highest = max((int(topic.grades.max(initial=0)) for topic in topics), default=0)
     return Pool(topics, runs.names, runs.teams, depth, relevant_from, max(highest, relevant_from), notes)
+
+
+def team_numbers(teams: Sequence[str]) -> NDArray[np.int32]:
+    """Number the team of each run, from 0 in the order in which teams first occur: int32 [runs]."""
+    numbers = {team: number for number, team in enumerate(dict.fromkeys(teams))}
+    return np.array([numbers[team] for team in teams], np.int32)
 
 
 def with_machine(pool: Pool, grades: pl.DataFrame) -> Pool:

@@ -18,7 +18,7 @@ from ranking.errors import BadInput
 Row = dict[str, int | float | str | None]
 
 RUNS = {"dropped": pl.String, "inf_dropped": pl.String}
-"""Measures how well partial judgements rank the runs, beside the ranking that all judgements give."""
+"""Types of the columns that name runs: they may be all null."""
 
 
 class RankingQuality:
@@ -106,21 +106,3 @@ class RankingQuality:
             "bias": (scores - self.full).mean(1).tolist(),
         }
         return {prefix + name: values for name, values in columns.items()}
-
-
-def ranking_quality(pool: Pool, order: JudgingOrder, budgets: Sequence[int]) -> pl.DataFrame:
-    """Measure how well the judgements of one order rank the runs at each budget; for several orders keep a
-    `RankingQuality`.
-
-    Args:
-        pool: the pool with its judgements.
-        order: an order of the pool.
-        budgets: judgements per topic.
-
-    Returns:
-        One row per budget: budget, then the columns of `RankingQuality.at`.
-
-    Raises:
-        BadInput: a budget below 1.
-    """
-    return RankingQuality(pool).table(order, budgets)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pooling.average_precision import PoolEvaluation
 from pooling.correlation import ranks
 from pooling.judging_order import JudgingOrder
-from pooling.pool import Pool, Topic, topic_pool
+from pooling.pool import Pool, Topic, team_numbers, topic_pool
 from pooling.sentinels import NO_DOCUMENT, UNPOOLED
 from pooling.terms import rows_of
 from ranking.errors import BadInput
@@ -30,7 +30,7 @@ def without_team(pool: Pool, team: str) -> Pool:
     Raises:
         BadInput: no such team, or no other.
     """
-    stay = np.array([of_run != team for of_run in pool.teams])
+    stay = np.array(pool.teams) != team
     if stay.all():
         raise BadInput(f"there is no team {team!r}", remedy=f"there are {', '.join(dict.fromkeys(pool.teams))}")
     if not stay.any():
@@ -38,9 +38,7 @@ def without_team(pool: Pool, team: str) -> Pool:
     runs, teams = (
         [name for name, stays in zip(names, stay, strict=True) if stays] for names in (pool.runs, pool.teams)
     )
-    dense = {name: number for number, name in enumerate(dict.fromkeys(teams))}
-    numbers = np.array([dense[name] for name in teams], np.int32)
-    topics = [_reduced(topic, stay, numbers) for topic in pool.topics]
+    topics = [_reduced(topic, stay, team_numbers(teams)) for topic in pool.topics]
     return Pool(topics, runs, teams, pool.depth, pool.relevant_from, pool.highest)
 
 
@@ -77,19 +75,20 @@ def leave_out_teams(
     evaluation = PoolEvaluation(pool)
     full = evaluation.full().mean(0)
     whole = judge(pool)
-    by_all = {budget: _scores(evaluation, evaluation.states(whole, whole.spent(budget))) for budget in budgets}
+    by_all = {budget: evaluation(evaluation.states(whole, whole.spent(budget))).ap.mean(0) for budget in budgets}
     frames = []
     for team in dict.fromkeys(pool.teams) if teams is None else teams:
         reduced = without_team(pool, team)
         order, judged = judge(reduced), PoolEvaluation(reduced)
-        kept = _kept_of_all(pool, team)
-        runs = np.array([number for number, name in enumerate(pool.teams) if name == team])
+        stay = np.array(pool.teams) != team
+        kept = np.flatnonzero(np.concatenate([_kept(topic, stay) for topic in pool.topics]))
+        runs = np.flatnonzero(~stay)
         for budget in budgets:
             states = np.full(evaluation.offsets[-1] + 1, UNPOOLED, np.int8)
             states[kept] = judged.states(order, order.spent(budget))[:-1]
             of_team = {
                 f"{what}_{way}": values[runs]
-                for way, scores in (("full", full), ("in", by_all[budget]), ("out", _scores(evaluation, states)))
+                for way, scores in (("full", full), ("in", by_all[budget]), ("out", evaluation(states).ap.mean(0)))
                 for what, values in (("map", scores), ("rank", ranks(scores)))
             }
             names = {"budget": [budget] * len(runs), "team": team, "run": [pool.runs[run] for run in runs]}
@@ -102,22 +101,12 @@ def leave_out_teams(
     )
 
 
-def _scores(evaluation: PoolEvaluation, states: NDArray[np.int8]) -> NDArray[np.float64]:
-    return evaluation(states).ap.mean(0)
-
-
 def _kept(topic: Topic, stay: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Return which documents of a topic one of the remaining runs holds: bool [documents]."""
     held = topic.pool.ranking[stay]
     kept = np.zeros(topic.pool.size, bool)
     kept[held[held != NO_DOCUMENT]] = True
     return kept
-
-
-def _kept_of_all(pool: Pool, team: str) -> NDArray[np.int64]:
-    """Return the documents of all topics that remain without a team, as positions in the whole pool, ascending."""
-    stay = np.array([of_run != team for of_run in pool.teams])
-    return np.flatnonzero(np.concatenate([_kept(topic, stay) for topic in pool.topics]))
 
 
 def _reduced(topic: Topic, stay: NDArray[np.bool_], teams: NDArray[np.int32]) -> Topic:

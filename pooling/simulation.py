@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pooling.across_topics import AcrossTopics, sizes_of
+from pooling.across_topics import AcrossTopics
 from pooling.adjudicators.adjudicator import Adjudicator, judging_order, topic_rng
 from pooling.judging_order import JudgingOrder
 from pooling.pool import Pool, Topic
@@ -34,7 +34,6 @@ def simulate(
     pool: Pool,
     seeds: Sequence[int],
     threads: int = 1,
-    on_seed: Callable[[int], None] = lambda done: None,
 ) -> list[JudgingOrder]:
     """Judge every document of a pool.
 
@@ -45,7 +44,6 @@ def simulate(
         pool: the pool with judgements.
         seeds: seeds of the random choices, one simulation each.
         threads: number of threads; the compiled loops release Python's lock.
-        on_seed: called with the number of finished seeds.
     """
     adjudicator = adjudicator_of(method)
     limits = (pool.relevant_from, pool.highest)
@@ -53,11 +51,7 @@ def simulate(
 
     if isinstance(method, SharedFusion):
         in_turn = side_by_side([topic.pool.size for topic in pool.topics])
-        in_lockstep = []
-        for done, seed in enumerate(seeds, 1):
-            in_lockstep.append(JudgingOrder(method.orders(pool, rewards, seed), in_turn, shared=False))
-            on_seed(done)
-        return in_lockstep
+        return [JudgingOrder(method.orders(pool, rewards, seed), in_turn, shared=False) for seed in seeds]
 
     def judge(task: tuple[int, Topic, NDArray[np.float64]]) -> NDArray[np.int32]:
         seed, topic, reward = task
@@ -67,15 +61,14 @@ def simulate(
     orders = []
     with ThreadPoolExecutor(threads) as workers:
         judged = workers.map(judge, tasks) if threads > 1 else map(judge, tasks)
-        for done, seed in enumerate(seeds, 1):
+        for seed in seeds:
             documents = list(itertools.islice(judged, len(pool.topics)))
             turns = None
             if isinstance(method, AcrossTopics):
                 report = [method.topics.reward(topic.grades, *limits) for topic in pool.topics]
                 ordered = [reward[order] for reward, order in zip(report, documents, strict=True)]
-                turns = method.turns(sizes_of(pool), ordered, seed)
+                turns = method.turns(np.diff(pool.offsets), ordered, seed)
             orders.append(JudgingOrder(documents, turns))
-            on_seed(done)
     return orders
 
 

@@ -9,7 +9,6 @@ from typing import Annotated, Literal
 
 import numpy as np
 import polars as pl
-from numba import njit
 from numpy.typing import NDArray
 from scipy.special import gammainccinv, pdtr
 
@@ -68,14 +67,23 @@ class TopicRule(StoppingRule):
         """
 
     def stops(self, pool: Pool, order: JudgingOrder) -> NDArray[np.int64]:
-        return np.array([self.first(relevant) for relevant in judged_relevant(pool, order)], np.int64)
+        return self.firsts(pool.relevant[order.flat], order.offsets)
 
     def first(self, relevant: NDArray[np.bool_]) -> int:
         """Return the number of judgements after which one would stop, all if one never would; for `relevant` see
         `holds`.
         """
-        held = self.holds(relevant)
-        return int(held.argmax()) + 1 if held.any() else len(relevant)
+        return int(self.firsts(relevant, np.array([0, len(relevant)]))[0])
+
+    def firsts(self, relevant: NDArray[np.bool_], offsets: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return `first` for each topic.
+
+        Args:
+            relevant: bool [documents of all topics], each topic's in the order of judging.
+            offsets: int64 [topics + 1], where the topics begin.
+        """
+        held = [self.holds(of_topic) for of_topic in np.split(relevant, offsets[1:-1])]
+        return np.array([holds.argmax() + 1 if holds.any() else len(holds) for holds in held], np.int64)
 
 
 class FoundNothing(TopicRule):
@@ -96,9 +104,6 @@ class FoundNothing(TopicRule):
         judgement = np.arange(1, len(relevant) + 1)
         last = np.maximum.accumulate(np.where(relevant, judgement, 0))
         return judgement - last >= self.in_a_row
-
-    def stops(self, pool: Pool, order: JudgingOrder) -> NDArray[np.int64]:
-        return _first_barren(pool.relevant[order.flat], order.offsets, self.in_a_row)
 
 
 class TargetRecall(TopicRule):
@@ -135,23 +140,10 @@ class TargetRecall(TopicRule):
         rest = len(relevant) - np.arange(1, len(relevant) + 1)
         return self.reached(found, rest, CURVES[self.curve](relevant, self.confidence))
 
-    def stops(self, pool: Pool, order: JudgingOrder) -> NDArray[np.int64]:
+    def firsts(self, relevant: NDArray[np.bool_], offsets: NDArray[np.int64]) -> NDArray[np.int64]:
         if self.curve != "exponential":
-            return super().stops(pool, order)
-        return self._firsts(pool.relevant[order.flat], order.offsets)
-
-    def first(self, relevant: NDArray[np.bool_]) -> int:
-        if self.curve != "exponential":
-            return super().first(relevant)
-        return int(self._firsts(relevant, np.array([0, len(relevant)]))[0])
-
-    def _firsts(self, relevant: NDArray[np.bool_], offsets: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return `first` for each topic. The exact bound is costly: it is computed where a lower one allows to stop.
-
-        Args:
-            relevant: bool [documents of all topics], each topic's in the order of judging.
-            offsets: int64 [topics + 1], where the topics begin.
-        """
+            return super().firsts(relevant, offsets)
+        # The exact bound is costly: it is computed where a lower one allows to stop.
         sizes, relevant = np.diff(offsets), np.asarray(relevant, bool)
         most = _most_expected(int(int(sizes.max(initial=0)) / self.recall) + 1, self.confidence)
         walk = ExponentialWalk(relevant, offsets, self.recall, self.confidence, most)
@@ -204,19 +196,16 @@ class StableRanking(StoppingRule):
         every: Annotated[int, Positive] = 25,
     ) -> None:
         self.tau, self.over, self.every = tau, over, every
-        self._evaluation: PoolEvaluation | None = None
 
     def __str__(self) -> str:
         return f"τ {self.tau:g} over {self.over} × {self.every}"
 
     def stops(self, pool: Pool, order: JudgingOrder) -> NDArray[np.int64]:
-        if self._evaluation is None or self._evaluation.pool is not pool:
-            self._evaluation = PoolEvaluation(pool)  # kept, since it does not depend on the order
-        growing, before = self._evaluation.growing(order), np.zeros((1, len(pool.runs)))
+        evaluation, before = PoolEvaluation(pool), np.zeros((1, len(pool.runs)))
         stable, step = 0, 1
         while True:
             points = order.spent_at(range(self.every * step, self.every * (step + AT_ONCE), self.every))
-            scores = np.concatenate([before, growing.advance(points)])
+            scores = np.concatenate([before, evaluation.spent(order, points).values.ap.mean(1)])
             # NaN, while nothing relevant is known and all runs are tied, does not count as stable.
             for spent, tau in zip(points, kendall_taus(scores[:-1], scores[1:]), strict=True):
                 if (spent == order.sizes).all():
@@ -225,25 +214,6 @@ class StableRanking(StoppingRule):
                 if stable == self.over:
                     return np.asarray(spent)
             before, step = scores[-1:], step + AT_ONCE
-
-
-@njit(nogil=True, cache=True)
-def _first_barren(relevant, offsets, in_a_row):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """Return after how many judgements of each topic so many in a row have found nothing; its size if never."""
-    stops = np.diff(offsets)
-    for topic in range(len(stops)):
-        barren = 0
-        for place in range(offsets[topic], offsets[topic + 1]):
-            barren = 0 if relevant[place] else barren + 1
-            if barren >= in_a_row:
-                stops[topic] = place + 1 - offsets[topic]
-                break
-    return stops
-
-
-def judged_relevant(pool: Pool, order: JudgingOrder) -> list[NDArray[np.bool_]]:
-    """Return whether each judged document is relevant: for each topic bool [documents], in the order of judging."""
-    return np.split(pool.relevant[order.flat], order.offsets[1:-1])
 
 
 def savings(

@@ -78,9 +78,8 @@ def _terms(matrix: csr_array) -> Terms:
 
 def _matrix(texts: Sequence[str], documents: int, stemming: str | None) -> csr_array:
     """Compute [texts, terms], with idf by the first `documents` texts."""
-    from sklearn.feature_extraction.text import (
-        TfidfVectorizer,
-    )  # with pandas this takes most of a second for every process
+    # With pandas this takes most of a second for every process.
+    from sklearn.feature_extraction.text import TfidfVectorizer
 
     stopped = set(STOPWORDS_EN_PLUS) if stemming in (None, "english") else set()
     stem = Stemmer.Stemmer(stemming).stemWords if stemming else list

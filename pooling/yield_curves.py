@@ -42,7 +42,7 @@ def exponential_rest(
     found: NDArray[np.int64],
     places: NDArray[np.float64],
     size: int | NDArray[np.int64],
-    confidence: float | None,
+    confidence: float,
 ) -> NDArray[np.float64]:
     """Compute `exponential` from sums, without reading all judgements again.
 
@@ -51,16 +51,14 @@ def exponential_rest(
         places: sum of the relevant documents' positions in the order of judging; a judgement's position is its middle,
             ½ for the first.
         size: documents of the pool, of one topic or of each judgement's.
-        confidence: confidence of the bound (see `YieldCurve`); None returns the estimate, which is never more.
+        confidence: confidence of the bound (see `YieldCurve`).
     """
     events = np.maximum(found, 1)
     # Mean position of the relevant documents as a share of the judged part.
     mean = np.where(found > 0, places / events / judged, 0.5)
-    decay = _decay(mean)
-    if confidence is not None:
-        # The mean of that many draws is nearly gamma distributed; exactly if nothing is cut off.
-        shape = events * mean**2 / _variance(decay)
-        decay = _decay(mean * shape / gammaincinv(shape, 1 - confidence))
+    # The mean of that many draws is nearly gamma distributed; exactly if nothing is cut off.
+    shape = events * mean**2 / _variance(_decay(mean))
+    decay = _decay(mean * shape / gammaincinv(shape, 1 - confidence))
     # The rate's integral over the rest by that over the judged part: e^-z (1 - e^(-z rest/judged)) / (1 - e^-z).
     left = size / judged - 1
     steady = decay == 0

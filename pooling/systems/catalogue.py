@@ -48,7 +48,7 @@ def _semantics(dimensions: int) -> System:
 
 def _trained(negatives: str, *overrides: str) -> System:
     options = [f"function={negatives}", "training.batch_size=64", *overrides]
-    return lambda inputs: inputs.reranked("bm25_k12_b75", options)
+    return lambda inputs: inputs.spread(inputs.rescored("bm25_k12_b75", options))
 
 
 def _fused(*names: str) -> System:

@@ -119,10 +119,6 @@ class SystemInputs:
         index = MeanVectorIndex(Sources(self.collection, topics, self.vectors), "bag of vectors")
         return self.spread(index.search(topics.queries, self.depth))
 
-    def reranked(self, first: str, overrides: Sequence[str]) -> Scores:
-        """Return `rescored`, among all documents."""
-        return self.spread(self.rescored(first, overrides))
-
     def rescored(self, first: str, overrides: Sequence[str]) -> RankedLists:
         """Return earlier lists with the scores of a ranker that is trained for it, not yet in their order.
 

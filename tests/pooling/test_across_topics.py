@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pooling.across_topics import AcrossTopics, first_slots, pool_of_topics, sizes_of
+from pooling.across_topics import AcrossTopics, first_slots, pool_of_topics
 from pooling.adjudicators.bandit.bandit import Bandit
 from pooling.adjudicators.max_mean import MaxMean
 from pooling.adjudicators.static import Rank
@@ -52,7 +52,6 @@ def test_a_shared_budget_goes_where_it_pays(pool_of):
     assert found_at(pool, order, [5, 8]).tolist() == [[0, 8], [0, 8]]
     [alone] = simulate(Rank(), pool, [0])
     assert alone.spent(5).tolist() == [5, 5]
-    assert sizes_of(pool).tolist() == [8, 8]
 
 
 def test_topics_hear_the_same_in_a_campaign(random_pool):

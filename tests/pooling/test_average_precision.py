@@ -8,13 +8,9 @@ from pooling.pool import Pool, make_pool
 from pooling.runs import read_runs
 from pooling.sentinels import UNPOOLED
 from ranking.trec_files import read_qrels
+from tests.pooling.made_up import random_order
 
 EPSILON = 1e-5
-
-
-def random_order(pool: Pool, seed: int) -> JudgingOrder:
-    rng = np.random.default_rng(seed)
-    return JudgingOrder([rng.permutation(topic.pool.size).astype(np.int32) for topic in pool.topics])
 
 
 def as_results(ranked: np.ndarray) -> dict[str, float]:
@@ -23,20 +19,18 @@ def as_results(ranked: np.ndarray) -> dict[str, float]:
     return {document: -float(place) for place, document in enumerate(ids)}
 
 
-def by_trec_eval(pool: Pool, order: JudgingOrder, spent: np.ndarray, rankings=None) -> dict[str, np.ndarray]:
+def by_trec_eval(pool: Pool, order: JudgingOrder, spent: np.ndarray) -> dict[str, np.ndarray]:
     """[topics, runs] of `map` and `infAP` with the judged documents; those still to judge have grade -1 for infAP."""
     qrels: dict[str, dict[str, dict[str, int]]] = {"map": {}, "infAP": {}}
     for topic, documents, count in zip(pool.topics, order.documents, spent, strict=True):
         known = {str(d): int(topic.grades[d] >= pool.relevant_from) for d in documents[:count].tolist()}
         qrels["map"][topic.name] = known
         qrels["infAP"][topic.name] = {str(d): -1 for d in range(topic.pool.size)} | known
-    rankings = [topic.pool.ranking for topic in pool.topics] if rankings is None else rankings
-    values = {measure: np.zeros((len(pool.topics), len(rankings[0]))) for measure in qrels}
+    values = {measure: np.zeros((len(pool.topics), len(pool.runs))) for measure in qrels}
     for measure, of_measure in qrels.items():
         evaluator = pytrec_eval.RelevanceEvaluator(of_measure, {measure})
-        for run in range(len(rankings[0])):
-            lists = {topic.name: as_results(ranked[run]) for topic, ranked in zip(pool.topics, rankings, strict=True)}
-            results = evaluator.evaluate(lists)
+        for run in range(len(pool.runs)):
+            results = evaluator.evaluate({topic.name: as_results(topic.pool.ranking[run]) for topic in pool.topics})
             for number, topic in enumerate(pool.topics):
                 values[measure][number, run] = results[topic.name][measure]
     return values
@@ -76,7 +70,7 @@ def test_a_topic_with_one_relevant_document_and_one_with_none(pool_of):
 @pytest.mark.parametrize("seed", range(5))
 def test_agrees_with_trec_eval(random_pool, seed):
     pool = random_pool(np.random.default_rng(seed))
-    order, evaluation = random_order(pool, seed), PoolEvaluation(pool)
+    order, evaluation = random_order(pool, np.random.default_rng(seed)), PoolEvaluation(pool)
     for budget in (1, 3, 10, 20, 100):
         values = evaluation(evaluation.states(order, order.spent(budget)))
         expected = by_trec_eval(pool, order, order.spent(budget))
@@ -85,30 +79,11 @@ def test_agrees_with_trec_eval(random_pool, seed):
     np.testing.assert_allclose(evaluation.full(), values.ap, rtol=0, atol=1e-12)  # all are judged by now
 
 
-def test_other_rankings_than_the_pools(random_pool):
-    """Deeper ones, with documents outside the pool between those that are in it."""
-    rng = np.random.default_rng(3)
-    pool = random_pool(rng)
-    rankings = []
-    for topic in pool.topics:
-        lists = np.full((3, 40), -1, np.int32)
-        for ranked in lists:
-            ranked[np.sort(rng.choice(40, 15, replace=False))] = rng.permutation(topic.pool.size)[:15]
-        rankings.append(lists)
-    order, evaluation = random_order(pool, 1), PoolEvaluation(pool, rankings)
-    values = evaluation(evaluation.states(order, order.spent(9)))
-    expected = by_trec_eval(pool, order, order.spent(9), rankings)
-    np.testing.assert_allclose(values.ap, expected["map"], rtol=0, atol=1e-12)
-    np.testing.assert_allclose(values.inf_ap, expected["infAP"], rtol=0, atol=1e-12)
-    with pytest.raises(ValueError, match="3 topics"):
-        PoolEvaluation(pool, rankings[1:])
-
-
 def test_infap_of_uniform_samples_is_nearly_unbiased_and_of_relevant_first_is_not(random_pool):
     pool = random_pool(np.random.default_rng(8), topics=20, documents=60, depth=30)
     evaluation = PoolEvaluation(pool)
     full = evaluation.full().mean()
-    samples = [random_order(pool, seed) for seed in range(100)]
+    samples = [random_order(pool, np.random.default_rng(seed)) for seed in range(100)]
     states = [evaluation.states(order, order.spent(30)) for order in samples]
     assert np.mean([evaluation(of_sample).inf_ap.mean() for of_sample in states]) == pytest.approx(full, abs=0.03)
     assert np.mean([evaluation(of_sample).ap.mean() for of_sample in states]) < full - 0.1
@@ -158,7 +133,7 @@ def test_several_points_at_once_are_each_as_if_alone(random_pool):
     rng = np.random.default_rng(6)
     pool = random_pool(rng, topics=3)
     evaluation = PoolEvaluation(pool)
-    order = JudgingOrder([rng.permutation(topic.pool.size).astype(np.int32) for topic in pool.topics])
+    order = random_order(pool, rng)
     points = rng.integers(0, 40, (5, 3))  # in no order, and beyond some topics' pools
     (ap, inf_ap), found = evaluation.spent(order, points)
     for point, spent in enumerate(points):
@@ -167,8 +142,3 @@ def test_several_points_at_once_are_each_as_if_alone(random_pool):
         assert (ap[point] == alone.ap).all()
         assert (inf_ap[point] == alone.inf_ap).all()
         assert (found[point] == evaluation.found(states)).all()
-    growing = evaluation.growing(order)
-    ascending = np.minimum(np.sort(points, axis=0), order.sizes)
-    means = [*growing.advance(ascending[:2]), *growing.advance(ascending[2:])]
-    for mean, spent in zip(means, ascending, strict=True):
-        assert (mean == evaluation(evaluation.states(order, spent)).ap.mean(0)).all()

@@ -6,9 +6,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from pooling.correlation import kendall_tau, largest_drop, ranks, tau_ap
+from pooling.correlation import Drop, kendall_tau, largest_drops, ranks, tau_aps
 
 TIED = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=2, max_size=6)
+
+
+def tau_ap(full: np.ndarray, partial: np.ndarray) -> float:
+    [tau] = tau_aps(full, partial[None])
+    return tau
+
+
+def largest_drop(full: np.ndarray, partial: np.ndarray) -> Drop:
+    [drop] = largest_drops(full, partial[None])
+    return drop
 
 
 def tau_ap_by_definition(full: np.ndarray, partial: np.ndarray) -> float:
