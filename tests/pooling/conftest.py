@@ -12,7 +12,7 @@ import pytest
 import uvicorn
 from scipy.sparse import csr_array
 
-from pooling.pool import Pool, Terms, Topic, topic_pool
+from pooling.pool import Pool, Terms, Topic, team_numbers, topic_pool
 
 PoolOf = Callable[..., Pool]
 
@@ -65,12 +65,10 @@ def pool_of() -> PoolOf:
     ) -> Pool:
         runs = [f"run{number}" for number in range(len(rankings[0]))]
         teams = runs if teams is None else list(teams)
-        dense = {team: number for number, team in enumerate(dict.fromkeys(teams))}
-        numbers = np.array([dense[team] for team in teams], np.int32)
         topics = [
             Topic(
                 str(number),
-                topic_pool(np.array(ranked, np.int32), len(of_topic), numbers),
+                topic_pool(np.array(ranked, np.int32), len(of_topic), team_numbers(teams)),
                 pl.Series([f"d{document:03}" for document in range(len(of_topic))], dtype=pl.String),
                 np.array(of_topic, np.int32),
                 np.ones(len(of_topic), bool),

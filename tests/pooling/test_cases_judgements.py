@@ -2,14 +2,13 @@
 
 import json
 
-import polars as pl
 import pytest
 
 from pooling.pool import make_pool
-from pooling.runs import Runs
 from ranking.collections.faults import Faults
 from ranking.errors import BadInput
 from ranking.trec_files import read_qrels
+from tests.pooling.made_up import qrels_of, runs_of
 
 GRADES = [("7", "d1", 2), ("7", "d2", 0), ("8", "d1", 1)]
 TREC = "".join(f"{query} 0 {document} {grade}\n" for query, document, grade in GRADES)
@@ -31,12 +30,6 @@ SAME = {
     "JSON lines of other names": '{"query-id": "7", "corpus-id": "d1", "score": 2}\n'
     '{"qid": "7", "docno": "d2", "rel": 0}\n{"qid": "8", "docno": "d1", "rel": 1}\n',
 }
-
-
-def runs_of(lists: dict[str, str]) -> Runs:
-    rows = [(0, topic, document, place) for topic, text in lists.items() for place, document in enumerate(text.split())]
-    schema = {"run": pl.UInt32, "topic": pl.String, "document": pl.String, "place": pl.UInt32}
-    return Runs(["a"], ["a"], list(lists), pl.DataFrame(rows, schema, orient="row"))
 
 
 @pytest.mark.parametrize(
@@ -78,8 +71,7 @@ def test_what_can_not_be_read_is_refused(tmp_path, content, says):
 
 
 def test_minus_one_is_pooled_and_not_judged():
-    qrels = pl.DataFrame({"query": ["7"] * 3, "document": ["a", "b", "c"], "grade": [-1, -2, 1]})
-    pool = make_pool(runs_of({"7": "a b c d"}), qrels)
+    pool = make_pool(runs_of({"a": {"7": "abcd"}}), qrels_of(("7", "a", -1), ("7", "b", -2), ("7", "c", 1)))
     assert pool.topics[0].judged.tolist() == [False, True, True, False]
     assert pool.topics[0].grades.tolist() == [0, -2, 1, 0]
     assert pool.notes["judgements of -1 (pooled, not judged)"] == 1
@@ -96,15 +88,13 @@ def test_minus_one_is_pooled_and_not_judged():
     ],
 )
 def test_topics_that_differ_in_form_are_named(of_runs, judged, says):
-    qrels = pl.DataFrame({"query": [judged], "document": ["a"], "grade": [1]})
     with pytest.raises(BadInput, match=says):
-        make_pool(runs_of({of_runs: "a b"}), qrels)
+        make_pool(runs_of({"a": {of_runs: "ab"}}), qrels_of((judged, "a", 1)))
 
 
 def test_ids_in_another_unicode_form_are_named():
-    qrels = pl.DataFrame({"query": ["7"], "document": ["cafe\u0301"], "grade": [1]})
     with pytest.raises(BadInput, match=r"document 'caf\\xe9' of topic 7 is 'cafe\\u0301' in the judgements"):
-        make_pool(runs_of({"7": "caf\u00e9 b"}), qrels)
+        make_pool(runs_of({"a": {"7": ["caf\u00e9", "b"]}}), qrels_of(("7", "cafe\u0301", 1)))
 
 
 FORMS = {name: (text, GRADES) for name, text in SAME.items()} | {

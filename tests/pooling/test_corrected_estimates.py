@@ -7,6 +7,7 @@ from pooling.adjudicators.stratified_sampling import StratifiedSampling
 from pooling.corrected_estimates import corrected, sampled_kappa, trusts_in, verdicts
 from pooling.estimation import estimation
 from pooling.pool import Pool, with_machine
+from tests.pooling.made_up import HALF_OF_FOUR, qrels_of, sample_of_all
 
 
 def with_noise(pool: Pool, wrong: float, seed: int = 0) -> Pool:
@@ -17,7 +18,7 @@ def with_noise(pool: Pool, wrong: float, seed: int = 0) -> Pool:
         for topic in pool.topics
         for document, grade in zip(topic.documents, topic.grades, strict=True)
     ]
-    return with_machine(pool, pl.DataFrame(rows, ["query", "document", "grade"], orient="row"))
+    return with_machine(pool, qrels_of(*rows))
 
 
 def sample_of(size: int, rng: np.random.Generator) -> Sample:
@@ -35,16 +36,13 @@ def pool(random_pool) -> Pool:
 
 def test_a_sample_corrects_the_machine_by_hand(pool_of):
     # The machine has three of four for relevant; two are judged, each stands for two, and of one it was wrong: 3 - 2.
-    pool = with_machine(
-        pool_of([[[0, 1, 2, 3]]], [[1, 0, 0, 0]]),
-        pl.DataFrame([("1", f"d00{d}", int(d < 3)) for d in range(4)], ["query", "document", "grade"], orient="row"),
-    )
+    grades = qrels_of(*(("1", f"d00{document}", int(document < 3)) for document in range(4)))
+    pool = with_machine(pool_of([[[0, 1, 2, 3]]], [[1, 0, 0, 0]]), grades)
     [topic] = pool.topics
-    sample = Sample(np.array([2.0, 2.0, 0.0, 0.0]), np.array([0, 0, CERTAIN, CERTAIN], np.int32))
-    told = corrected(topic.pool, sample, pool.is_relevant(topic), 1, trust=1.0)
+    told = corrected(topic.pool, HALF_OF_FOUR, pool.is_relevant(topic), 1, trust=1.0)
     assert (told.relevant, told.machine) == (1, 3)
     assert verdicts(topic.pool, 1).tolist() == [1, 1, 1, 0]
-    without = corrected(topic.pool, sample, pool.is_relevant(topic), 1, trust=0.0)
+    without = corrected(topic.pool, HALF_OF_FOUR, pool.is_relevant(topic), 1, trust=0.0)
     assert without.relevant == 2
     # Of y - f the two judged are 0 and -1; with one error more: 4 + 2.
     assert told.variance == pytest.approx(16 * 0.5 * 0.5 / 2 + 2)
@@ -71,7 +69,7 @@ def test_intervals_hold_the_truth_however_noisy_the_machine(pool, wrong):
 
 def test_a_machine_that_says_nothing_is_not_trusted(pool):
     pools = [topic.pool for topic in with_noise(pool, 0.5).topics]
-    every = [Sample(np.ones(each.size), np.full(each.size, CERTAIN, np.int32)) for each in pools]
+    every = [sample_of_all(each.size) for each in pools]
     relevant = [pool.is_relevant(topic) for topic in pool.topics]
     assert trusts_in(pools, every, relevant, 1) == [0] * len(pools)  # nothing was drawn, so there is nothing to gain
 
@@ -99,7 +97,7 @@ def test_the_machine_never_widens_an_interval(pool):
 def test_kappa_weighs_by_what_a_document_stands_for(pool):
     topics = with_noise(pool, 0.0).topics
     pools, relevant = [topic.pool for topic in topics], [pool.is_relevant(topic) for topic in topics]
-    every = [Sample(np.ones(each.size), np.full(each.size, CERTAIN, np.int32)) for each in pools]
+    every = [sample_of_all(each.size) for each in pools]
     assert sampled_kappa(pools, every, relevant, 1) == 1
     assert sampled_kappa(pools, every, [~known for known in relevant], 1) < 0
     assert sampled_kappa(pools[:0], [], [], 1) is None

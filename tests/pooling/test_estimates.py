@@ -13,6 +13,7 @@ from pooling.estimation import estimation, topic_samples
 from pooling.mean_estimates import mean_average_precision, mean_precision
 from pooling.pool import Pool
 from ranking.errors import BadInput
+from tests.pooling.made_up import HALF_OF_FOUR, sample_of_all
 
 METHODS: dict[str, Sampled] = {
     "active": ActiveSampling(),
@@ -29,8 +30,7 @@ def pool(random_pool) -> Pool:
 def test_a_uniform_sample_by_hand(pool_of):
     # Of four documents two are judged, one of them relevant: it stands for two. n²/n-1 … gives N²(1-f)s²/n = 16/2·½·½.
     pool = pool_of([[[0, 1, 2, 3]]], [[1, 0, 0, 1]])
-    sample = Sample(np.array([2.0, 2.0, 0.0, 0.0]), np.array([0, 0, CERTAIN, CERTAIN], np.int32))
-    told = estimate(pool.topics[0].pool, sample, np.array([True, False, False, True]))
+    told = estimate(pool.topics[0].pool, HALF_OF_FOUR, np.array([True, False, False, True]))
     assert told.relevant == 2
     assert told.relevant_variance == pytest.approx(16 * 0.5 * 0.5 / 2)
     assert told.precision.tolist() == [0.2]
@@ -56,10 +56,8 @@ def test_first_ranks_that_nobody_drew_may_hold_relevant_documents(pool_of):
 
 def test_a_topic_without_a_find_may_be_as_good_as_the_others_or_worth_nothing(pool_of):
     pool = pool_of([[[0, 1, 2, 3]], [[0, 1, 2, 3]]], [[1, 0, 0, 0], [0, 0, 0, 1]])
-    everything = Sample(np.ones(4), np.full(4, CERTAIN, np.int32))
-    nothing = Sample(np.array([2.0, 2.0, 0.0, 0.0]), np.array([0, 0, CERTAIN, CERTAIN], np.int32))
     relevant = [pool.is_relevant(topic) for topic in pool.topics]
-    samples = [everything, nothing]
+    samples = [sample_of_all(4), HALF_OF_FOUR]
     told = [
         estimate(topic.pool, sample, known) for topic, sample, known in zip(pool.topics, samples, relevant, strict=True)
     ]
@@ -70,8 +68,7 @@ def test_a_topic_without_a_find_may_be_as_good_as_the_others_or_worth_nothing(po
 
 def test_all_judgements_give_the_true_figures(pool_of):
     pool = pool_of([[[0, 1, 2, 3], [3, 2, 1, 0]]], [[1, 0, 1, 0]])
-    everything = Sample(np.ones(4), np.full(4, CERTAIN, np.int32))
-    told = estimate(pool.topics[0].pool, everything, pool.is_relevant(pool.topics[0]))
+    told = estimate(pool.topics[0].pool, sample_of_all(4), pool.is_relevant(pool.topics[0]))
     assert (told.relevant, told.low, told.high, told.relevant_variance) == (2, 2, 2, 0)
     assert told.ap.tolist() == pytest.approx([(1 + 2 / 3) / 2, (1 / 2 + 2 / 4) / 2])
     assert told.ap_variance.tolist() == [0, 0]
@@ -125,8 +122,7 @@ def test_documents_judged_elsewhere_are_certain_and_others_wait_for_their_judgem
 
 
 def test_what_was_found_bounds_the_interval():
-    nothing = Sample(np.array([2.0, 2.0, 0.0, 0.0]), np.array([0, 0, CERTAIN, CERTAIN], np.int32))
-    low, high = relevant_interval([nothing], [np.zeros(4, bool)], 0.0, 0.0)
+    low, high = relevant_interval([HALF_OF_FOUR], [np.zeros(4, bool)], 0.0, 0.0)
     assert low == 0
     assert 0 < high <= 2  # a sample that found nothing does not say that there is nothing
 

@@ -24,10 +24,10 @@ from pooling.adjudicators.posterior_fusion import PosteriorFusion
 from pooling.adjudicators.static import Rank
 from pooling.adjudicators.thompson import Thompson
 from pooling.campaign import Campaign
-from pooling.judging_order import JudgingOrder
 from pooling.pool import Pool
 from pooling.rewards import Graded
 from pooling.simulation import Method, adjudicator_of, simulate
+from tests.pooling.made_up import judged_by, judgements
 
 VARIANTS: dict[str, Method] = {
     "max_mean in teams": Bandit(MaxMean(), teams=True),
@@ -55,24 +55,6 @@ def with_defaults() -> dict[str, Variant]:
 @pytest.fixture(scope="module")
 def pool(random_pool) -> Pool:
     return random_pool(np.random.default_rng(12), topics=3)
-
-
-def judgements(order: JudgingOrder) -> list[tuple[int, int]]:
-    """Topic and document of each judgement, one topic after another where each has its own budget."""
-    turns = order.turns
-    if turns is None:
-        turns = np.repeat(np.arange(len(order.documents)), [len(documents) for documents in order.documents])
-    documents = [iter(documents.tolist()) for documents in order.documents]
-    return [(topic, next(documents[topic])) for topic in turns.tolist()]
-
-
-def judged_by(campaign: Campaign, pool: Pool, steps: int = -1) -> list[tuple[int, int]]:
-    judged: list[tuple[int, int]] = []
-    while len(judged) != steps and (asked := campaign.next()) is not None:
-        topic, document = asked
-        campaign.judge(topic, document, int(pool.topics[topic].grades[document]))
-        judged.append(asked)
-    return judged
 
 
 @pytest.mark.by_day(6)

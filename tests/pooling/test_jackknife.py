@@ -2,11 +2,12 @@ import numpy as np
 import pytest
 
 from pooling.adjudicators.active_sampling import ActiveSampling
-from pooling.adjudicators.sampled import CERTAIN, Sample
+from pooling.adjudicators.sampled import Sample
 from pooling.adjudicators.stratified_sampling import StratifiedSampling
 from pooling.estimates import design_of, estimate
 from pooling.estimation import topic_samples
 from pooling.pool import TopicPool
+from tests.pooling.made_up import HALF_OF_FOUR
 
 
 def plain_ap(
@@ -75,6 +76,5 @@ def test_of_two_documents_by_hand(pool_of):
     # Two of four are drawn, at ranks 1 and 2; the first is relevant. AP is 1 with both; without the second too, and
     # without the first nothing is known: the jackknife sees no spread.
     pool = pool_of([[[0, 1, 2, 3]]], [[1, 0, 0, 1]])
-    sample = Sample(np.array([2.0, 2.0, 0.0, 0.0]), np.array([0, 0, CERTAIN, CERTAIN], np.int32))
-    told = estimate(pool.topics[0].pool, sample, np.array([True, False, False, False]))
+    told = estimate(pool.topics[0].pool, HALF_OF_FOUR, np.array([True, False, False, False]))
     assert told.ap_variance.tolist() == [0]

@@ -1,33 +1,14 @@
 import numpy as np
-import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pooling.pool import make_pool, topic_pool
-from pooling.runs import Runs, read_runs
+from pooling.runs import read_runs
 from pooling.sentinels import NO_DOCUMENT
 from ranking.errors import BadInput
 from ranking.trec_files import read_qrels
-
-
-def runs_of(lists: dict[str, dict[str, str]]) -> Runs:
-    """Runs of `{run: {topic: documents}}`, a letter a document, best first."""
-    names = sorted(lists)
-    rows = [
-        (run, topic, document, place)
-        for run, name in enumerate(names)
-        for topic, documents in lists[name].items()
-        for place, document in enumerate(documents)
-    ]
-    schema = {"run": pl.UInt32, "topic": pl.String, "document": pl.String, "place": pl.UInt32}
-    table = pl.DataFrame(rows, schema=schema, orient="row")
-    return Runs(names, [name[0] for name in names], sorted({row[1] for row in rows}), table, {"read": 7})
-
-
-def qrels_of(*rows: tuple[str, str, int]) -> pl.DataFrame:
-    return pl.DataFrame(rows, schema={"query": pl.String, "document": pl.String, "grade": pl.Int32}, orient="row")
-
+from tests.pooling.made_up import qrels_of, runs_of
 
 RUNS = runs_of({"a1": {"1": "cab", "2": "x"}, "a2": {"1": "bdc"}, "b": {"1": "e", "2": "yx", "3": "z"}})
 QRELS = qrels_of(("1", "a", 1), ("1", "d", 0), ("1", "e", 2), ("1", "q", 1), ("2", "x", 0), ("4", "x", 1))

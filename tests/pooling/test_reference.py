@@ -18,7 +18,7 @@ from pooling.adjudicators.posterior_fusion import PosteriorFusion
 from pooling.adjudicators.thompson import Thompson
 from pooling.adjudicators.uniform import Random
 from pooling.adjudicators.upper_confidence import UCB1, UCB1Tuned
-from pooling.pool import Pool, Topic, topic_pool
+from pooling.pool import Pool, Topic, team_numbers, topic_pool
 from pooling.priors import AgreementPrior, CommonPrior
 from pooling.rewards import Binary, Graded
 from pooling.simulation import Method, simulate
@@ -49,7 +49,6 @@ def pools(draw) -> Pool:
     """Up to three topics, five runs and three teams; runs may be short or lack the topic; grades are 0 to 4."""
     runs = draw(st.integers(1, 5))
     teams = [f"team{draw(st.integers(0, 2))}" for _ in range(runs)]
-    number = {team: place for place, team in enumerate(dict.fromkeys(teams))}
     topics = []
     for name in range(draw(st.integers(1, 3))):
         lists = st.lists(st.integers(0, 11), max_size=7, unique=True)
@@ -61,7 +60,7 @@ def pools(draw) -> Pool:
         size = len(held)
         top = draw(st.sampled_from([0, 1, 4]))
         grades = draw(st.lists(st.integers(0, top) | st.just(top), min_size=size, max_size=size))
-        pool = topic_pool(ranking, size, np.array([number[team] for team in teams], np.int32))
+        pool = topic_pool(ranking, size, team_numbers(teams))
         ids = pl.Series([f"d{document:02}" for document in held])
         topics.append(Topic(str(name), pool, ids, np.array(grades, np.int32), np.ones(size, bool)))
     return Pool(topics, NAMES[:runs], teams, 7, draw(st.sampled_from([1, 2])), 4)

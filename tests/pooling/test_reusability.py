@@ -9,10 +9,7 @@ from pooling.reusability import leave_out_teams, without_team
 from pooling.runs import Runs
 from pooling.sentinels import UNPOOLED
 from ranking.errors import BadInput
-
-
-def in_order_of_ids(pool: Pool) -> JudgingOrder:
-    return JudgingOrder([np.arange(topic.pool.size, dtype=np.int32) for topic in pool.topics])
+from tests.pooling.made_up import in_order_of_ids, qrels_of, random_order
 
 
 def test_without_team_is_the_pool_of_the_other_runs():
@@ -28,10 +25,8 @@ def test_without_team_is_the_pool_of_the_other_runs():
     ]
     table = pl.DataFrame(rows, ["run", "topic", "document", "place"], orient="row")
     table = table.cast({"run": pl.UInt32, "place": pl.UInt32})
-    qrels = pl.DataFrame(
-        [(topic, f"d{d:02}", int(rng.integers(0, 3))) for topic in ("1", "2", "10") for d in range(0, 40, 2)],
-        {"query": pl.String, "document": pl.String, "grade": pl.Int32},
-        orient="row",
+    qrels = qrels_of(
+        *((topic, f"d{d:02}", int(rng.integers(0, 3))) for topic in ("1", "2", "10") for d in range(0, 40, 2))
     )
     names = [f"r{run}" for run in range(6)]
     whole = make_pool(Runs(names, teams, ["1", "2", "10"], table), qrels, 10, 2)
@@ -97,8 +92,7 @@ def test_the_judge_sees_the_reduced_pool_and_the_team_is_unpooled(random_pool):
 
     def judge(given: Pool) -> JudgingOrder:
         seen.append(given)
-        rng = np.random.default_rng(1)
-        return JudgingOrder([rng.permutation(topic.pool.size).astype(np.int32) for topic in given.topics])
+        return random_order(given, np.random.default_rng(1))
 
     table = leave_out_teams(pool, judge, [10, 1000])
     assert [set(given.teams) for given in seen] == [

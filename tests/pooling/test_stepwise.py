@@ -15,7 +15,7 @@ from pooling.adjudicators.thompson import Thompson
 from pooling.campaign import Campaign
 from pooling.pool import Pool, Topic
 from pooling.simulation import simulate
-from tests.pooling.test_every_method import judged_by
+from tests.pooling.made_up import judged_by
 
 MakesPools = Callable[..., Pool]
 

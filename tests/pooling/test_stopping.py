@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pooling.judging_order import JudgingOrder
-from pooling.pool import Pool
 from pooling.stopping import FoundNothing, StableRanking, StoppingRule, TargetRecall, savings
+from tests.pooling.made_up import random_order
 
 RULES: list[StoppingRule] = [
     FoundNothing(3),
@@ -17,10 +17,8 @@ RULES: list[StoppingRule] = [
 ]
 
 
-def random_order(pool: Pool, rng: np.random.Generator, shared: bool = False) -> JudgingOrder:
-    documents = [rng.permutation(topic.pool.size).astype(np.int32) for topic in pool.topics]
-    topics = np.repeat(np.arange(len(documents), dtype=np.int32), [len(of_topic) for of_topic in documents])
-    return JudgingOrder(documents, rng.permutation(topics) if shared else None)
+def with_shared_budget(order: JudgingOrder, rng: np.random.Generator) -> JudgingOrder:
+    return replace(order, turns=rng.permutation(np.repeat(np.arange(len(order.sizes), dtype=np.int32), order.sizes)))
 
 
 def first(rule: FoundNothing | TargetRecall, relevant: list[int]) -> int | None:
@@ -83,7 +81,8 @@ def test_stable_ranking(pool_of):
 def test_what_is_not_judged_yet_does_not_matter(rule, random_pool, seed, shared):
     rng = np.random.default_rng(seed)
     pool = random_pool(rng)
-    order = random_order(pool, rng, shared)
+    order = random_order(pool, rng)
+    order = with_shared_budget(order, rng) if shared else order
     stops = rule.stops(pool, order)
     assert (stops >= 1).all()
     topics = []
@@ -97,7 +96,7 @@ def test_what_is_not_judged_yet_does_not_matter(rule, random_pool, seed, shared)
 def test_a_pool_wide_rule_stops_at_a_budget(random_pool):
     rng = np.random.default_rng(1)
     pool = random_pool(rng)
-    order = random_order(pool, rng, shared=True)
+    order = with_shared_budget(random_order(pool, rng), rng)
     stops = StableRanking(0.6, over=2, every=3).stops(pool, order)
     assert any((order.spent(budget) == stops).all() for budget in range(3, 60, 3))
 

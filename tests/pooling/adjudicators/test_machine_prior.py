@@ -1,11 +1,11 @@
 import numpy as np
-import polars as pl
 import pytest
 
 from pooling.adjudicators.adjudicator import judging_order, topic_rng
 from pooling.adjudicators.machine_prior import MachinePrior
 from pooling.pool import Pool, with_machine
 from ranking.errors import BadInput
+from tests.pooling.made_up import qrels_of
 
 
 @pytest.fixture
@@ -15,8 +15,7 @@ def pool(pool_of) -> Pool:
 
 
 def graded(pool: Pool, grades: list[int]) -> Pool:
-    rows = [("1", f"d{number:03}", grade) for number, grade in enumerate(grades)]
-    return with_machine(pool, pl.DataFrame(rows, ["query", "document", "grade"], orient="row"))
+    return with_machine(pool, qrels_of(*(("1", f"d{number:03}", grade) for number, grade in enumerate(grades))))
 
 
 def order_of(pool: Pool) -> list[int]:
@@ -40,8 +39,7 @@ def test_a_machine_that_is_wrong_is_soon_believed_no_more(pool_of):
 
 
 def test_grades_of_other_topics_are_refused(pool):
-    other = pl.DataFrame([("9", "d000", 1)], ["query", "document", "grade"], orient="row")
     with pytest.raises(BadInput, match="no document of the pool"):
-        with_machine(pool, other)
+        with_machine(pool, qrels_of(("9", "d000", 1)))
     with pytest.raises(BadInput, match="no grades of a machine"):
         MachinePrior().start(pool.topics[0].pool, np.random.default_rng(0), ["run0"])

@@ -22,6 +22,7 @@ from pooling.judging.options import Options
 from pooling.judging.topics import TopicText
 from pooling.pool import Pool, make_pool, with_machine
 from pooling.runs import read_runs
+from tests.pooling.made_up import qrels_of
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright, of the extra dev")
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -221,9 +222,7 @@ def test_the_overview_compares_people_with_a_machine(pool, served, enter):
     # The machine finds the odd documents of topic 1 relevant, and so do people, but for the first that they judge.
     names = [name for topic in pool.topics for name in topic.documents if topic.name == "1"]
     odd = {name: int(name.split("-")[1]) % 2 for name in names}
-    grades = pl.DataFrame(
-        [("1", name, grade) for name, grade in odd.items()], ["query", "document", "grade"], orient="row"
-    )
+    grades = qrels_of(*(("1", name, grade) for name, grade in odd.items()))
     room = served(Options(budget=6), pool=with_machine(pool, grades))
     ada, pairs = enter(room.link, "Ada"), []
     for number in range(6):
@@ -455,7 +454,7 @@ def test_a_screen_reader_is_told_what_everything_is(served, enter):
 
 @pytest.mark.nightly
 def test_search_gold_and_guidelines_by_keyboard_alone_and_on_a_phone(served, enter, tmp_path):
-    gold = pl.DataFrame([("1", "1-7", 1)], ["query", "document", "grade"], orient="row")
+    gold = qrels_of(("1", "1-7", 1))
     meaning = ("says nothing of moles", "digs them up")
     room = served(Options(burn_in=1, guidelines=meaning), gold)
     ada = enter(room.link, "Ada", width=390)
