@@ -217,7 +217,8 @@ def _read(
         raise BadInput("is no run, by its name", file, "move it out of the folder, or set strict=false to leave it out")
     broken = dict(faults.skipped)
     frames = list(run_rows(file, faults, encoding))
-    lines = _without_nul(pl.concat(frames), file, faults) if frames else pl.DataFrame()
+    nul = pl.any_horizontal(pl.col("query", "document").str.contains("\0", literal=True))
+    lines = _without(pl.concat(frames), nul, "a NUL character in an id", file, faults) if frames else pl.DataFrame()
     if not len(lines):
         if faults.skipped != broken:
             if in_folder:
@@ -228,7 +229,8 @@ def _read(
         return _Run(nothing, None, empty=True)
     tag = lines["tag"][0] if lines["tag"].n_unique() == 1 else None
     by_rank = order == "score" and bool((lines["score"] == -lines["rank"]).fill_null(False).all())
-    lines = _with_ranks(lines, file, faults) if order == "rank" else lines
+    if order == "rank":
+        lines = _without(lines, pl.col("rank").is_null(), "the rank is not a whole number", file, faults)
     by, descending = _SORTED[order]
     score = pl.col("score").cast(pl.Float32) if precision == "single" else pl.col("score")
     ranked = (
@@ -253,20 +255,11 @@ def _rises(lines: pl.DataFrame) -> bool:
     return bool(risen > fallen)
 
 
-def _with_ranks(lines: pl.DataFrame, file: Path, faults: Faults) -> pl.DataFrame:
-    """Return the rows with a rank; others are broken."""
-    broken = lines.filter(pl.col("rank").is_null())
-    if len(broken):
-        faults.report("broken line", "the rank is not a whole number", file, broken["line"][0], times=len(broken))
-    return lines.filter(pl.col("rank").is_not_null())
-
-
-def _without_nul(lines: pl.DataFrame, file: Path, faults: Faults) -> pl.DataFrame:
-    """Return the rows without a NUL character in an id; others are broken."""
-    broken = pl.any_horizontal(pl.col("query", "document").str.contains("\0", literal=True))
+def _without(lines: pl.DataFrame, broken: pl.Expr, why: str, file: Path, faults: Faults) -> pl.DataFrame:
+    """Return the rows that are not broken, and report the others."""
     rows = lines.filter(broken)
     if len(rows):
-        faults.report("broken line", "a NUL character in an id", file, rows["line"][0], times=len(rows))
+        faults.report("broken line", why, file, rows["line"][0], times=len(rows))
     return lines.filter(~broken)
 
 

@@ -106,12 +106,6 @@ def links_of(secret: bytes, assessors: Sequence[str] | None) -> list[Link]:
     return [owner, *(Link(Visitor(False, name), _derived(secret, f"assessor {name}")) for name in assessors)]
 
 
-def _is_encrypted(scope: Scope) -> bool:
-    """Return whether a request came by TLS, here or at a proxy in front of the server."""
-    forwarded = Headers(scope=scope).get("x-forwarded-proto", "").partition(",")[0].strip().lower()
-    return scope["scheme"] == "https" or forwarded == "https"
-
-
 class AccessControl:
     """Middleware that refuses requests without a link, and passes the visitor to the application as `scope["visitor"]`.
 
@@ -146,8 +140,11 @@ class AccessControl:
                 MutableHeaders(scope=message).update(HEADERS)
             await send(message)
 
-        scope["encrypted"] = self._encrypted or _is_encrypted(scope)
-        answer = self._answer(Request(scope))
+        request = Request(scope)
+        # TLS may end here or at a proxy in front of the server.
+        forwarded = request.headers.get("x-forwarded-proto", "").partition(",")[0].strip().lower()
+        scope["encrypted"] = self._encrypted or "https" in (scope["scheme"], forwarded)
+        answer = self._answer(request)
         if answer is None and scope["method"] == "POST":
             body = await _body(receive)
             if body is None:

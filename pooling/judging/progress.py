@@ -35,15 +35,16 @@ class TopicProgress:
         before = self._relevant.get(document)
         if before is relevant:
             return
-        if relevant is not None and before is None:
-            self._relevant[document] = relevant
-            self._count(len(self._relevant), relevant)
-            return
         if relevant is None:
             del self._relevant[document]
         else:
             self._relevant[document] = relevant
-        self._count_anew()
+        if before is None:
+            self._count(len(self._relevant), bool(relevant))
+            return
+        self.found, self.places, self._found_at = 0, 0.0, []
+        for judgement, each in enumerate(self._relevant.values(), 1):
+            self._count(judgement, each)
 
     def recent(self, count: int) -> list[bool]:
         """Return the last judgements, latest first."""
@@ -61,11 +62,6 @@ class TopicProgress:
             self.found += 1
             self.places += judgement - 0.5
             self._found_at.append(judgement)
-
-    def _count_anew(self) -> None:
-        self.found, self.places, self._found_at = 0, 0.0, []
-        for judgement, relevant in enumerate(self._relevant.values(), 1):
-            self._count(judgement, relevant)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, TopicProgress) and list(self._relevant.items()) == list(other._relevant.items())

@@ -133,9 +133,8 @@ class JudgingState:
         self._topics = {name: number for number, (name, _) in enumerate(names)}
         self._documents = [documents for _, documents in names]
         self._sizes = [len(documents) for _, documents in names]
-        # Documents that no run has and assessors found: their numbers follow the pool's.
-        self._found: list[list[str]] = [[] for _ in names]
-        self._names: list[list[str] | None] = [None for _ in names]
+        # Ids by number. Documents that no run has and assessors found follow the pool's.
+        self._names = [list(documents) for _, documents in names]
         self._judges = judges
         self._double, self._relevant_from = double, relevant_from
 
@@ -155,8 +154,8 @@ class JudgingState:
             assignment = self.assignments[place[0]].get(place[1])
             if assignment is not None:
                 self._stop_waiting(assignment, place)
-            if place[1] >= self._sizes[place[0]] + len(self._found[place[0]]):
-                self._found[place[0]].append(str(event.document))
+            if place[1] >= len(self._names[place[0]]):
+                self._names[place[0]].append(str(event.document))
                 self._documents[place[0]][str(event.document)] = place[1]
             self._on_document[event.kind](self, event, place)
             self._begin_waiting(event, place)
@@ -201,22 +200,16 @@ class JudgingState:
 
     def beyond(self, topic: int) -> int:
         """Count the documents in play that no run has: assessors found them."""
-        first = self._sizes[topic]
-        return sum(first + number in self.assignments[topic] for number in range(len(self._found[topic])))
+        found = range(self._sizes[topic], len(self._names[topic]))
+        return sum(number in self.assignments[topic] for number in found)
 
     def number_of(self, topic: int, document: str) -> int:
         """Return the number of a document; the next free one if neither the pool nor an assessor has it yet."""
-        return self._documents[topic].get(document, self._sizes[topic] + len(self._found[topic]))
+        return self._documents[topic].get(document, len(self._names[topic]))
 
     def name_of(self, place: Place) -> str:
         """Return the id of a document."""
-        topic, document = place
-        if document >= self._sizes[topic]:
-            return self._found[topic][document - self._sizes[topic]]
-        names = self._names[topic]
-        if names is None:
-            names = self._names[topic] = list(self._documents[topic])[: self._sizes[topic]]
-        return names[document]
+        return self._names[place[0]][place[1]]
 
     def last_judgement(self, assessor: str) -> Judgement | None:
         """Return the judgement that this assessor would undo."""

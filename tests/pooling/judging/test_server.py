@@ -45,7 +45,7 @@ class Client:
         sent |= {"cookie": "; ".join(f"{name}={value}" for name, value in self.cookies.items())}
         sent |= {name.replace("_", "-"): value for name, value in headers.items()}
         body = content if isinstance(content, bytes) else json.dumps({} if content is None else content).encode()
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
         connection.putrequest(method, path, skip_host=True)
         for name, value in sent.items():
             if value is not None:
