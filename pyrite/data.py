@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from pyrite.parts import Part
 
@@ -24,7 +24,7 @@ class Collection(Part):
     and `pydocs`. Their options are those of the reader (`pyrite options collection=NAME`).
     """
 
-    group: ClassVar[str] = "collection"
+    group = "collection"
 
     @classmethod
     def from_pairs(cls, path: str | os.PathLike[str], **options: Any) -> Collection:
@@ -104,37 +104,25 @@ class Collection(Part):
         return numbers | {"judgements": len(collection.judgements)} | {str(split): count for split, count in splits}
 
 
-class Pairs(Collection):
+class Pairs(Collection, name="pairs"):
     """See `Collection.from_pairs`."""
 
-    name = "pairs"
 
-
-class Beir(Collection):
+class Beir(Collection, name="beir"):
     """See `Collection.from_beir`."""
 
-    name = "beir"
 
-
-class Trec(Collection):
+class Trec(Collection, name="trec"):
     """See `Collection.from_trec`."""
 
-    name = "trec"
 
-
-class MsMarco(Collection):
+class MsMarco(Collection, name="msmarco"):
     """See `Collection.from_msmarco`."""
 
-    name = "msmarco"
 
-
-class IrDatasets(Collection):
+class IrDatasets(Collection, name="ir_datasets"):
     """See `Collection.from_ir_datasets`."""
 
-    name = "ir_datasets"
 
-
-class Pydocs(Collection):
+class Pydocs(Collection, name="pydocs"):
     """See `Collection.pydocs`."""
-
-    name = "pydocs"

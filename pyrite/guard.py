@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from pyrite.parts import override
-from ranking.errors import BadInput
-
-OPTIONS = ("relative", "absolute", "ceiling", "ranker", "deepest", "positive")
+from pyrite.parts import Part
 
 
-class Guard:
+class Guard(Part):
     """Drops candidates that score too close to a relevant document.
 
     >>> Guard(relative=0.05).overrides()
@@ -23,19 +20,16 @@ class Guard:
         BadInput: if the guard has no such option.
     """
 
-    def __init__(self, **options: Any) -> None:
-        for key in options:
-            if key not in OPTIONS:
-                raise BadInput(f"Guard has no option {key}", remedy=f"choose one of {', '.join(OPTIONS)}")
-        self.options = options
+    group = "guard"
 
-    def overrides(self, at: str = "guard") -> list[str]:
+    @classmethod
+    def node(cls) -> dict[str, Any]:
+        return dict.fromkeys(("relative", "absolute", "ceiling", "ranker", "deepest", "positive"))
+
+    def overrides(self, at: str | None = None) -> list[str]:
         """Return the overrides that set the guard.
 
         Args:
             at: the key of the guard: `guard` in a mining, `sampling.guard` in a run.
         """
-        return [text for key, value in self.options.items() for text in override(f"{at}.{key}", value)]
-
-    def __repr__(self) -> str:
-        return f"Guard({', '.join(f'{key}={value!r}' for key, value in self.options.items())})"
+        return self.settings(at or self.group)

@@ -36,9 +36,8 @@ class Negatives:
         names = [function.label for function in self.functions]
         for name in names:
             if names.count(name) > 1:
-                raise BadInput(
-                    f"two functions are called {name}", remedy="give one of them a name, as BM25(1, name='deep')"
-                )
+                remedy = "give one of them a name, as BM25(1, name='deep')"
+                raise BadInput(f"two functions are called {name}", remedy=remedy)
 
     def __add__(self, other: object) -> Negatives:
         more = other.functions if isinstance(other, Negatives) else [Function.wrap(other)]
@@ -52,7 +51,6 @@ class Negatives:
         texts.insert(1, f"function=[{','.join(function.choice for function in named)}]")
         settings = [text for function in self.functions for text in function.own_settings()]
         counts = [f"negatives.{each.label}={each.count}" for each in self.functions if each.count is not None]
-        picks: list[str] = []
         if len(self.functions) == 1 and self.functions[0].pick is not None:
             picks = self.functions[0].pick.overrides()
         else:
@@ -104,9 +102,8 @@ class Function(Part):
         own = thing if isinstance(thing, type) else type(thing)
         if not issubclass(own, RetrievalFunction):
             raise BadInput(f"{thing!r} is no retrieval function", remedy="give one, as BM25(1), or a RetrievalFunction")
-        custom = Part.of("function", thing)
-        function = Function.__new__(Function)
-        function.options, function.target = custom.options, custom.target
+        function = Function.of("function", thing)
+        assert isinstance(function, Function)
         function.count, function.pick, function.label = None, None, own.__name__.lower()
         return function
 
@@ -175,181 +172,145 @@ def as_negatives(thing: object) -> Negatives:
     return Negatives(thing)
 
 
-class Random(Function):
+class Random(Function, name="random"):
     """Documents from the whole collection, at random.
 
     >>> Random(2)
     Random(2)
     """
 
-    name = "random"
 
-
-class BM25(Function):
+class BM25(Function, name="bm25"):
     """The documents that BM25 ranks first.
 
     >>> BM25(1, k1=1.2)
     BM25(1, k1=1.2)
     """
 
-    name = "bm25"
 
-
-class InBatch(Function):
+class InBatch(Function, name="in_batch"):
     """The positives of the other queries of the batch.
 
     >>> InBatch(hard=True)
     InBatch(hard=True)
     """
 
-    name = "in_batch"
 
-
-class Dense(Function):
+class Dense(Function, name="dense"):
     """The nearest documents by the vectors of the ranker in training.
 
     >>> Dense(1, refresh={'mode': 'lagged', 'every': 100})
     Dense(1, refresh={'mode': 'lagged', 'every': 100})
     """
 
-    name = "dense"
 
-
-class Embedding(Function):
+class Embedding(Function, name="embedding"):
     """The nearest documents by the vectors of a fixed bi-encoder.
 
     >>> Embedding(1, checkpoint='models/minilm')
     Embedding(1, checkpoint='models/minilm')
     """
 
-    name = "embedding"
 
-
-class TfIdf(Function):
+class TfIdf(Function, name="tfidf"):
     """The nearest documents by tf-idf-weighted mean word vectors.
 
     >>> TfIdf(1)
     TfIdf(1)
     """
 
-    name = "tfidf"
 
-
-class Memory(Function):
+class Memory(Function, name="memory"):
     """Documents of the previous batches.
 
     >>> Memory(512)
     Memory(512)
     """
 
-    name = "memory"
 
-
-class Judged(Function):
+class Judged(Function, name="judged"):
     """Documents judged not relevant.
 
     >>> Judged(1)
     Judged(1)
     """
 
-    name = "judged"
 
-
-class Given(Function):
+class Given(Function, name="given"):
     """The negatives that came with the pairs.
 
     >>> Given(1)
     Given(1)
     """
 
-    name = "given"
 
-
-class RunFile(Function):
+class RunFile(Function, name="run_file"):
     """The documents of a TREC run.
 
     >>> RunFile(1, path='hdct.run')
     RunFile(1, path='hdct.run')
     """
 
-    name = "run_file"
 
-
-class SameSubcategory(Function):
+class SameSubcategory(Function, name="subcategory"):
     """Documents of the query's subcategory.
 
     >>> SameSubcategory(1)
     SameSubcategory(1)
     """
 
-    name = "subcategory"
 
-
-class SameCategory(Function):
+class SameCategory(Function, name="category"):
     """Documents of the query's category, outside its subcategory.
 
     >>> SameCategory(1)
     SameCategory(1)
     """
 
-    name = "category"
 
-
-class OtherCategory(Function):
+class OtherCategory(Function, name="outside"):
     """Documents outside the query's category.
 
     >>> OtherCategory(1)
     OtherCategory(1)
     """
 
-    name = "outside"
 
-
-class RandomPolicy(Policy):
+class RandomPolicy(Policy, name="random"):
     """Chooses a function at random for each batch.
 
     >>> RandomPolicy(BM25(), Random())
     RandomPolicy(BM25(), Random())
     """
 
-    name = "random"
 
-
-class Mixture(Policy):
+class Mixture(Policy, name="mixture"):
     """Chooses functions with weights, per batch, query or negative.
 
     >>> Mixture(Random(), BM25(), weights=[0.2, 0.8])
     Mixture(Random(), BM25(), weights=[0.2, 0.8])
     """
 
-    name = "mixture"
 
-
-class Schedule(Policy):
+class Schedule(Policy, name="schedule"):
     """Chooses the last function more and more often.
 
     >>> Schedule(Random(), BM25(), epochs=2)
     Schedule(Random(), BM25(), epochs=2)
     """
 
-    name = "schedule"
 
-
-class Curriculum(Policy):
+class Curriculum(Policy, name="curriculum"):
     """Chooses the function from which the ranker learns most (Graves et al. 2017).
 
     >>> Curriculum(Random(), BM25())
     Curriculum(Random(), BM25())
     """
 
-    name = "curriculum"
 
-
-class Refined(Policy):
+class Refined(Policy, name="refined"):
     """Divides the negatives among categories (Saeidi et al. 2017).
 
     >>> Refined(SameSubcategory(), SameCategory(), OtherCategory())
     Refined(SameSubcategory(), SameCategory(), OtherCategory())
     """
-
-    name = "refined"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 from cluster.config.build import locate
 from cluster.config.groups import NAMED_GROUPS, option
@@ -20,6 +20,8 @@ from ranking.errors import BadInput
 PLAIN = re.compile(r"[A-Za-z_./~@][\w./~@+:-]*")
 """A text that Hydra reads as it is written."""
 WORDS = {"null", "true", "false", "nan", "inf"}
+REPLACED = {"selector": "uniform", "policy": "random", "ranker": "static", "objective": "softmax"}
+"""By group, the part without options that a class of the user's own replaces."""
 
 
 class Part:
@@ -29,8 +31,8 @@ class Part:
     >>> SimANS(a=2.0).overrides()
     ['selector=simans', 'selector.a=2.0']
 
-    A subclass stands for one name of a group, and takes the options that `pyrite options GROUP=NAME` lists, by name or
-    in their order. `Part.of` makes an object of a class of your own.
+    A subclass, as `class SimANS(Selector, name="simans")`, stands for one name of a group, and takes the options that
+    `pyrite options GROUP=NAME` lists, by name or in their order. `Part.of` makes an object of a class of your own.
 
     Args:
         arguments: options in the order of the constructor.
@@ -40,10 +42,15 @@ class Part:
         BadInput: if the part has no such option, or a value is outside its bounds.
     """
 
-    group: ClassVar[str] = ""
-    name: ClassVar[str] = ""
+    group: str = ""
+    name: str = ""
     target: str | None = None
     """The dotted path of the class, if it is not one that Pyrite has a name for."""
+
+    def __init_subclass__(cls, name: str | None = None, **arguments: Any) -> None:
+        super().__init_subclass__(**arguments)
+        if name is not None:
+            cls.name = name
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         known = self.defaults()
@@ -82,7 +89,9 @@ class Part:
             from pyrite.rankers import of_model
 
             return of_model(thing)
-        part = Part.__new__(_custom(group, f"{own.__module__}.{own.__qualname__}"))
+        part = cls.__new__(cls)
+        part.group, part.name = group, REPLACED.get(group, "")
+        part.target = f"{own.__module__}.{own.__qualname__}"
         part.options = {} if isinstance(thing, type) else constructor_arguments(thing)
         return part
 
@@ -123,12 +132,6 @@ class Part:
 
     def __hash__(self) -> int:
         return hash(tuple(self.overrides()))
-
-
-def _custom(group: str, path: str) -> type[Part]:
-    """Return the class of a part whose class has no name in Pyrite; it replaces one without options of its own."""
-    replaced = {"selector": "uniform", "policy": "random", "ranker": "static", "objective": "softmax"}
-    return type("Custom", (Part,), {"group": group, "name": replaced.get(group, ""), "target": path})
 
 
 def constructor_arguments(thing: object) -> dict[str, Any]:

@@ -35,7 +35,7 @@ class Method(Part):
     @classmethod
     def named(cls, name: str, **options: Any) -> Method:
         """Return the method that `pyrite pool method=NAME` takes, with options of its own."""
-        kind = type("Method", (cls,), {"name": name, "__repr__": lambda self: f"Method.named({name!r})"})
+        kind = type("Method", (cls,), {"__repr__": lambda self: f"Method.named({name!r})"}, name=name)
         method: Method = kind(**options)
         return method
 
@@ -51,47 +51,39 @@ class Method(Part):
         return [f"+method.{self.label}._target_={self.target}", *self.settings(f"+method.{self.label}")]
 
 
-class MTF(Method):
+class MTF(Method, name="mtf"):
     """MoveToFront: reads a run on until it supplies a document that is not relevant (Cormack et al. 1998).
 
     >>> MTF()
     MTF()
     """
 
-    name = "mtf"
 
-
-class MM(Method):
+class MM(Method, name="mm"):
     """MaxMean: reads the run with the highest share of relevant documents (Losada et al. 2016).
 
     >>> MM()
     MM()
     """
 
-    name = "mm"
 
-
-class Hedge(Method):
+class Hedge(Method, name="hedge"):
     """Hedge: weighs runs by the loss of what they ranked high (Aslam et al. 2003).
 
     >>> Hedge()
     Hedge()
     """
 
-    name = "hedge"
 
-
-class PosteriorFusion(Method):
+class PosteriorFusion(Method, name="posterior_fusion"):
     """Fuses the runs' ranks, each run weighted by its share of relevant documents so far.
 
     >>> PosteriorFusion()
     PosteriorFusion()
     """
 
-    name = "posterior_fusion"
 
-
-class SharedFusion(Method):
+class SharedFusion(Method, name="shared_fusion"):
     """Posterior fusion whose topics inform each other about the runs.
 
     >>> SharedFusion()
@@ -100,8 +92,6 @@ class SharedFusion(Method):
     Args:
         options: options of the method; `texts={}` adds the regression over texts, which needs a collection.
     """
-
-    name = "shared_fusion"
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**{"texts": None} | options)
@@ -274,9 +264,6 @@ class Pool:
 
 def _method(thing: object) -> Method:
     """Return a method as it is, or one for an adjudicator of the user's own."""
-    if isinstance(thing, Method):
-        return thing
-    part = Part.of("method", thing)
-    own: Method = Method.__new__(type("Own", (Method,), {"target": part.target}))
-    own.options = part.options
-    return own
+    method = Method.of("method", thing)
+    assert isinstance(method, Method)
+    return method

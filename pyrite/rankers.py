@@ -21,94 +21,76 @@ class Ranker(Part):
     group = "ranker"
 
 
-class Static(Ranker):
+class Static(Ranker, name="static"):
     """Means of static word vectors; trains in seconds.
 
     >>> Static(spread=0)
     Static(spread=0)
     """
 
-    name = "static"
 
-
-class FeedForward(Ranker):
+class FeedForward(Ranker, name="feed_forward"):
     """f_FF of Cohen et al. 2019.
 
     >>> FeedForward(preset='small')
     FeedForward(preset='small')
     """
 
-    name = "feed_forward"
 
-
-class MatchPyramid(Ranker):
+class MatchPyramid(Ranker, name="match_pyramid"):
     """MatchPyramid of Cohen et al. 2019.
 
     >>> MatchPyramid(preset='small')
     MatchPyramid(preset='small')
     """
 
-    name = "match_pyramid"
 
-
-class DSSM(Ranker):
+class DSSM(Ranker, name="dssm"):
     """DSSM over letter trigrams (Saeidi et al. 2017).
 
     >>> DSSM(categories=True)
     DSSM(categories=True)
     """
 
-    name = "dssm"
 
-
-class BiEncoder(Ranker):
+class BiEncoder(Ranker, name="bi_encoder"):
     """A transformer that encodes query and document separately.
 
     >>> BiEncoder('models/minilm')
     BiEncoder(checkpoint='models/minilm')
     """
 
-    name = "bi_encoder"
 
-
-class Sparse(Ranker):
+class Sparse(Ranker, name="sparse"):
     """A masked language model with one weight per word of its vocabulary (SPLADE).
 
     >>> Sparse('models/splade')
     Sparse(checkpoint='models/splade')
     """
 
-    name = "sparse"
 
-
-class CrossEncoder(Ranker):
+class CrossEncoder(Ranker, name="cross_encoder"):
     """A transformer that reads query and document together.
 
     >>> CrossEncoder('models/minilm')
     CrossEncoder(checkpoint='models/minilm')
     """
 
-    name = "cross_encoder"
 
-
-class LateInteraction(Ranker):
+class LateInteraction(Ranker, name="late_interaction"):
     """A transformer with one vector per token (ColBERT).
 
     >>> LateInteraction('models/colbert')
     LateInteraction(checkpoint='models/colbert')
     """
 
-    name = "late_interaction"
 
-
-class Decoder(Ranker):
+class Decoder(Ranker, name="decoder"):
     """A language model that reads query and document in a prompt.
 
     >>> Decoder('models/qwen')
     Decoder(checkpoint='models/qwen')
     """
-
-    name = "decoder"
 
 
 def of_model(model: Any) -> Ranker:

@@ -15,91 +15,73 @@ class Selector(Part):
     group = "selector"
 
 
-class Uniform(Selector):
+class Uniform(Selector, name="uniform"):
     """Any candidates, at random.
 
     >>> Uniform()
     Uniform()
     """
 
-    name = "uniform"
 
-
-class Top(Selector):
+class Top(Selector, name="top"):
     """The first candidates of the list.
 
     >>> Top()
     Top()
     """
 
-    name = "top"
 
-
-class Window(Selector):
+class Window(Selector, name="window"):
     """Candidates between two ranks of the list.
 
     >>> Window(first=5, last=50)
     Window(first=5, last=50)
     """
 
-    name = "window"
 
-
-class Dynamic(Selector):
+class Dynamic(Selector, name="dynamic"):
     """Candidates by the ranker's score, with probability falling as λ^rank (Zhang et al. 2013).
 
     >>> Dynamic(lam=0.0, candidates=64)
     Dynamic(lam=0.0, candidates=64)
     """
 
-    name = "dynamic"
 
-
-class SimANS(Selector):
+class SimANS(Selector, name="simans"):
     """Candidates that score about as high as the positive (Zhou et al. 2022).
 
     >>> SimANS(a=2.0)
     SimANS(a=2.0)
     """
 
-    name = "simans"
 
-
-class ErrorReduction(Selector):
+class ErrorReduction(Selector, name="error_reduction"):
     """Candidates by expected error reduction (Roy and McCallum 2001).
 
     >>> ErrorReduction(candidates=8)
     ErrorReduction(candidates=8)
     """
 
-    name = "error_reduction"
 
-
-class MarginBalanced(Selector):
+class MarginBalanced(Selector, name="margin_balanced"):
     """Candidates with balanced margins of a teacher (Hofstätter et al. 2021).
 
     >>> MarginBalanced(bins=5)
     MarginBalanced(bins=5)
     """
 
-    name = "margin_balanced"
 
-
-class Adversarial(Selector):
+class Adversarial(Selector, name="adversarial"):
     """Candidates that a generator expects to deceive the ranker (Wang et al. 2017).
 
     >>> Adversarial(candidates=8)
     Adversarial(candidates=8)
     """
 
-    name = "adversarial"
 
-
-class Shared(Selector):
+class Shared(Selector, name="shared"):
     """The same documents for all queries of a batch.
 
     >>> Shared()
     Shared()
     """
-
-    name = "shared"
