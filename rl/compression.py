@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranking.encoding import EncodedCollection
-from ranking.errors import BadInput
 from ranking.training import Batch
 from ranking.vectors import WordVectors, directions
 
@@ -50,16 +49,10 @@ def compress(encoded: EncodedCollection, vectors: WordVectors, weighting: str) -
         vectors: f_e, the word vectors that rankers start from; a word without one adds nothing.
         weighting: `tf` counts every occurrence as 1, `idf` as the word's idf.
     """
-    weights = _weights(encoded, weighting)
+    weights = encoded.idf if weighting == "idf" else np.ones_like(encoded.idf)
     relevant = np.unique(encoded.judgements.relevant().documents)
     return Compressed(
         directions(encoded.queries, vectors.table, weights),
         directions(encoded.documents.take(relevant), vectors.table, weights),
         relevant,
     )
-
-
-def _weights(encoded: EncodedCollection, weighting: str) -> NDArray[np.float32]:
-    if weighting not in WEIGHTINGS:
-        raise BadInput(f"no weighting {weighting!r}", "state.weighting", f"choose {' or '.join(WEIGHTINGS)}")
-    return encoded.idf if weighting == "idf" else np.ones_like(encoded.idf)

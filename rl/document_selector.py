@@ -42,14 +42,13 @@ class Picks(Selector):
         training: RankerTraining,
         rng: np.random.Generator,
     ) -> CandidateBatch:
-        candidates = function.top(batch, self.documents, rng)
         places = self.places[: len(batch), :count]
         before = np.tri(places.shape[1], k=-1, dtype=bool)
         repeated = ((places[:, :, None] == places[:, None, :]) & before).any(axis=2)
-        documents = np.take_along_axis(candidates.documents, places, 1)
-        kept = ~repeated & (documents >= 0)
-        scores = np.take_along_axis(candidates.scores, places, 1)
-        return CandidateBatch(np.where(kept, documents, -1), np.where(kept, scores, -np.inf).astype(np.float32))
+        picked = function.top(batch, self.documents, rng).take(places)
+        kept = ~repeated & (picked.documents >= 0)
+        scores = np.where(kept, picked.scores, -np.inf).astype(np.float32)
+        return CandidateBatch(np.where(kept, picked.documents, -1), scores)
 
 
 class LearnedSelector(Selector):

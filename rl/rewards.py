@@ -99,8 +99,10 @@ class DecisionOutcome:
 class Reward(ABC):
     """The value of a decision (Cohen et al. 2019, section 3.1.3).
 
+    A difference of MAP is small, and networks expect values near 1: hence the scale.
+
     Args:
-        scale: factor of every reward; a difference of MAP is small, and networks expect values near 1.
+        scale: factor of every reward.
 
     Raises:
         BadInput: if the scale is not above 0.
@@ -122,22 +124,14 @@ class Reward(ABC):
 
 
 class Raw(Reward):
-    """R_raw = MAP(q, η): higher for good and for long trainings.
-
-    Args:
-        scale: factor of every reward.
-    """
+    """R_raw = MAP(q, η): higher for good and for long trainings."""
 
     def of(self, outcome: DecisionOutcome) -> float:
         return float(outcome.after.mean())
 
 
 class Ceil(Reward):
-    """R_ceil = MAP(q, η) − m_max, never above 0: higher for short trainings. m_max is the value of the ideal order.
-
-    Args:
-        scale: factor of every reward.
-    """
+    """R_ceil = MAP(q, η) − m_max, never above 0: higher for short trainings. m_max is the value of the ideal order."""
 
     def of(self, outcome: DecisionOutcome) -> float:
         return float(outcome.after.mean()) - float(outcome.ideal.mean())
@@ -148,9 +142,6 @@ class Diff(Reward):
 
     They do so only for γ = 1, which section 3.1.3 sets. Below 1 a gain is worth less the later it comes: if one
     function gains a little at once and another more in the end, the agent is rewarded for the wrong one.
-
-    Args:
-        scale: factor of every reward.
     """
 
     gamma = 1.0
@@ -160,11 +151,7 @@ class Diff(Reward):
 
 
 class Potential(Reward):
-    """γ·MAP(q, η_{t+1}) − MAP(q, η_t): the sum telescopes for any γ, to γ^T·MAP(q, η_T) − MAP(q, η_0).
-
-    Args:
-        scale: factor of every reward.
-    """
+    """γ·MAP(q, η_{t+1}) − MAP(q, η_t): the sum telescopes for any γ, to γ^T·MAP(q, η_T) − MAP(q, η_0)."""
 
     def of(self, outcome: DecisionOutcome) -> float:
         return outcome.gamma * float(outcome.after.mean()) - float(outcome.before.mean())

@@ -59,6 +59,4 @@ class TrainedAgent:
         state = from_bytes(content, where)
         if not isinstance(state, dict) or state.pop("agent", None) != FORMAT:
             raise BadInput("is not a learned agent", where, "name the folder of a `pyrite learn`")
-        if "hold" in state:  # files of version 0.1
-            state["decision_every"] = state.pop("hold")
         return cls(**state | {"state": StateOptions(**state["state"])})

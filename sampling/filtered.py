@@ -217,10 +217,7 @@ class WindowedFunction(RetrievalFunction):
     def sample(self, batch: Batch, count: int, rng: np.random.Generator) -> CandidateBatch:
         window = self._cut(self.function.top(batch, self.last, rng))
         keys = np.where(window.documents < 0, np.inf, rng.random(window.documents.shape))
-        drawn = np.argsort(keys, axis=1, kind="stable")[:, :count]
-        tier = None if window.tier is None else np.take_along_axis(window.tier, drawn, 1)
-        documents, scores = np.take_along_axis(window.documents, drawn, 1), np.take_along_axis(window.scores, drawn, 1)
-        return CandidateBatch(documents, scores, tier=tier)
+        return window.take(np.argsort(keys, axis=1, kind="stable")[:, :count])
 
     def _cut(self, head: CandidateBatch) -> CandidateBatch:
         tier = None if head.tier is None else head.tier[:, self.first - 1 :]

@@ -10,6 +10,10 @@ from numpy.typing import NDArray
 
 REASONS = ("scores above the positive", "within the absolute margin", "within the relative margin", "above the ceiling")
 """Why a document was dropped."""
+COLUMNS = {
+    "queries": np.int32, "documents": np.int32, "scores": np.float32, "positives": np.float32, "reasons": np.int8,
+}  # fmt: skip
+"""Type of each array of `GuardedDocuments`."""
 
 
 @dataclass(frozen=True)
@@ -42,21 +46,15 @@ class GuardedDocuments:
         records = {}
         for query in np.unique(queries).tolist():
             of = self.queries == query
-            columns = (self.queries[of], self.documents[of], self.scores[of], self.positives[of], self.reasons[of])
-            records[query] = GuardedDocuments(*columns, int(of.sum()))
+            records[query] = GuardedDocuments(*(getattr(self, name)[of] for name in COLUMNS), int(of.sum()))
         return records
 
     @classmethod
     def joined(cls, parts: Sequence[GuardedDocuments]) -> GuardedDocuments:
         """Concatenate several records."""
-        nothing = np.zeros(0, np.int32)
-        return cls(
-            np.concatenate([nothing, *(part.queries for part in parts)]).astype(np.int32),
-            np.concatenate([nothing, *(part.documents for part in parts)]).astype(np.int32),
-            np.concatenate([nothing, *(part.scores for part in parts)]).astype(np.float32),
-            np.concatenate([nothing, *(part.positives for part in parts)]).astype(np.float32),
-            np.concatenate([nothing, *(part.reasons for part in parts)]).astype(np.int8),
-            sum(part.total for part in parts),
-            sum(part.relevant for part in parts),
-            sum(part.repeats for part in parts),
-        )
+        columns = [
+            np.concatenate([np.zeros(0, kind), *(getattr(part, name) for part in parts)]).astype(kind)
+            for name, kind in COLUMNS.items()
+        ]
+        counts = (sum(getattr(part, name) for part in parts) for name in ("total", "relevant", "repeats"))
+        return cls(*columns, *counts)

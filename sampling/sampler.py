@@ -228,11 +228,9 @@ class Sampler:
         for name, values in state["stats"].items():
             running = {key: RunningStats(**values[key]) for key in ("positive", "negative")}
             self.stats[name] = FunctionStats(**(values | running))
-        self._given = state.get("given", 0)
-        if "trace" in state:
-            self.trace.load(state["trace"])
-        if "shown" in state:
-            self.shown.load(state["shown"])
+        self._given = state["given"]
+        self.trace.load(state["trace"])
+        self.shown.load(state["shown"])
         names = [*(name for name, _ in self._learners()), "functions"]
         self._learned = {name: state[name] for name in names if name in state}
         self._started = False

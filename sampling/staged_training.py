@@ -124,7 +124,7 @@ class CompressedLists(Ranked):
 
     def __init__(self, lists: RankedLists) -> None:
         super().__init__(max(lists.documents.shape[1], 1))
-        self.lists, self.counts = lists, lists.counts
+        self.lists = lists
 
     def search(self, sources: Sources, queries: NDArray[np.integer], depth: int) -> RankedLists:
         lists = self.lists.take(queries)
@@ -162,9 +162,9 @@ def compress_lists(
         batch = Batch(rows, relevant.documents[relevant.offsets[rows]])
         candidates = offered.top(batch, shown, rng)
         keys = candidates.scores if keep is None else training.score(rows, candidates.documents)
-        order = np.argsort(np.where(candidates.documents >= 0, -keys, np.inf), axis=1, kind="stable")[:, :width]
-        if keep is None:
-            order = np.argsort(candidates.documents < 0, axis=1, kind="stable")[:, :width]
+        missing = candidates.documents < 0
+        order = np.argsort(missing if keep is None else np.where(missing, np.inf, -keys), axis=1, kind="stable")
+        order = order[:, :width]
         size = order.shape[1]
         documents[rows, :size] = np.take_along_axis(candidates.documents, order, 1)
         scores[rows, :size] = np.take_along_axis(keys, order, 1)

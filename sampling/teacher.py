@@ -12,6 +12,7 @@ from ranking.errors import BadInput
 from ranking.pair_scores import PairScores
 from ranking.ranked_lists import RankedLists
 from ranking.sources import Sources
+from sampling.relevant_pairs import rows_of
 
 CHUNK = 64
 """Queries per call of the teacher."""
@@ -41,12 +42,8 @@ def teacher_scores(
     rows, documents, scores = [], [], []
     for start in range(0, len(queries), CHUNK):
         chunk = np.asarray(queries[start : start + CHUNK], np.int64)
-        positives = [relevant.documents[relevant.offsets[query] : relevant.offsets[query + 1]] for query in chunk]
-        listed = [ranked.documents[chunk] for ranked in lists]
-        wanted = np.full((len(chunk), max(map(len, positives), default=0)), -1, np.int32)
-        for row, of_query in enumerate(positives):
-            wanted[row, : len(of_query)] = of_query
-        wanted = np.concatenate([wanted, *listed], axis=1)
+        positives = rows_of(relevant.documents, relevant.offsets, chunk, -1)
+        wanted = np.concatenate([positives, *(ranked.documents[chunk] for ranked in lists)], axis=1)
         pair_scores = teacher.own_scores(sources, chunk, wanted)
         if pair_scores is None:
             what = f"{type(teacher).__name__} has no scores of pairs"

@@ -39,7 +39,6 @@ class ActorCritic(PolicyGradientAgent):
     """
 
     learner = ActorCriticLearner
-    unit = "steps"
 
     @checked
     def __init__(
@@ -53,4 +52,7 @@ class ActorCritic(PolicyGradientAgent):
         channels: Annotated[int, Positive] = 16,
         hidden: Annotated[int, Positive] = 500,
     ) -> None:
-        super().__init__(actor_lr, critic_lr, optimizer, normalize, entropy, fragment, channels, hidden)
+        super().__init__(
+            channels, hidden, actor_lr=actor_lr, critic_lr=critic_lr, optimizer=optimizer, normalize=normalize,
+            entropy=entropy, quota={"steps": fragment},
+        )  # fmt: skip

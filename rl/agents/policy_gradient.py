@@ -31,11 +31,7 @@ class PolicyGradientConfig(AlgorithmConfig):
     """Options that RLlib passes to the learner and the runners.
 
     Attributes:
-        actor_lr, critic_lr: α_θ and α_v, each above 0.
-        optimizer: the optimizer of both networks.
-        normalize: whether advantages are divided by their running root mean square before the actor sees them, so that
-            `entropy` has the same weight for rewards of any size. False is the equations as they are printed.
-        entropy: weight of the policy's entropy, added to the actor's objective.
+        actor_lr, critic_lr, optimizer, normalize, entropy: see `rl.agents.actor_critic.ActorCritic`.
         quota: what each copy samples for an update (see `rl.rllib.lockstep.Lockstep`).
     """
 
@@ -145,35 +141,14 @@ class PolicyGradientAgent(Agent):
     """Base of agents with an actor and a critic that have separate learning rates.
 
     Args:
-        actor_lr, critic_lr, optimizer, normalize, entropy: see `rl.agents.policy_gradient.PolicyGradientConfig`.
-        quota: what each copy samples for an update.
         channels, hidden: sizes of the network (see `rl.networks.PolicyNetwork`).
+        options: the attributes of `PolicyGradientConfig`.
     """
 
     learner: ClassVar[type[PolicyGradientLearner]]
-    unit: ClassVar[str]
-    """The unit of a quota: steps or episodes."""
 
-    def __init__(
-        self,
-        actor_lr: float,
-        critic_lr: float,
-        optimizer: str,
-        normalize: bool,
-        entropy: float,
-        quota: int,
-        channels: int,
-        hidden: int,
-    ) -> None:
-        self.options = {
-            "actor_lr": actor_lr,
-            "critic_lr": critic_lr,
-            "optimizer": optimizer,
-            "normalize": normalize,
-            "entropy": entropy,
-            "quota": {self.unit: quota},
-        }
-        self.widths = {"channels": channels, "hidden": hidden}
+    def __init__(self, channels: int, hidden: int, **options: Any) -> None:
+        self.options, self.widths = options, {"channels": channels, "hidden": hidden}
 
     def config(self, copies: int) -> PolicyGradientConfig:
         config = PolicyGradientConfig()

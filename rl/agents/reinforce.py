@@ -49,7 +49,6 @@ class Reinforce(PolicyGradientAgent):
     """
 
     learner = ReinforceLearner
-    unit = "episodes"
 
     @checked
     def __init__(
@@ -63,4 +62,7 @@ class Reinforce(PolicyGradientAgent):
         channels: Annotated[int, Positive] = 16,
         hidden: Annotated[int, Positive] = 500,
     ) -> None:
-        super().__init__(actor_lr, critic_lr, optimizer, normalize, entropy, episodes, channels, hidden)
+        super().__init__(
+            channels, hidden, actor_lr=actor_lr, critic_lr=critic_lr, optimizer=optimizer, normalize=normalize,
+            entropy=entropy, quota={"episodes": episodes},
+        )  # fmt: skip

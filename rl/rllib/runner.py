@@ -159,7 +159,9 @@ class LockstepRunner(SingleAgentEnvRunner):
     def _act(self, active: NDArray[np.int64]) -> tuple[NDArray[np.int64], dict[str, NDArray[Any]]]:
         """Return actions of the active copies, and what episodes store with them for the learner: logits and ln π."""
         observations, infos = self._latest
-        answer = self.module.forward_exploration({Columns.OBS: self._tensors(observations, active)})
+        rows = {name: np.ascontiguousarray(part[active]) for name, part in observations.items()}
+        tensors = {name: torch.from_numpy(part).to(self._device) for name, part in rows.items()}
+        answer = self.module.forward_exploration({Columns.OBS: tensors})
         logits = answer[Columns.ACTION_DIST_INPUTS].cpu().numpy()
         drawn = [
             draw_action(row.reshape(self._picks, -1), self.config.seed, infos[copy]["copy"], infos[copy]["decision"])
@@ -169,11 +171,6 @@ class LockstepRunner(SingleAgentEnvRunner):
         actions = np.stack([picks for picks, _ in drawn])
         extras = {Columns.ACTION_DIST_INPUTS: logits, Columns.ACTION_LOGP: chances}
         return actions[:, 0] if self._plain else actions, extras
-
-    def _tensors(self, observations: Any, active: NDArray[np.int64]) -> Any:
-        if isinstance(observations, dict):
-            return {name: self._tensors(part, active) for name, part in observations.items()}
-        return torch.from_numpy(np.ascontiguousarray(observations[active])).to(self._device)
 
     def runner_state(self) -> dict[str, Any]:
         """Return the state of the copies and of their unfinished episodes, one entry per copy."""
@@ -222,7 +219,5 @@ def set_threads(cpus: float) -> None:
     torch.set_num_threads(max(1, int(cpus)))
 
 
-def _row(observations: Any, copy: int) -> Any:
-    if isinstance(observations, dict):
-        return {name: part[copy] for name, part in observations.items()}
-    return observations[copy]
+def _row(observations: Observations, copy: int) -> dict[str, Any]:
+    return {name: part[copy] for name, part in observations.items()}

@@ -19,7 +19,8 @@ class Schedule(Mixture):
     """A mixture that moves from the first functions to the last, hardest one while the ranker learns.
 
     The last function's share of the batches moves from `start` to `end`, and stays there; the others share the rest
-    equally. Easy examples before hard ones is curriculum learning (Bengio et al. 2009).
+    equally. Easy examples before hard ones is curriculum learning (Bengio et al. 2009). The other options are those of
+    `Mixture`.
 
     Args:
         start: the last function's share at the first batch, 0 to 1.
@@ -31,11 +32,6 @@ class Schedule(Mixture):
             each query.
         each: if it is a number, the first function supplies all queries, and every other function supplies `each`
             negatives to its share of the queries (see `sampling.policies.mixture.Mixture`).
-        window: first and last rank of the lists that are visible, as [1, 20]; None for all ranks.
-        candidates: documents per query that are drawn from each list and scored by the ranker, to pick by SimANS's rule
-            instead of the run's selector; None leaves the choice to the selector.
-        a: how sharply the probability of a candidate falls with its distance from the positive's score; 0 is uniform.
-        b: the score above the positive's that is most probable; `inf` picks the highest scores.
 
     Raises:
         BadInput: if an option is out of its range.

@@ -14,11 +14,10 @@ from ranking.errors import BadInput
 from ranking.ranked_lists import RankedLists
 from ranking.sources import Sources
 from sampling.relevant_pairs import RelevantPairs
-from sampling.retrieval.function import CandidateBatch
-from sampling.retrieval.ranked import Ranked, candidates_at, draw_positions
+from sampling.retrieval.ranked import Ranked
 
 if TYPE_CHECKING:
-    from ranking.training import Batch, RankerTraining
+    from ranking.training import RankerTraining
 
 
 class Bm25Function(Ranked):
@@ -75,20 +74,9 @@ class Bm25Function(Ranked):
             remedy = "leave it 1 here: only the runs of pyrite train and pyrite study have actors that serve it"
             raise BadInput(f"shards is {self.shards}, and nothing serves them", "function.bm25.shards", remedy)
 
-    def sample(self, batch: Batch, count: int, rng: np.random.Generator) -> CandidateBatch:
+    def lists_of(self, queries: NDArray[np.integer]) -> RankedLists:
         if self._served is None:
-            return super().sample(batch, count, rng)
-        lists = self._search_served(batch.queries)
-        return candidates_at(lists, draw_positions(lists.counts, count, rng))
-
-    def top(self, batch: Batch, count: int, rng: np.random.Generator) -> CandidateBatch:
-        if self._served is None:
-            return super().top(batch, count, rng)
-        return candidates_at(self._search_served(batch.queries), np.broadcast_to(np.arange(count), (len(batch), count)))
-
-    def _search_served(self, queries: NDArray[np.integer]) -> RankedLists:
-        """Return the first `depth` documents of each query that are not relevant."""
-        assert self._served is not None
+            return super().lists_of(queries)
         assert self._pairs is not None
         width = self.depth + int(self._pairs.counts[queries].max(initial=0))
         lists = self._served.search(queries, width)[0]

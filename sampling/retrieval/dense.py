@@ -23,13 +23,12 @@ from ranking.rankers.pretrained import read_in, transformers_of
 from ranking.vector_memory import FixedVectors
 from sampling.guard import Guard
 from sampling.guarded_documents import GuardedDocuments
-from sampling.relevant_pairs import RelevantPairs
-from sampling.retrieval.function import CandidateBatch, RetrievalFunction
+from sampling.relevant_pairs import RelevantPairs, rows_of
 from sampling.retrieval.live_index import LocalIndex, NegativeIndex
-from sampling.retrieval.ranked import candidates_at, draw_positions
+from sampling.retrieval.ranked import FromLists
 
 if TYPE_CHECKING:
-    from ranking.training import Batch, RankerTraining
+    from ranking.training import RankerTraining
 
 WIDEST = 8
 """Largest multiple of the depth that is searched if the guard drops most documents."""
@@ -87,7 +86,7 @@ class Refresh:
         return self.every if self.lag is None else self.lag
 
 
-class Dense(RetrievalFunction):
+class Dense(FromLists):
     """The nearest documents by the ranker's vectors: hard for the ranker of this step, or of a few steps ago.
 
     With a refreshed index this is ANCE (Xiong et al. 2021). With an index that never changes, current query vectors and
@@ -197,14 +196,6 @@ class Dense(RetrievalFunction):
         if self.refresh.mode != "never" and training.step % self.refresh.every == 0 and not training.diverged:
             self.service.publish(self.ranker.state_dict(), training.step)
 
-    def sample(self, batch: Batch, count: int, rng: np.random.Generator) -> CandidateBatch:
-        lists = self._lists(batch.queries)
-        return candidates_at(lists, draw_positions(lists.counts, count, rng))
-
-    def top(self, batch: Batch, count: int, rng: np.random.Generator) -> CandidateBatch:
-        lists = self._lists(batch.queries)
-        return candidates_at(lists, np.broadcast_to(np.arange(count), (len(batch), count)))
-
     def guarded_documents(self) -> GuardedDocuments:
         """Return the documents that the guard dropped when each query was last searched."""
         return GuardedDocuments.joined(list(self._dropped.values()))
@@ -215,13 +206,13 @@ class Dense(RetrievalFunction):
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         self._loaded = dict(state)
 
-    def _lists(self, queries: NDArray[np.integer]) -> RankedLists:
+    def lists_of(self, queries: NDArray[np.integer]) -> RankedLists:
         """Return the first `depth` documents of each query that are neither relevant nor guarded, by one version."""
         step, size = self.training.step, len(self.encoded.documents)
         vectors = None
         if self.queries == "now":
             vectors = embed(self.ranker, self.encoded.queries, queries, queries=True)
-        positives = self._positives(queries)
+        positives = rows_of(self.relevant.documents, self.relevant.offsets, queries, -1)
         width = self.depth + int(self.pairs.counts[queries].max(initial=0))
         while True:
             answer = self.service.search(queries, width, step, vectors)
@@ -243,11 +234,3 @@ class Dense(RetrievalFunction):
             self.guarded += record.total
             self._dropped |= record.by_query(queries)
         return RankedLists(kept.documents[:, : self.depth], kept.scores[:, : self.depth])
-
-    def _positives(self, queries: NDArray[np.integer]) -> NDArray[np.int32]:
-        """Return the relevant documents of each query [q, most], −1 after the last."""
-        starts = self.relevant.offsets[queries]
-        counts = self.relevant.offsets[queries + 1] - starts
-        places = np.arange(counts.max(initial=0))
-        documents = np.append(self.relevant.documents, np.int32(-1))
-        return documents[np.where(places < counts[:, None], starts[:, None] + places, -1)]

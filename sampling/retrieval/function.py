@@ -34,6 +34,12 @@ class CandidateBatch:
     scores: NDArray[np.float32]
     tier: NDArray[np.int8] | None = field(default=None, kw_only=True)
 
+    def take(self, columns: NDArray[np.integer]) -> CandidateBatch:
+        """Return the documents at `columns` [b, n] of each row."""
+        documents, scores = (np.take_along_axis(part, columns, 1) for part in (self.documents, self.scores))
+        tier = None if self.tier is None else np.take_along_axis(self.tier, columns, 1)
+        return CandidateBatch(documents, scores, tier=tier)
+
 
 class RetrievalFunction(ABC):
     """f: Q × C → C_r, an action of the agent (Cohen et al. 2019, section 3.1.1): ranks documents for a query.

@@ -19,9 +19,6 @@ class Given(Ranked):
     """The negatives that `collection=pairs` lists with each query: chosen by a person, or by `pyrite mine`.
 
     They are ordered by their scores if they have any, otherwise as in the file. A query without any gets none.
-
-    Args:
-        depth: length of a list.
     """
 
     independent = True

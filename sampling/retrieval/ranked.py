@@ -18,7 +18,22 @@ if TYPE_CHECKING:
     from ranking.training import Batch
 
 
-class Ranked(RetrievalFunction):
+class FromLists(RetrievalFunction):
+    """Base of functions that offer documents of one list per query: a subclass defines `lists_of`."""
+
+    @abstractmethod
+    def lists_of(self, queries: NDArray[np.integer]) -> RankedLists:
+        """Return the list of each query, best first, without its relevant documents."""
+
+    def sample(self, batch: Batch, count: int, rng: np.random.Generator) -> CandidateBatch:
+        lists = self.lists_of(batch.queries)
+        return candidates_at(lists, draw_positions(lists.counts, count, rng))
+
+    def top(self, batch: Batch, count: int, rng: np.random.Generator) -> CandidateBatch:
+        return candidates_at(self.lists_of(batch.queries), np.broadcast_to(np.arange(count), (len(batch), count)))
+
+
+class Ranked(FromLists):
     """Base of functions whose lists are fixed while rankers train: a subclass defines `search` only.
 
     Args:
@@ -46,29 +61,14 @@ class Ranked(RetrievalFunction):
         if lists is None:
             raise ValueError(f"{type(self).__name__} ranks ahead of time, and received no lists")
         self.lists = lists
-        self.counts = lists.counts
 
-    def sample(self, batch: Batch, count: int, rng: np.random.Generator) -> CandidateBatch:
-        counts = self.counts[batch.queries]
-        return self._candidates(batch.queries, counts, draw_positions(counts, count, rng))
-
-    def top(self, batch: Batch, count: int, rng: np.random.Generator) -> CandidateBatch:
-        positions = np.broadcast_to(np.arange(count), (len(batch), count))
-        return self._candidates(batch.queries, self.counts[batch.queries], positions)
-
-    def _candidates(
-        self, queries: NDArray[np.integer], counts: NDArray[np.integer], positions: NDArray[np.integer]
-    ) -> CandidateBatch:
-        present = np.arange(positions.shape[1]) < counts[:, None]
-        rows, columns = np.asarray(queries)[:, None], np.where(present, positions, 0)
-        documents = np.where(present, self.lists.documents[rows, columns], -1)
-        return CandidateBatch(documents, np.where(present, self.lists.scores[rows, columns], -np.inf))
+    def lists_of(self, queries: NDArray[np.integer]) -> RankedLists:
+        return self.lists.take(queries)
 
 
 def candidates_at(lists: RankedLists, positions: NDArray[np.integer]) -> CandidateBatch:
     """Return the documents at the given positions [q, count] of each list, as many as its length allows."""
-    count = positions.shape[1]
-    present = (np.arange(count) < lists.counts[:, None]) & bool(lists.documents.shape[1])
+    present = np.arange(positions.shape[1]) < lists.counts[:, None]
     columns = np.where(present, positions, 0)
     documents = np.where(present, np.take_along_axis(lists.documents, columns, 1), -1)
     return CandidateBatch(documents, np.where(present, np.take_along_axis(lists.scores, columns, 1), -np.inf))

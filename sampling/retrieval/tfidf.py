@@ -21,9 +21,6 @@ class TfIdf(Ranked):
 
     The search is exact (faiss IndexFlatIP); documents with equal cosines keep the collection's order. Needs word
     vectors. A query without a known word gets no list.
-
-    Args:
-        depth: length of a list.
     """
 
     independent = True

@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ranking.bounds import Fraction, Positive, checked
-from sampling.retrieval.function import CandidateBatch, RetrievalFunction
-from sampling.selection.selector import Selector, pick
+from sampling.selection.selector import KeyedSelector
 
 if TYPE_CHECKING:
     from ranking.training import Batch, RankerTraining
 
 
-class Dynamic(Selector):
+class Dynamic(KeyedSelector):
     """Dynamic negative sampling (Zhang et al. 2013; Dynamic-λ in Cohen et al. 2019, section 5.2).
 
     Draws candidates uniformly from the list, orders them by the current ranker's score, and picks the candidate at rank
@@ -29,19 +29,14 @@ class Dynamic(Selector):
     def __init__(self, lam: Annotated[float, Fraction] = 0.5, candidates: Annotated[int, Positive] = 8) -> None:
         self.lam, self.candidates = lam, candidates
 
-    def select(
-        self,
-        batch: Batch,
-        function: RetrievalFunction,
-        count: int,
-        training: RankerTraining,
-        rng: np.random.Generator,
-    ) -> CandidateBatch:
-        candidates = function.sample(batch, max(self.candidates, count), rng)
-        scores = training.score(batch.queries, candidates.documents)
-        ordered = pick(candidates, scores, candidates.documents.shape[1])
+    def keys_of(
+        self, batch: Batch, documents: NDArray[np.int32], training: RankerTraining, rng: np.random.Generator
+    ) -> NDArray[np.floating]:
+        scores = np.where(documents >= 0, training.score(batch.queries, documents), -np.inf)
+        order = np.argsort(-scores, axis=1, kind="stable")
+        ranks = np.arange(documents.shape[1])
+        weights = ranks * np.log(self.lam) if self.lam else -ranks * 1e9
         # The largest sums of log λ^k and Gumbel noise are draws without replacement (Gumbel-top-k).
-        ranks = np.arange(ordered.documents.shape[1])
-        with np.errstate(divide="ignore", invalid="ignore"):
-            weights = np.where(ranks == 0, 0.0, ranks * np.log(self.lam)) if self.lam else -ranks * 1e9
-        return pick(ordered, weights + rng.gumbel(size=ordered.documents.shape), count)
+        keys = np.empty(documents.shape)
+        np.put_along_axis(keys, order, weights + rng.gumbel(size=documents.shape), axis=1)
+        return keys

@@ -8,9 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranking.bounds import Positive, checked
-from sampling.retrieval.function import CandidateBatch, RetrievalFunction
 from sampling.selection.scored import Scored
-from sampling.selection.selector import pick
 
 if TYPE_CHECKING:
     from ranking.training import Batch, RankerTraining
@@ -44,21 +42,14 @@ class ErrorReduction(Scored):
         self.candidates, self.sign = candidates, -1.0 if form == "entropy" else 1.0
         self.probability = probability
 
-    def select(
-        self,
-        batch: Batch,
-        function: RetrievalFunction,
-        count: int,
-        training: RankerTraining,
-        rng: np.random.Generator,
-    ) -> CandidateBatch:
+    def keys_of(
+        self, batch: Batch, documents: NDArray[np.int32], training: RankerTraining, rng: np.random.Generator
+    ) -> NDArray[np.floating]:
         if self.probability == "pair":
-            return super().select(batch, function, count, training, rng)
-        candidates = function.sample(batch, max(self.candidates, count), rng)
-        together = np.concatenate([batch.positives[:, None], candidates.documents], axis=1)
+            return super().keys_of(batch, documents, training, rng)
+        together = np.concatenate([batch.positives[:, None], documents], axis=1)
         probability = training.probabilities(batch.queries, together)[:, 1:].astype(np.float64)
-        keys = self.sign * probability * np.log(np.maximum(probability, np.finfo(np.float64).tiny))
-        return pick(candidates, keys, count)
+        return self.sign * probability * np.log(np.maximum(probability, np.finfo(np.float64).tiny))
 
     def keys(
         self, scores: NDArray[np.float64], positive: NDArray[np.float64], rng: np.random.Generator

@@ -5,17 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ranking.bounds import AtLeast, Positive, checked
 from ranking.errors import no_teacher
-from sampling.retrieval.function import CandidateBatch, RetrievalFunction
-from sampling.selection.selector import Selector, pick
+from sampling.retrieval.function import RetrievalFunction
+from sampling.selection.selector import KeyedSelector
 
 if TYPE_CHECKING:
     from ranking.training import Batch, RankerTraining
 
 
-class MarginBalanced(Selector):
+class MarginBalanced(KeyedSelector):
     """Draws a bin of the teacher's margin s(d⁺) − s(d⁻), and then a document in it (Hofstätter et al. 2021).
 
     Most documents of a list are easy: drawn uniformly, nearly all pairs would have a wide margin. The margins of a
@@ -38,17 +39,11 @@ class MarginBalanced(Selector):
         if training.teacher is None:
             raise no_teacher("there is no teacher whose margins to balance", "selector=margin_balanced")
 
-    def select(
-        self,
-        batch: Batch,
-        function: RetrievalFunction,
-        count: int,
-        training: RankerTraining,
-        rng: np.random.Generator,
-    ) -> CandidateBatch:
+    def keys_of(
+        self, batch: Batch, documents: NDArray[np.int32], training: RankerTraining, rng: np.random.Generator
+    ) -> NDArray[np.floating]:
         assert training.teacher is not None
-        candidates = function.sample(batch, max(self.candidates, count), rng)
-        scores = training.teacher.lookup(batch.queries, candidates.documents)  # the positive's is the same for all
+        scores = training.teacher.lookup(batch.queries, documents)  # the positive's is the same for all
         known = np.isfinite(scores)
         low = np.where(known, scores, np.inf).min(axis=1, keepdims=True, initial=np.inf)
         high = np.where(known, scores, -np.inf).max(axis=1, keepdims=True, initial=-np.inf)
@@ -58,4 +53,4 @@ class MarginBalanced(Selector):
         bins = np.where(known & (high > low), np.clip(np.nan_to_num(position), 0, self.bins - 1), self.bins).astype(int)
         sizes = (bins[:, :, None] == bins[:, None, :]).sum(axis=2)
         # The largest sums of −log(size) and Gumbel noise are draws without replacement (Gumbel-top-k).
-        return pick(candidates, rng.gumbel(size=scores.shape) - np.log(sizes), count)
+        return rng.gumbel(size=scores.shape) - np.log(sizes)

@@ -8,27 +8,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from sampling.retrieval.function import CandidateBatch, RetrievalFunction
-from sampling.selection.selector import Selector, pick
+from sampling.selection.selector import KeyedSelector
 
 if TYPE_CHECKING:
     from ranking.training import Batch, RankerTraining
 
 
-class Scored(Selector):
-    """Picks by the current ranker's scores of candidates and of the positive. A subclass defines `keys`.
-
-    Attributes:
-        candidates: documents per query that are drawn from the list and scored.
-    """
-
-    candidates: int
+class Scored(KeyedSelector):
+    """Picks by the current ranker's scores of candidates and of the positive. A subclass defines `keys`."""
 
     @abstractmethod
     def keys(
         self, scores: NDArray[np.float64], positive: NDArray[np.float64], rng: np.random.Generator
     ) -> NDArray[np.float64]:
-        """Return a key for each candidate; those with the highest are picked.
+        """Return a key for each candidate.
 
         Args:
             scores: float64 [b, m], −inf without a document.
@@ -36,16 +29,10 @@ class Scored(Selector):
             rng: every random draw comes from it.
         """
 
-    def select(
-        self,
-        batch: Batch,
-        function: RetrievalFunction,
-        count: int,
-        training: RankerTraining,
-        rng: np.random.Generator,
-    ) -> CandidateBatch:
-        candidates = function.sample(batch, max(self.candidates, count), rng)
-        together = np.concatenate([batch.positives[:, None], candidates.documents], axis=1)
+    def keys_of(
+        self, batch: Batch, documents: NDArray[np.int32], training: RankerTraining, rng: np.random.Generator
+    ) -> NDArray[np.floating]:
+        together = np.concatenate([batch.positives[:, None], documents], axis=1)
         scores = training.score(batch.queries, together).astype(np.float64)
         with np.errstate(invalid="ignore"):  # −inf without a document, which `pick` leaves out
-            return pick(candidates, self.keys(scores[:, 1:], scores[:, :1], rng), count)
+            return self.keys(scores[:, 1:], scores[:, :1], rng)

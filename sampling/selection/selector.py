@@ -89,13 +89,37 @@ class Selector(ABC):
         """Continue from `state_dict`, after `start_run`."""
 
 
+class KeyedSelector(Selector):
+    """Draws candidates uniformly from the list, and picks those with the highest keys. A subclass defines `keys_of`.
+
+    Attributes:
+        candidates: documents per query that are drawn from the list.
+    """
+
+    candidates: int
+
+    @abstractmethod
+    def keys_of(
+        self, batch: Batch, documents: NDArray[np.int32], training: RankerTraining, rng: np.random.Generator
+    ) -> NDArray[np.floating]:
+        """Return a key for each of the documents [b, m]; those of missing documents (−1) are ignored."""
+
+    def select(
+        self,
+        batch: Batch,
+        function: RetrievalFunction,
+        count: int,
+        training: RankerTraining,
+        rng: np.random.Generator,
+    ) -> CandidateBatch:
+        candidates = function.sample(batch, max(self.candidates, count), rng)
+        return pick(candidates, self.keys_of(batch, candidates.documents, training, rng), count)
+
+
 def pick(candidates: CandidateBatch, keys: NDArray[np.floating], count: int) -> CandidateBatch:
     """Return the `count` documents of each row with the highest keys; missing ones (−1) come last.
 
     Equal keys keep the order of the candidates.
     """
     keys = np.where(candidates.documents >= 0, keys, -np.inf)
-    best = np.argsort(-keys, axis=1, kind="stable")[:, :count]
-    return CandidateBatch(
-        np.take_along_axis(candidates.documents, best, 1), np.take_along_axis(candidates.scores, best, 1)
-    )
+    return candidates.take(np.argsort(-keys, axis=1, kind="stable")[:, :count])

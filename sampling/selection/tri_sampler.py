@@ -6,18 +6,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from ranking.bounds import NonNegative, Positive, checked
 from ranking.errors import BadInput
 from ranking.rankers.dense import DenseRanker
-from sampling.retrieval.function import CandidateBatch, RetrievalFunction
-from sampling.selection.selector import Selector, pick
+from sampling.retrieval.function import RetrievalFunction
+from sampling.selection.selector import KeyedSelector
 
 if TYPE_CHECKING:
     from ranking.training import Batch, RankerTraining
 
 
-class TriSampler(Selector):
+class TriSampler(KeyedSelector):
     """Draws a document by the triangle of query, positive and negative (Yang et al., AAAI 2024, arXiv 2402.11855).
 
     The probability is proportional to exp(−a·[(s(q, d) − s(q, d⁺))² + (s(d⁺, d) − s(q, d⁺))²]): highest where the three
@@ -44,18 +45,12 @@ class TriSampler(Selector):
             name = type(training.ranker).__name__
             raise BadInput(f"{name} has no vector per document", "selector=tri_sampler", "choose selector=simans")
 
-    def select(
-        self,
-        batch: Batch,
-        function: RetrievalFunction,
-        count: int,
-        training: RankerTraining,
-        rng: np.random.Generator,
-    ) -> CandidateBatch:
+    def keys_of(
+        self, batch: Batch, documents: NDArray[np.int32], training: RankerTraining, rng: np.random.Generator
+    ) -> NDArray[np.floating]:
         ranker = training.ranker
         assert isinstance(ranker, DenseRanker)
-        candidates = function.sample(batch, max(self.candidates, count), rng)
-        together = np.concatenate([batch.positives[:, None], candidates.documents], axis=1)
+        together = np.concatenate([batch.positives[:, None], documents], axis=1)
         of_query = training.score(batch.queries, together).astype(np.float64)
         distinct, places = np.unique(np.maximum(together, 0), return_inverse=True)
         with torch.no_grad():
@@ -64,4 +59,4 @@ class TriSampler(Selector):
         of_positive = ranker.scale * np.einsum("bmd,bd->bm", rows[:, 1:], rows[:, 0])
         side = of_query[:, :1]
         distance = (np.maximum(of_query[:, 1:], -1e9) - side) ** 2 + (of_positive - side) ** 2
-        return pick(candidates, -self.a * distance + rng.gumbel(size=distance.shape), count)
+        return -self.a * distance + rng.gumbel(size=distance.shape)

@@ -1,12 +1,10 @@
 """Tests of `rl.document_selector`: an environment whose agent picks documents."""
 
-import warnings
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from gymnasium.utils.env_checker import check_env
 from torch import Tensor
 
 from ranking.errors import BadInput
@@ -14,13 +12,6 @@ from ranking.training import Batch
 from rl.document_selector import DocumentActions
 from rl.networks import PolicyNetwork
 from tests.rl.documents import DOCUMENTS, PAIRS, PICKS, document_environment, document_state_tables
-
-
-def test_gymnasium_accepts_it(tiny_sources):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        warnings.filterwarnings("ignore", message=".*not wrapped.*|.*spec.*|.*Render.*|.*render.*")
-        check_env(document_environment(tiny_sources), skip_render_check=True)
 
 
 def test_a_short_batch_has_no_candidates_behind_its_end(tiny_sources):

@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from ranking.checkpoint import from_bytes, to_bytes
 from ranking.ranked_lists import RankedLists
 from ranking.sources import Sources
 from ranking.training import Batch, RankerTraining
@@ -13,10 +12,10 @@ from rl.document_selector import LearnedSelector, Picks
 from rl.networks import PolicyNetwork
 from rl.trained import TrainedAgent
 from sampling.retrieval.tfidf import TfIdf
-from sampling.sampler import Sampler
 from sampling.selection.selector import Selector
 from tests.rl.documents import DOCUMENTS, PAIRS, PICKS, document_environment, document_state_tables, nearest, start_with
 from tests.rl.trainings import starts
+from tests.sampling.test_contracts import check
 
 
 class Lists(TfIdf):
@@ -26,7 +25,6 @@ class Lists(TfIdf):
         super().__init__(len(documents[0]))
         scores = [[0.5 if document >= 0 else -np.inf for document in row] for row in documents]
         self.lists = RankedLists(np.array(documents, np.int32), np.array(scores, np.float32))
-        self.counts = self.lists.counts
 
 
 def picked(documents: list[list[int]], places: list[list[int]], cut: int, count: int, training: Any = None) -> Any:
@@ -109,23 +107,5 @@ def test_a_learned_selector_draws_alike_with_the_same_seed(tiny_sources):
     assert not same_weights(one, fitted(tiny_sources, learned_selector(tiny_sources, greedy=True)))
 
 
-def test_a_run_of_it_goes_on_to_the_last_bit(tiny_sources):
-    def begin() -> tuple[RankerTraining, Sampler]:
-        return start_with(tiny_sources, learned_selector(tiny_sources))(np.random.SeedSequence(0, spawn_key=(1, 0, 0)))
-
-    def take(training: RankerTraining, sampler: Sampler, steps: int) -> None:
-        for _ in range(steps):
-            batch = training.next_batch()
-            negatives = sampler.negatives(batch, training)
-            sampler.observe(negatives, training.update(batch, negatives))
-
-    whole = begin()
-    take(*whole, 3)
-    training, sampler = begin()
-    take(training, sampler, 2)
-    saved = from_bytes(to_bytes([training.state_dict(), sampler.state_dict()]))
-    resumed = begin()
-    for part, state in zip(resumed, saved, strict=True):
-        part.load_state_dict(state)
-    take(*resumed, 1)
-    assert same_weights(whole[0], resumed[0])
+def test_an_interrupted_run_goes_on_to_the_last_bit(tiny_sources):
+    check(tiny_sources, lambda: start_with(tiny_sources, learned_selector(tiny_sources))(np.random.SeedSequence(0))[1])

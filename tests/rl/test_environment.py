@@ -10,6 +10,7 @@ from ranking.checkpoint import from_bytes, to_bytes
 from ranking.errors import BadInput
 from rl.rewards import Raw
 from sampling.policies.policy import SamplingPolicy
+from tests.rl.documents import document_environment
 from tests.rl.trainings import environment_of, starts
 
 
@@ -38,11 +39,12 @@ def alternating():
         yield 1
 
 
-def test_gymnasium_accepts_it(tiny_sources):
+@pytest.mark.parametrize("environment", [environment_of, document_environment])
+def test_gymnasium_accepts_it(tiny_sources, environment):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.filterwarnings("ignore", message=".*not wrapped.*|.*spec.*|.*Render.*|.*render.*")
-        check_env(environment_of(tiny_sources), skip_render_check=True)
+        check_env(environment(tiny_sources), skip_render_check=True)
 
 
 def test_rllib_accepts_it(tiny_sources):

@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 
-from ranking.checkpoint import from_bytes, to_bytes
+from ranking.checkpoint import to_bytes
 from ranking.errors import BadInput
 from ranking.sources import Sources
 from rl.mixture import LinearRule, MixtureActions, MixtureAgent, MixturePolicy, ScheduleRule
 from rl.progress import FEATURES, ProgressOptions, TrainingProgress
 from tests.rl.trainings import functions_of, starts
+from tests.sampling.test_contracts import check
 
 CLOCK = ("one", "spent")
 
@@ -126,26 +127,7 @@ def test_it_decides_every_so_many_batches_and_the_rule_is_obeyed(tiny_sources):
 
 @pytest.mark.parametrize("scores", [False, True])
 def test_an_interrupted_run_goes_on_to_the_last_bit(tiny_sources, scores):
-    training, sampler, policy = run_of(tiny_sources, agent_of(scores=scores))
-    training.fit(sampler)
-    first, its, _ = run_of(tiny_sources, agent_of(scores=scores))
-
-    class Enough(Exception):
-        pass
-
-    def stop(training: object) -> None:
-        raise Enough
-
-    with pytest.raises(Enough):
-        first.fit(its, stop)
-    kept = from_bytes(to_bytes([first.state_dict(), its.state_dict()]))
-    second, other, again = run_of(tiny_sources, agent_of(scores=scores))
-    second.load_state_dict(kept[0])
-    other.load_state_dict(kept[1])
-    second.fit(other)
-    assert again.decisions == policy.decisions
-    states = [each.ranker.state_dict().values() for each in (training, second)]
-    assert all(a.equal(b) for a, b in zip(*states, strict=True))
+    check(tiny_sources, lambda: run_of(tiny_sources, agent_of(scores=scores))[1])
 
 
 def test_its_file_is_read_as_it_was_written():

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 
-from ranking.checkpoint import from_bytes, to_bytes
 from ranking.sources import Sources
 from ranking.training import RankerTraining
 from rl.draws import logits_of
@@ -15,6 +14,7 @@ from rl.state import State
 from rl.trained import TrainedAgent
 from sampling.sampler import Sampler
 from tests.rl.trainings import agent_of, starts, state_tables_of
+from tests.sampling.test_contracts import check
 
 
 def run_of(sources: Sources, agent: TrainedAgent, greedy: bool = False) -> tuple[RankerTraining, Sampler, list[int]]:
@@ -32,10 +32,6 @@ def run_of(sources: Sources, agent: TrainedAgent, greedy: bool = False) -> tuple
     policy.equip(agent, state_tables_of(sources))
     training, sampler = starts(sources, lambda: policy)(np.random.SeedSequence(7))
     return training, sampler, chosen
-
-
-def weights_of(training: RankerTraining) -> list[torch.Tensor]:
-    return [tensor.clone() for tensor in training.ranker.state_dict().values()]
 
 
 def test_it_sees_what_the_agent_saw_and_draws_from_its_chances(tiny_sources):
@@ -81,23 +77,4 @@ def test_the_functions_are_found_by_name(tiny_sources):
 
 def test_an_interrupted_run_goes_on_to_the_last_bit(tiny_sources):
     agent = agent_of(tiny_sources, decision_every=2)
-    training, sampler, chosen = run_of(tiny_sources, agent)
-    training.fit(sampler)
-
-    class Enough(Exception):
-        pass
-
-    def stop(training: RankerTraining) -> None:
-        if training.epoch == 1:
-            raise Enough
-
-    first, its, before = run_of(tiny_sources, agent)
-    with pytest.raises(Enough):
-        first.fit(its, stop)
-    kept = from_bytes(to_bytes([first.state_dict(), its.state_dict()]))
-    second, other, behind = run_of(tiny_sources, agent)
-    second.load_state_dict(kept[0])
-    other.load_state_dict(kept[1])
-    second.fit(other)
-    assert before + behind == chosen
-    assert all(a.equal(b) for a, b in zip(weights_of(training), weights_of(second), strict=True))
+    check(tiny_sources, lambda: run_of(tiny_sources, agent)[1])

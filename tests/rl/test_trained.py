@@ -1,7 +1,5 @@
 """Tests of `rl.trained`: the file of a learned agent."""
 
-from dataclasses import asdict
-
 import pytest
 import torch
 
@@ -29,10 +27,3 @@ def test_what_is_no_agent_is_refused():
         TrainedAgent.from_bytes(b"pickle", "file")
     with pytest.raises(BadInput, match=r"agent is"):
         LearnedPolicy(agent=-1)
-
-
-def test_an_agent_of_version_0_1_is_read(tiny_sources):
-    agent = agent_of(tiny_sources, decision_every=3)
-    old = {("hold" if name == "decision_every" else name): value for name, value in vars(agent).items()}
-    content = to_bytes({"agent": "pyrite-agent-1", **old, "state": asdict(agent.state)})
-    assert TrainedAgent.from_bytes(content, "agent.safetensors").decision_every == 3

@@ -1,69 +1,23 @@
 """Policies and selectors that learn while a ranker does, in a sampler and a real training."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import pytest
 
-from ranking.checkpoint import from_bytes, to_bytes
 from ranking.training import Batch, RankerTraining, UpdateResult
-from sampling.policies.curriculum import Curriculum
-from sampling.policies.fixed import Fixed
-from sampling.policies.mixture import Mixture
 from sampling.policies.policy import SamplingPolicy
-from sampling.policies.schedule import Schedule
 from sampling.retrieval.function import CandidateBatch, RetrievalFunction
 from sampling.retrieval.random import RandomFunction
 from sampling.sampler import Sampler
-from sampling.selection.adversarial import Adversarial
 from sampling.selection.selector import Selector
-from sampling.selection.uniform import Uniform
-from tests.sampling.batches import listed
-
-WAYS: dict[str, Callable[[], tuple[SamplingPolicy, Selector]]] = {
-    "curriculum": lambda: (Curriculum(history=4), Uniform()),
-    "schedule": lambda: (Schedule(), Uniform()),
-    "adversarial": lambda: (Fixed(), Adversarial(4)),
-    "curriculum with adversarial": lambda: (Curriculum(), Adversarial(4, reward="sigmoid")),
-    "two functions a batch with adversarial": lambda: (Mixture(per="query"), Adversarial(4)),
-}
+from tests.sampling.batches import listed, prepared, steps
 
 
-def sampler(training: RankerTraining, policy: SamplingPolicy, selector: Selector, seed: int = 0) -> Sampler:
+def sampler(training: RankerTraining, policy: SamplingPolicy, selector: Selector) -> Sampler:
     lists = [[10, 11, 3, 4, 6][: 5 - query % 3] for query in range(8)]
-    functions: dict[str, RetrievalFunction] = {"bm25": listed(lists, encoded=training.encoded)}
-    if policy.chooses:
-        functions = {"random": RandomFunction(), **functions}
-        functions["random"].prepare(training.encoded, None)
-    return Sampler(policy, functions, selector, 2, np.random.default_rng(seed))
-
-
-def advance(training: RankerTraining, source: Sampler, updates: int) -> list[Any]:
-    """What each update was shown and cost, with the validations between them as `fit` does them."""
-    seen = []
-    for _ in range(updates):
-        batch = training.next_batch()
-        negatives = source.negatives(batch, training)
-        step = training.update(batch, negatives)
-        source.observe(negatives, step)
-        seen.append((negatives.tolist(), step.loss))
-        if training.epoch_over:
-            training.validate()
-    return seen
-
-
-@pytest.mark.by_day(2)
-@pytest.mark.parametrize("way", WAYS)
-def test_a_state_without_what_was_learned_still_loads(way, tiny_training):
-    training = tiny_training()
-    source = sampler(training, *WAYS[way]())
-    advance(training, source, 2)
-    state = {key: value for key, value in source.state_dict().items() if key in ("rng", "stats")}
-    again = sampler(training, *WAYS[way]())
-    again.load_state_dict(from_bytes(to_bytes(state)))
-    assert again.report() == source.report()
-    advance(training, again, 2)
+    bm25 = listed(lists, encoded=training.encoded)
+    functions = {"random": prepared(RandomFunction(), training.encoded), "bm25": bm25}
+    return Sampler(policy, functions, selector, 2, np.random.default_rng(0))
 
 
 class Noting:
@@ -135,7 +89,7 @@ def test_policy_and_selector_begin_once_and_hear_of_each_update(tiny_training):
 def test_a_loaded_state_is_put_back_behind_begin(tiny_training):
     training, policy, selector = tiny_training(), NotingPolicy(), NotingSelector()
     source = sampler(training, policy, selector)
-    advance(training, source, 1)
+    steps(source, training, 1)
     state = source.state_dict()
     assert (state["policy"], state["selector"]) == ({"calls": 3}, {"calls": 5})
     source.load_state_dict(state)

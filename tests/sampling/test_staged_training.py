@@ -61,7 +61,7 @@ def test_a_pick_at_random_hands_all_on_to_draw_from(assemble):
     offered = FilteredFunction(function, RelevantPairs(training.encoded))
     head = offered.top(batch_of(np.arange(4)), 6, np.random.default_rng(0)).documents
     assert compressed.lists.documents[:4].tolist() == head.tolist()
-    assert compressed.counts.tolist() == [6, 6, 6, 4, 0, 0, 0, 0]
+    assert compressed.lists.counts.tolist() == [6, 6, 6, 4, 0, 0, 0, 0]
 
 
 def weights(staged: StagedTraining) -> dict[str, torch.Tensor]:
