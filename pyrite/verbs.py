@@ -102,11 +102,10 @@ def learn(
     """Let an agent learn a policy over retrieval functions, as `pyrite learn` does.
 
     Args:
-        data: the collection, or the overrides of the command line instead of all other arguments.
         negatives: the functions that the policy chooses among, as `Random() + BM25()`.
         ranker: the ranker that it watches.
         agent: the name of the agent (`pyrite options agent=NAME`).
-        scale, out, options, console: see `pyrite.train`.
+        data, scale, out, options, console: see `pyrite.train`.
         resume: the folder of a learning to resume. None starts a new one.
     """
     if isinstance(data, Collection):
@@ -131,16 +130,11 @@ def mine(
     """Mine negatives into a data set, as `pyrite mine` does.
 
     Args:
-        data: the collection, or the overrides of the command line instead of all other arguments.
         negatives: the functions that supply them, as `BM25(5)`.
         guard: what is left out as probably relevant.
         ranker: a trained run or a checkpoint that scores; required by `Dense` and by selectors that use scores.
-        options: further overrides by key, as `{"rows": "triplets"}`.
         resume: the folder of a mining to resume; None starts a new one.
-        console: receives progress and the table. None shows nothing.
-
-    Raises:
-        BadInput: if an option or an input is wrong.
+        data, options, console: see `pyrite.train`.
     """
     if not isinstance(data, Collection):
         return MiningResult(*run("mine", data, resume, console))
@@ -169,14 +163,10 @@ def rank(
         ranker: a folder of `train` with `weights=true`, weights in it, a saved ranker, or a checkpoint.
         data: the collection, or overrides of the command line.
         out: the file of the TREC run.
-        options: further overrides by key.
-        console: receives progress and measures. None shows nothing.
+        options, console: see `pyrite.train`.
 
     Returns:
         The path of the TREC run.
-
-    Raises:
-        BadInput: if an option or an input is wrong.
     """
     from cluster.commands.rank import rank as write_run
 

@@ -14,13 +14,13 @@ from ranking.errors import BadInput
 from ranking.training import Batch, RankerTraining
 from rl.progress import CLOCK, STATE, ProgressOptions, TrainingProgress
 from sampling.policies.action import Action
-from sampling.policies.policy import SamplingPolicy
+from sampling.policies.policy import ByNegative
 from sampling.retrieval.function import RetrievalFunction
 
 FEATURES = {"clock": CLOCK, "state": STATE}
 
 
-class FromForks(SamplingPolicy):
+class FromForks(ByNegative):
     """At each decision the action with the highest value by a regression on forks (`pyrite fork RUN … --regress`).
 
     A fork measures what an action is worth in the end, so the regression is an advantage function with causal labels:
@@ -67,9 +67,6 @@ class FromForks(SamplingPolicy):
 
     def start_run(self, functions: dict[str, RetrievalFunction], training: RankerTraining) -> None:
         self.progress = TrainingProgress(ProgressOptions(FEATURES[self.by]), functions, training)
-
-    def choose(self, batch: Batch, training: RankerTraining, rng: np.random.Generator) -> NDArray[np.int64]:
-        return self.assign(batch, 1, training, rng)[:, 0]
 
     def assign(self, batch: Batch, count: int, training: RankerTraining, rng: np.random.Generator) -> NDArray[np.int64]:
         if self.action is None or training.step % self.every == 0:

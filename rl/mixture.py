@@ -16,7 +16,7 @@ from ranking.checkpoint import from_bytes, to_bytes
 from ranking.errors import BadInput
 from ranking.training import RankerTraining
 from rl.progress import ProgressOptions, TrainingProgress
-from sampling.policies.policy import SamplingPolicy
+from sampling.policies.policy import ByNegative
 from sampling.policies.shares import reindexed, share_negatives, share_queries
 from sampling.retrieval.function import RetrievalFunction
 from sampling.selection.simans import of_lists
@@ -212,7 +212,7 @@ class MixtureAgent:
         return cls(**state | {"actions": actions, "state": options})
 
 
-class MixturePolicy(SamplingPolicy):
+class MixturePolicy(ByNegative):
     """A frozen mixture agent over a fresh ranker: every N batches it decides on shares and a window of ranks.
 
     Args:
@@ -224,7 +224,7 @@ class MixturePolicy(SamplingPolicy):
     """
 
     def __init__(self, agent: MixtureAgent) -> None:
-        self.agent, self.rule = agent, agent.decide()
+        self.agent, self.rule, self.each = agent, agent.decide(), agent.actions.each
         self.shares: NDArray[np.float64] = np.zeros(0)
         self.choice: tuple[int, float, float] | None = None
         self.decisions: list[list[float]] = []
@@ -251,17 +251,13 @@ class MixturePolicy(SamplingPolicy):
         self.choice = choice
         self.selectors = of_lists(self.mixed, *choice) if choice else {}
 
-    def choose(self, batch: Batch, training: RankerTraining, rng: np.random.Generator) -> NDArray[np.int64]:
-        return self.assign(batch, 1, training, rng)[:, 0]
-
     def assign(self, batch: Batch, count: int, training: RankerTraining, rng: np.random.Generator) -> NDArray[np.int64]:
         if not len(self.shares) or training.step % self.agent.decision_every == 0:
             self.decide(training)
-        each = self.agent.actions.each
-        if each is None:
+        if self.each is None:
             assigned = share_negatives(np.cumsum(self.shares)[:-1], len(batch), count, rng)
         else:
-            assigned = share_queries(self.shares, len(batch), count, each, rng)
+            assigned = share_queries(self.shares, len(batch), count, self.each, rng)
         return reindexed(assigned, np.array(self.indices))
 
     def state_dict(self) -> dict[str, Any]:

@@ -17,6 +17,9 @@ from sampling.retrieval.function import RetrievalFunction
 from sampling.retrieval.ranked import Ranked
 from sampling.sampler import Sampler
 
+CHUNK = 256
+"""Queries per scoring call."""
+
 
 class StagedTraining:
     """Trains the stages of an objective: several for SIR V1 and V2, one for all others.
@@ -138,7 +141,6 @@ def compress_lists(
     shown: int,
     keep: int | None,
     rng: np.random.Generator,
-    chunk: int = 256,
 ) -> CompressedLists:
     """Return the next stage's function.
 
@@ -149,7 +151,6 @@ def compress_lists(
         shown: the number of documents at the head of each list that compete.
         keep: the number of documents that are kept, those that the ranker scores highest first; None keeps all in
             their order.
-        chunk: queries per scoring call.
     """
     width = shown if keep is None else min(keep, shown)
     documents = np.full((len(training.encoded.queries), width), -1, np.int32)
@@ -157,8 +158,8 @@ def compress_lists(
     relevant = training.encoded.judgements.relevant()
     pairs = RelevantPairs(training.encoded)
     offered = FilteredFunction(function, pairs)
-    for start in range(0, len(queries), chunk):
-        rows = queries[start : start + chunk]
+    for start in range(0, len(queries), CHUNK):
+        rows = queries[start : start + CHUNK]
         batch = Batch(rows, relevant.documents[relevant.offsets[rows]])
         candidates = offered.top(batch, shown, rng)
         keys = candidates.scores if keep is None else training.score(rows, candidates.documents)

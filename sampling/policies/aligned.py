@@ -14,7 +14,7 @@ from ranking.bounds import AtLeast, NonNegative, checked
 from ranking.errors import BadInput
 from sampling.drawing import draw
 from sampling.policies.action import Action
-from sampling.policies.policy import SamplingPolicy
+from sampling.policies.policy import ByNegative
 from sampling.relevant_pairs import RelevantPairs
 from sampling.retrieval.function import RetrievalFunction
 from sampling.selection.uniform import Uniform
@@ -28,7 +28,7 @@ MULTIPLE = 4.0
 """Times `each` negatives that an action of the default list gives."""
 
 
-class Aligned(SamplingPolicy):
+class Aligned(ByNegative):
     """At each decision the action whose gradient has the largest dot product with that of a labelled sample.
 
     For a small step the loss on the sample falls by the step's length times that dot product, so the action with the
@@ -125,9 +125,6 @@ class Aligned(SamplingPolicy):
         self.sample = candidates.queries[chosen], documents, relevant
         self.relevant = RelevantPairs(training.encoded)
 
-    def choose(self, batch: Batch, training: RankerTraining, rng: np.random.Generator) -> NDArray[np.int64]:
-        return self.assign(batch, 1, training, rng)[:, 0]
-
     def assign(self, batch: Batch, count: int, training: RankerTraining, rng: np.random.Generator) -> NDArray[np.int64]:
         if self.optional and count < 2 * MULTIPLE * (self.each or 1) * (len(self.functions) - 1):
             self._leave_out()
@@ -223,16 +220,13 @@ class Aligned(SamplingPolicy):
         self.taken = list(state["taken"])
 
 
-class Always(SamplingPolicy):
+class Always(ByNegative):
     """One action for all batches."""
 
     def __init__(self, action: Action, each: int | None, functions: list[str], times: int = 1) -> None:
         self.action, self.each, self.functions, self.window = action, each, functions, action.window
         self.times = times
         self.selectors = {**dict.fromkeys(functions, Uniform()), **action.selectors()}
-
-    def choose(self, batch: Batch, training: RankerTraining, rng: np.random.Generator) -> NDArray[np.int64]:
-        return self.assign(batch, 1, training, rng)[:, 0]
 
     def assign(self, batch: Batch, count: int, training: RankerTraining, rng: np.random.Generator) -> NDArray[np.int64]:
         return self.action.assign(self.functions, self.functions, len(batch), count, self.each, rng, self.times)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ranking.bounds import AtLeast, Between, checked
 from ranking.errors import BadInput
 from sampling.policies.action import Action
-from sampling.policies.policy import Group, SamplingPolicy
+from sampling.policies.policy import ByNegative, Group
 from sampling.query_features import Feature, QuerySplit
 from sampling.retrieval.function import RetrievalFunction
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ranking.training import Batch, RankerTraining, UpdateResult
 
 
-class ByQuery(SamplingPolicy):
+class ByQuery(ByNegative):
     """One action for queries with a low feature, and another one for the others.
 
     What a negative teaches may depend on the query: a hard one may help if the relevant document is ranked first, and
@@ -64,9 +64,6 @@ class ByQuery(SamplingPolicy):
 
     def start_run(self, functions: dict[str, RetrievalFunction], training: RankerTraining) -> None:
         self.split.start_run(functions, training)
-
-    def choose(self, batch: Batch, training: RankerTraining, rng: np.random.Generator) -> NDArray[np.int64]:
-        return self.assign(batch, 1, training, rng)[:, 0]
 
     def assign(self, batch: Batch, count: int, training: RankerTraining, rng: np.random.Generator) -> NDArray[np.int64]:
         below = self.split.below(batch, training)

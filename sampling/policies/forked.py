@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sampling.policies.action import Action
-from sampling.policies.policy import Group, SamplingPolicy
+from sampling.policies.policy import ByNegative, Group, SamplingPolicy
 from sampling.policies.shares import reindexed
 from sampling.query_features import QuerySplit
 from sampling.retrieval.function import RetrievalFunction
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ranking.training import Batch, RankerTraining, UpdateResult
 
 
-class ForkedPolicy(SamplingPolicy):
+class ForkedPolicy(ByNegative):
     """A policy that takes another action for some batches, to measure what that action is worth at that point.
 
     The policy does not see those batches, and resumes after them as it was. With a policy whose `each` is a number, the
@@ -72,9 +72,6 @@ class ForkedPolicy(SamplingPolicy):
         """Return whether the action replaces the policy now."""
         return self.action is not None and self.begin <= training.step < self.end
 
-    def choose(self, batch: Batch, training: RankerTraining, rng: np.random.Generator) -> NDArray[np.int64]:
-        return self.assign(batch, 1, training, rng)[:, 0]
-
     def assign(self, batch: Batch, count: int, training: RankerTraining, rng: np.random.Generator) -> NDArray[np.int64]:
         if training.step == self.begin and self.on_begin is not None:
             self.on_begin(self.own_functions, training)
@@ -93,8 +90,8 @@ class ForkedPolicy(SamplingPolicy):
             assigned = reindexed(self.policy.assign(batch, count, training, rng), self.indices).copy()
             kept = self.policy.groups or [Group(~rows, self.policy.window, self.policy.selectors)]
             self.groups = [group._replace(rows=group.rows & ~rows) for group in kept]
-        each, acted = _each(self.policy), int(rows.sum())
-        assigned[rows] = self.action.assign(self.functions, self.own, acted, count, each, rng)
+        acted = int(rows.sum())
+        assigned[rows] = self.action.assign(self.functions, self.own, acted, count, self.policy.each, rng)
         self.groups = [*self.groups, Group(rows, self.action.window, self.action.selectors())]
         return assigned
 
@@ -114,11 +111,3 @@ class ForkedPolicy(SamplingPolicy):
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.policy.load_state_dict(state)
-
-
-def _each(policy: SamplingPolicy) -> int | None:
-    """Return a policy's `each`, the negatives that functions but the first supply to their queries; or None."""
-    each = getattr(policy, "each", None) or getattr(
-        getattr(getattr(policy, "agent", None), "actions", None), "each", None
-    )
-    return None if each is None else int(each)

@@ -48,6 +48,8 @@ class SamplingPolicy(ABC):
         selectors: selectors that replace the run's, by the function's name. They may change in the same way.
         groups: the windows and selectors of the last batch's queries if they differ between queries; each query is in
             one group. Empty if `window` and `selectors` hold for all.
+        each: the negatives that every function but the first supplies to its share of the queries, while the first one
+            supplies all queries; None if the policy has no such number.
         taken: the decisions of a policy that compares actions: step, action, and `values` by action. If it decides for
             each query, the action is None, and the values are the shares of the queries of an epoch.
         independent: whether its choices depend only on its arguments, not on the ranker or on what it has observed, so
@@ -59,6 +61,7 @@ class SamplingPolicy(ABC):
     window: tuple[int, int] | None = None
     selectors: Mapping[str, Selector] = MappingProxyType({})
     groups: Sequence[Group] = ()
+    each: int | None = None
     taken: Sequence[Mapping[str, Any]] = ()
 
     def set_functions(self, functions: list[str]) -> None:
@@ -130,3 +133,15 @@ class SamplingPolicy(ABC):
 
     def load_state_dict(self, state: dict[str, Any]) -> None:  # noqa: B027
         """Continue from `state_dict`, after `start_run`."""
+
+
+class ByNegative(SamplingPolicy):
+    """Base of policies that choose a function for each negative: a subclass defines `assign`."""
+
+    @abstractmethod
+    def assign(
+        self, batch: Batch, count: int, training: RankerTraining, rng: np.random.Generator
+    ) -> NDArray[np.int64]: ...
+
+    def choose(self, batch: Batch, training: RankerTraining, rng: np.random.Generator) -> NDArray[np.int64]:
+        return self.assign(batch, 1, training, rng)[:, 0]

@@ -102,7 +102,6 @@ class LocalIndex:
         encoded: the collection.
         options: the options of the index.
         lag: steps from publication to service.
-        folder: the folder that vectors are mapped from; None takes a temporary one. Not used if vectors are in RAM.
         shards: number of ranges of documents; an exact index finds the same with any number.
         listed: the queries that are searched when a version is built; None for none.
     """
@@ -113,13 +112,12 @@ class LocalIndex:
         encoded: EncodedCollection,
         options: IndexOptions,
         lag: int = 0,
-        folder: Path | None = None,
         shards: int = 1,
         listed: Listed | None = None,
     ) -> None:
         self.ranker, self.encoded, self.options, self.lag = ranker.requires_grad_(False), encoded, options, lag
-        self._folder, self.shards, self.listed = folder, shards, listed
-        self._temporary: tempfile.TemporaryDirectory[str] | None = None
+        self.shards, self.listed = shards, listed
+        self._temporary: tempfile.TemporaryDirectory[str] | None = None  # for mapped vectors
         self._published: list[PublishedWeights] = []  # the served version, and those to come
         self._built: IndexVersion | None = None
         self._count = 0
@@ -193,9 +191,10 @@ class LocalIndex:
 
     def _mapped(self, published: PublishedWeights, digest: str) -> Searched:
         """Write each shard to disk and map it, with one block of vectors in memory at a time."""
+        self._temporary = self._temporary or tempfile.TemporaryDirectory(prefix="pyrite-index-")
         shards = []
         for number, held in enumerate(shard_ranges(len(self.encoded.documents), self.shards, BLOCK)):
-            folder = self._index_folder() / f"version-{number}"
+            folder = Path(self._temporary.name) / f"version-{number}"
             building = start_version(folder, len(held), 0, self.ranker.dimension, self.options)
             for start in block_starts(len(held)):
                 rows = np.arange(held.start + start, min(held.start + start + BLOCK, held.stop))
@@ -204,9 +203,3 @@ class LocalIndex:
             assert isinstance(finished.index, VectorIndex)
             shards.append(finished.index)
         return ShardedIndex(shards)
-
-    def _index_folder(self) -> Path:
-        if self._folder is None:
-            self._temporary = tempfile.TemporaryDirectory(prefix="pyrite-index-")
-            self._folder = Path(self._temporary.name)
-        return self._folder

@@ -1,5 +1,6 @@
 """Tests of `rl.document_selector`: an environment whose agent picks documents."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -65,11 +66,7 @@ def test_shares_say_how_many_picks_are_bm25s():
     candidates = np.zeros((1, 3, 5), np.float32)
     candidates[0, :, 4] = [0.91, 0.90, 0]  # the tenth, the eleventh, none of its list
 
-    class Tables:
-        pass
-
-    tables: Any = Tables()
-    tables.candidates = candidates
+    tables: Any = SimpleNamespace(candidates=candidates)
     batch = Batch(np.array([0]), np.array([0], np.int32))
     taken = [
         actions.to_record(np.array(action), batch, tables) for action in ([0, 1, 0, 0], [2, 2, 0, 0], [0, 0, 0, 0])

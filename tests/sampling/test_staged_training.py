@@ -39,11 +39,12 @@ def assemble(tiny_training) -> Callable[..., Assemble]:
     return of
 
 
-def test_lists_keep_what_the_ranker_scores_highest(assemble):
+def test_lists_keep_what_the_ranker_scores_highest(assemble, monkeypatch):
+    monkeypatch.setattr("sampling.staged_training.CHUNK", 3)
     training, sampler = assemble(SequentialSIR([4, 3]))()
     function = sampler.functions["bm25"]
     offered = FilteredFunction(function, RelevantPairs(training.encoded))
-    compressed = compress_lists(function, training, np.arange(4), 6, 3, np.random.default_rng(0), chunk=3)
+    compressed = compress_lists(function, training, np.arange(4), 6, 3, np.random.default_rng(0))
     for query in range(4):
         shown = offered.top(batch_of(query), 6, np.random.default_rng(0)).documents[0]
         shown = shown[shown >= 0]

@@ -1,5 +1,6 @@
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -338,17 +339,17 @@ def test_an_interrupted_run_is_shown_the_same_negatives(bag_training, refresh):
         }
 
 
-def test_a_mapped_index_gives_the_same_negatives(bag_training, tmp_path):
+def test_a_mapped_index_gives_the_same_negatives(bag_training):
     shown = []
     for index in (IndexOptions(), IndexOptions(memory="mapped")):
         training = bag_training()
         shown.append(steps(sampler(Dense(4, refresh=Refresh("sync", 2), index=index), training), training, 6))
     assert shown[0] == shown[1]
     training = bag_training()
-    local = LocalIndex(Bag(len(training.encoded.idf)), training.encoded, IndexOptions(memory="mapped"), folder=tmp_path)
+    local = LocalIndex(Bag(len(training.encoded.idf)), training.encoded, IndexOptions(memory="mapped"))
     local.publish(training.ranker.state_dict(), 0)
     first = local.search(np.arange(4), 3, 0)
-    assert [path.name for path in tmp_path.iterdir()] == ["version-0"]
+    assert [path.name for path in Path(local._temporary.name).iterdir()] == ["version-0"]
     assert (local.scores(np.arange(4), first.documents) == first.scores).all()
 
 
