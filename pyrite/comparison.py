@@ -116,12 +116,12 @@ class Study:
     @staticmethod
     def _methods(negatives: Mapping[str, object], rankers: Sequence[object]) -> list[dict[str, object]]:
         """Return the label and the overrides of each method; with several rankers, one line per ranker."""
-        lines = {label: as_negatives(chosen).overrides() for label, chosen in negatives.items()}
-        chosen = [Part.of("ranker", ranker).overrides() for ranker in rankers]
-        if len(chosen) < 2:
-            alone = chosen[0] if chosen else []
-            return [{"label": label, "overrides": [*alone, *line]} for label, line in lines.items()]
-        return [{"label": label, "overrides": [[*ranker, *line] for ranker in chosen]} for label, line in lines.items()]
+        of_rankers = [Part.of("ranker", ranker).overrides() for ranker in rankers] or [[]]
+        methods: list[dict[str, object]] = []
+        for label, chosen in negatives.items():
+            lines = [[*ranker, *as_negatives(chosen).overrides()] for ranker in of_rankers]
+            methods.append({"label": label, "overrides": lines if len(lines) > 1 else lines[0]})
+        return methods
 
     def overrides(self) -> list[str]:
         """Return the overrides of the command line."""

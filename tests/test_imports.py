@@ -19,24 +19,29 @@ MAY_IMPORT = {
     "cluster": {"rl", "sampling", "pooling", "ranking"},
 }
 WITHOUT_RAY = {"ranking", "sampling", "pooling"}
-parsed = functools.cache(ast.parse)
 
 
+@functools.cache
 def imported(source: str) -> set[str]:
-    """First parts of all that a file imports, also inside functions and for type checkers alone."""
-    found = set()
-    for node in ast.walk(parsed(source)):
+    """Modules that a file imports, and with them the names, also inside functions and for type checkers alone."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
-            found |= {name.name.split(".")[0] for name in node.names}
-        elif isinstance(node, ast.ImportFrom) and not node.level:
-            found.add(str(node.module).split(".")[0])
+            found |= {name.name for name in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            found |= {node.module, *(f"{node.module}.{name.name}" for name in node.names)}
     return found
+
+
+def packages_of(source: str) -> set[str]:
+    """The first parts of what a file imports."""
+    return {name.split(".")[0] for name in imported(source)}
 
 
 def faults(package: str, source: str) -> set[str]:
     """What a file of the package imports and must not."""
     forbidden = MAY_IMPORT.keys() - MAY_IMPORT[package] - {package}
-    return imported(source) & (forbidden | ({"ray"} if package in WITHOUT_RAY else set()))
+    return packages_of(source) & (forbidden | ({"ray"} if package in WITHOUT_RAY else set()))
 
 
 @pytest.mark.parametrize("package", MAY_IMPORT)
@@ -66,12 +71,7 @@ NO_RAY = {"config", "output", "plan", "statistics", "reports"}
 
 def rooms_of(source: str) -> set[str]:
     """The rooms of cluster/ that a file imports."""
-    found = set()
-    for node in ast.walk(parsed(source)):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "cluster":
-            parts = str(node.module).split(".")
-            found |= {parts[1]} if len(parts) > 1 else {alias.name for alias in node.names}
-    return found
+    return {name.split(".")[1] for name in imported(source) if name.startswith("cluster.")}
 
 
 def room(file: Path) -> str:
@@ -87,7 +87,7 @@ def test_rooms_of_cluster_import_downward() -> None:
         for other in rooms_of(source):
             if other not in FLOORS or FLOORS.index(other) > own:
                 wrong.append(f"{file.relative_to(ROOT)} imports {other}")
-        if room(file) in NO_RAY and "ray" in imported(source):
+        if room(file) in NO_RAY and "ray" in packages_of(source):
             wrong.append(f"{file.relative_to(ROOT)} imports ray")
     assert not wrong, wrong
 
@@ -103,17 +103,7 @@ def modules() -> dict[str, set[str]]:
     for package in MAY_IMPORT:
         for file in sorted((ROOT / package).rglob("*.py")):
             named[".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")] = file
-    found = {}
-    for name, file in named.items():
-        taken = set()
-        for node in ast.walk(parsed(file.read_text("utf-8"))):
-            if isinstance(node, ast.ImportFrom):
-                inner = {f"{node.module}.{alias.name}" for alias in node.names} & named.keys()
-                taken |= inner or {str(node.module)}
-            elif isinstance(node, ast.Import):
-                taken |= {alias.name for alias in node.names}
-        found[name] = taken & named.keys()
-    return found
+    return {name: imported(file.read_text("utf-8")) & named.keys() for name, file in named.items()}
 
 
 def circle(imports: Mapping[str, set[str]]) -> list[str]:

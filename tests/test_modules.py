@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.test_imports import imported
+
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("ranking", "sampling", "rl", "pooling", "cluster")
 MODULES = sorted(
@@ -42,17 +44,6 @@ def says_what_it_does(line: str) -> bool:
     """Whether a line is a sentence without a subject, its verb in the third person: "Reads …", "Defines …"."""
     verb = line.split(" ")[0].rstrip(",")
     return line.endswith(".") and verb.replace("-", "").isalpha() and verb[0].isupper() and verb.endswith("s")
-
-
-def imported(source: str) -> set[str]:
-    """Modules that a file imports, also where it imports names from them."""
-    found: set[str] = set()
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Import):
-            found |= {name.name for name in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            found |= {node.module, *(f"{node.module}.{name.name}" for name in node.names)}
-    return found
 
 
 @pytest.mark.parametrize("package", [*PACKAGES, "benchmarks", "pyrite"])

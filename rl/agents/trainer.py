@@ -55,7 +55,7 @@ class AgentTrainer:
         shares = self._runners("runner_state")
         copies = [state["copies"] for state in shares]
         return {
-            "weights": self._weights(),
+            "weights": _copied(self.algorithm.learner.module[DEFAULT_MODULE_ID]),
             "optimizers": {name: optimizer.state_dict() for name, optimizer in learner._named_optimizers.items()},
             "copies": None if None in copies else [state for share in copies for state in share],
             "tallies": [tally for state in shares for tally in state["tallies"]],
@@ -105,7 +105,7 @@ class AgentTrainer:
 
     def policy_weights(self) -> dict[str, Tensor]:
         """Return the actor's current weights by name, on the CPU."""
-        return {name: tensor.detach().cpu().clone() for name, tensor in self._actor().state_dict().items()}
+        return _copied(self._actor())
 
     def close(self) -> None:
         """End the runners and close the copies."""
@@ -115,10 +115,6 @@ class AgentTrainer:
 
     def _actor(self) -> Any:
         return self.algorithm.learner.module[DEFAULT_MODULE_ID].actor
-
-    def _weights(self) -> dict[str, Tensor]:
-        module = self.algorithm.learner.module[DEFAULT_MODULE_ID]
-        return {name: tensor.detach().cpu().clone() for name, tensor in module.state_dict().items()}
 
     def _count(self) -> int:
         config = self.algorithm.config
@@ -136,3 +132,7 @@ class AgentTrainer:
         if isinstance(runners[0], ray.actor.ActorHandle):
             return ray.get([getattr(runner, method).remote(*values) for runner, values in calls])
         return [getattr(runner, method)(*values) for runner, values in calls]
+
+
+def _copied(module: Any) -> dict[str, Tensor]:
+    return {name: tensor.detach().cpu().clone() for name, tensor in module.state_dict().items()}
