@@ -34,9 +34,6 @@ class Imitation:
         top: n; a candidate is labelled if BM25 ranks it among its first n.
         lr: learning rate of Adam.
         states: training batches that are learned from and tested on.
-
-    Raises:
-        BadInput: if an option is out of its range.
     """
 
     epochs: Annotated[int, NonNegative] = 0

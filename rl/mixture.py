@@ -39,9 +39,6 @@ class MixtureActions:
             and b. It contains uniform draws, the highest score of m, and the neighbourhood of the positive.
         costs: by function, the loss of return if all shared-out negatives come from it, in units of the measure, e.g.
             {dense: 0.01}: what refreshing an index costs the user. None for no costs.
-
-    Raises:
-        BadInput: if an option is out of its range.
     """
 
     each: Annotated[int, AtLeast(1)] | None = None

@@ -17,6 +17,8 @@ NEAR_ZERO = 0.01
 """Factor of the last layer's initial weights: a new policy is nearly uniform, and a new critic returns about 0."""
 SLOPE = 0.2
 """Slope of the narrow layer's activation below zero."""
+DESCRIBED = ("shapes", "outputs", "channels", "hidden", "width", "per_document")
+"""Attributes that a network is built from again."""
 DOCUMENT_WIDTH = 32
 """Width of the layer that joins a candidate document's features with the state."""
 
@@ -147,14 +149,7 @@ class PolicyNetwork(nn.Module):
 
     def description(self) -> dict[str, Any]:
         """Return what `described` needs to build the network: numbers, strings and lists."""
-        return {
-            "shapes": self.shapes,
-            "outputs": self.outputs,
-            "channels": self.channels,
-            "hidden": self.hidden,
-            "width": self.width,
-            "per_document": self.per_document,
-        }
+        return {name: getattr(self, name) for name in DESCRIBED}
 
 
 def described(description: Mapping[str, Any], weights: Mapping[str, Tensor]) -> PolicyNetwork:

@@ -36,9 +36,6 @@ class Plateau:
         errors: the later group counts as better if its mean exceeds the earlier one's by more than this many standard
             errors of the difference, √(s₁²/n + s₂²/n).
         settled: largest mean absolute change of the functions' shares.
-
-    Raises:
-        BadInput: if an option is out of its range.
     """
 
     after: Annotated[int, NonNegative] = 0

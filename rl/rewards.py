@@ -63,9 +63,6 @@ class ValidationSampleOptions:
         every: number of batches between two measurements. A decision that ends without one is rewarded with the last
             measured values: 0 for a difference, which the next measurement makes up for.
         depth: number of candidates per query that are scored; None for all.
-
-    Raises:
-        BadInput: if an option is below 1.
     """
 
     size: Annotated[int, Positive] = 50
@@ -103,9 +100,6 @@ class Reward(ABC):
 
     Args:
         scale: factor of every reward.
-
-    Raises:
-        BadInput: if the scale is not above 0.
     """
 
     gamma: ClassVar[float] = 0.995

@@ -55,7 +55,7 @@ class Guard:
             positive of the row, when rows are mined. None takes `own` when rows are mined, and `lowest` otherwise.
 
     Raises:
-        BadInput: if an option is out of its range.
+        BadInput: if a ranker is given without a margin.
     """
 
     absolute: Annotated[float, NonNegative] | None = None

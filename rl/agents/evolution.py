@@ -25,9 +25,6 @@ class Evolution(PolicySearch):
         seeds: rankers trained per candidate. The candidates of a generation share their seeds; the next has new ones.
         sigma: the first standard deviation of each weight, for features scaled by `rl.progress.TYPICAL`: a weight of 2
             takes a share from a tenth to nine tenths between two typical values of a feature.
-
-    Raises:
-        BadInput: if an option is out of its range.
     """
 
     rule = "linear"

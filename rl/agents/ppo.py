@@ -124,27 +124,23 @@ class PPO(Agent):
         hidden: Annotated[int, Positive] = 500,
     ) -> None:
         self.quota = {"steps": fragment} if episodes is None else {"episodes": episodes}
-        self.lr, self.epochs, self.minibatch = lr, epochs, minibatch
-        self.clip, self.lam, self.value_weight, self.entropy = clip, lam, value_weight, entropy
-        self.channels, self.hidden = channels, hidden
+        self.minibatch, self.widths = minibatch, {"channels": channels, "hidden": hidden}
+        self.options = {
+            "lr": lr, "num_epochs": epochs, "minibatch_size": minibatch, "clip_param": clip, "lambda_": lam,
+            "vf_loss_coeff": value_weight, "entropy_coeff": entropy,
+        }  # fmt: skip
 
     def config(self, copies: int) -> LockstepPPOConfig:
         config = LockstepPPOConfig()
         config.quota = self.quota
         config.training(
             learner_class=SeededPPOLearner,
-            lr=self.lr,
             train_batch_size_per_learner=max(self.minibatch, self.quota.get("steps", 0) * copies),
-            num_epochs=self.epochs,
-            minibatch_size=self.minibatch,
-            clip_param=self.clip,
             vf_clip_param=math.inf,
-            lambda_=self.lam,
-            vf_loss_coeff=self.value_weight,
-            entropy_coeff=self.entropy,
             use_kl_loss=False,
+            **self.options,
         )
         return config
 
     def network(self) -> dict[str, Any]:
-        return {"channels": self.channels, "hidden": self.hidden}
+        return self.widths

@@ -43,9 +43,6 @@ class PolicySearch(ABC):
 
     Attributes:
         rule: the rule that it searches, a key of `rl.mixture.RULES`.
-
-    Raises:
-        BadInput: if an option is too small.
     """
 
     rule: ClassVar[str]

@@ -33,9 +33,6 @@ class Curriculum(SamplingPolicy):
             the function's probability. It favours rarely chosen functions.
         epsilon: ε, the share of the draws that are uniform.
         history: number of gains kept for the percentiles.
-
-    Raises:
-        BadInput: if an option is out of its range.
     """
 
     percentiles = (20, 80)

@@ -32,9 +32,6 @@ class Schedule(Mixture):
             each query.
         each: if it is a number, the first function supplies all queries, and every other function supplies `each`
             negatives to its share of the queries (see `sampling.policies.mixture.Mixture`).
-
-    Raises:
-        BadInput: if an option is out of its range.
     """
 
     @checked

@@ -35,9 +35,6 @@ class Bm25Function(Ranked):
             depend on the number of shards.
         on_lost_shard: `wait` until a shard that died is back, or `skip` its documents until then, which makes a run
             unrepeatable.
-
-    Raises:
-        BadInput: if an option is out of its range.
     """
 
     independent = True

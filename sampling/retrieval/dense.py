@@ -103,9 +103,6 @@ class Dense(FromLists):
             `version`, in batches, so that a step reads lists.
         precision: precision in which the index reads texts: `float32`, `bfloat16` or `float16`; None takes the
             ranker's. The precision of the stored vectors is `index.precision`.
-
-    Raises:
-        BadInput: if an option is out of its range.
     """
 
     @checked

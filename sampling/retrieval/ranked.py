@@ -38,9 +38,6 @@ class Ranked(FromLists):
 
     Args:
         depth: length of a list.
-
-    Raises:
-        BadInput: if the depth is below 1.
     """
 
     @checked
