@@ -82,12 +82,9 @@ class Collection(Part):
         Raises:
             BadInput: if it can't be read.
         """
-        from cluster.config.compose import compose
-        from cluster.runs.artifacts import Artifacts
         from cluster.runs.what_was_read import sentence
 
-        config = compose(self.overrides())
-        return sentence(Artifacts().collection(config), config)
+        return sentence(*self._read())
 
     def counts(self) -> dict[str, int]:
         """Read the collection and return its numbers of documents, queries, judgements, and queries per split.
@@ -95,13 +92,17 @@ class Collection(Part):
         Raises:
             BadInput: if it can't be read.
         """
-        from cluster.config.compose import compose
-        from cluster.runs.artifacts import Artifacts
-
-        collection = Artifacts().collection(compose(self.overrides()))
+        collection, _ = self._read()
         splits = collection.queries["split"].drop_nulls().value_counts(sort=True).rows()
         numbers = {"documents": len(collection.documents), "queries": len(collection.queries)}
         return numbers | {"judgements": len(collection.judgements)} | {str(split): count for split, count in splits}
+
+    def _read(self) -> tuple[Any, dict[str, Any]]:
+        from cluster.config.compose import compose
+        from cluster.runs.artifacts import Artifacts
+
+        config = compose(self.overrides())
+        return Artifacts().collection(config), config
 
 
 class Pairs(Collection, name="pairs"):

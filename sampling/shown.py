@@ -111,8 +111,7 @@ class Trace:
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return each figure by step [steps]."""
-        columns = zip(*self.steps, strict=True) if self.steps else [()] * len(self.FIGURES)
-        return {name: np.array(column, self.FIGURES[name]) for name, column in zip(self.FIGURES, columns, strict=True)}
+        return _columns(self.steps, self.FIGURES)
 
     def load(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Continue from `arrays`."""
@@ -195,11 +194,15 @@ class ShownNegatives:
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return each column [rows], sorted by query, document and function."""
-        table = [(*key, *self.rows[key]) for key in sorted(self.rows)]
-        columns = zip(*table, strict=True) if table else [()] * len(self.COLUMNS)
-        return {name: np.array(column, self.COLUMNS[name]) for name, column in zip(self.COLUMNS, columns, strict=True)}
+        return _columns([(*key, *self.rows[key]) for key in sorted(self.rows)], self.COLUMNS)
 
     def load(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Continue from `arrays`."""
         rows = zip(*(arrays[name].tolist() for name in self.COLUMNS), strict=True)
         self.rows = {tuple(row[:3]): list(row[3:]) for row in rows}
+
+
+def _columns(rows: Sequence[tuple[Any, ...]], kinds: Mapping[str, type]) -> dict[str, NDArray[Any]]:
+    """Return rows as one array per column, of the given types."""
+    columns = zip(*rows, strict=True) if rows else [()] * len(kinds)
+    return {name: np.array(column, kinds[name]) for name, column in zip(kinds, columns, strict=True)}

@@ -14,7 +14,6 @@ from rl.trained import TrainedAgent
 from sampling.retrieval.tfidf import TfIdf
 from sampling.selection.selector import Selector
 from tests.rl.documents import DOCUMENTS, PAIRS, PICKS, document_environment, document_state_tables, nearest, start_with
-from tests.rl.trainings import starts
 from tests.sampling.test_contracts import check
 
 
@@ -44,8 +43,7 @@ def test_picks_may_be_more_than_the_batch_has():
     assert candidates.documents.tolist() == [[5]]
 
 
-def test_no_pick_is_relevant(tiny_sources):
-    training, _ = starts(tiny_sources)(np.random.SeedSequence(0))
+def test_no_pick_is_relevant(training, tiny_sources):
     examples, function = training.examples, nearest(tiny_sources)
     for place in range(DOCUMENTS):
         places = np.full((len(examples), 1), place)

@@ -12,6 +12,7 @@ from ranking.checkpoint import from_bytes, to_bytes
 from rl.networks import PolicyNetwork, described
 
 PAIRS, WIDTH, ACTIONS, DOCUMENTS = 6, 4, 2, 5
+NAMES = ("model", "batch", "present", "similarity")
 PARTS = {
     "model": (3,),
     "batch": (2 * PAIRS, WIDTH),
@@ -39,8 +40,7 @@ def observations_of(*names: str, present: int = PAIRS, rows: int = 2, seed: int 
 
 
 def test_it_is_the_paper_s_network_computed_by_loops():
-    network = network_of("model", "batch", "present", "similarity")
-    seen = observations_of("model", "batch", "present", "similarity", present=4, rows=1)
+    network, seen = network_of(*NAMES), observations_of(*NAMES, present=4, rows=1)
     batch, weights = seen["batch"][0], {name: value.detach() for name, value in network.named_parameters()}
     pairs = torch.zeros(PAIRS, 3)
     for i in range(4):  # a kernel of two rows with stride 2
@@ -68,7 +68,7 @@ def test_it_is_the_paper_s_network_computed_by_loops():
 
 @given(present=st.integers(0, PAIRS), seed=st.integers(0, 10))
 def test_rows_beyond_a_short_batch_change_nothing(present, seed):
-    names = ("model", "batch", "present", "similarity", "candidates")
+    names = (*NAMES, "candidates")
     seen = observations_of(*names, present=present, seed=seed)
     other = {name: value.clone() for name, value in seen.items()}
     other["batch"][:, 2 * present :] = 9.0
@@ -83,11 +83,10 @@ def test_rows_beyond_a_short_batch_change_nothing(present, seed):
 
 
 def test_rows_beyond_a_short_batch_change_no_gradient():
-    names = ("model", "batch", "present", "similarity")
-    network = network_of(*names)
+    network = network_of(*NAMES)
     gradients = []
     for filling in (0.0, 5.0):
-        seen = observations_of(*names, present=3)
+        seen = observations_of(*NAMES, present=3)
         seen["batch"][:, 6:] = filling
         network.zero_grad()
         network(seen).square().sum().backward()
@@ -107,11 +106,10 @@ def test_parts_that_are_missing_are_left_out(names):
 
 
 def test_a_fresh_policy_is_near_uniform_and_a_dead_one_exactly():
-    names = ("model", "batch", "present", "similarity")
-    seen = observations_of(*names, rows=50)
-    fresh = PolicyNetwork(space_of(*names), ACTIONS, torch.Generator().manual_seed(3))
+    seen = observations_of(*NAMES, rows=50)
+    fresh = PolicyNetwork(space_of(*NAMES), ACTIONS, torch.Generator().manual_seed(3))
     assert (torch.softmax(fresh(seen), 1) - 0.5).abs().max() < 0.01
-    assert network_of(*names, last=0.0)(seen).abs().max() == 0
+    assert network_of(*NAMES, last=0.0)(seen).abs().max() == 0
 
 
 def test_the_narrow_layer_cannot_die():
@@ -133,8 +131,7 @@ def test_weights_are_the_generator_s_alone():
 
 
 def test_a_frozen_copy_says_the_same():
-    names = ("model", "batch", "present", "similarity")
-    network, seen = network_of(*names), observations_of(*names)
+    network, seen = network_of(*NAMES), observations_of(*NAMES)
     kept = from_bytes(to_bytes({"network": network.description(), "weights": network.state_dict()}))
     frozen = described(json.loads(json.dumps(kept["network"])), kept["weights"])
     assert torch.equal(frozen(seen), network(seen))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from ranking.evaluation.evaluation import Evaluation
 from ranking.evaluation.origins import Bm25Candidates, FullCollection
 from rl.rewards import Ceil, DecisionOutcome, Diff, Potential, Raw, Reward, ValidationSample
-from tests.rl.trainings import environment_of, starts
+from tests.rl.trainings import environment_of
 
 values = st.lists(st.floats(0, 1), min_size=2, max_size=12)
 
@@ -58,23 +58,20 @@ def test_by_its_own_discount_a_difference_pays_the_right_first_action():
     assert returned(Diff(), early, 0.995) == pytest.approx(0.05)
 
 
-def test_the_sample_is_the_validation_of_some_queries(tiny_sources):
-    training, _ = starts(tiny_sources)(np.random.SeedSequence(0))
+def test_the_sample_is_the_validation_of_some_queries(training):
     whole = next(iter(training.validation(training.ranker).values()))
     assert len(whole) == 2
     assert ValidationSample(training, 50)(training.ranker).tolist() == whole.tolist()
     assert ValidationSample(training, 1)(training.ranker).tolist() == [whole[0]]
 
 
-def test_the_sample_knows_the_first_stage(tiny_sources):
-    training, _ = starts(tiny_sources)(np.random.SeedSequence(0))
+def test_the_sample_knows_the_first_stage(training):
     sample = ValidationSample(training, 50)
     assert sample.first_stage.tolist() == training.validation.of_bm25()["AP@8"].tolist()
     assert sample.ideal.tolist() == training.validation.of_ideal()["AP@8"].tolist()
 
 
-def test_a_diverged_ranker_is_worth_nothing(tiny_sources):
-    training, _ = starts(tiny_sources)(np.random.SeedSequence(0))
+def test_a_diverged_ranker_is_worth_nothing(training):
     sample = ValidationSample(training, 2)
     next(training.ranker.parameters()).data.fill_(np.nan)
     assert sample(training.ranker).tolist() == [0, 0]

@@ -1,6 +1,8 @@
 from typing import Any
 
+import gymnasium
 import numpy as np
+import pytest
 
 from benchmarks.toys import STEPS, EarlyLate
 from ranking.checkpoint import from_bytes, to_bytes
@@ -16,42 +18,30 @@ def same(one: dict[str, Any], other: dict[str, Any]) -> bool:
     return all(np.array_equal(one[name], other[name]) for name in one)
 
 
-def test_one_call_is_as_many_calls():
-    together, alone = copies_of(), [EarlyLate(copy, seed=4) for copy in range(3)]
-    seen, infos = together.reset()
-    for copy, environment in enumerate(alone):
-        own, info = environment.reset()
-        assert np.array_equal(seen["model"][copy], own["model"])
-        assert infos[copy] == info
-    actions = np.array([0, 1, 0])
-    seen, rewards, terminated, truncated, infos = together.step(actions)
-    for copy, environment in enumerate(alone):
-        own, reward, _, _, info = environment.step(actions[copy])
-        assert np.array_equal(seen["model"][copy], own["model"])
-        assert rewards[copy] == np.float32(reward)
-        assert infos[copy] == info
-    assert not terminated.any()
-    assert not truncated.any()
-    assert together.observation_space.contains(seen)
+@pytest.mark.parametrize("kind", ["toy", "training"])
+def test_copies_are_each_as_one_alone(kind, tiny_sources):
+    def of(copy: int) -> gymnasium.Env:
+        return EarlyLate(copy, seed=4) if kind == "toy" else environment_of(tiny_sources, copy=copy)
 
-
-def test_many_copies_of_a_training_are_each_as_one_alone(tiny_sources):
-    together = VectorEnvironment([environment_of(tiny_sources, copy=copy) for copy in range(3)])
-    observed, _ = together.reset()
-    alone = [environment_of(tiny_sources, copy=copy) for copy in range(3)]
+    together, alone = VectorEnvironment([of(copy) for copy in range(3)]), [of(copy) for copy in range(3)]
+    observed, infos = together.reset()
     for copy, environment in enumerate(alone):
-        observation, _ = environment.reset()
-        assert all(np.array_equal(observed[name][copy], observation[name]) for name in observation)
-    for number in range(14):  # beyond the end of the episodes, at nine
+        observation, info = environment.reset()
+        assert same({name: part[copy] for name, part in observed.items()}, observation)
+        assert infos[copy] == info
+    for number in range(14):  # beyond the end of a training's episodes, at nine
         actions = np.array([number % 2, 1, 0])
-        observed, rewards, ended, _, infos = together.step(actions)
+        observed, rewards, ended, cut, infos = together.step(actions)
+        assert together.observation_space.contains(observed)
+        assert not cut.any()
         for copy, environment in enumerate(alone):
             observation, reward, done, _, info = environment.step(int(actions[copy]))
-            assert (reward, done) == (rewards[copy], ended[copy])
+            assert (np.float32(reward), done) == (rewards[copy], ended[copy])
             if done:
                 assert infos[copy]["final_info"]["summary"] == info["summary"]
                 observation, info = environment.reset()
-            assert all(np.array_equal(observed[name][copy], observation[name]) for name in observation)
+            assert same({name: part[copy] for name, part in observed.items()}, observation)
+            assert info.items() <= infos[copy].items()
 
 
 def test_an_ended_episode_is_followed_by_the_next_in_the_same_step():

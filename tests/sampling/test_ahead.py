@@ -10,19 +10,16 @@ from ranking.training import RankerTraining
 from sampling.policies.fixed import Fixed
 from sampling.policies.mixture import Mixture
 from sampling.policies.schedule import Schedule
-from sampling.retrieval.bm25 import Bm25Function
 from sampling.retrieval.in_batch import InBatch
 from sampling.retrieval.memory import Memory
-from sampling.retrieval.random import RandomFunction
 from sampling.sampler import Sampler
 from sampling.selection.dynamic import Dynamic
 from sampling.selection.uniform import Uniform
-from tests.sampling.test_contracts import ready, training_of
+from tests.sampling.test_contracts import random_and_bm25, ready, training_of
 
 
 def source(sources: Sources, **parts: Any) -> Sampler:
-    functions = {"bm25": ready(Bm25Function(), sources), "random": ready(RandomFunction(), sources)}
-    given: dict[str, Any] = {"policy": Mixture(per="query"), "functions": functions, "selector": Uniform()} | parts
+    given = {"policy": Mixture(per="query"), "functions": random_and_bm25(sources), "selector": Uniform()} | parts
     return Sampler(**given, count=3, rng=np.random.default_rng(1))
 
 

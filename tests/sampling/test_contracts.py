@@ -140,15 +140,17 @@ def ready(function: RetrievalFunction, sources: Sources) -> RetrievalFunction:
     return function
 
 
+def random_and_bm25(sources: Sources) -> dict[str, RetrievalFunction]:
+    return {"random": ready(RandomFunction(), sources), "bm25": ready(Bm25Function(), sources)}
+
+
 @pytest.mark.by_day(3)
 @pytest.mark.parametrize("name", [name for name, _ in parts("selector")])
 @pytest.mark.parametrize("count", [1, 3])
 def test_every_selector(name, count, tiny_sources):
     node = dict(parts("selector"))[name] | SMALL.get(name, {})
-    function = ready(Bm25Function(), tiny_sources)
-    random = ready(RandomFunction(), tiny_sources)
-    for functions in ({"bm25": function}, {"random": random}):
-        check(tiny_sources, lambda f=functions: Sampler(Fixed(), f, made(node), count, np.random.default_rng(1)))
+    for function in random_and_bm25(tiny_sources).items():
+        check(tiny_sources, lambda f=function: Sampler(Fixed(), dict([f]), made(node), count, np.random.default_rng(1)))
 
 
 @pytest.mark.by_day(2)
@@ -181,8 +183,7 @@ def test_every_function(name, tiny_sources, given):
 @pytest.mark.parametrize("name", [name for name, _ in parts("policy")])
 def test_every_policy(name, tiny_sources):
     node = dict(parts("policy"))[name]
-    several = {"random": ready(RandomFunction(), tiny_sources), "bm25": ready(Bm25Function(), tiny_sources)}
-    several["other"] = ready(Bm25Function(depth=3), tiny_sources)
+    several = random_and_bm25(tiny_sources) | {"other": ready(Bm25Function(depth=3), tiny_sources)}
     chosen = several if made(node).chooses else {"bm25": several["bm25"]}
 
     def make() -> Sampler:

@@ -11,8 +11,7 @@ from ranking.ranked_lists import RankedLists
 from sampling.guard import Guard, negatives_lists
 from sampling.query_features import QuerySplit, list_features
 from sampling.retrieval.bm25 import Bm25Function
-from sampling.retrieval.random import RandomFunction
-from tests.sampling.test_contracts import ready, training_of
+from tests.sampling.test_contracts import random_and_bm25, ready, training_of
 
 NONE = -np.inf
 
@@ -77,23 +76,21 @@ def test_equal_ranks_are_ordered_by_their_gap(tiny_sources):
 
 
 def test_the_margin_splits_each_batch(tiny_sources):
-    training = training_of(tiny_sources)
-    function = ready(Bm25Function(), tiny_sources)
+    training, functions = training_of(tiny_sources), random_and_bm25(tiny_sources)
     split = QuerySplit("margin", 0.5)
-    split.start_run({"random": ready(RandomFunction(), tiny_sources), "bm25": function}, training)
+    split.start_run(functions, training)
     batch = training.examples
     below = split.below(batch, training)
     assert below.sum() == round(len(batch) / 2)
-    head = function.top(batch, 16, np.random.default_rng(0)).documents
+    head = functions["bm25"].top(batch, 16, np.random.default_rng(0)).documents
     scores = training.score(batch.queries, np.concatenate([batch.positives[:, None], head], 1))
     margins = scores[:, 0] - scores[:, 1:].max(1)
     assert margins[below].max() <= margins[~below].min()
 
 
 def test_a_run_without_such_lists_is_bad_input(tiny_sources):
-    training, random = training_of(tiny_sources), ready(RandomFunction(), tiny_sources)
+    training, functions = training_of(tiny_sources), random_and_bm25(tiny_sources)
     with pytest.raises(BadInput, match="no function of random has lists"):
-        QuerySplit("positive_rank", 0.5).start_run({"random": random}, training)
-    bm25 = ready(Bm25Function(), tiny_sources)
+        QuerySplit("positive_rank", 0.5).start_run({"random": functions["random"]}, training)
     with pytest.raises(BadInput, match=r"have no guard_margin; give sampling\.guard"):
-        QuerySplit("guard_margin", 0.5).start_run({"bm25": bm25}, training)
+        QuerySplit("guard_margin", 0.5).start_run({"bm25": functions["bm25"]}, training)

@@ -8,13 +8,11 @@ from ranking.errors import BadInput
 from ranking.sources import Sources
 from sampling.policies.action import Action
 from sampling.policies.aligned import Aligned, dot
-from sampling.retrieval.bm25 import Bm25Function
-from sampling.retrieval.random import RandomFunction
-from tests.sampling.test_contracts import ready, training_of
+from tests.sampling.test_contracts import random_and_bm25, training_of
 
 
 def policy_of(sources: Sources, **options: object) -> tuple[Aligned, object]:
-    functions = {"random": ready(RandomFunction(), sources), "bm25": ready(Bm25Function(), sources)}
+    functions = random_and_bm25(sources)
     policy, training = Aligned(**{"batches": 1, **options}), training_of(sources)
     policy.set_functions(list(functions))
     policy.start_run(functions, training)

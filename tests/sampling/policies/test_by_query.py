@@ -4,16 +4,13 @@ import pytest
 from ranking.errors import BadInput
 from ranking.sources import Sources
 from sampling.policies.by_query import ByQuery
-from sampling.retrieval.bm25 import Bm25Function
-from sampling.retrieval.random import RandomFunction
 from sampling.sampler import Sampler
 from sampling.selection.uniform import Uniform
-from tests.sampling.test_contracts import ready, training_of
+from tests.sampling.test_contracts import random_and_bm25, training_of
 
 
 def sampler_of(sources: Sources, count: int = 2, **options: object) -> Sampler:
-    functions = {"random": ready(RandomFunction(), sources), "bm25": ready(Bm25Function(), sources)}
-    return Sampler(ByQuery(**options), functions, Uniform(), count, np.random.default_rng(0))
+    return Sampler(ByQuery(**options), random_and_bm25(sources), Uniform(), count, np.random.default_rng(0))
 
 
 def test_each_half_gets_its_action(tiny_sources):

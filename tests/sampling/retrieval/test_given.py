@@ -35,11 +35,13 @@ def test_the_guard_reads_its_scores(tiny_sources):
     assert (whole.counts - guarded.counts).sum() == record.total
 
 
-def test_without_scores_the_file_says_the_order(tiny, tiny_sources):
+def test_without_scores_the_file_says_the_order_and_it_can_t_teach(tiny, tiny_sources):
     given = tiny.given.with_columns(score=pl.lit(None, pl.Float32))
     sources = replace(tiny_sources, collection=replace(tiny, given=given))
     assert names(sources, given_lists(sources.collection).documents[0]) == ["d7", "d5", "d1", "d9"]
     assert Given().own_scores(sources, np.arange(8), np.zeros((8, 1), np.int32)) is None
+    with pytest.raises(BadInput, match=r"teacher: Given has no scores of pairs; name the column of scores"):
+        teacher_scores(Given(), sources, np.arange(4), [Given().rank(sources)])
 
 
 def test_queries_without_scores_stand_beside_others_with(tiny, tiny_sources):
@@ -52,13 +54,6 @@ def test_queries_without_scores_stand_beside_others_with(tiny, tiny_sources):
     known = teacher_scores(Given(), sources, np.arange(4), [Given().rank(sources)])
     assert np.isnan(known.lookup(np.array([0]), found.documents)).all()
     assert known.lookup(np.array([3]), found.documents).tolist() == [[-1.0, -5.0]]
-
-
-def test_a_teacher_without_scores_is_refused(tiny, tiny_sources):
-    given = tiny.given.with_columns(score=pl.lit(None, pl.Float32))
-    sources = replace(tiny_sources, collection=replace(tiny, given=given))
-    with pytest.raises(BadInput, match=r"teacher: Given has no scores of pairs; name the column of scores"):
-        teacher_scores(Given(), sources, np.arange(4), [Given().rank(sources)])
 
 
 def test_a_collection_that_gives_nothing_is_refused(tiny, tiny_sources):
