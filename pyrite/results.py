@@ -59,9 +59,6 @@ class Shown:
     >>> from cluster.reports.report import Report, Section
     >>> Shown(Report("", [Section("Methods", ["One."], ["One."])]))
     One.
-
-    Args:
-        report: the report.
     """
 
     def __init__(self, report: Report) -> None:

@@ -212,9 +212,6 @@ class MixtureAgent:
 class MixturePolicy(ByNegative):
     """A frozen mixture agent over a fresh ranker: every N batches it decides on shares and a window of ranks.
 
-    Args:
-        agent: the agent.
-
     Attributes:
         decisions: step, shares, window and choice by scores of each decision.
         states: the state of each decision.

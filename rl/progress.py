@@ -70,13 +70,7 @@ class ProgressOptions:
 
 
 class TrainingProgress:
-    """One training as a mixture policy sees it.
-
-    Args:
-        options: the features.
-        functions: the functions of the run, by name.
-        training: the training of the ranker.
-    """
+    """One training as a mixture policy sees it."""
 
     def __init__(
         self, options: ProgressOptions, functions: dict[str, RetrievalFunction], training: RankerTraining

@@ -94,9 +94,6 @@ class State:
     β‖∇L‖₂ / (1 + β‖∇L‖₂) of the top layers, t/T_e, and e / (1 + e). They are followed by the matrix B of the incoming
     batch and the similarity statistics of its queries for each function. A value that is not finite is replaced by the
     bound that it passed, so no NaN or infinity reaches the agent.
-
-    Args:
-        tables: the tables that it is looked up in.
     """
 
     def __init__(self, tables: StateTables) -> None:

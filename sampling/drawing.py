@@ -24,7 +24,6 @@ class Selection(NamedTuple):
     """The negatives that one selector picked from one function, for some rows of a batch.
 
     Args:
-        selector: the selector.
         rows: int [r], rows of the batch.
         columns: int [r, m], columns of the batch's negatives where the picks are stored.
         batch: the rows as a batch, as the selector received it.
@@ -43,7 +42,6 @@ class BatchDraw:
     """The negatives of one batch, and what the sampler records once they are shown.
 
     Args:
-        batch: the batch.
         rng: the state of the generator before the draw.
         assigned: int64 [b, n], the index of the function that each negative comes from.
         negatives: int32 [b, n], −1 for none.

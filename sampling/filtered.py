@@ -32,8 +32,6 @@ class FilteredFunction(RetrievalFunction):
     stays uniform over the rest. A function that leaves them out itself is never asked twice.
 
     Args:
-        function: the function.
-        relevant: the judged pairs.
         taken: int32 [b, t], the negatives that other functions have supplied for each query of the batch, −1 for none;
             None if there is no other function.
     """
@@ -195,7 +193,6 @@ class WindowedFunction(RetrievalFunction):
     """A retrieval function of which only the ranks `first` to `last` are visible: a policy's hardness window.
 
     Args:
-        function: the function.
         first: the first rank of the window, from 1.
         last: the last rank of the window.
 

@@ -18,9 +18,6 @@ class RelevantPairs:
     They are the documents that are judged relevant for it, documents with the text of one of these, and the query
     itself if it is a document of the collection (`ranking.contents`).
 
-    Args:
-        encoded: the collection.
-
     Attributes:
         counts: int64 [queries], the number of such documents.
         size: the number of documents in the collection.

@@ -51,8 +51,6 @@ class _Thompson(Search):
     Args:
         parameters: parameters per arm: a share per function but the first, then the window's hardness. A search without
             windows has one more share, whose grid is then that of windows.
-        options: the options of the search.
-        rng: draws from the posteriors.
     """
 
     def __init__(self, parameters: int, options: ThompsonSearch, rng: np.random.Generator) -> None:

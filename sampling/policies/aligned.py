@@ -169,7 +169,6 @@ class Aligned(ByNegative):
         """Return the dot products of each action's training gradient with those of the sample's parts.
 
         Args:
-            actions: the actions.
             count: negatives per query.
             training: the training of the ranker, which does not change.
             rng: draws the training batches, which are the same for all actions, and their negatives.

@@ -106,13 +106,7 @@ class Adversarial(Selector):
             self.optimizer.step()
 
     def surrogate(self, batch: Batch, drawn: GeneratorDraw, training: RankerTraining) -> Tensor:
-        """Return a scalar whose gradient is −1 times the REINFORCE estimate of ∇_φ J.
-
-        Args:
-            batch: the batch whose negatives were drawn.
-            drawn: the draws.
-            training: the training of the ranker that rewards them.
-        """
+        """Return a scalar whose gradient is −1 times the REINFORCE estimate of ∇_φ J for the draws of a batch."""
         documents = training.encoded.documents.take(np.maximum(drawn.candidates, 0).ravel())
         logits = self.generator(training.encoded.queries.take(batch.queries), documents) / self.temperature
         rewards = self._rewards(torch.from_numpy(training.score(batch.queries, drawn.candidates)).to(logits))
