@@ -125,7 +125,7 @@ class PPO(Agent):
     ) -> None:
         self.quota = {"steps": fragment} if episodes is None else {"episodes": episodes}
         self.minibatch, self.widths = minibatch, {"channels": channels, "hidden": hidden}
-        self.options = {
+        self.options: dict[str, Any] = {
             "lr": lr, "num_epochs": epochs, "minibatch_size": minibatch, "clip_param": clip, "lambda_": lam,
             "vf_loss_coeff": value_weight, "entropy_coeff": entropy,
         }  # fmt: skip
