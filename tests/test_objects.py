@@ -47,14 +47,11 @@ class Bottom(Selector):
         return function.sample(batch, count, rng)
 
 
-class Forgetful(Selector):
+class Forgetful(Bottom):
     """A selector that does not keep its argument."""
 
     def __init__(self, candidates: int = 8) -> None:
         self.kept = candidates
-
-    def select(self, batch, function, count, training, rng):  # type: ignore[no-untyped-def]
-        return function.sample(batch, count, rng)
 
 
 class Nearby(RetrievalFunction):

@@ -1,4 +1,4 @@
-"""Tests of `sampling.policies.shares`: negatives and queries shared out among functions."""
+"""Tests of `sampling.policies.shares`: queries shared out among functions (negatives: test_mixture.py)."""
 
 import numpy as np
 import pytest
@@ -7,19 +7,11 @@ from ranking.batch import Batch, pairs_of
 from ranking.errors import BadInput
 from sampling.filtered import WindowedFunction
 from sampling.policies.mixture import Mixture
-from sampling.policies.shares import share_negatives, share_queries
+from sampling.policies.shares import share_queries
 from sampling.retrieval.bm25 import Bm25Function
 from sampling.retrieval.in_batch import InBatch
 from sampling.sampler import Sampler
 from sampling.selection.uniform import Uniform
-
-
-def test_each_query_has_its_share_as_near_as_whole_numbers_come():
-    assigned = share_negatives(np.array([0.3]), 500, 5, np.random.default_rng(0))
-    first = (assigned == 0).sum(1)
-    assert set(first) == {1, 2}
-    assert first.mean() == pytest.approx(1.5, abs=0.1)
-    assert (np.diff(assigned, axis=1) >= 0).all()
 
 
 def test_a_share_of_the_queries_gets_some_of_each_other_function():
