@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,15 +47,16 @@ class GuardedDocuments:
         records = {}
         for query in np.unique(queries).tolist():
             of = self.queries == query
-            records[query] = GuardedDocuments(*(getattr(self, name)[of] for name in COLUMNS), int(of.sum()))
+            columns: dict[str, Any] = {name: getattr(self, name)[of] for name in COLUMNS}
+            records[query] = GuardedDocuments(**columns, total=int(of.sum()))
         return records
 
     @classmethod
     def joined(cls, parts: Sequence[GuardedDocuments]) -> GuardedDocuments:
         """Concatenate several records."""
-        columns = [
-            np.concatenate([np.zeros(0, kind), *(getattr(part, name) for part in parts)]).astype(kind)
+        columns: dict[str, Any] = {
+            name: np.concatenate([np.zeros(0, kind), *(getattr(part, name) for part in parts)]).astype(kind)
             for name, kind in COLUMNS.items()
-        ]
-        counts = (sum(getattr(part, name) for part in parts) for name in ("total", "relevant", "repeats"))
-        return cls(*columns, *counts)
+        }
+        counts = {name: sum(getattr(part, name) for part in parts) for name in ("total", "relevant", "repeats")}
+        return cls(**columns, **counts)
