@@ -36,8 +36,8 @@ class CandidateBatch:
 
     def take(self, columns: NDArray[np.integer]) -> CandidateBatch:
         """Return the documents at `columns` [b, n] of each row."""
-        documents, scores = (np.take_along_axis(part, columns, 1) for part in (self.documents, self.scores))
         tier = None if self.tier is None else np.take_along_axis(self.tier, columns, 1)
+        documents, scores = np.take_along_axis(self.documents, columns, 1), np.take_along_axis(self.scores, columns, 1)
         return CandidateBatch(documents, scores, tier=tier)
 
 
