@@ -39,8 +39,7 @@ class ProgressOptions:
     - `share`: the share of the functions but the first in the last decision, from −1 to 1; −1 before the first
       decision.
     - `hard`: the share of hard negatives of fixed probes that the ranker scores above the relevant document, from −1 to
-      1.
-      They are drawn from the lists that the last function with lists has then.
+      1. They are drawn from the lists that the last function with lists has then.
     - `easy`: the same of random negatives; 1 if half of them are misranked.
     - `change`: the change of `hard` since the last decision, times ten, cut to −1 … 1.
     - `gain`: the best validation so far relative to the best that the candidates allow, from −1 to 1.

@@ -35,8 +35,7 @@ class AgentTrainer:
 
         Returns:
             One dict per episode that ended, by copy and episode: `copy`, `episode` (its number within the copy),
-                `return`
-            (undiscounted), `length`, `actions` and the environment's `summary`.
+            `return` (undiscounted), `length`, `actions` and the environment's `summary`.
         """
         self.algorithm.updates = self.counters["updates"]
         self.algorithm.training_step()
