@@ -20,7 +20,6 @@ from cluster.output.methods import METHOD, SWEPT, column_of, evaluations, factor
 from cluster.output.result_store import BUILT_FROM, ResultStore
 from cluster.output.storage import Storage, new_place
 from cluster.output.tables import required_scan, required_table
-from cluster.output.terminal import print_lines
 from cluster.reports import analysis_sections
 from cluster.reports.labels import p_value
 from cluster.reports.report import Items, Report, Section, Table, Verbatim
