@@ -172,7 +172,8 @@ class Pool:
         """The runs of all topics: int32 [topics, runs, depth], documents numbered on as in `offsets`; the number of
         documents beyond the end of a run.
         """
-        return numbered_on([topic.pool.ranking for topic in self.topics], self.offsets)
+        ranking, last = np.stack([topic.pool.ranking for topic in self.topics]), self.offsets[-1]
+        return np.where(ranking == NO_DOCUMENT, last, ranking + self.offsets[:-1, None, None]).astype(np.int32)
 
     @cached_property
     def of_one_team(self) -> NDArray[np.bool_]:
@@ -187,17 +188,6 @@ class Pool:
         """Return the same pool with only these topics."""
         kept = set(topics)
         return replace(self, topics=[topic for topic in self.topics if topic.name in kept])
-
-
-def numbered_on(rankings: Sequence[NDArray[np.int32]], offsets: NDArray[np.int64]) -> NDArray[np.int32]:
-    """Return the rankings of all topics with documents numbered on: int32 [topics, runs, depth].
-
-    Args:
-        rankings: for each topic int32 [runs, depth], documents of the topic or `NO_DOCUMENT`.
-        offsets: int64 [topics + 1], see `Pool.offsets`. The last one is for `NO_DOCUMENT`.
-    """
-    every = np.stack(rankings)
-    return np.where(every == NO_DOCUMENT, offsets[-1], every + offsets[:-1, None, None]).astype(np.int32)
 
 
 def make_pool(
