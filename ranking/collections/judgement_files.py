@@ -59,6 +59,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {
 HEADER = frozenset(name for names in NAMES.values() for name in names)
 QUOTED = (",", ";")
 """Separators of tables whose fields may be in quotes."""
+KEEP_APART = "give it as judgements, and keep it apart from the runs"
 READ_RUN = {"query": pl.String, "document": pl.String, "rank": pl.Int32, "score": pl.Float64, "tag": pl.String}
 READ_QRELS = {"query": pl.String, "document": pl.String, "grade": pl.Int32}
 LINE = {"line": pl.Int64}
@@ -68,10 +69,10 @@ def qrels_rows(path: str | Path, faults: Faults, encoding: str = "utf-8") -> Ite
     """Yield judgements: query, document (String), grade (Int32) and line (Int64), in the order of the file.
 
     Args:
-        path: a file of TREC's four columns, BEIR's three (under a header), the five of the Million Query track's
-            prels, CSV or TSV, parquet, or JSON: {query: {document: grade}}, {query: [relevant document, …]}, or
-            objects with these names. Plain or compressed; lines that begin with # are skipped. A grade may be true or
-            false.
+        path: a file of TREC's four columns (a fifth is counted and not read), BEIR's three (under a header), the five
+            of the Million Query track's prels, CSV or TSV, parquet, or JSON: {query: {document: grade}}, {query:
+            [relevant document, …]}, or objects with these names. Plain or compressed; lines that begin with # are
+            skipped. A grade may be true or false.
         faults: receives each broken line.
 
     Raises:
@@ -91,6 +92,8 @@ def qrels_rows(path: str | Path, faults: Faults, encoding: str = "utf-8") -> Ite
     })  # fmt: skip
     typed = {name: TYPES.get(name, pl.String()) for name in columns}
     for frame in _rows(path, typed, separator, named, faults, encoding):
+        if columns[3:] == ["grade", "_more"]:
+            faults.note("judgements with text in a fifth column, which is not read", len(frame))
         yield _with_ids(frame, path, faults).select([*READ_QRELS, "line"])
 
 
@@ -113,10 +116,10 @@ def run_rows(path: str | Path, faults: Faults, encoding: str = "utf-8") -> Itera
     the score, as Tevatron writes it. A form without a tag gets the file's name.
 
     Args:
-        path: a file of TREC's six columns (text after them is ignored), MS MARCO's or Tevatron's three, ColBERT's four
-            (query, passage, rank, score), CSV or TSV with a header, parquet, or JSON: {query: {document: score}} or
-            {query: [document, …]}. Plain or compressed; lines that begin with # are skipped.
-        faults: receives each broken line.
+        path: a file of TREC's six columns (text after them is counted and not read), MS MARCO's or Tevatron's three,
+            ColBERT's four (query, passage, rank, score), CSV or TSV with a header, parquet, or JSON: {query: {document:
+            score}} or {query: [document, …]}. Plain or compressed; lines that begin with # are skipped.
+        faults: receives each broken line, and a file of judgements in the place of a run.
 
     Raises:
         BadInput: if the file can't be read.
@@ -129,11 +132,15 @@ def run_rows(path: str | Path, faults: Faults, encoding: str = "utf-8") -> Itera
     elif first.startswith(("{", "[")):
         rows = _json_rows(path, first, "score", faults, encoding)
     else:
-        third = "rank" if len(first.split()) != 3 or _are_ranks(path, encoding) else "score"
+        third = "rank" if len(_three(first)) != 3 or _are_ranks(path, encoding) else "score"
         forms = {3: f"query document {third}", 4: "query document rank score", 6: " ".join(RUN)}
         columns, separator, named = _columns(first, forms)
         typed = {column: TYPES.get(column, pl.String()) for column in columns}
-        if "score" not in typed:
+        if not named and (judged := _as_judgements(path, columns, separator, encoding)):
+            what, line = judged
+            faults.report("not a run", what, path, line, remedy="is this a qrels file? " + KEEP_APART)
+            return
+        if "score" not in typed or (not named and len(columns) == 4):
             typed["rank"] = pl.Int32()
         rows = _rows(path, typed, separator, named, faults, encoding, more=True)
     for every in rows:
@@ -153,10 +160,44 @@ def _first_line(path: str | Path, encoding: str) -> str:
 
 def _are_ranks(path: str | Path, encoding: str) -> bool:
     """Return whether the third of three columns holds ranks: whole numbers in the first lines, from 0 or 1."""
-    every = (line.split() for _, line in lines(path, Faults(strict=False), encoding) if not line.startswith("#"))
+    every = (_three(line) for _, line in lines(path, Faults(strict=False), encoding) if not line.startswith("#"))
     thirds = [cells[2] for cells in itertools.islice(every, 100) if len(cells) == 3]
     thirds = thirds if not thirds or is_number(thirds[0]) else thirds[1:]  # without a header
     return all(cell.isdecimal() for cell in thirds) and (not thirds or int(thirds[0]) <= 1)
+
+
+def _three(line: str) -> list[str]:
+    """Return the fields of a line: those between two tabs, in which ids may have blanks, or those between blanks."""
+    by_tabs = line.strip("\r\n").split("\t")
+    return by_tabs if len(by_tabs) == 3 else line.split()
+
+
+def _as_judgements(
+    path: str | Path, columns: Sequence[str], separator: str | None, encoding: str
+) -> tuple[str, int] | None:
+    """Return why a file seems to hold judgements, and the line that says so; None if it may be a run.
+
+    Only its header tells judgements of three columns from ranks. Of four columns, the first lines are looked at.
+    """
+    every = ((number, line) for number, line in lines(path, Faults(strict=False), encoding) if line.lstrip()[0] != "#")
+    rows = [
+        (number, [cell.strip(' "\r') for cell in line.split(separator)])
+        for number, line in itertools.islice(every, 100)
+    ]
+    rows = [(number, cells) for number, cells in rows if len(cells) == len(columns)]
+    if rows and {_our_name(cell, "") for cell in rows[0][1]} >= {"query", "document", "grade"}:
+        return "its header names grades and no scores", rows[0][0]
+    if rows and not any(map(is_number, rows[0][1])) and HEADER & {cell.lower() for cell in rows[0][1]}:
+        rows = rows[1:]
+    if len(columns) != 4 or not rows:
+        return None
+    number, (_, document, rank, _) = rows[0]
+    said = "its columns should be query, document, rank and score, and"
+    if not re.fullmatch(r"\d+(\.0*)?", rank):
+        return f"{said} the rank is {rank[:40]!r}", number
+    if len(rows) > 1 and all(cells[1] == document for _, cells in rows):  # the iteration, where ids are numbers
+        return f"{said} each document is {document[:40]!r}", number
+    return None
 
 
 def is_number(text: str) -> bool:
@@ -184,10 +225,12 @@ def _columns(first: str, forms: Mapping[int, str]) -> tuple[list[str], str | Non
         named = _once(named, fields)
         if len(fields) > 2 and {"query", "document"} <= set(named) and value in named:
             return [f"_{number}" if name == "_other" else name for number, name in enumerate(named)], separator, True
-    tabs = len(first.split("\t"))
-    count = len(re.split(rf"{BLANK}+", first.strip()))
+    by_tabs, by_blanks = first.split("\t"), re.split(rf"{BLANK}+", first.strip())
+    tabs, count = len(by_tabs), len(by_blanks)
     if tabs in forms and (tabs == 3 or tabs != count):  # between tabs, ids may have blanks
-        return forms[tabs].split(), "\t", False
+        form = forms.get(min(count, 6) if 6 in forms else count, "")
+        mixed = _has_value(form, by_blanks) and not _has_value(forms[tabs], by_tabs)  # tabs here, blanks there
+        return (form.split(), None, False) if mixed else (forms[tabs].split(), "\t", False)
     if count == 1:
         for separator in QUOTED:
             if (cells := len(first.split(separator))) in forms:
@@ -195,6 +238,13 @@ def _columns(first: str, forms: Mapping[int, str]) -> tuple[list[str], str | Non
     most = max(forms)
     default = 6 if 6 in forms else 4
     return forms.get(min(count, most) if most == 6 else count, forms[default]).split(), None, False
+
+
+def _has_value(form: str, fields: Sequence[str]) -> bool:
+    """Return whether the score, rank or grade of a line of a form is a number."""
+    names = form.split()
+    value = next((name for name in ("score", "grade", "rank") if name in names), None)
+    return value is not None and is_number(fields[names.index(value)])
 
 
 def _rows(

@@ -90,7 +90,7 @@ def tables(
         header: names that a header may have, in lower case: a first line of names is skipped if one is among them.
         within: see `blocks`.
         comments: whether lines that begin with # are skipped.
-        more: whether fields after the last column are ignored.
+        more: whether text after the last column is counted and not read; otherwise such lines are broken.
 
     Yields:
         The columns, then `line` (Int64), the number of each row's line.
@@ -117,6 +117,9 @@ def tables(
             worst = int(good.arg_min() or 0)
             what = _complaint(dict(columns), fields.row(worst, named=True), typed.row(worst, named=True), separator)
             faults.report("broken line", what, path, rows["line"][worst], times=int((~good).sum()))
+        if more:
+            longer = fields.filter(good)["_more"].str.contains(r"\S").sum()
+            faults.note("lines with text after their last column, which is not read", int(longer))
         kept = [name for name in columns if not name.startswith("_")]
         yield typed.select(kept).with_columns(rows["line"]).filter(good)
 

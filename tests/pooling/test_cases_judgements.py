@@ -16,6 +16,7 @@ NESTED = {query: {d: g for q, d, g in GRADES if q == query} for query in ("7", "
 SAME = {
     "TREC": TREC,
     "tabs and CRLF": TREC.replace(" ", "\t").replace("\n", "\r\n"),
+    "two tabs, otherwise blanks": TREC.replace(" 0 d", "\t0\td"),
     "comments": f"# pooled in May\n{TREC}",
     "a header": f"topic iter docno rel\n{TREC}",
     "grades as floats": TREC.replace("2\n", "2.0\n").replace(" 0\n", " 0.0\n"),
@@ -113,4 +114,7 @@ FORMS = {name: (text, GRADES) for name, text in SAME.items()} | {
 def test_every_form_of_judgements_is_read(tmp_path, form):
     text, rows = FORMS[form]
     (tmp_path / "qrels").write_text(text)
-    assert read_qrels(tmp_path / "qrels").rows() == rows
+    faults = Faults()
+    assert read_qrels(tmp_path / "qrels", faults=faults).rows() == rows
+    fifth = faults.notes.get("judgements with text in a fifth column, which is not read", 0)
+    assert fifth == (3 if form == "an assessor in a fifth column" else 0)

@@ -54,6 +54,10 @@ FORMS = {
     "TREC": TREC,
     "tabs": TREC.replace(" ", "\t"),
     "form feeds": TREC.replace(" ", "\f \v"),
+    "two tabs, otherwise blanks": TREC.replace(" Q0 ", "\tQ0\t"),
+    "three tabs, otherwise blanks": "".join(
+        f"{q}\tQ0\t{d}\t{rank} {s} sys\n" for rank, (q, d, s) in enumerate(RANKING)
+    ),
     "comments": f"# made by hand\n{TREC}# the end",
     "text after the tag": TREC.replace(" sys", " sys and more"),
     "ranks as floats": TREC.replace(" 1 1.25", " 1.0 1.25"),
@@ -135,6 +139,45 @@ def test_what_can_not_be_read_is_refused_with_its_line_or_counted(written, line,
     runs = read_runs(folder, strict=False)
     assert lists(runs)["7"] == ["d3", "d1", "d2"]
     assert runs.notes["broken lines left out"] == 1
+
+
+QRELS = {
+    "names": ("7 0 d1 1\n7 0 d2 0\n", "sys:1: not a run: .* the rank is 'd1'; is this a qrels file"),
+    "tabs": ("7\t0\ta b\t1\n7\t0\td2\t0\n", "sys:1: not a run: .* the rank is 'a b'; is this a qrels file"),
+    "numbers": ("# Q\n7 0 31 1\n7 0 52 0\n", "sys:2: not a run: .* each document is '0'; is this a qrels file"),
+    "a header": ("topic iter docno rel\n7 0 d1 1\n", "sys:1: not a run: its header names grades and no scores"),
+    "a table": ("qid,docno,label\n7,d1,1\n", "sys:1: not a run: its header names grades and no scores"),
+}
+
+
+@pytest.mark.parametrize("form", QRELS)
+def test_judgements_among_runs_are_refused_or_left_out(written, form):
+    text, says = QRELS[form]
+    folder = written(text)
+    with pytest.raises(BadInput, match=says):
+        read_runs(folder)
+    written(TREC, "other")
+    runs = read_runs(folder, strict=False)
+    assert runs.names == ["sys"]  # by its tag
+    assert lists(runs) == {"7": ["d3", "d1", "d2"], "8": ["d2", "d4"]}
+    assert runs.notes["files left out that are no runs"] == 1
+
+
+def test_ranks_of_four_columns_are_whole_numbers(written):
+    folder = written("7 d1 1 2.5\n7 d2 two 1.5\n")
+    with pytest.raises(BadInput, match="sys:2: broken line: rank 'two' is not a whole number"):
+        read_runs(folder)
+    assert lists(read_runs(folder, strict=False)) == {"7": ["d1"]}
+
+
+def test_text_after_the_tag_is_counted(written):
+    runs = read_runs(written("7 Q0 d1 1 3 sys\n7 Q0 d2 2 2 sys \n7 Q0 d3 3 1 sys and more\n"))
+    assert runs.notes["lines with text after their last column, which is not read"] == 1
+
+
+def test_ids_have_blanks_between_tabs(written):
+    runs = read_runs(written("7\tthe third of 5 texts\t2.5\n7\tthe first\t1.5\n"))
+    assert lists(runs) == {"7": ["the third of 5 texts", "the first"]}
 
 
 @pytest.mark.parametrize("content", ["{", '{"7": 5}', '{"7": {"d1": "high"}}'])
