@@ -22,11 +22,14 @@ def failure_summary(events: Iterable[Mapping[str, Any]]) -> list[str]:
     resumed, lost, again, moved = 0, Counter[str](), Counter[str](), Counter[str]()
     lines: list[str] = []
     reasons: defaultdict[str, list[str]] = defaultdict(list)
-    unit = "epoch"
+    unit, finished = "epoch", False
     for event in events:
         kind, run = event["event"], str(event.get("run", ""))
-        if kind == "resumed":
-            resumed += 1
+        if kind in ("began", "resumed"):
+            resumed += kind == "resumed" and not finished  # a finished command may be extended, or only reported again
+            finished = False
+        elif kind == "finished":
+            finished = True
         elif kind == "run lost":
             lost[run] += 1
             reasons[run].append(f"at {event.get('unit', unit)} {event.get('reached', 0)} ({event.get('reason', '')})")

@@ -34,6 +34,14 @@ def test_losses_and_what_was_repeated() -> None:
     ]
 
 
+def test_only_what_had_not_finished_was_interrupted() -> None:
+    ended = [{"event": "began"}, {"event": "finished"}, {"event": "resumed"}, {"event": "finished"}]
+    assert failure_summary(ended) == []
+    again = [*ended, {"event": "resumed"}, {"event": "interrupted"}, {"event": "resumed"}, {"event": "failed"},
+             {"event": "resumed"}, {"event": "resumed"}, {"event": "finished"}]  # fmt: skip
+    assert failure_summary(again) == ["It was interrupted and resumed 3 times."]
+
+
 def test_of_a_learning() -> None:
     events = [
         {"event": "lost", "says": "RankerHost was lost at episode 8; continuing from the last state"},
