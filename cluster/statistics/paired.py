@@ -97,7 +97,7 @@ class CrossedDifference(NamedTuple):
     Args:
         mean: the mean over all runs and queries.
         low, high: its 95% interval for other seeds and other queries.
-        p: the two-sided probability of such a mean if the true one is 0.
+        p: the two-sided probability of such a mean if the true one is 0; 1 if nothing differs.
         error: the standard error of the mean.
         freedom: its degrees of freedom.
         of_seed, of_query, of_cell: standard deviations of the effect of a seed, of a query, and of a single value.
@@ -132,7 +132,7 @@ def crossed_difference(differences: Floats) -> CrossedDifference | None:
         differences: float64 [runs, queries], paired.
 
     Returns:
-        The difference; None with fewer than two runs or queries, or without any variance.
+        The difference; None with fewer than two runs or queries, or if all differ by the same amount.
     """
     if differences.ndim < 2 or min(differences.shape) < 2:
         return None
@@ -142,7 +142,8 @@ def crossed_difference(differences: Floats) -> CrossedDifference | None:
     freedom = np.array([seeds - 1, queries - 1, (seeds - 1) * (queries - 1)], np.float64)
     squares = np.array([queries * by_run.var(ddof=1), seeds * by_query.var(ddof=1), (rest**2).sum() / freedom[2]])
     if squares.max() <= 1e-24:
-        return None
+        nothing = bool(np.abs(differences).max() <= 1e-12)
+        return CrossedDifference(0.0, 0.0, 0.0, 1.0, 0.0, float(freedom[0]), 0.0, 0.0, 0.0) if nothing else None
     of_seed, of_query = (max(float(square - squares[2]), 0.0) for square in squares[:2])
     total = of_seed + of_query + squares[2]
     weights = np.array([1.0, float(of_query > 0), 1.0 - (of_seed > 0) - (of_query > 0)])

@@ -113,7 +113,7 @@ def pool_contrasts(budgets: pl.DataFrame, pairs: Sequence[Sequence[str]]) -> pl.
     Returns:
         pool, method, against, judgements, difference (mean over topics of the means over seeds), low, high (Student's
         95% interval over topics), p (paired t-test over topics, uncorrected). Null if there is no t: fewer than two
-        topics, or the same difference on all.
+        topics, or the same difference on all, unless it is 0.
     """
     rows: list[dict[str, Any]] = []
     parts = budgets.filter(pl.col("budget") != WHOLE).partition_by("pool", "budget", as_dict=True, maintain_order=True)

@@ -4,8 +4,9 @@ Cohen et al. 2019 (section 5.4) judge a sampling policy by the two-tailed t-test
 consistency over seeds and hyperparameters and not only for the mean, by the Kolmogorov-Smirnov test. Both take the
 samples as independent; where runs share their seeds, the paired tests see more.
 
-A test that cannot be made (fewer than two values, or no spread to measure the difference by) gives NaN,
-never a warning: in a sweep some cell always has one run, or a method that fails alike every time.
+A test that cannot be made (fewer than two values, or no spread to measure a difference by) gives NaN, never a warning:
+in a sweep some cell always has one run, or a method that fails alike every time. Equal values are a test whose p is 1,
+so that the number of tests in a family does not depend on how alike the methods are.
 """
 
 from __future__ import annotations
@@ -28,10 +29,12 @@ AT_ONCE = 1 << 22
 def t_test(a: Sample, b: Sample) -> float:
     """p of Student's two-tailed t-test (pooled variance) that two independent samples have one mean.
 
-    NaN where either has fewer than two values, or both are constant: without spread there is no t.
+    NaN if either has fewer than two values, or both are constant and differ: without spread there is no t.
     """
-    if min(len(a), len(b)) < 2 or (_constant(a) and _constant(b)):
+    if min(len(a), len(b)) < 2:
         return NAN
+    if _constant(a) and _constant(b):
+        return 1.0 if _constant([*a, *b]) else NAN
     of_a, of_b = ((np.mean(x), np.std(x, ddof=1), len(x)) for x in (a, b))
     return float(scipy.stats.ttest_ind_from_stats(*of_a, *of_b).pvalue)
 
@@ -39,11 +42,14 @@ def t_test(a: Sample, b: Sample) -> float:
 def paired_t_test(a: Sample, b: Sample) -> float:
     """p of the two-tailed t-test that paired values (the same queries, say) differ by 0 on average.
 
-    NaN with fewer than two pairs, or where all pairs differ by the same amount.
+    1 if no pair differs; NaN with fewer than two pairs, or if all pairs differ by the same amount.
     """
     difference = np.asarray(a, np.float64) - np.asarray(b, np.float64)
-    if len(difference) < 2 or _constant(difference, scale=max(np.abs(a).max(), np.abs(b).max())):
+    if len(difference) < 2:
         return NAN
+    scale = max(np.abs(a).max(), np.abs(b).max())
+    if _constant(difference, scale):
+        return 1.0 if _constant([*difference, 0.0], scale) else NAN
     # The same as scipy.stats.ttest_1samp to the last bit, without `scipy.stats`, which takes a second to import.
     count, mean = len(difference), difference.mean()
     variance = ((difference - mean) ** 2).mean() * (count / (count - 1))
@@ -53,14 +59,14 @@ def paired_t_test(a: Sample, b: Sample) -> float:
 def sign_test(a: Sample, b: Sample) -> float:
     """p of the two-tailed sign test that of paired values either is the greater equally often.
 
-    Pairs without a difference do not count. Five pairs cannot reach p < .05 (the least is .0625), six can. NaN with
-    fewer than two pairs that differ.
+    Pairs without a difference do not count: if there are no others, p is 1. Five pairs cannot reach p < .05 (the least
+    is .0625), six can. NaN with fewer than two pairs.
     """
     difference = np.asarray(a, np.float64) - np.asarray(b, np.float64)
     above, below = int((difference > 0).sum()), int((difference < 0).sum())
-    if above + below < 2:
+    if len(difference) < 2:
         return NAN
-    return float(scipy.stats.binomtest(above, above + below).pvalue)
+    return 1.0 if above + below == 0 else float(scipy.stats.binomtest(above, above + below).pvalue)
 
 
 def kolmogorov_smirnov(a: Sample, b: Sample) -> float:

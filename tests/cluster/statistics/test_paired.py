@@ -93,7 +93,10 @@ def test_a_crossed_difference_by_hand() -> None:
     assert test.p == pytest.approx(2 * stats.t.sf(4, 1))
     assert test.p_equal(3) == pytest.approx(stats.t.sf(2, 1))
     assert crossed_difference(cells[:1]) is None
-    assert crossed_difference(np.zeros((3, 4))) is None
+    assert crossed_difference(np.ones((3, 4))) is None
+    nothing = crossed_difference(np.zeros((3, 4)))
+    assert nothing is not None
+    assert (nothing.mean, nothing.low, nothing.high, nothing.p, nothing.p_equal(0.01)) == (0, 0, 0, 1, 0)
 
 
 def test_a_crossed_difference_has_the_spread_of_seeds_and_of_queries() -> None:

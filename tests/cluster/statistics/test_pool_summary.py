@@ -63,6 +63,16 @@ def test_methods_are_tested_topic_by_topic_and_corrected_for_their_number() -> N
     assert p["slight"] > 0.05  # found significant, were it not for the others
 
 
+def test_a_method_that_finds_the_same_counts_in_the_family() -> None:
+    found = {"mtf": MTF, "better": BETTER, "same": MTF}
+    rows = budget_rows(found)
+    p = dict(summarise_pools(rows, list(found), "mtf").select("method", "p").iter_rows())
+    better = ttest_rel(means(BETTER), means(MTF)).pvalue
+    assert p == {"mtf": None, "better": pytest.approx(2 * better), "same": 1}
+    [row] = pool_contrasts(rows, [["same", "mtf"]]).iter_rows(named=True)
+    assert (row["difference"], row["low"], row["high"], row["p"]) == (0, 0, 0, 1)
+
+
 def test_a_family_is_a_pool_and_a_budget() -> None:
     one = budget_rows({"mtf": MTF, "better": BETTER, "slight": SLIGHT})
     twice = pl.concat([one, one.with_columns(budget=pl.lit(20, pl.Int64))])

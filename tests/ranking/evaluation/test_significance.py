@@ -43,7 +43,23 @@ def test_sign_by_hand():
     assert sign_test([1, 2, 3, 4, 9], [0, 1, 2, 5, 9]) == pytest.approx(10 / 16)
     assert sign_test([1, 2, 3, 4, 5], [0, 0, 0, 0, 0]) == pytest.approx(2 / 32)
     assert sign_test([0] * 6, [1] * 6) == pytest.approx(2 / 64)
-    assert np.isnan(sign_test([1, 2, 3], [1, 2, 4]))  # one pair differs
+    assert sign_test([1, 2, 3], [1, 2, 4]) == 1  # one pair differs, in either direction
+    assert np.isnan(sign_test([1], [2]))
+
+
+@pytest.mark.parametrize("test", [t_test, paired_t_test, sign_test, kolmogorov_smirnov])
+def test_equal_values_count_in_a_family(test):
+    assert test([0.1, 0.1, 0.1], [0.1, 0.1, 0.1]) == 1
+    assert test([0.0, 0.0], [0.0, 0.0]) == 1
+    assert holm([test([0.0, 0.0], [0.0, 0.0]), 0.02]) == pytest.approx([1, 0.04])
+    assert np.isnan(test([0.1], [0.1]))
+
+
+def test_a_constant_difference_is_no_test():
+    assert paired_t_test([0.1, 0.1], [0.1, 0.1 + 1e-16]) == t_test([0.1, 0.1], [0.1, 0.1 + 1e-16]) == 1
+    assert np.isnan(effect_size([0.0, 0.0], [0.0, 0.0]))
+    assert np.isnan(paired_t_test([1.0, 2.0, 3.0], [0.0, 1.0, 2.0]))
+    assert np.isnan(t_test([0.2, 0.2], [0.1, 0.1]))
 
 
 def test_kolmogorov_smirnov_by_hand():
@@ -90,8 +106,6 @@ def test_one_value_against_many_gives_nan(test):
 @pytest.mark.parametrize("test", [t_test, effect_size, paired_t_test])
 def test_no_spread_gives_nan(test):
     assert np.isnan(test([0.1, 0.1, 0.1], [0.2, 0.2, 0.2]))
-    assert np.isnan(test([0.1, 0.1, 0.1], [0.1, 0.1, 0.1 + 1e-16]))
-    assert np.isnan(test([0.0, 0.0], [0.0, 0.0]))
 
 
 def test_one_constant_sample_is_fine():
