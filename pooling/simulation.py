@@ -11,16 +11,34 @@ from numpy.typing import NDArray
 
 from pooling.across_topics import AcrossTopics
 from pooling.adjudicators.adjudicator import Adjudicator, judging_order, topic_rng
+from pooling.adjudicators.bandit.bandit import Bandit
+from pooling.adjudicators.bandit.index import ArmIndex
 from pooling.judging_order import JudgingOrder
 from pooling.pool import Pool, Topic
 from pooling.shared_fusion import SharedFusion, side_by_side
+from ranking.errors import BadInput
 
 Method = Adjudicator | AcrossTopics | SharedFusion
 
 
 def adjudicator_of(method: Method) -> Adjudicator:
-    """Return the method's adjudicator, which chooses the documents of a topic."""
-    return method if isinstance(method, Adjudicator) else method.adjudicator
+    """Return the method's adjudicator, which chooses the documents of a topic.
+
+    Raises:
+        BadInput: if it is no method.
+    """
+    if isinstance(method, Adjudicator):
+        return method
+    if isinstance(method, AcrossTopics | SharedFusion):
+        return method.adjudicator
+    kind = type(method)
+    if isinstance(method, ArmIndex):
+        arm = f"`+method.NAME._target_={Bandit.__module__}.Bandit +method.NAME.arm._target_={kind.__module__}"
+        remedy = f"give it to a bandit: {arm}.{kind.__name__}`, in Python Bandit({kind.__name__}(…))"
+        raise BadInput(f"{kind.__name__} is the index of a bandit, not a method", remedy=remedy)
+    raise BadInput(
+        f"{kind.__name__} is not a method", remedy="name a subclass of Adjudicator, such as Bandit or Fusion"
+    )
 
 
 def needs_of(method: Method) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from rich.console import Console
 from cluster.config.compose import compose
 from cluster.config.override import key_of, root_of
 from cluster.config.trust import from_folder
-from cluster.output.manifest import read_config
+from cluster.output.manifest import read_config_of
 from cluster.output.methods import METHOD, SWEPT, column_of, evaluations, factors, told_apart, with_methods
 from cluster.output.result_store import BUILT_FROM, ResultStore
 from cluster.output.storage import Storage, new_place
@@ -66,7 +66,8 @@ def compare(folders: Sequence[Storage], baseline: str | None = None) -> Report:
         different options. Of studies on different collections: their common methods over all places.
 
     Raises:
-        BadInput: if they have neither a collection nor two methods in common, or a folder holds no results.
+        BadInput: if they have neither a collection nor two methods in common, or a folder holds no results of a
+            study.
     """
     studies = read_studies(folders)
     common = set.intersection(*(set(study.trials["fingerprint"].drop_nulls()) for study in studies))
@@ -147,10 +148,11 @@ def read_studies(folders: Sequence[Storage]) -> list[Compared]:
     """
     names, studies = told_apart([folder.place for folder in folders]), []
     for folder in folders:
+        config = read_config_of("study", folder)
         trials = required_table(folder, "trials")
         runs = [shlex.join(sorted(shlex.split(text))) for text in trials["overrides"]]
         trials = trials.with_columns(run=pl.Series(runs, dtype=pl.String))
-        studies.append(Compared(names[folder.place], trials, read_config(folder), versions_of(folder)))
+        studies.append(Compared(names[folder.place], trials, config, versions_of(folder)))
     return studies
 
 

@@ -94,9 +94,12 @@ class PoolExperiment(Experiment):
         from pooling.pool import UNJUDGED_NOTE
 
         plan = self.plan
-        reads_texts = any("texts" in needs_of(variant.build()) for variant in plan.variants)
+        needs = {variant.label: needs_of(variant.build()) for variant in plan.variants}
+        reads_texts = any("texts" in each for each in needs.values())
         with shown_progress(console) as on_progress:
             self.pools = pools = open_pools(plan.config, on_progress, reads_texts)
+        if graded := next((label for label, each in needs.items() if "machine" in each), None):
+            check_machine(graded, pools)
         for pool in pools:
             print_lines(console, described(pool))
             for note, count in pool.pool.notes.items():
@@ -222,18 +225,28 @@ def read_plan(arguments: list[str]) -> PoolPlan:
 
 
 def _baseline(name: str | None, compared: Sequence[Variant], requested: bool, what: str = "baseline") -> str | None:
-    """Return the label that a name means: a label itself, or the first variant of a method."""
+    """Return the label that a name means: a label itself, or the only variant of a method.
+
+    Args:
+        requested: whether the user names it; the default may be missing, and means the first of several variants.
+    """
     labels = [variant.label for variant in compared]
     of_method = [variant.label for variant in compared if variant.method == name]
     if name is None or name in labels:
         return name
     if requested and not of_method:
         raise BadInput(f"the {what} {name!r} is none of the methods", remedy=f"choose one of {', '.join(labels)}")
+    if requested and len(of_method) > 1:
+        raise BadInput(f"the {what} {name!r} has {len(of_method)} variants", remedy=f"name one: {_quoted(of_method)}")
     return of_method[0] if of_method else None
 
 
+def _quoted(labels: Sequence[str]) -> str:
+    return ", ".join(repr(label) for label in labels)
+
+
 def _contrasts(requested: Sequence[Sequence[str]], compared: Sequence[Variant]) -> list[list[str]]:
-    """Return the pairs of labels to test separately; a method's name means the first of its variants."""
+    """Return the pairs of labels to test separately; a method's name means its only variant."""
     pairs = []
     for pair in requested:
         labels = [_baseline(name, compared, requested=True, what="contrast's") for name in pair]
@@ -241,6 +254,14 @@ def _contrasts(requested: Sequence[Sequence[str]], compared: Sequence[Variant]) 
             raise BadInput(f"a contrast of {labels[0]} with itself", "contrasts", "name two methods")
         pairs.append([str(label) for label in labels])
     return pairs
+
+
+def check_machine(method: str, pools: Sequence[NamedPool]) -> None:
+    """Refuse pools without a machine's grades, which a method needs."""
+    for named in pools:
+        if not any(len(topic.pool.machine) for topic in named.pool.topics):
+            what = f"{method} needs a machine's grades, and the pool {named.name} has none"
+            raise BadInput(what, remedy="give machine=FILE, in the form of qrels")
 
 
 def described(named: NamedPool) -> str:

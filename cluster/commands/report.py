@@ -47,7 +47,7 @@ def show_options(chosen: argparse.Namespace, console: Console) -> int:
 
 def show_power(chosen: argparse.Namespace, console: Console) -> int:
     """Print how many seeds differences need, by the variation in a study, and write table and curve."""
-    from cluster.output.manifest import read_config
+    from cluster.output.manifest import read_config_of
     from cluster.output.methods import with_factors
     from cluster.output.tables import required_table
     from cluster.reports.analysis_sections import power_section
@@ -58,7 +58,7 @@ def show_power(chosen: argparse.Namespace, console: Console) -> int:
     if chosen.overrides or chosen.resume:
         raise BadInput("--power runs nothing", remedy="give it the folder of a study alone")
     storage = Storage(chosen.power)
-    options = read_config(storage).get("study", {})
+    options = read_config_of("study", storage)["study"] or {}
     trials = with_factors(required_table(storage, "trials"), options.get("factors"))
     sections = power_section(power(trials, StoppingRule.of_options(options) if "equal_within" in options else None))
     if not sections:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from cluster.config.groups import CHOICES, CONF, group_options
+from cluster.config.groups import CHOICES, CONF, SINGLE_GROUPS, group_options
 from cluster.config.other_names import suggest_all
 from cluster.config.override import key_of
 from ranking.errors import BadInput
@@ -94,6 +94,11 @@ def reason(error: Exception, overrides: Sequence[str], config: str, compose: Com
     """Return Hydra's message in one line, with the cause if there is one."""
     causes = [error, *([error.__cause__] if error.__cause__ else [])]
     lines = [line.strip() for cause in causes for line in str(cause).splitlines() if line.strip()]
+    several = (
+        re.match(r"(?:Ambiguous value for argument|Sweep parameters) '(.+)'( requires|$)", lines[0]) if lines else None
+    )
+    if several:
+        return _one_value(several[1], overrides, config, compose)
     unknown = re.match(r"Could not (?:override|append to config.*) '([^']+)'\.$", lines[0]) if lines else None
     if unknown:
         known = no_option(unknown[1])
@@ -109,7 +114,7 @@ def reason(error: Exception, overrides: Sequence[str], config: str, compose: Com
     )
     if unnamed and (group := _without_value(overrides, config)):
         return f"{group} has no value; choose one of {', '.join(group_options()[group])}"
-    absent = re.match(r"In '.*': Could not find '([^/']+)/([^']+)'", lines[0]) if lines else None
+    absent = re.match(r"In '.*': Could not (?:find|load) '([^/']+)/([^']+)'", lines[0]) if lines else None
     if absent and (removed := REMOVED_PARTS.get(f"{absent[1]}={absent[2]}")):
         return f"there is no {absent[1]}={absent[2]} any more: {removed}"
     if absent and absent[1] in group_options():
@@ -123,6 +128,20 @@ def reason(error: Exception, overrides: Sequence[str], config: str, compose: Com
     noise = ("full_key", "object_type", "reference_type", "^", "See https", "To append")
     messages = [line for line in lines if not line.startswith(noise)]
     return "; ".join(dict.fromkeys(messages[:4])) or f"can't compose {' '.join(overrides)}"
+
+
+def _one_value(override: str, overrides: Sequence[str], config: str, compose: Compose) -> str:
+    """Return why an option can't have several values here: it takes a list, or a single value."""
+    key, _, value = override.partition("=")
+    as_list = f"{key}=[{value}]"
+    if key not in SINGLE_GROUPS:
+        try:
+            compose([as_list if text == override else text for text in overrides], config)
+        except BadInput:
+            pass
+        else:
+            return f"{key} takes a list; write {as_list}"
+    return f"{key} takes one value here, not {value}"
 
 
 def _without_value(overrides: Sequence[str], config: str) -> str | None:

@@ -16,7 +16,7 @@ from cluster.config.groups import group_options, option
 from cluster.config.override import key_of
 from cluster.output.storage import Storage
 from cluster.plan.sweep import values_of
-from pooling.simulation import Method
+from pooling.simulation import Method, adjudicator_of
 from ranking.digest import digest
 from ranking.errors import BadInput
 
@@ -45,8 +45,9 @@ class Variant:
         return digest([self.node, *(Path(part["path"]).read_text() for part in _with_files(self.node))])
 
     def build(self) -> Method:
-        """Build the method."""
+        """Build the method; refuse a class that is none."""
         method: Method = build(self.node, f"method.{self.method}")
+        adjudicator_of(method)
         return method
 
 

@@ -15,7 +15,7 @@ from pooling.adjudicators.compiled import options_of
 from pooling.pool import TopicPool
 from pooling.rewards import GradeReward
 from pooling.sentinels import NO_ARM, OPEN
-from ranking.bounds import Between, NonNegative, checked
+from ranking.bounds import Between, Fraction, NonNegative, checked
 from ranking.errors import BadInput
 
 
@@ -37,7 +37,7 @@ class Bandit(Adjudicator):
             R's `sample(x, 1)` with a single number k for x draws from 1 … k, so that instead of a *unique* best run any
             of those listed no later is played. Ties are drawn correctly, runs are listed by name, case ignored, and
             those never played are played in that order.
-        rate: factor on a run's evidence when it learns something new; 1 keeps all, 0 only the last document.
+        rate: share of its evidence that a run keeps when it learns something new: 1 is all, 0 only the last document.
         discount: factor on every run's evidence at each judgement (discounted bandits: Garivier and Moulines 2011; Raj
             and Kalyani 2017).
         window: number of judgements that are remembered, 0 for all (sliding windows: Garivier and Moulines 2011; Trovò
@@ -58,7 +58,7 @@ class Bandit(Adjudicator):
         evidence: Literal["holders", "played"] = "holders",
         judged: Literal["skip", "replay"] = "skip",
         ties: Ties = "random",
-        rate: Annotated[float, NonNegative] = 1.0,
+        rate: Annotated[float, Fraction] = 1.0,
         discount: Annotated[float, Between(0, 1, exclude="low")] = 1.0,
         window: Annotated[int, NonNegative] = 0,
         forget: bool = False,

@@ -126,6 +126,17 @@ def test_a_pool_without_relevant_documents_is_reported(small_pool: Path, tmp_pat
     assert set(pl.read_csv(out / "summary.csv")["found_mean"]) == {0.0}
 
 
+def test_a_method_that_needs_grades_is_refused_without_them(of_small_pool: list[str], refusal: Refusal) -> None:
+    line = refusal("pool", *of_small_pool, "method=machine_prior,mm", "local=true")
+    assert "machine_prior needs a machine's grades, and the pool small has none; give machine=FILE" in line
+
+
+def test_pools_are_not_compared_as_studies(study: Path, refusal: Refusal) -> None:
+    line = refusal("compare", str(study), str(study.parent / "other"))
+    assert f"{study}/config.yaml: was written by `pyrite pool`, and not by a study" in line
+    assert "was written by `pyrite pool`" in refusal("study", "--power", str(study))
+
+
 def test_a_prior_from_a_file_beside_the_user_and_another_baseline(
     of_small_pool: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -26,6 +26,21 @@ def test_methods_are_a_list_in_brackets_or_without() -> None:
     assert split(["method=[mm]"])[0] == ["mm"]
 
 
+def test_an_index_from_elsewhere_is_played_by_a_bandit() -> None:
+    of_arm = "+method.mine.arm._target_=pooling.adjudicators.max_mean.MaxMean"
+    own = [f"+method.mine._target_={Bandit.__module__}.Bandit", of_arm]
+    names, options, _ = split([*own, "+method.mine.rate=0,1"])
+    labels = {each.label: each.build().options().rate for each in variants(names, options, [])}  # type: ignore[union-attr]
+    assert labels == {"mine[rate=0]": 0, "mine[rate=1]": 1}
+
+
+def test_a_baseline_is_the_label_of_a_variant() -> None:
+    given = ["method=mtf,mm", "method.mm.rate=0,1", "baseline='mm[rate=1]'", "contrasts=[['mm[rate=0]',mtf]]"]
+    plan = read_plan(given)
+    assert (plan.config["baseline"], plan.config["contrasts"]) == ("mm[rate=1]", [["mm[rate=0]", "mtf"]])
+    assert read_plan(["method=mtf", "method.mtf.rate=0,1"]).config["baseline"] == "mtf[rate=0]"  # by default
+
+
 def test_a_class_from_elsewhere_is_a_method_under_the_name_that_it_is_given() -> None:
     own = "+method.mine._target_=pooling.adjudicators.reciprocal_rank.ReciprocalRank"
     names, options, _ = split(["method=mtf", own, "+method.mine.constant=30,60"])
@@ -86,12 +101,29 @@ def test_a_preset_is_for_the_methods_that_are_there_and_the_user_has_the_last_wo
         (["method=mm", "method.mm.evidence=nobody"], "method.mm.evidence is 'nobody'"),
         (["method=mm", "method.mm.rate=interval(0,1)"], "sweeps over an interval"),
         (["method=mm", "method.mm.window=5", "method.mm.rate=0.0"], "another way to forget"),
+        (["method=mm", "method.mm.rate=2"], "rate is 2; choose a number from 0 to 1"),
+        (
+            ["+method.mine._target_=pooling.adjudicators.max_mean.MaxMean"],
+            "MaxMean is the index of a bandit, not a method; give it to a bandit: "
+            "`+method.NAME._target_=pooling.adjudicators.bandit.bandit.Bandit "
+            "+method.NAME.arm._target_=pooling.adjudicators.max_mean.MaxMean`",
+        ),
+        (["+method.mine._target_=pooling.priors.CommonPrior"], "CommonPrior is not a method"),
         (["depth=0"], "depth is 0"),
         (["order=alphabetical"], "order is 'alphabetical'"),
         (["method=mm", "baseline=mtf"], "baseline 'mtf' is none of the methods"),
         (["method=mm,mtf", "contrasts=[[mm,bla]]"], "the contrast's 'bla' is none of the methods"),
         (["method=mm,mtf", "contrasts=[[mm,mm]]"], "a contrast of mm with itself"),
         (["method=mm,mtf", "contrasts=[[mm]]"], "contrasts"),
+        (
+            ["method=docid,mm", "method.mm.rate=0,1", "baseline=mm"],
+            "the baseline 'mm' has 2 variants; name one: 'mm[rate=0]', 'mm[rate=1]'",
+        ),
+        (["method=docid,mm", "method.mm.rate=0,1", "contrasts=[[mm,docid]]"], "the contrast's 'mm' has 2 variants"),
+        (["stopping=[nothing]"], "there is no stopping 'nothing'; there is certified_recall, found_nothing,"),
+        (["depth=5,10"], "depth takes one value here, not 5,10; see"),
+        (["seeds=choice(1,2)"], "seeds takes one value here, not choice(1,2); see"),
+        (["budgets=5,10"], "budgets takes a list; write budgets=[5,10]; see"),
         (["preset=nobody2030"], "no preset 'nobody2030'"),
         (["colour=red"], "no option colour"),
         (["worth=false"], "worth: it is called ranking_quality now"),
