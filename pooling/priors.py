@@ -100,7 +100,8 @@ class PriorFile(Prior):
                 raise BadInput(
                     f"{line.strip()[:60]!r} is no prior", f"{path}:{number}", "give run, α and β, both above 0"
                 ) from None
-            self.parameters[run] = (alpha, beta)
+            if self.parameters.setdefault(run, (alpha, beta)) != (alpha, beta):
+                raise BadInput(f"the run {run!r} is given two priors", f"{path}:{number}", "give each run one line")
 
     def __call__(self, pool: TopicPool, runs: list[str]) -> Parameters:
         missing = next((run for run in runs if run not in self.parameters), None)

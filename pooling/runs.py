@@ -113,7 +113,7 @@ def read_runs(
 
     Raises:
         BadInput: a broken line or a file that is no run (if strict); a missing file or folder; a folder without runs;
-            a run that the table of groups lacks.
+            a run that the table of groups lacks, or gives two teams.
     """
     if order not in _SORTED:
         raise BadInput(f"there is no order {order!r}", remedy=f"choose one of {', '.join(_SORTED)}")
@@ -147,6 +147,7 @@ def read_runs(
         for number, place in enumerate(by_name)
     )
     ordered = [names[place] for place in by_name]
+    teams, strangers = _teams(ordered, groups)
     notes = {
         "broken lines left out": sum(faults.skipped.values()),
         "files left out that are no runs": no_runs,
@@ -167,9 +168,10 @@ def read_runs(
         "runs named by their file, for want of a tag of their own": sum(
             name != tag for name, tag in zip(names, tags, strict=True)
         ),
+        "names in the table of groups that are none of the runs": strangers,
         **faults.notes,
     }
-    return Runs(ordered, _teams(ordered, groups), sorted(table["topic"].unique(), key=by_value), table, notes)
+    return Runs(ordered, teams, sorted(table["topic"].unique(), key=by_value), table, notes)
 
 
 def files_of(path: str) -> list[Path]:
@@ -268,16 +270,17 @@ def by_value(topic: str) -> tuple[bool, int, str]:
     return not topic.isdecimal(), int(topic) if topic.isdecimal() else 0, topic
 
 
-def _teams(names: list[str], groups: str | None) -> list[str]:
+def _teams(names: list[str], groups: str | None) -> tuple[list[str], int]:
+    """Return the team of each run, and the number of names in the table of groups that are none of them."""
     if groups is None:
-        return names
+        return names, 0
     if groups == "prefix":
-        return [match[0] if (match := re.match(r"[^\W\d_]+", name)) else name for name in names]
+        return [match[0] if (match := re.match(r"[^\W\d_]+", name)) else name for name in names], 0
     teams = _table(groups)
     for name in names:
         if name not in teams:
             raise BadInput(f"no team for the run {name!r}", groups, "give each run a line: its name, then its team")
-    return [teams[name] for name in names]
+    return [teams[name] for name in names], len(teams.keys() - set(names))
 
 
 def _table(path: str) -> dict[str, str]:
@@ -285,11 +288,12 @@ def _table(path: str) -> dict[str, str]:
         lines = Path(path).read_text().splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise BadInput(f"can't be read ({error})", path) from None
-    teams = {}
+    teams: dict[str, str] = {}
     for number, line in enumerate(lines, 1):
         fields = re.split(r"[,\s]+", line.strip())
         if line.strip() and len(fields) != 2:
             raise BadInput(f"{len(fields)} columns", f"{path}:{number}", "give two: run and team")
-        if line.strip():
-            teams[fields[0]] = fields[1]
+        if line.strip() and teams.setdefault(*fields) != fields[1]:
+            what = f"the run {fields[0]!r} is given two teams, {teams[fields[0]]} and {fields[1]}"
+            raise BadInput(what, f"{path}:{number}", "give each run one line")
     return teams

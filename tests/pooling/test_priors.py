@@ -67,6 +67,11 @@ def test_a_broken_table(table, line):
         table(f"a 1 1\n{line}\n")
 
 
+def test_a_run_has_one_prior(table):
+    with pytest.raises(BadInput, match=r"priors.tsv:3: the run 'a' is given two priors"):
+        table("a 1 1\na 1 1\na 2 1\n")
+
+
 def test_no_table(tmp_path):
     with pytest.raises(BadInput, match="can't be read"):
         PriorFile(str(tmp_path / "absent"))

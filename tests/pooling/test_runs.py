@@ -91,7 +91,12 @@ def test_two_files_of_one_tag_are_named_by_their_files(folder, tmp_path):
 def test_the_table_of_teams(folder, tmp_path):
     place, groups = folder(a1="1 d1 1 1", a2="1 d1 1 1"), tmp_path / "groups"
     groups.write_text("a2\tx\n\na1, y\nunused z\n")
-    assert read_runs(str(place), groups=str(groups)).teams == ["y", "x"]
+    runs = read_runs(str(place), groups=str(groups))
+    assert runs.teams == ["y", "x"]
+    assert runs.notes["names in the table of groups that are none of the runs"] == 1
+    groups.write_text("a1 x\na2 x\na1 x\na2 y\n")
+    with pytest.raises(BadInput, match="groups:4: the run 'a2' is given two teams, x and y; give each run one line"):
+        read_runs(str(place), groups=str(groups))
     groups.write_text("a1 x\n")
     with pytest.raises(BadInput, match="groups: no team for the run 'a2'"):
         read_runs(str(place), groups=str(groups))
