@@ -94,11 +94,11 @@ class PoolExperiment(Experiment):
         from pooling.pool import UNJUDGED_NOTE
 
         plan = self.plan
-        needs = {variant.label: needs_of(variant.build()) for variant in plan.variants}
-        reads_texts = any("texts" in each for each in needs.values())
+        inputs = {variant.label: needs_of(variant.build()) for variant in plan.variants}
+        reads_texts = any("texts" in each for each in inputs.values())
         with shown_progress(console) as on_progress:
             self.pools = pools = open_pools(plan.config, on_progress, reads_texts)
-        if graded := next((label for label, each in needs.items() if "machine" in each), None):
+        if graded := next((label for label, each in inputs.items() if "machine" in each), None):
             check_machine(graded, pools)
         for pool in pools:
             print_lines(console, described(pool))

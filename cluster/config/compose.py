@@ -36,10 +36,11 @@ def compose(overrides: Sequence[str], config: str = "config", complete: bool = T
     from hydra.errors import HydraException, OverrideParseException
     from omegaconf.errors import OmegaConfBaseException
 
-    from cluster.config.refusals import reason, see, unreadable
+    from cluster.config.refusals import reason, refuse_lists, see, unreadable
     from cluster.config.validate import check_parts, check_shape
 
     overrides = _set_or_add(named_parts(list(map(quoted_path, overrides)), config))
+    refuse_lists(overrides, config)
     read = tuple(sorted(item for item in os.environ.items() if item[0].startswith("PYRITE_")))
     try:
         resolved, choices = copy.deepcopy(_by_hydra(tuple(overrides), config, str(CONF), read, complete))

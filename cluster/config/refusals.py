@@ -144,6 +144,14 @@ def _one_value(override: str, overrides: Sequence[str], config: str, compose: Co
     return f"{key} takes one value here, not {value}"
 
 
+def refuse_lists(overrides: Sequence[str], config: str) -> None:
+    """Refuse several names of a group of which one part is chosen: Hydra would mix them, the last on top."""
+    for text in overrides:
+        key, _, value = text.partition("=")
+        if key in SINGLE_GROUPS and value.startswith("[") and "," in value:
+            raise BadInput(f"{key} takes one value here, not {value}", remedy=see(config))
+
+
 def _without_value(overrides: Sequence[str], config: str) -> str | None:
     """Return a group that is overridden by nothing, if nothing is not its default."""
     optional = re.findall(r"- (\w+): null", (CONF / f"{config}.yaml").read_text("utf-8"))

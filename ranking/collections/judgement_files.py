@@ -136,7 +136,7 @@ def run_rows(path: str | Path, faults: Faults, encoding: str = "utf-8") -> Itera
         forms = {3: f"query document {third}", 4: "query document rank score", 6: " ".join(RUN)}
         columns, separator, named = _columns(first, forms)
         typed = {column: TYPES.get(column, pl.String()) for column in columns}
-        if not named and (judged := _as_judgements(path, columns, separator, encoding)):
+        if not named and len(columns) < 6 and (judged := _as_judgements(path, columns, separator, encoding)):
             what, line = judged
             faults.report("not a run", what, path, line, remedy="is this a qrels file? " + KEEP_APART)
             return

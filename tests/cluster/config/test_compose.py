@@ -11,6 +11,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from cluster.config.compose import _by_hydra, _store_parts, compose
 from cluster.config.groups import CONF, fill_defaults
+from ranking.errors import BadInput
 
 
 def test_what_is_composed_twice_is_the_callers_own(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -41,6 +42,27 @@ def test_what_is_composed_twice_is_the_callers_own(monkeypatch: pytest.MonkeyPat
 )
 def test_in_batch_alone_gives_the_whole_batch(overrides: list[str], count: int) -> None:
     assert compose(overrides)["sampling"]["negatives"] == count
+
+
+@pytest.mark.parametrize(
+    ("override", "says"),
+    [
+        ("selector=[top,uniform]", "selector takes one value here, not [top,uniform]; see `pyrite options`"),
+        ("ranker=static,match_pyramid", "ranker takes one value here, not static,match_pyramid; see `pyrite options`"),
+        ("measures=AP@3,AP@5", "measures takes a list; write measures=[AP@3,AP@5]; see `pyrite options`"),
+        ("training.patience=range(1,3)", "training.patience takes one value here, not range(1,3); see"),
+        ("function=[bm25,nope]", "there is no function 'nope'; there is bm25, category, "),
+        (
+            "origin=[everything]",
+            "there is no origin 'everything'; there is bm25, category, full, random, run_file; see",
+        ),
+        ("collection=[nope]", "there is no collection 'nope'; there is "),
+    ],
+)
+def test_what_hydra_refuses_is_said_in_our_words(override: str, says: str) -> None:
+    with pytest.raises(BadInput) as refused:
+        compose([override])
+    assert str(refused.value).startswith(says)
 
 
 def whole(overrides: list[str], config: str) -> object:
