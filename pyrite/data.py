@@ -11,7 +11,8 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from pyrite.parts import Part
+from pyrite.parts import Part, written
+from ranking.errors import BadInput
 
 
 class Collection(Part):
@@ -26,6 +27,12 @@ class Collection(Part):
 
     group = "collection"
 
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        if "strict" in options:
+            remedy = 'give options={"strict": False} to the verb, or strict=False to describe and counts'
+            raise BadInput("strict is no option of a collection, but of what reads it", remedy=remedy)
+        super().__init__(*arguments, **options)
+
     @classmethod
     def from_pairs(cls, path: str | os.PathLike[str], **options: Any) -> Collection:
         """Return pairs, triplets or tuples of a query, its positive and its negatives (CSV, JSON lines, Parquet).
@@ -34,22 +41,22 @@ class Collection(Part):
             path: a file or a folder.
             options: options of the reader, as `query="question"`.
         """
-        return Pairs(path=os.fspath(path), **options)
+        return Pairs(path=_path(path), **options)
 
     @classmethod
     def from_beir(cls, path: str | os.PathLike[str], **options: Any) -> Collection:
         """Return a folder in BEIR's format."""
-        return Beir(path=os.fspath(path), **options)
+        return Beir(path=_path(path), **options)
 
     @classmethod
     def from_trec(cls, path: str | os.PathLike[str], **options: Any) -> Collection:
         """Return TREC documents, topics and qrels."""
-        return Trec(path=os.fspath(path), **options)
+        return Trec(path=_path(path), **options)
 
     @classmethod
     def from_msmarco(cls, path: str | os.PathLike[str], **options: Any) -> Collection:
         """Return MS MARCO's files."""
-        return MsMarco(path=os.fspath(path), **options)
+        return MsMarco(path=_path(path), **options)
 
     @classmethod
     def from_ir_datasets(cls, ids: str | Mapping[str, str], **options: Any) -> Collection:
@@ -76,33 +83,50 @@ class Collection(Part):
         """Return the documentation of the installed packages."""
         return Pydocs(**options)
 
-    def describe(self) -> str:
-        """Read the collection and return what was read, as a command prints it: counts, splits and columns.
+    def describe(self, strict: bool = True) -> str:
+        """Read the collection and return what was read, as a command prints it.
+
+        The first line has counts, splits and columns. The others say what was left out, or read by a rule to know of.
+
+        Args:
+            strict: whether broken input is refused. False skips and counts it.
 
         Raises:
             BadInput: if it can't be read.
         """
-        from cluster.runs.what_was_read import sentence
+        from cluster.runs.what_was_read import notes, sentence
 
-        return sentence(*self._read())
+        collection, config = self._read(strict)
+        return "\n".join([sentence(collection, config), *notes(collection, self.name)])
 
-    def counts(self) -> dict[str, int]:
+    def counts(self, strict: bool = True) -> dict[str, int]:
         """Read the collection and return its numbers of documents, queries, judgements, and queries per split.
 
+        Args:
+            strict: see `describe`.
+
         Raises:
             BadInput: if it can't be read.
         """
-        collection, _ = self._read()
+        collection, _ = self._read(strict)
         splits = collection.queries["split"].drop_nulls().value_counts(sort=True).rows()
         numbers = {"documents": len(collection.documents), "queries": len(collection.queries)}
         return numbers | {"judgements": len(collection.judgements)} | {str(split): count for split, count in splits}
 
-    def _read(self) -> tuple[Any, dict[str, Any]]:
+    def _read(self, strict: bool) -> tuple[Any, dict[str, Any]]:
         from cluster.config.compose import compose
         from cluster.runs.artifacts import Artifacts
 
-        config = compose(self.overrides())
+        config = compose([*self.overrides(), f"strict={written(strict)}"])
         return Artifacts().collection(config), config
+
+
+def _path(path: str | os.PathLike[str]) -> str:
+    try:
+        return os.fspath(path)
+    except TypeError:
+        remedy = "write a table to a file first, as table.write_parquet('pairs.parquet')"
+        raise BadInput(f"a collection is read from a path, not from a {type(path).__name__}", remedy=remedy) from None
 
 
 class Pairs(Collection, name="pairs"):

@@ -441,7 +441,10 @@ class MiningResult(Result):
     @property
     def summary(self) -> pl.DataFrame:
         """One row per function: negatives, missing and guarded ones, means of ranks and scores."""
-        return self._csv("summary")
+        summary = self._csv("summary")
+        return summary.with_columns(
+            pl.selectors.string().exclude("function").cast(pl.Float64)
+        )  # columns without a value
 
     @property
     def rows(self) -> pl.DataFrame:

@@ -10,6 +10,7 @@ from cluster.commands.cli import kind_of
 from cluster.commands.experiment import conduct
 from cluster.config.build import missing_extra
 from pyrite.parts import Part, override
+from ranking.errors import BadInput
 
 IN_NOTEBOOKS = ("study", "pool")
 """Verbs whose progress a notebook shows."""
@@ -29,12 +30,20 @@ def run(verb: str, overrides: Iterable[str], resume: str | None, console: Consol
         The folder of the results, and the number of runs that failed.
     """
     try:
-        experiment = kind_of(verb).read(list(overrides), resume)
+        experiment = kind_of(verb).read(listed(overrides), resume)
         failed = conduct(experiment, console or Console(quiet=verb not in IN_NOTEBOOKS or not Console().is_jupyter))
     except ModuleNotFoundError as error:
         raise missing_extra(error) or error from None
     assert experiment.storage is not None
     return experiment.storage.place, failed
+
+
+def listed(overrides: Iterable[str]) -> list[str]:
+    """Return overrides as a list; refuse a text, whose letters would be taken for overrides."""
+    if isinstance(overrides, str):
+        remedy = "for data write pyrite.Collection.from_pairs(PATH) or the like; overrides are a list of texts"
+        raise BadInput("is a text, not a collection or a list of overrides", overrides, remedy)
+    return list(overrides)
 
 
 def settings(

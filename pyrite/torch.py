@@ -257,6 +257,8 @@ class _ExternalTraining(FrozenRanker):
         scores = _numbers(score(query_texts, texts))
         if scores.shape != documents.shape:
             raise ValueError(f"score returned {scores.shape} for {documents.shape} documents")
+        if unknown := int((np.isnan(scores) & (documents >= 0)).sum()):
+            raise ValueError(f"score returned NaN for {unknown} of {int((documents >= 0).sum())} documents")
         return np.where(documents >= 0, scores, -np.inf).astype(np.float32)
 
 

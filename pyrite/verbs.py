@@ -23,7 +23,7 @@ from pyrite.results import (
     StudyResult,
     TrainingResult,
 )
-from pyrite.running import run, settings
+from pyrite.running import listed, run, settings
 
 Data = Collection | Iterable[str]
 Options = Mapping[str, object]
@@ -79,7 +79,7 @@ def train(
             options=options,
         )  # fmt: skip
     else:
-        texts = list(data)
+        texts = listed(data)
     if "out" not in map(key_of, texts):
         from cluster.output.storage import new_place
 
@@ -113,7 +113,7 @@ def learn(
         texts = [*data.overrides(), *(text for text in functions if not text.startswith("policy"))]
         texts += settings(ranker=ranker, agent=agent, scale=scale, out=_path(out), options=options)
     else:
-        texts = list(data)
+        texts = listed(data)
     return LearningResult(*run("learn", texts, resume, console))
 
 
@@ -170,7 +170,7 @@ def rank(
     """
     from cluster.commands.rank import rank as write_run
 
-    texts = data.overrides() if isinstance(data, Collection) else list(data)
+    texts = data.overrides() if isinstance(data, Collection) else listed(data)
     texts += settings(out=_path(out), options=options)
     return write_run([*texts, named_checkpoint(ranker)], console or Console(quiet=True))
 

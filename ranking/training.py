@@ -145,6 +145,8 @@ class RankerTraining:
         self.scores = BlockScores(ranker, encoded, chunk)
         self.examples = pairs_of(encoded, queries, most_examples)
         if not len(self.examples):
+            if not len(encoded.judgements.relevant().documents):
+                raise BadInput("no judgement is above 0, so no document is relevant", "collection", "check its grades")
             raise BadInput("no training query has a relevant document", "collection", "is there a train split?")
         if not all(len(evaluation.candidates.queries) for evaluation in self.evaluations.values()):
             raise BadInput("no query is left to validate with", "collection", "is there a dev split?")

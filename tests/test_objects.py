@@ -11,6 +11,7 @@ import shlex
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 import yaml
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -190,6 +191,22 @@ SMALL: dict[str, object] = {
     "vectors": "random", "encoding.min_count": 1, "local": True, "dashboard": False, "track": [],
     "training.max_epochs": 1,
 }  # fmt: skip
+
+
+def test_a_collection_says_what_was_left_out_and_what_is_none(tmp_path: Path, own_cache: Path) -> None:
+    rows = [f"question {number},answer {number}\n" for number in range(20)]
+    (tmp_path / "pairs.csv").write_text("".join(["query,passage\n", *rows, ",nothing asks for this\n"]))
+    data = pyrite.Collection.from_pairs(tmp_path / "pairs.csv")
+    with pytest.raises(BadInput, match="the query is empty"):
+        data.describe()
+    assert data.describe(strict=False).endswith("\nskipped in pairs: 1 × empty text")
+    with pytest.raises(BadInput, match=r'options=\{"strict": False\} to the verb, or strict=False to describe'):
+        pyrite.Collection.from_pairs("pairs.csv", strict=False)
+    with pytest.raises(BadInput, match=r"not from a DataFrame; write a table to a file first"):
+        pyrite.Collection.from_pairs(pl.DataFrame())  # type: ignore[arg-type]
+    for verb in (pyrite.mine, pyrite.train, pyrite.learn):
+        with pytest.raises(BadInput, match=r"pairs.csv: is a text, .* write pyrite.Collection.from_pairs\(PATH\)"):
+            verb("pairs.csv", pyrite.BM25(2))
 
 
 @pytest.mark.nightly

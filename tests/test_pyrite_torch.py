@@ -66,6 +66,9 @@ def test_a_selector_asks_the_model_and_learns_what_it_said(base: list[str]) -> N
     (row,) = data.sampler.report()
     assert asked
     assert row["negative_mean"] > 0
+    unknown = Negatives([*base, "selector=dynamic"], score=lambda _, documents: np.full(np.shape(documents), np.nan))
+    with pytest.raises(ValueError, match=r"score returned NaN for \d+ of \d+ documents"):
+        next(iter(unknown))
     with pytest.raises(BadInput, match="asks the model for scores"):
         next(iter(Negatives([*base, "function=random", "selector=dynamic"])))
 

@@ -16,7 +16,7 @@ from rich.console import Console
 from cluster.commands.first_folder import absolute, recorded_folder
 from cluster.config.compose import compose
 from cluster.config.groups import CHOICES
-from cluster.output.manifest import read_config
+from cluster.output.manifest import read_config, refuse_other_files
 from cluster.output.methods import with_methods
 from cluster.output.storage import Storage
 from cluster.output.tables import read_table, required_table, write_table
@@ -41,11 +41,12 @@ def audit(overrides: Sequence[str], console: Console) -> None:
     """Draw the sample if there are no judgements yet; otherwise write tables, figure, qrels and report."""
     config = compose(overrides, "audit")
     config.pop(CHOICES, None)
+    storage = Storage(config["out"])
+    refuse_other_files(storage, own=bool({f"{SAMPLE}.parquet", "arms"} & set(storage.entries())))
     studies = [config["studies"]] if isinstance(config["studies"], str) else list(config["studies"])
     shown = pl.concat([read_shown(place, len(studies) > 1) for place in studies])
     for column in PAIR:
         check_ids(shown[column].unique(maintain_order=True), column, ", ".join(studies))
-    storage = Storage(config["out"])
     if config["order"] == "bandit":
         _by_bandit(shown, storage, studies, config, console)
         return

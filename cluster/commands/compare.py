@@ -15,7 +15,7 @@ from rich.console import Console
 from cluster.config.compose import compose
 from cluster.config.override import key_of, root_of
 from cluster.config.trust import from_folder
-from cluster.output.manifest import read_config_of
+from cluster.output.manifest import read_config_of, refuse_other_files
 from cluster.output.methods import METHOD, SWEPT, column_of, evaluations, factors, told_apart, with_methods
 from cluster.output.result_store import BUILT_FROM, ResultStore
 from cluster.output.storage import Storage, new_place
@@ -31,6 +31,7 @@ from cluster.statistics.summary import summarise
 from ranking.errors import BadInput
 
 OPTIONS = ("out", "baseline")
+TITLE = "Comparison of"
 NOT_COMPARED = {*METHOD, "seed"}
 """Keys that name a method or a repetition of it, not a difference between studies."""
 
@@ -52,8 +53,10 @@ def run_verb(chosen: argparse.Namespace, console: Console) -> int:
         raise BadInput(f"there is no option {unknown.pop()}", remedy="compare takes folders, baseline= and out=")
     if len(chosen.words) < 2:
         raise BadInput("two folders are needed", remedy="write pyrite compare FOLDER FOLDER")
-    report = compare([Storage(folder) for folder in dict.fromkeys(chosen.words)], given.get("baseline"))
     storage = Storage(given.get("out") or new_place("compare"))
+    page = storage.read("report.html") or b""
+    refuse_other_files(storage, own=f"<title>{TITLE}".encode() in page[:1000])
+    report = compare([Storage(folder) for folder in dict.fromkeys(chosen.words)], given.get("baseline"))
     report.publish(storage, console)
     return 0
 
@@ -80,7 +83,7 @@ def compare(folders: Sequence[Storage], baseline: str | None = None) -> Report:
     else:
         sections = [*over_places(folders, studies, options, baseline), Section("", [differences])]
     commands = "\n".join(str(study.config.get("command", "")) for study in studies)
-    return Report(f"Comparison of {', '.join(head[1:])}", [*sections, Section("Commands", [Verbatim(commands)])])
+    return Report(f"{TITLE} {', '.join(head[1:])}", [*sections, Section("Commands", [Verbatim(commands)])])
 
 
 def over_seeds(

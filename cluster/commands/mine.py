@@ -25,7 +25,7 @@ from cluster.output.manifest import resume_command
 from cluster.output.result_store import outdated_lines
 from cluster.output.storage import Storage, new_place
 from cluster.output.tables import read_table
-from cluster.output.terminal import print_lines
+from cluster.output.terminal import counted, print_lines
 from cluster.reports.mining_table import example, summary_table
 from cluster.runs.what_was_read import sentence
 from cluster.telemetry.tracking.tracking import Tracking
@@ -73,9 +73,8 @@ class MineExperiment(Experiment):
         queries, done = sum(len(shard.queries) for shard in self.shards), len(self.shards) - len(self.waiting)
         print_lines(console, sentence(collection, self.config))
         split = "" if self.config["queries"] == "all" else f"{self.config['queries']} "
-        line = (
-            f"{queries:,} {split}queries of {collection.name} ({collection.fingerprint}) in {len(self.shards)} shards"
-        )
+        named, shards = f"{collection.name} ({collection.fingerprint})", counted(len(self.shards), "shard")
+        line = f"{counted(queries, f'{split}query')} of {named} in {shards}"
         if split:
             line += " (queries=all mines for all splits)"
         print_lines(console, f"{line}, {done} done; results in {self.output}")
@@ -138,4 +137,8 @@ class MineExperiment(Experiment):
         ids = read_table(self.output, f"ids/{self.shards[0].name}") if self.shards else None
         shown = [] if ids is None else example(ids, collection)
         print_lines(console, *shown, *remarks(totals, functions, self.miner.guard.active), f"results: {self.output}")
+        if not totals["rows"]:
+            what = f"no row was mined: of {counted(totals['examples'], 'pair')}, each had too few negatives"
+            remedy = "start another with fewer (count=), a longer list (function.NAME.depth=) or a weaker guard"
+            raise BadInput(what, self.output.place, remedy)
         return 0

@@ -25,7 +25,7 @@ from rich.table import Table
 from cluster.config.build import build
 from cluster.config.compose import compose, texts_config
 from cluster.output.storage import Storage, new_place
-from cluster.output.terminal import print_counts, print_lines
+from cluster.output.terminal import counted, print_counts, print_lines
 from cluster.runs.artifacts import Artifacts
 from cluster.runs.parts import Base
 from cluster.runs.trained import read_ranker
@@ -104,9 +104,14 @@ def _write(config: dict[str, Any], storage: Storage, name: str, console: Console
     content = as_run(lists, collection, queries, tag)
     storage.write(name, gzip.compress(content, mtime=0) if name.endswith(".gz") else content)
     lines = int((lists.documents >= 0).sum())
-    console.print(f"{lines:,} lines of {len(queries):,} queries over {collection.name} ({collection.fingerprint})")
+    counts = f"{counted(lines, 'line')} of {counted(len(queries), 'query')}"
+    console.print(f"{counts} over {collection.name} ({collection.fingerprint})")
     if len(encoded.judgements.documents):
         console.print(_measured(config["measures"], encoded, queries, lists, candidates))
+        deeper = [name for name in config["measures"] if (parse(name).cutoff or 0) > config["depth"]]
+        if deeper:
+            first = counted(config["depth"], "document")
+            print_lines(console, f"depth={config['depth']}: {', '.join(deeper)} of the run sees its first {first} only")
     print_lines(console, f"run: {storage.shown(name)}")
 
 

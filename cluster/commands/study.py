@@ -32,7 +32,7 @@ from cluster.output.manifest import CONFIG
 from cluster.output.provenance import content_digest
 from cluster.output.result_store import outdated_lines
 from cluster.output.storage import Storage, new_place
-from cluster.output.terminal import print_lines
+from cluster.output.terminal import counted, print_lines
 from cluster.plan.extension import GROWING, extended, refused_change
 from cluster.plan.size import run_seconds, saved
 from cluster.plan.study import StudyPlan
@@ -156,7 +156,7 @@ class StudyExperiment(Experiment):
         used = ((self.collections[planned.name], planned.config) for planned in known)
         self.read_sentences = what_was_read.sentences(used)
         names = dict.fromkeys(f"{each.name} ({each.fingerprint})" for each in self.collections.values())
-        line = f"{total} runs ({self.ready} done) over {', '.join(names)}, results in {plan.storage}"
+        line = f"{counted(total, 'run')} ({self.ready} done) over {', '.join(names)}, results in {plan.storage}"
         print_lines(console, *itertools.chain.from_iterable(self.read_sentences.values()), line)
         self.waiting = [each for each in self.runs if each.name not in done]
         left, facts = self.ready < total, {"runs": total, "done": self.ready}

@@ -21,11 +21,12 @@ from cluster.config.groups import CHOICES
 from cluster.config.override import root_of
 from cluster.config.validate import check_run
 from cluster.index.attach import check_room, served_functions
+from cluster.output.event_log import EventLog
 from cluster.output.failure_summary import print_failures
-from cluster.output.manifest import CONFIG, read_config, verb_of
+from cluster.output.manifest import CONFIG, read_config, refuse_other_files, verb_of
 from cluster.output.run_log import RunLog
 from cluster.output.storage import Storage
-from cluster.output.terminal import print_lines
+from cluster.output.terminal import counted, print_lines
 from cluster.output.throttle import Throttle
 from cluster.plan.sweep import Planned, plan, points
 from cluster.reports.actions_taken import actions_table
@@ -208,6 +209,7 @@ def _workers(config: dict[str, Any], work: Work, console: Console) -> Iterator[N
 def _refuse_others(storage: Storage, planned: Planned) -> None:
     """Raise if the folder holds results of another run or command, so that they are not overwritten."""
     if storage.read(CONFIG) is None:
+        refuse_other_files(storage, EventLog.exists(storage))
         return
     config = read_config(storage)
     verb, run = verb_of(config), config.get("run", planned.name)
@@ -225,7 +227,9 @@ def _single(overrides: Sequence[str]) -> Planned:
 
 def _figures(planned: Planned, outcome: Outcome) -> Table:
     """Return the table of measures: for each origin the ranker's and those of BM25's order."""
-    table = Table(title=f"{planned.config[CHOICES]['ranker']} after {outcome.best_epoch} epochs", title_justify="left")
+    table = Table(
+        title=f"{planned.config[CHOICES]['ranker']} after {counted(outcome.best_epoch, 'epoch')}", title_justify="left"
+    )
     table.add_column("measure")
     for origin in outcome.values:
         table.add_column(f"over {origin}", justify="right")

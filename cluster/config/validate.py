@@ -102,6 +102,10 @@ def check_counts(config: dict[str, Any]) -> None:
     policy, objective = build(config["policy"], "policy"), build(config["objective"], "objective")
     functions = {name: build(node, f"function.{name}") for name, node in config["function"].items()}
     policy.set_functions(list(functions))
+    for name, function in functions.items():
+        if function.supply(config["training"]["batch_size"], 1) == 0:
+            what = f"function={name} shows a query documents of the others of its batch, and there are none"
+            raise BadInput(what, "training.batch_size", "choose 2 or more")
     counts = counts_of(config, functions, policy)
     objective.check_block(config["sampling"]["negatives"] if counts is None else sum(counts.values()))
     if counts is not None:

@@ -37,6 +37,7 @@ from sampling.retrieval.function import RetrievalFunction
 from sampling.retrieval.ranked import Ranked
 from sampling.sampler import Sampler
 from sampling.selection.selector import Selector
+from sampling.selection.window import Window
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,7 @@ class Miner:
             remedy = "queries=test mines for its test queries, which then test nothing any more"
             raise BadInput(f"has {TEST_ONLY}", self.collection.name, remedy)
         self.encoded = base.encoded
+        self._check_split()
         self.sources = Sources(self.collection, base.encoded, base.vectors)
         self.guard = build(config["guard"], "guard")
         self.ranker, self.ranker_encoded = None, base.encoded
@@ -97,7 +99,32 @@ class Miner:
             raise BadInput("there is no ranker to score with", "scores=ranker", "name one by checkpoint=")
         self.functions = {name: self._function(name, node) for name, node in config["function"].items()}
         self.names = list(self.functions)
-        self._sampler(np.random.default_rng(0))  # refuses unsuitable parts before anything is mined
+        self._check_count(self._sampler(np.random.default_rng(0)))  # refuses unsuitable parts before anything is mined
+
+    def _check_split(self) -> None:
+        """Refuse a split that the collection does not have: without splits, all queries would be taken for it."""
+        wanted = self.config["queries"]
+        its_own = wanted in ("train", "all") or (wanted == "test" and TEST_ONLY in self.collection.facts)
+        if not its_own and not (self.encoded.split >= 0).any():
+            what = f"has no {wanted} split: its queries are cross-validated"
+            raise BadInput(what, self.collection.name, "queries=all mines for all of them")
+
+    def _check_count(self, sampler: Sampler) -> None:
+        """Refuse more negatives than the list of a function, or the window in it, has documents."""
+        if sampler.counts is None and len(self.functions) > 1:
+            return  # the policy decides how many each function supplies
+        for name, function in self.functions.items():
+            count = sampler.count if sampler.counts is None else sampler.counts[name]
+            selector = sampler.selectors.get(name, sampler.selector)
+            depth = function.depth if isinstance(function, Ranked) else None
+            if isinstance(selector, Window) and count > (size := selector.last - selector.first + 1):
+                what = (
+                    f"{count} negatives are asked of {name}, and ranks {selector.first} to {selector.last} are {size}"
+                )
+                raise BadInput(what, "selector.last", "raise it, or ask for fewer (count=)")
+            if depth is not None and count > depth:
+                what = f"{count} negatives are asked of {name}, and its list has {depth} documents"
+                raise BadInput(what, f"function.{name}.depth", "raise it, or ask for fewer (count=)")
 
     def _function(self, name: str, node: dict[str, Any]) -> RetrievalFunction:
         function: RetrievalFunction = build(node, f"function.{name}")
@@ -111,12 +138,13 @@ class Miner:
         config = self.config
         policy, selector = build(config["policy"], "policy"), build(config["selector"], "selector")
         selectors = {name: build(node, f"selector.{name}") for name, node in config["selectors"].items()}
-        learns = type(policy).observe is not SamplingPolicy.observe
-        for part in [selector, *selectors.values()]:
-            learns |= type(part).observe is not Selector.observe
-        if learns:
-            what = f"{type(policy).__name__} or {type(selector).__name__} learns while a ranker is trained"
-            raise BadInput(what, "policy and selector", "choose one that does not: mining trains no ranker")
+        parts = {"policy": policy, "selector": selector}
+        parts |= {f"selector.{name}": part for name, part in selectors.items()}
+        for where, part in parts.items():
+            base = SamplingPolicy if isinstance(part, SamplingPolicy) else Selector
+            if type(part).observe is not base.observe:
+                what = f"{type(part).__name__} learns while a ranker is trained"
+                raise BadInput(what, where, "choose one that does not: mining trains no ranker")
         policy.set_functions(self.names)
         options = {"sampling": {"negatives": config["count"]}, "training": {"batch_size": config["batch"]}}
         counts = counts_of(config | options, self.functions, policy)

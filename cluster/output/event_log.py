@@ -96,6 +96,11 @@ class EventLog:
                 events += [event] if isinstance(event, dict) and "event" in event else []
         return events
 
+    @staticmethod
+    def exists(storage: Storage) -> bool:
+        """Return whether a command has logged that it began in a folder."""
+        return any(event["event"] == "began" and "verb" in event for event in EventLog.read(storage))
+
     def _append(self, line: bytes) -> None:
         with suppress(OSError):
             os.makedirs(os.path.dirname(self.storage.path(FILE)), exist_ok=True)

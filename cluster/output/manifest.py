@@ -9,6 +9,7 @@ from typing import Any
 
 import yaml
 
+from cluster.output.event_log import EventLog
 from cluster.output.storage import Storage
 from ranking.errors import BadInput
 
@@ -18,23 +19,29 @@ KINDS = {"study": "study", "pools": "pool", "learn": "learn", "mined": "mine", "
 """Keys that only one verb's configuration has; that of `train` has none of them."""
 
 
+_OWN = {*KINDS, "run", "overrides"}
+"""Keys of which each configuration has one."""
+
+
 def write_config(storage: Storage, content: Mapping[str, Any]) -> None:
     """Write a folder's configuration."""
     body = HEAD + yaml.safe_dump(dict(content), sort_keys=False, allow_unicode=True).encode()
     storage.write(CONFIG, body + _seal(body))
 
 
-def read_config(storage: Storage) -> dict[str, Any]:
-    """Read a folder's configuration; raise BadInput if it does not exist, or is damaged."""
+def read_config(storage: Storage, kind: str = "study") -> dict[str, Any]:
+    """Read a folder's configuration; raise BadInput if it is damaged, or does not exist in what should be a `kind`."""
     content = storage.read(CONFIG)
     if content is None:
-        raise BadInput(f"there is no {CONFIG}", storage.place, "name the folder of a study")
+        raise BadInput(f"there is no {CONFIG}", storage.place, f"name the folder of a {kind}")
     body, _, last = content.removesuffix(b"\n").rpartition(b"\n")
     sealed = content.startswith(HEAD) or last.startswith(b"# CRC-32 ")  # those of old versions are not
     try:
         config = yaml.safe_load(content)
     except (yaml.YAMLError, ValueError):  # an invalid date or text
         config = None
+    if not sealed and not (isinstance(config, dict) and _OWN & config.keys()):
+        raise BadInput("is not a file of Pyrite's", f"{storage.place}/{CONFIG}", "name another folder")
     if not isinstance(config, dict) or (sealed and _seal(body + b"\n") != last + b"\n"):
         remedy = "delete this one file and give the first command again: finished results are kept"
         raise BadInput("is damaged, or was changed", f"{storage.place}/{CONFIG}", remedy)
@@ -55,9 +62,25 @@ def resume_command(verb: str, place: str) -> str:
     return "the same command again" if verb == "train" else shlex.join(["pyrite", verb, "--resume", place])
 
 
+def refuse_other_files(storage: Storage, own: bool) -> None:
+    """Refuse a folder with results of another command or files of others, which results would replace or mix with.
+
+    Args:
+        own: whether it holds what an earlier such command wrote. Hidden files don't count.
+    """
+    if storage.read(CONFIG) is not None:
+        verb = verb_of(read_config(storage))
+        raise BadInput(f"holds results of `pyrite {verb}`", storage.place, "choose another out=")
+    names = storage.entries()
+    if names and not own:
+        shown = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
+        raise BadInput(f"holds other files ({shown})", storage.place, "choose another out=")
+
+
 def refuse_taken(storage: Storage) -> None:
-    """Refuse a folder that holds results, with the command that continues them."""
+    """Refuse a folder that holds results, with the command that continues them, or files of others."""
     if storage.read(CONFIG) is None:
+        refuse_other_files(storage, EventLog.exists(storage))  # config.yaml may be deleted, to repeat its command
         return
     verb = verb_of(read_config(storage))
     again = "choose another out="
@@ -68,7 +91,7 @@ def refuse_taken(storage: Storage) -> None:
 
 def read_config_of(verb: str, storage: Storage) -> dict[str, Any]:
     """Read the configuration of a folder whose results will be continued; refuse those of another verb."""
-    config = read_config(storage)
+    config = read_config(storage, _NAMES[verb])
     if verb_of(config) != verb:
         what = f"was written by `pyrite {verb_of(config)}`, and not by a {_NAMES[verb]}"
         raise BadInput(what, f"{storage}/{CONFIG}", f"name the folder of a {_NAMES[verb]}")

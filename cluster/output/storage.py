@@ -183,6 +183,18 @@ class Storage:
         names = [info.base_name for info in self.files.get_file_info(selector) if info.type == fs.FileType.File]
         return sorted(name for name in names if not name.endswith(".part"))
 
+    def entries(self) -> list[str]:
+        """Return the names of the files and folders in it, without hidden ones."""
+        from pyarrow import fs
+
+        try:
+            found = self.files.get_file_info(fs.FileSelector(self._root, allow_not_found=True))
+        except OSError as error:
+            raise BadInput(
+                f"can't be listed ({error.strerror or error})", self.place, "choose another folder"
+            ) from None
+        return sorted(info.base_name for info in found if not info.base_name.startswith("."))
+
     def tidy(self) -> None:
         """Delete unfinished files of processes that were killed. Only the process that holds the folder may call it."""
         from pyarrow import fs

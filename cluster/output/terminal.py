@@ -15,6 +15,16 @@ def print_lines(console: Console, *lines: str) -> None:
         console.print(line, soft_wrap=True, markup=False)
 
 
+def counted(count: int, noun: str) -> str:
+    """Return a number with its noun.
+
+    >>> counted(1, "query"), counted(2000, "query"), counted(0, "pair")
+    ('1 query', '2,000 queries', '0 pairs')
+    """
+    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{count:,} {noun if count == 1 else plural}"
+
+
 def print_counts(console: Console, counts: Mapping[str, int]) -> None:
     """Print how often something was skipped or noted, unless it never was."""
     for what, count in counts.items():

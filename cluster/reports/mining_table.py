@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from cluster.output.terminal import counted
 from cluster.reports.report import Table
 from ranking.collections.collection import Collection
 
@@ -16,7 +17,10 @@ WIDTH = 80
 
 def summary_table(totals: dict[str, int], functions: pl.DataFrame) -> Table:
     """Return the table for the screen."""
-    caption = f"{totals['rows']:,} rows of {totals['examples']:,} pairs; {totals['left out']:,} had too few negatives"
+    caption = (
+        f"{counted(totals['rows'], 'row')} of {counted(totals['examples'], 'pair')}; "
+        f"{totals['left out']:,} had too few negatives"
+    )
     note = "rank: the median, and what nine in ten do not exceed; score +: of the positives, −: of the negatives"
     rows = [[_figure(name, value) for name, value in row.items()] for row in functions.iter_rows(named=True)]
     return Table([TITLES.get(name, name) for name in functions.columns], rows, caption=caption, note=note)

@@ -15,11 +15,12 @@ from cluster.executors.pieces import run_pieces
 from cluster.output.cache import cache_of
 from cluster.output.file_lock import file_lock
 from cluster.runs.file_contents import content_of
+from cluster.runs.what_was_read import notes
 from ranking.backing import BackedPath
 from ranking.collections.beir import Beir
 from ranking.collections.cache import is_cached, open_collection
 from ranking.collections.collection import Collection
-from ranking.collections.reader import NOTED, OF_USE, Reader
+from ranking.collections.reader import OF_USE, Reader
 from ranking.digest import digest
 from ranking.errors import BadInput
 from ranking.relabel import relabelled
@@ -51,12 +52,8 @@ class Collections:
             self.note(f"reading {name}")
             reader = build(config["collection"], "collection")
             collection = self._open(reader, config)
-            if collection.skipped:
-                counts = ", ".join(f"{count} × {kind}" for kind, count in collection.skipped.items())
-                self.note(f"skipped in {name}: {counts}")
-            for what, count in collection.facts.items():
-                if what.startswith(NOTED):
-                    self.note(f"{what} in {name}: {count}")
+            for line in notes(collection, name):
+                self.note(line)
             if partial:
                 from cluster.runs.partial_judgements import partially_judged
 

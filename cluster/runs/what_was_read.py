@@ -8,7 +8,9 @@ from typing import Any
 import polars as pl
 
 from cluster.config.groups import CHOICES
+from cluster.output.terminal import counted
 from ranking.collections.collection import Collection
+from ranking.collections.reader import NOTED
 
 SPLITS = ("train", "dev", "test")
 
@@ -23,17 +25,33 @@ def sentence(collection: Collection, config: Mapping[str, Any]) -> str:
     """
     counts = pairs(collection)
     source = collection.source
-    joined = source.get("rows", 0) - len(collection.judgements) if "rows" in source else 0
-    parts = [f"{counts['pairs']:,} {'pairs' if source else 'relevant pairs'}"]
-    parts[0] += f" ({joined:,} duplicates joined)" if joined > 0 else ""
-    parts += [f"{len(collection.queries):,} queries", f"{collection.size:,} {'passages' if source else 'documents'}"]
+    joined = source.get("joined", 0)
+    parts = [counted(counts["pairs"], "pair" if source else "relevant pair")]
+    parts[0] += f" ({counted(joined, 'duplicate')} joined)" if joined else ""
+    parts += [counted(len(collection.queries), "query"), counted(collection.size, "passage" if source else "document")]
     split = ", ".join(f"{name} {counts[name]:,}" for name in SPLITS)
     if not any(counts[name] for name in SPLITS):
         split = f"{config['folds']}-fold cross-validation" if "folds" in config else "no splits"
     text = f"{source.get('name', collection.name)}: {', '.join(parts)} → {split}"
     if columns := source.get("columns"):
         text += f"; columns {', '.join(columns)}"
-    return text + _cut(counts, config)
+    return text + _unanswered(collection) + _cut(counts, config)
+
+
+def _unanswered(collection: Collection) -> str:
+    """Return the numbers of queries without a relevant document, and what becomes of them; empty if there are none."""
+    relevant = collection.judgements.filter(pl.col("grade") > 0)["query"].unique()
+    left = collection.queries.filter(~pl.col("id").is_in(relevant.implode()))["split"]
+    if left.is_empty():
+        return ""
+    parts = []
+    if train := int((left == "train").sum()):
+        parts.append(f"{train:,} of train (not trained on)")
+    if tested := [f"{count:,} of {name}" for name in SPLITS[1:] if (count := int((left == name).sum()))]:
+        parts.append(f"{' and '.join(tested)} ({'counts' if left.is_in(SPLITS[1:]).sum() == 1 else 'count'} as 0)")
+    if unsplit := left.null_count():
+        parts.append(f"{unsplit:,} (not trained on; in a test they count as 0)")
+    return f"; queries without a relevant document: {', '.join(parts)}"
 
 
 def sentences(used: Iterable[tuple[Collection, Mapping[str, Any]]]) -> dict[str, list[str]]:
@@ -44,6 +62,19 @@ def sentences(used: Iterable[tuple[Collection, Mapping[str, Any]]]) -> dict[str,
         if line not in lines.setdefault(collection.name, []):
             lines[collection.name].append(line)
     return lines
+
+
+def notes(collection: Collection, name: str) -> list[str]:
+    """Return lines about what was skipped, left out or read by a rule that the user should know of.
+
+    Args:
+        name: name of its reader, as `beir`.
+    """
+    counts = ", ".join(f"{count} × {kind}" for kind, count in collection.skipped.items())
+    skipped = [f"skipped in {name}: {counts}"] if counts else []
+    return skipped + [
+        f"{what} in {name}: {count}" for what, count in collection.facts.items() if what.startswith(NOTED)
+    ]
 
 
 def pairs(collection: Collection) -> dict[str, int]:

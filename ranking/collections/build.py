@@ -70,7 +70,10 @@ def build(reader: Reader, folder: Path, faults: Faults, run: Run = in_turn) -> N
         facts[splits.TEST_ONLY] = f"{len(queries):,} queries, which are cross-validated"
     elif set(queries["split"]) == {splits.DEV, splits.TEST}:
         facts[splits.NO_TRAINING] = f"{(queries['split'] == splits.DEV).sum():,}"
-    write(folder / "queries.arrow", STORED["queries"], [splits.usable(queries)])
+    final, tests = splits.usable(queries), ""
+    if set(queries["split"]) == {splits.TRAIN, splits.DEV} and final["split"].null_count() == 0:
+        tests = f"{(final['split'] == splits.TEST).sum():,} ({(final['split'] == splits.DEV).sum():,} of train are dev)"
+    write(folder / "queries.arrow", STORED["queries"], [final])
     write(folder / "judgements.arrow", STORED["judgements"], [judgements])
     asked = len(given)
     given = given.join(queries.select(query="id"), on="query", how="semi", maintain_order="left")
@@ -90,9 +93,12 @@ def build(reader: Reader, folder: Path, faults: Faults, run: Run = in_turn) -> N
     if len(given):
         write(folder / GIVEN_FILE, GIVEN, [given])
         tables.append((given.columns, given.iter_slices(_CHUNK // 5)))
+    fingerprint = _fingerprint(tables, facts)
+    if tests:  # not in the fingerprint, which the splits of the queries are in
+        facts[splits.NO_TEST] = tests
     about = {
         "name": reader.name,
-        "fingerprint": _fingerprint(tables, facts),
+        "fingerprint": fingerprint,
         "skipped": faults.skipped,
         "facts": facts,
         "source": reader.source(),

@@ -102,7 +102,7 @@ def judgements_of(files: Sequence[tuple[str | None, Path]], faults: Faults) -> p
     parts = [pl.DataFrame(schema=JUDGEMENTS)]
     for split, file in files:
         of_file = list(qrels_rows(file, faults))
-        faults.note("files without judgements", not any(len(rows) for rows in of_file))
+        faults.note(f"files without judgements ({file.name})", not any(len(rows) for rows in of_file))
         named = (pl.lit(split, pl.String).alias("split"), pl.lit(str(file)).alias("file"))
         parts += [rows.with_columns(named).select(list(JUDGEMENTS)) for rows in of_file]
     return pl.concat(parts, rechunk=True)

@@ -38,8 +38,9 @@ def blocks(
     Raises:
         BadInput: if there is no such file, its encoding is unknown, or it is damaged or truncated, strict or not.
     """
-    _check_encoding(encoding, path)
     marked = encoding_of(path, encoding) if within is None else encoding
+    if "\n".encode(encoding) != b"\n":
+        raise BadInput(f"{encoding} cannot be read line by line", path, "convert it to UTF-8 with iconv")
     number = 1
     if marked != encoding:  # by its mark: UTF-8, or decoded to it
         encoding = "utf-8"
@@ -183,15 +184,6 @@ def _decode_singly(raw: bytes, encoding: str, faults: Faults, path: str | Path, 
             faults.report_encoding(f"byte 0x{byte:02x} is not {encoding}", path, number, "latin-1")
             texts.append("")
     return "\n".join(texts)
-
-
-def _check_encoding(encoding: str, path: str | Path) -> None:
-    try:
-        single = "\n".encode(encoding) == b"\n"
-    except LookupError:
-        raise BadInput(f"unknown encoding {encoding!r}", path, "utf-8 and latin-1 are the usual ones") from None
-    if not single:
-        raise BadInput(f"{encoding} cannot be read line by line", path, "convert it to UTF-8 with iconv")
 
 
 def _is_header(fields: Sequence[str | None], names: Collection[str]) -> bool:

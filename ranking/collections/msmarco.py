@@ -68,7 +68,7 @@ class MsMarco(FolderWithCandidates):
         qrels: the file of judgements of each split, in the same way. A split needs both.
     """
 
-    version = 3
+    version = 4
 
     documents: str | None = None
     queries: Mapping[str, str] | None = None
@@ -115,6 +115,13 @@ class MsMarco(FolderWithCandidates):
     def read_judgements(self, faults: Faults) -> pl.DataFrame:
         return judgements_of([(split, file) for split, (_, file) in self._splits().items()], faults)
 
+    def facts(self) -> dict[str, str]:
+        options = {"documents": self.documents}
+        options |= {f"{split} queries": self.queries for split in (TRAIN, DEV, TEST)}
+        options |= {f"{split} qrels": self.qrels for split in (TRAIN, DEV, TEST)}
+        others = [file.name for kind, option in options.items() if not option for file in self._present(kind)[1:]]
+        return {"files that are not read": f"{len(others):,} ({', '.join(others[:3])})"} if others else {}
+
     def _documents(self) -> Path:
         file = self.named(self.documents) if self.documents else self._usual("documents")
         if file is None:
@@ -150,9 +157,12 @@ class MsMarco(FolderWithCandidates):
         return self.named(option[split]) if split in option else None
 
     def _usual(self, kind: str) -> Path | None:
-        here = self.folder
+        return next(iter(self._present(kind)), None)
+
+    def _present(self, kind: str) -> list[Path]:
+        """Return the files with a usual name; the first one counts."""
         names = (f"{name}{packed}" for name in _USUAL_NAMES[kind] for packed in ("", *ENDINGS))
-        return next((here / name for name in names if (here / name).exists()), None)
+        return [self.folder / name for name in names if (self.folder / name).exists()]
 
 
 def _columns(file: Path, usual: Mapping[str, pl.DataType]) -> dict[str, pl.DataType]:

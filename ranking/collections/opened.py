@@ -92,7 +92,11 @@ def _decompressed(file: BinaryIO, form: str | None) -> Any:
 
 
 def encoding_of(path: str | Path, given: str = "utf-8") -> str:
-    """Return the encoding that a file's byte order mark shows, or the given one."""
+    """Return the encoding that a file's byte order mark shows, or the given one; refuse one that is unknown."""
+    try:
+        "".encode(given)
+    except LookupError:
+        raise BadInput(f"unknown encoding {given!r}", path, "utf-8 and cp1252 are the usual ones") from None
     with open_bytes(path) as stream:
         head = stream.read(4)
     return next((encoding for mark, encoding in MARKS.items() if head.startswith(mark)), given)

@@ -83,7 +83,7 @@ class Pairs(Reader):
     encoding: str = "utf-8"
     quote: str | None = None
 
-    version = 5
+    version = 6
 
     @property
     def name(self) -> str:
@@ -100,7 +100,10 @@ class Pairs(Reader):
         return self._content(faults).queries
 
     def read_judgements(self, faults: Faults) -> pl.DataFrame:
-        judged = _agreed(self._content(faults).rows.drop_nulls("grade"), faults)
+        content = self._content(faults)
+        rows = content.rows.drop_nulls("grade")
+        judged = _agreed(rows, faults)
+        content.source["joined"] = len(rows) - len(judged)
         judged = judged.select(pl.col(name).cast(kind) for name, kind in JUDGEMENTS.items())
         if not set(judged["split"].drop_nulls().unique()) <= {TRAIN}:
             return judged.with_columns(pl.col("split").fill_null(TRAIN))
@@ -161,6 +164,9 @@ class Pairs(Reader):
         content.finish()
         if self.scores is not None and not content.rows["score"].count():
             raise BadInput("no row has a score", self.path, "leave collection.scores out, or name the column of scores")
+        if unread := form.unread():
+            named = (f"{', '.join(names)} (collection.{option}= chooses it)" for option, names in unread.items())
+            content.facts["columns that are not read"] = ", ".join(named)
         content.source |= {"name": Path(self.path).name, "columns": form.used()}
 
     def _read_files(

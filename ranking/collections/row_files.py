@@ -226,10 +226,7 @@ def csv_rows(file: Path, faults: Faults, options: TextOptions, names: Sequence[s
     with open_bytes(file) as stream:
         # Bytes that are not in the encoding become halves of surrogate pairs, by which their row is recognised.
         encoding = encoding_of(file, options.encoding)
-        try:
-            text = io.TextIOWrapper(stream, encoding, errors="surrogateescape", newline="")
-        except LookupError:
-            raise BadInput(f"unknown encoding {encoding!r}", file, "utf-8 and cp1252 are the usual ones") from None
+        text = io.TextIOWrapper(stream, encoding, errors="surrogateescape", newline="")
         first, start = _peek(text)
         said = re.fullmatch(r"sep=(.)\s*", first)  # as Excel writes it
         if said:

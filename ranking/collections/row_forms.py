@@ -127,6 +127,17 @@ class RowForm:
         each = ((it.query, it.positive, *it.negatives, *it.scores, it.label or "") for it in self._known.values())
         return list(dict.fromkeys(name for names in each for name in names if name and name != BESIDE))
 
+    def unread(self) -> dict[str, list[str]]:
+        """Return columns with a usual name in place of which another one was taken, by the option that chooses them."""
+        options = (("query", self.query, QUERY), ("positive", self.positive, POSITIVE), ("label", self.label, LABEL))
+        used, found = set(self.used()), dict[str, list[str]]()
+        for names, columns in self._known.items():
+            for option, given, usual in options:
+                others = [name for name in names if name.lower() in usual and name not in used]
+                if given is None and columns.listed is None and others:
+                    found[option] = list(dict.fromkeys([*found.get(option, []), *others]))
+        return found
+
     def names(self) -> tuple[str, ...]:
         """Return the names by which a header is recognised, in lower case."""
         given = tuple(name.lower() for name in (self.query, self.positive) if name)

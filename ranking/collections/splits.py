@@ -24,6 +24,8 @@ DEV_SHARE = 0.1
 """The share of the training queries that becomes dev if there is none, at least one of them."""
 NO_TRAINING = "queries of dev that train for lack of others"
 """A fact of a collection with dev and test queries only: those of dev train."""
+NO_TEST = "queries of dev that are the test for lack of others"
+"""A fact of a collection with train and dev queries only: those of dev are the test, and a share of train is dev."""
 TEST_ONLY = "judgements of the test split only"
 """A fact of a collection that has no others: its queries are cross-validated."""
 

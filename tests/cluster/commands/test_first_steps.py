@@ -111,7 +111,11 @@ def test_studies_with_nothing_in_common_are_refused(tmp_path: Path) -> None:
 def test_compare_writes_a_page_and_needs_two_folders(tmp_path: Path, refusal: Refusal) -> None:
     study(tmp_path / "one", {"bm25": [0.4, 0.5]})
     study(tmp_path / "two", {"random": [0.5, 0.6]})
-    assert command("compare", str(tmp_path / "one"), str(tmp_path / "two"), f"out={tmp_path / 'out'}") == 0
+    both = [str(tmp_path / "one"), str(tmp_path / "two")]
+    for _ in range(2):  # the second replaces the first
+        assert command("compare", *both, f"out={tmp_path / 'out'}") == 0
+    assert "holds results of `pyrite study`" in refusal("compare", *both, f"out={tmp_path / 'one'}")
+    assert "holds other files (one, out, two)" in refusal("compare", *both, f"out={tmp_path}")
     page = (tmp_path / "out" / "report.html").read_text()
     assert "Comparison of one, two" in page
     assert "random · uniform" in page

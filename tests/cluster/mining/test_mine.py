@@ -254,19 +254,49 @@ def test_sentence_transformers_loads_and_trains(of_mine: list[str], tmp_path: Pa
     ("overrides", "said"),
     [
         (["selector=dynamic"], "asks a ranker for scores"),
-        (["selector=adversarial"], "learns while a ranker is trained"),
+        (["selector=adversarial"], "selector: Adversarial learns while a ranker is trained"),
+        (["policy=curriculum"], "policy: Curriculum learns while a ranker is trained"),
         (["selector=margin_balanced"], "a teacher's margins are for a training"),
         (["function=dense"], "no ranker whose vectors could be searched"),
         (["scores=ranker"], "no ranker to score with"),
         (["checkpoint=nowhere"], "no such run or checkpoint"),
         (["function=[bm25,random]", "policy=random", "negatives.dense=2"], "no function dense"),
         (["count=0"], "count is 0"),
+        (["count=200"], "function.bm25.depth: 200 negatives are asked of bm25, and its list has 100 documents"),
+        (["count=5", "selector=window", "selector.first=2", "selector.last=5"], "its window has 4 ranks; raise it"),
     ],
 )
 def test_what_makes_no_sense_is_said(of_mine: list[str], tmp_path: Path, overrides: list[str], said: str) -> None:
     with pytest.raises(BadInput, match=said):
         pyrite.mine([*of_mine, *overrides, f"out={tmp_path / 'none'}"])
     assert not (tmp_path / "none" / "config.yaml").exists()
+
+
+def test_a_folder_with_other_files_is_left_alone(of_mine: list[str], tmp_path: Path) -> None:
+    (tmp_path / "summary.csv").write_text("mine")
+    with pytest.raises(BadInput, match=r"holds other files \(summary.csv\); choose another out="):
+        pyrite.mine([*of_mine, f"out={tmp_path}"])
+    assert [file.name for file in tmp_path.iterdir()] == ["summary.csv"]
+
+
+def test_a_split_that_is_not_there_is_not_made_of_the_others(tmp_path: Path, own_cache: Path) -> None:
+    corpus = [{"_id": f"d{n}", "text": f"lake {n} otter heron"} for n in range(6)]
+    queries = [{"_id": f"q{n}", "text": f"lake {n}"} for n in range(3)]
+    for split, others in (("train", ("dev", "test")), ("test", ("dev",))):
+        folder = tmp_path / split
+        write_texts(folder, corpus, queries, {split: [(f"q{n}", f"d{n}", 1) for n in range(3)]})
+        options = ["collection=beir", f"collection.path={folder}", "vectors=random", "encoding.min_count=1"]
+        for wanted in others:
+            with pytest.raises(BadInput, match=f"has no {wanted} split|test split only"):
+                pyrite.mine([*options, f"queries={wanted}", f"out={tmp_path / 'none'}"])
+        mined = pyrite.mine([*options, f"queries={split}", "count=1", f"out={tmp_path / 'mined' / split}"])
+        assert len(mined.rows) == 3
+
+
+def test_a_mining_without_a_row_fails(of_mine: list[str], tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=r"no row was mined: of 24 pairs, each had too few negatives; start"):
+        pyrite.mine([*of_mine, "guard.ceiling=-1", f"out={tmp_path / 'none'}"])
+    assert pyrite.MiningResult(str(tmp_path / "none")).summary["of negatives"].dtype == pl.Float64
 
 
 MEMORY = """

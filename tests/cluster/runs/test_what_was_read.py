@@ -38,3 +38,16 @@ def test_what_a_scale_leaves_is_said_once_per_collection(tmp_path: Path) -> None
     assert (
         sentence(whole, {"folds": 3}) == "pairs: 40 relevant pairs, 40 queries, 17 documents → 3-fold cross-validation"
     )
+
+
+def test_queries_without_a_relevant_document_are_counted_by_split(tmp_path: Path) -> None:
+    collection = of_pairs(tmp_path).changed(source={})
+    split = dict(collection.queries.select("id", "split").iter_rows())
+    none = {next(name for name in split if split[name] == "test")}
+    none |= set([name for name in split if split[name] == "train"][:2])
+    grade = pl.when(pl.col("query").is_in(list(none))).then(0).otherwise(pl.col("grade")).alias("grade")
+    collection = collection.changed(judgements=collection.judgements.with_columns(grade))
+    said = "; queries without a relevant document: 2 of train (not trained on), 1 of test (counts as 0)"
+    assert sentence(collection, {"folds": 5}).endswith(said)
+    whole = collection.changed(queries=collection.queries.with_columns(split=pl.lit(None, pl.String)))
+    assert "document: 3 (not trained on; in a test they count as 0)" in sentence(whole, {"folds": 5})

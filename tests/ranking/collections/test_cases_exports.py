@@ -235,7 +235,7 @@ def test_ids_that_differ_in_their_form_are_named(tmp_path, read, documents, form
 
 def test_an_empty_file_of_judgements_is_counted(tmp_path, read):
     folder = write_beir(tmp_path / "beir", {"test.tsv": QRELS, "train.tsv": "query-id\tcorpus-id\tscore\n"})
-    assert read(Beir(folder)).facts["files without judgements"] == "1"
+    assert read(Beir(folder)).facts["files without judgements (train.tsv)"] == "1"
 
 
 def test_columns_of_ms_marco_by_their_header(tmp_path, read):

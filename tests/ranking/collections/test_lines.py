@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from ranking.collections import lines as reading
 from ranking.collections.faults import Faults
 from ranking.collections.lines import blocks, lines, tables
+from ranking.collections.row_files import TextOptions, read_rows
 from ranking.errors import BadInput
 
 NO_BREAK = st.text(st.characters(blacklist_characters="\n\ufeff", blacklist_categories=["Cs"]), max_size=20)
@@ -75,6 +76,14 @@ def test_encodings_that_cannot_be_read(tmp_path, encoding, complaint):
     (tmp_path / "text").write_text("a\n")
     with pytest.raises(BadInput, match=complaint):
         list(lines(tmp_path / "text", Faults(), encoding))
+
+
+@pytest.mark.parametrize("name", ["rows.csv", "rows.tsv", "rows.jsonl", "rows.json"])
+@pytest.mark.parametrize("encoding", ["utf9", "hex"])
+def test_an_unknown_encoding_is_refused_for_every_form_of_rows(tmp_path, name, encoding):
+    (tmp_path / name).write_text('[{"query": "a", "positive": "b"}]')
+    with pytest.raises(BadInput, match=rf"{name}: unknown encoding '{encoding}'; utf-8 and cp1252"):
+        next(read_rows(tmp_path / name, Faults(), TextOptions(encoding=encoding)))
 
 
 def test_a_damaged_gzip_is_an_error_even_when_not_strict(tmp_path):

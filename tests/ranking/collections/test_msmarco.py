@@ -75,6 +75,8 @@ def test_the_small_dev_set_goes_first(write, cache):
     collection = open_collection(MsMarco(write({**PASSAGES, **small})), cache)
     assert "20" not in set(collection.queries["id"])
     assert "21" in set(collection.queries["id"])
+    assert collection.facts["files that are not read"] == "2 (queries.dev.tsv, qrels.dev.tsv)"
+    assert collection.facts["queries of dev that are the test for lack of others"].startswith("1 (1 of train are dev)")
 
 
 def test_files_by_other_names(write, cache):

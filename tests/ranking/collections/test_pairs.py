@@ -146,3 +146,23 @@ def test_what_is_not_there_is_said(tmp_path, cache):
     (tmp_path / "torn.parquet").write_bytes(path.read_bytes()[:-20])
     with pytest.raises(BadInput, match=r"torn\.parquet: can't be read"):
         open_collection(Pairs(tmp_path / "torn.parquet"), cache)
+
+
+def test_columns_of_a_usual_name_that_are_not_read_are_named(tmp_path, cache):
+    rows = [{"question": f"who digs {n}?", "answer": "yes", "document": f"Moles {n}"} for n in range(3)]
+    said = "columns that are not read"
+    assert (
+        open_collection(Pairs(csv(tmp_path, rows)), cache).facts[said] == "document (collection.positive= chooses it)"
+    )
+    chosen = open_collection(Pairs(csv(tmp_path, rows), positive="document"), cache)
+    assert said not in chosen.facts
+    assert chosen.source["columns"] == ["question", "document"]
+
+
+def test_repeated_pairs_are_counted_also_in_rows_with_several_positives(tmp_path, cache):
+    rows = [{"query": "who digs?", "positive": ["Moles", "Badgers"]}, {"query": "who hangs?", "positive": ["Bats"]}]
+    assert open_collection(Pairs(json_lines(tmp_path, [*rows, rows[0]]), test=0), cache).source["joined"] == 2
+    broken = [*rows, {"query": "", "positive": ["Owls"]}]
+    collection = open_collection(Pairs(json_lines(tmp_path, broken), test=0), cache, strict=False)
+    assert collection.skipped == {"empty text": 1}
+    assert collection.source["joined"] == 0
