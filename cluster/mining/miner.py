@@ -118,9 +118,7 @@ class Miner:
             selector = sampler.selectors.get(name, sampler.selector)
             depth = function.depth if isinstance(function, Ranked) else None
             if isinstance(selector, Window) and count > (size := selector.last - selector.first + 1):
-                what = (
-                    f"{count} negatives are asked of {name}, and ranks {selector.first} to {selector.last} are {size}"
-                )
+                what = f"{count} negatives are asked of {name}, and its window has {size} ranks"
                 raise BadInput(what, "selector.last", "raise it, or ask for fewer (count=)")
             if depth is not None and count > depth:
                 what = f"{count} negatives are asked of {name}, and its list has {depth} documents"

@@ -44,7 +44,10 @@ def test_passages(write, cache):
     assert sorted(collection.queries["split"]) == ["dev", "test", "train"]
     assert collection.queries.filter(id="20")["split"].to_list() == ["test"]
     assert collection.judgements.rows() == [("10", "0", 1), ("11", "1", 1), ("20", "2", 1)]
-    assert collection.facts == {"queries without judgements": "1 left out"}
+    assert collection.facts == {
+        "queries without judgements": "1 left out",
+        "queries of dev that are the test for lack of others": "1 (1 of train are dev)",
+    }
 
 
 def test_documents_and_trec_judgements_by_their_usual_names(write, cache):
