@@ -116,7 +116,7 @@ class MsMarco(FolderWithCandidates):
         return judgements_of([(split, file) for split, (_, file) in self._splits().items()], faults)
 
     def facts(self) -> dict[str, str]:
-        options = {"documents": self.documents}
+        options: dict[str, object] = {"documents": self.documents}
         options |= {f"{split} queries": self.queries for split in (TRAIN, DEV, TEST)}
         options |= {f"{split} qrels": self.qrels for split in (TRAIN, DEV, TEST)}
         others = [file.name for kind, option in options.items() if not option for file in self._present(kind)[1:]]

@@ -164,9 +164,9 @@ class Pairs(Reader):
         content.finish()
         if self.scores is not None and not content.rows["score"].count():
             raise BadInput("no row has a score", self.path, "leave collection.scores out, or name the column of scores")
-        if unread := form.unread():
-            named = (f"{', '.join(names)} (collection.{option}= chooses it)" for option, names in unread.items())
-            content.facts["columns that are not read"] = ", ".join(named)
+        if others := form.unread():
+            columns = (f"{', '.join(names)} (collection.{option}= chooses it)" for option, names in others.items())
+            content.facts["columns that are not read"] = ", ".join(columns)
         content.source |= {"name": Path(self.path).name, "columns": form.used()}
 
     def _read_files(

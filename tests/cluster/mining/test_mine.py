@@ -293,6 +293,19 @@ def test_a_split_that_is_not_there_is_not_made_of_the_others(tmp_path: Path, own
         assert len(mined.rows) == 3
 
 
+@pytest.mark.parametrize("verb", ["mine", "train"])
+def test_judgements_without_a_relevant_document_are_said_to_be_such(
+    verb: str, tmp_path: Path, own_cache: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    corpus = [{"_id": f"d{n}", "text": f"lake {n} otter heron"} for n in range(6)]
+    queries = [{"_id": f"q{n}", "text": f"lake {n}"} for n in range(6)]
+    splits = {"train": (0, 1, 2, 3), "dev": (4,), "test": (5,)}
+    write_texts(tmp_path / "none", corpus, queries, {k: [(f"q{n}", f"d{n}", 0) for n in v] for k, v in splits.items()})
+    options = ["collection=beir", f"collection.path={tmp_path / 'none'}", "vectors=random", "encoding.min_count=1"]
+    assert command(verb, *options, f"out={tmp_path / 'out'}") == 2
+    assert "no judgement is above 0, so no document is relevant; check its grades" in capsys.readouterr().err
+
+
 def test_a_mining_without_a_row_fails(of_mine: list[str], tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"no row was mined: of 24 pairs, each had too few negatives; start"):
         pyrite.mine([*of_mine, "guard.ceiling=-1", f"out={tmp_path / 'none'}"])
