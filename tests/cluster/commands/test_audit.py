@@ -89,7 +89,7 @@ def test_a_mined_folder_is_audited(
     ids = pl.concat([pl.read_parquet(path) for path in (mined / "ids").iterdir()])
     pairs = {(row["query_id"], document) for row in ids.iter_rows(named=True) for document in row["document_ids"][1:]}
     assert "holds results of `pyrite mine`" in refusal("audit", str(mined), "budget=10", f"out={mined}")
-    assert "holds other files (mined)" in refusal("audit", str(mined), "budget=10", f"out={tmp_path}")
+    assert "holds other files (cache, mined)" in refusal("audit", str(mined), "budget=10", f"out={tmp_path}")
     assert command("audit", str(mined), "budget=10", f"out={audited}") == 0
     asked = {tuple(line.split()[:3:2]) for line in (audited / "runs" / "audit.run").read_text().splitlines()}
     assert len(asked) == 10
