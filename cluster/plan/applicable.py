@@ -40,8 +40,6 @@ def applicable_overrides(points: Sequence[Point], given: Set[str]) -> list[Point
             return False
         if key in of_some:
             return _chooses(point.overrides, key)
-        if root_of(key) in LISTS:
-            return key not in replaced or _chooses(point.overrides, key)
         return has_option(point.overrides, key) or key not in optional | replaced
 
     return [
@@ -55,11 +53,14 @@ def applicable_overrides(points: Sequence[Point], given: Set[str]) -> list[Point
 
 
 def has_option(overrides: Sequence[str], key: str) -> bool:
-    """Return whether the part that overrides choose has the option `key`, as `policy.weights`.
+    """Return whether the parts that overrides choose have the option `key`, as `policy.weights`.
 
-    An option outside `PARTS`, as `seed` or `training.patience`, belongs to every run.
+    An option of a function or an origin, as `function.bm25.k1`, belongs to the runs that choose it, and to those that
+    choose none by an override. An option outside `PARTS` and `LISTS`, as `seed`, belongs to every run.
     """
     group, _, name = key.partition(".")
+    if group in LISTS and name:
+        return group not in values_by_key(overrides) or _chooses(overrides, key)
     if group not in PARTS or not name or _is_of_one(overrides, key):
         return True
     chosen = values_by_key(overrides)

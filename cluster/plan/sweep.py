@@ -79,6 +79,7 @@ def points(
         BadInput: if an override is malformed, or lines with two labels are the same method.
     """
     _refuse_lost_sweeps(given)
+    _refuse_repeated_values(given)
     expanded: list[Point] = []
     lines = [EACH_ALONE] if _compares_functions(given) and not labels else methods or [[]]
     names: Sequence[str | None] = labels or [None] * len(lines)
@@ -116,11 +117,33 @@ def _refuse_lost_sweeps(given: Sequence[str]) -> None:
             raise BadInput(f"replaces the class of each of {group}={named}", f"{key}={override.value()}", remedy)
 
 
+def _refuse_repeated_values(given: Sequence[str]) -> None:
+    """Refuse a sweep that gives a value twice: `function=bm25,bm25` would be one method."""
+    for text in given:
+        override = _parse(text)
+        if override.is_sweep_override() and not override.is_interval_sweep():
+            values = list(override.sweep_string_iterator())
+            repeated = next((value for value in values if values.count(value) > 1), None)
+            if repeated is not None:
+                raise BadInput(f"gives {repeated} twice", text, "leave one of them out")
+
+
 def labelled_points(methods: Sequence[Mapping[str, Any]], common: Sequence[str], given: Sequence[str]) -> list[Point]:
-    """Return the points of methods that the user labels; refuse sweeps, and two labels of the same method."""
+    """Return the points of methods that the user labels.
+
+    Args:
+        methods: a `label` and `overrides` each, or a list of alternatives of overrides that share the label.
+        common, given: see `points`.
+
+    Raises:
+        BadInput: if an override sweeps, two methods have one label, or two labels are the same method.
+    """
     lines: list[tuple[str, list[str]]] = []
     for method in methods:
         label, line = method["label"], method["overrides"]
+        if label in {known for known, _ in lines}:
+            remedy = "give each its own label, or give alternatives of one method as lists in one overrides: [[…],[…]]"
+            raise BadInput(f"two are labelled {label!r}", "methods", remedy)
         alternatives = line if line and isinstance(line[0], list | tuple) else [line]
         for text in itertools.chain(*alternatives):
             if _parse(text).is_sweep_override():

@@ -51,6 +51,27 @@ def test_levels_go_to_the_objectives_that_have_them() -> None:
     ]
 
 
+def test_an_option_of_a_function_goes_to_the_points_that_choose_it() -> None:
+    assert texts(["function=bm25,random,[random,bm25]", "policy=fixed", "function.bm25.k1=0.9,1.2"]) == [
+        "function=bm25 policy=fixed function.bm25.k1=0.9",
+        "function=bm25 policy=fixed function.bm25.k1=1.2",
+        "function=random policy=fixed",
+        "function=[random,bm25] policy=fixed function.bm25.k1=0.9",
+        "function=[random,bm25] policy=fixed function.bm25.k1=1.2",
+    ]
+    one, other = points([], [], ["function=bm25,random", "function.bm25.k1=1.2"])
+    assert one.swept == other.swept == ("function",)
+    lines = [["policy=random"], ["policy=fixed", "function=random"]]  # the first chooses its functions by default
+    assert texts(["function.bm25.k1=1.2"], lines) == [
+        "policy=random function.bm25.k1=1.2",
+        "policy=fixed function=random",
+    ]
+    assert texts(["origin=[bm25],[random]", "origin.bm25.depth=9"]) == [
+        "origin=[bm25] origin.bm25.depth=9",
+        "origin=[random]",
+    ]
+
+
 @pytest.mark.parametrize("ranker", ["feed_forward", "match_pyramid"])
 def test_what_a_ranker_is_trained_with_by_default(ranker: str, monkeypatch: pytest.MonkeyPatch) -> None:
     composed = compose([f"ranker={ranker}"])
@@ -89,12 +110,12 @@ def test_intervals_are_drawn_for_those_points_alone() -> None:
     "given",
     [
         ["policy=random,fixed", "policy.nope=3"], ["policy.weights=[1,2]"], ["policy=nope"],
-        ["function=random,bm25", "function.bm25.k1=1.2"],  # parts that are not chosen one at a time
+        ["function=random,bm25", "function.tfidf.k1=1.2"], ["function=random,bm25", "function.bm25.nope=1"],
     ],
 )  # fmt: skip
 def test_what_nothing_takes_is_refused(given: list[str]) -> None:
     found = points([], [], given)
-    with pytest.raises(BadInput, match=r"nope|weights|function\.bm25\.k1"):
+    with pytest.raises(BadInput, match=r"nope|weights|tfidf"):
         [plan(point, [], [0]) for point in found]
 
 

@@ -217,6 +217,20 @@ def test_a_labelled_method_without_a_swept_option_runs_once() -> None:
     assert found[2].overrides == ("policy=random", "function=[random,bm25]")
 
 
+def test_two_methods_of_one_label_are_refused() -> None:
+    methods = [{"label": "a", "overrides": [f"function={name}"]} for name in ("bm25", "random")]
+    with pytest.raises(BadInput, match="methods: two are labelled 'a'; "):
+        labelled_points(methods, [], [])
+    together = [{"label": "a", "overrides": [each["overrides"] for each in methods]}]  # on purpose
+    assert [point.label for point in labelled_points(together, [], [])] == ["a", "a"]
+
+
+def test_a_value_that_a_sweep_gives_twice_is_refused() -> None:
+    for text in ("function=bm25,bm25", "training.patience=1,2,1"):
+        with pytest.raises(BadInput, match=rf"{text}: gives \S+ twice"):
+            points([], [], [text])
+
+
 def test_two_labels_of_one_method_are_refused() -> None:
     methods = [{"label": name, "overrides": ["policy=random"]} for name in ("a", "b")]
     with pytest.raises(BadInput, match="'b' is the same as 'a'"):
