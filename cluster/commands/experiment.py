@@ -74,6 +74,8 @@ class Experiment(ABC):
     verb: ClassVar[str]
     may_change: ClassVar[tuple[str, ...]]
     """Options that may change on resume, because no result depends on them."""
+    without_ray: str | None = None
+    """The option by which the verb does its work without Ray, for messages; None if there is none."""
     resumed: bool = False
     """Whether it continues from a folder, which may come from anywhere."""
     local: bool = False
@@ -191,7 +193,8 @@ class Experiment(ABC):
             return nullcontext()
         if self.workers is not None:
             self.workers.close()  # Ray starts processes itself
-        return ray_session(self.options["address"], self.options["dashboard"], work, console)
+        without = None if work.needs else self.without_ray
+        return ray_session(self.options["address"], self.options["dashboard"], work, console, without)
 
 
 def conduct(experiment: Experiment, console: Console) -> int:
@@ -249,12 +252,14 @@ def _recorded(experiment: Experiment, built: Sequence[Tracker], work: Work, cons
 
 
 @contextmanager
-def ray_session(address: str | None, dashboard: bool, work: Work, console: Console) -> Iterator[None]:
+def ray_session(
+    address: str | None, dashboard: bool, work: Work, console: Console, without: str | None = None
+) -> Iterator[None]:
     """Start or join a Ray session whose object store holds the parts that runs share."""
     from cluster.executors.object_store import check_store
     from cluster.executors.session import session
 
-    with session(address, dashboard, work.shared) as served:
+    with session(address, dashboard, work.shared, without) as served:
         if served:
             console.print(f"[dim]Ray's dashboard: {served} (its token: ray get-auth-token)[/]", soft_wrap=True)
         check_store(work.largest, work.shared, lambda line: console.print(f"[dim]{line}[/]"))

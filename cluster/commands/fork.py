@@ -42,6 +42,7 @@ class ForkExperiment(Experiment):
 
     verb = "fork"
     may_change = ("workers", "address", "dashboard", "regress")
+    without_ray = "workers=0"
 
     def __init__(self, options: dict[str, Any], config: dict[str, Any], storage: Storage) -> None:
         super().__init__({**options, "local": options["workers"] == 0}, storage)

@@ -43,7 +43,10 @@ class LearnExperiment(Experiment):
     may_change = MAY_CHANGE
 
     def __init__(self, request: LearnRequest) -> None:
-        super().__init__(request.config, request.storage)
+        config = request.config
+        alone = config["actions"]["mixture"] is not None and config["resources"]["workers"] == 1  # RLlib needs Ray
+        super().__init__({**config, "local": alone and config["workers"] == 0}, request.storage)
+        self.without_ray = "workers=0" if alone else None
         self.request = request
         self.episodes: pl.DataFrame | None = None
 
@@ -115,8 +118,7 @@ class LearnExperiment(Experiment):
                 tracking.events.emit("lost", says=message)
 
             if config["actions"]["mixture"] is not None:
-                alone = config["workers"] == 0 and config["resources"]["workers"] == 1
-                if alone:
+                if self.local:
                     evaluate = in_this_process(config, parts, self.store)
                 else:
                     evaluate = in_ray_tasks(config, parts, self.store, LossLines(console, "training"))

@@ -37,6 +37,7 @@ class MineExperiment(Experiment):
 
     verb = "mine"
     may_change = ("workers", "cpu", "gpu", "memory", "custom", "address", "dashboard", "cache")
+    without_ray = "workers=1"
 
     def __init__(self, config: dict[str, Any], arguments: Sequence[str], storage: Storage) -> None:
         in_process = config["workers"] == 1

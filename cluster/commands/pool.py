@@ -67,6 +67,7 @@ class PoolExperiment(Experiment):
         "local",
         "renew_every",
     )
+    without_ray = "local=true"
 
     def __init__(self, plan: PoolPlan) -> None:
         super().__init__(plan.config, plan.storage)

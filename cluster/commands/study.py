@@ -65,6 +65,7 @@ class StudyExperiment(Experiment):
         "retries", "concurrent", "address", "dashboard", "baseline", "factors", "contrasts", "track", "local",
         "renew_every", "search_storage", "never_below", "time_budget",
     )  # fmt: skip
+    without_ray = "local=true"
 
     def __init__(self, plan: StudyPlan) -> None:
         super().__init__(plan.options, plan.storage)
@@ -141,10 +142,13 @@ class StudyExperiment(Experiment):
         artifacts.check([each.config for each in _distinct([*planned, *examples])])
         artifacts.make([each.config for each in _distinct(known)], only=())
         self.collections = {each.name: artifacts.collection(each.config) for each in known}
-        if plan.options["baseline"] is not None or plan.options.get("factors") is not None:
+        compared = [plan.options.get(key) for key in ("baseline", "factors", "contrasts")]
+        if any(named is not None for named in compared):
             from cluster.reports.study_tables import check_comparison
 
-            check_comparison(plan.options["baseline"], plan.options.get("factors"), known, self.collections)
+            baseline, factors, contrasts = compared
+            # A search may still choose what a contrast names.
+            check_comparison(baseline, factors, known, self.collections, None if adaptive else contrasts)
         store = run_store(plan.storage, self.runs, artifacts.provenance)
         done, outdated = store.finished(planned.name for planned in self.runs)
         if self.scheduler:

@@ -8,7 +8,9 @@ cluster can refuse, `plan.resources.check_demand` refuses once it is there.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import inspect
+import math
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from cluster.config.agents import actions_of, checkpoint_of, learner_of
@@ -86,6 +88,7 @@ def check_run(config: dict[str, Any], agent: TrainedAgent | MixtureAgent | None)
     for group in ("function", "origin"):
         for name, node in config[group].items():
             build(node, f"{group}.{name}")
+    check_optimizer(config["optimizer"])
     check_counts(config)
     if agent is not None:
         check_agent(config, agent)
@@ -95,6 +98,51 @@ def check_run(config: dict[str, Any], agent: TrainedAgent | MixtureAgent | None)
     build(config["sampling"]["guard"], "sampling.guard")
     for measure in [*config["measures"], config["validation"]["measure"]]:
         parse(measure)
+
+
+def check_optimizer(node: dict[str, Any]) -> None:
+    """Refuse options of an optimizer that its class, usually one of torch's, refuses when it gets the weights."""
+    import torch
+
+    factory = build(node, "optimizer")
+    known = inspect.signature(factory.func).parameters
+    weights = [torch.nn.Parameter(torch.zeros(2, 2))]
+    for name, value in factory.keywords.items():
+        if name in known and not _is_of_type(known[name], 0.001 if name == "lr" else known[name].default, value):
+            raise BadInput(f"optimizer.{name} is {value!r}", remedy=_remedy(known[name]))
+    try:
+        factory(weights)
+    except (TypeError, ValueError, RuntimeError) as error:
+        for name, value in factory.keywords.items():
+            try:
+                factory.func(weights, **{"lr": 0.001, name: value})
+            except (TypeError, ValueError, RuntimeError):
+                remedy = _remedy(known[name]) if name in known else None
+                raise BadInput(f"optimizer.{name} is {value!r}", remedy=remedy) from None
+        raise BadInput(str(error).partition("\n")[0], "optimizer", "see `pyrite options`") from None
+
+
+def _is_of_type(parameter: inspect.Parameter, example: Any, value: Any) -> bool:
+    """Return whether a value may be an option, by its annotation and an example. Torch takes a text as true."""
+    if isinstance(example, bool) or "bool" in str(parameter.annotation):
+        return isinstance(value, bool) or value is example
+    if isinstance(example, int | float):
+        return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return True
+
+
+def _remedy(parameter: inspect.Parameter) -> str:
+    """Return what to give for an option of an optimizer."""
+    default = parameter.default
+    if parameter.name == "lr":
+        return "choose a number above 0"
+    if isinstance(default, bool) or "bool" in str(parameter.annotation):
+        return "choose true or false"
+    if isinstance(default, int | float):
+        return f"choose a number from 0 up, as {default:g}"
+    if isinstance(default, Sequence) and not isinstance(default, str):
+        return f"give {len(default)} numbers, as {list(default)}"
+    return "see the documentation of its class"
 
 
 def check_counts(config: dict[str, Any]) -> None:

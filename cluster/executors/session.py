@@ -33,7 +33,9 @@ def connected() -> bool:
 
 
 @contextmanager
-def session(address: str | None = None, dashboard: bool = True, shared: int = 0) -> Iterator[str]:
+def session(
+    address: str | None = None, dashboard: bool = True, shared: int = 0, without: str | None = None
+) -> Iterator[str]:
     """Connect to Ray until the context ends.
 
     In a submitted job, or if this process is connected already, that cluster is used. A local Ray listens on loopback
@@ -44,6 +46,7 @@ def session(address: str | None = None, dashboard: bool = True, shared: int = 0)
         address: a cluster's address, e.g. `auto`; None takes RAY_ADDRESS, or starts a local Ray.
         dashboard: whether a local Ray starts its dashboard.
         shared: bytes that the object store must hold. A local Ray makes room for them if there is memory.
+        without: the option by which the command does without Ray, for messages; None if there is none.
 
     Yields:
         The address of the dashboard, "" if there is none.
@@ -67,18 +70,18 @@ def session(address: str | None = None, dashboard: bool = True, shared: int = 0)
                     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
                     ray.init(address=address, job_config=_job_config(), **quiet)
                 else:
-                    _start(dashboard, shared)
+                    _start(dashboard, shared, without)
         except OSError as error:
-            raise _of_system(error, address) from None
+            raise _of_system(error, address, without) from None
         except (ValueError, RuntimeError, ray.exceptions.AuthenticationError) as error:
-            raise _refusal(error, address) from None
+            raise _refusal(error, address, without) from None
         try:
             yield _dashboard()
         finally:
             ray.shutdown()
 
 
-def _start(dashboard: bool, shared: int) -> None:
+def _start(dashboard: bool, shared: int, without: str | None) -> None:
     """Start a local Ray, again if it did not come up, at last without its dashboard: a busy machine may need longer."""
     import ray
 
@@ -104,7 +107,7 @@ def _start(dashboard: bool, shared: int) -> None:
             if attempt + 1 == ATTEMPTS:
                 raise BadInput(
                     "Ray did not start, because this machine is too busy",
-                    remedy="end other programs, or set local=true if runs are few and small",
+                    remedy="end other programs" + (f", or do without it by {without}" if without else ""),
                 ) from None
 
 
@@ -172,7 +175,7 @@ def _ray_constants() -> Iterator[None]:
             os.environ[variable] = before
 
 
-def _of_system(error: OSError, address: str | None) -> Exception:
+def _of_system(error: OSError, address: str | None, without: str | None) -> Exception:
     """Return what an error of the system means."""
     path = error.filename or "the folder of Ray's sessions"
     if error.errno in FULL:
@@ -180,10 +183,10 @@ def _of_system(error: OSError, address: str | None) -> Exception:
     if isinstance(error, PermissionError):
         remedy = "it belongs to another user: name a folder of your own by RAY_TMPDIR"
         return BadInput("can't be written", path, remedy if address is None else f"{remedy}, or give HOST:PORT")
-    return _refusal(error, address) if isinstance(error, ConnectionError) else error
+    return _refusal(error, address, without) if isinstance(error, ConnectionError) else error
 
 
-def _refusal(error: Exception, address: str | None) -> Exception:
+def _refusal(error: Exception, address: str | None, without: str | None) -> Exception:
     """Return Ray's error as one line. An error of another kind keeps its traceback."""
     text = " ".join(str(error).split())
     if isinstance(error, RuntimeError):
@@ -197,7 +200,7 @@ def _refusal(error: Exception, address: str | None) -> Exception:
     if "oken" in text or "uthentication" in text:
         return BadInput(f"refuses the token ({text[:200]})", name, f"put the cluster's token into {TOKEN}")
     if address is None:
-        return BadInput(f"Ray did not start ({text[:300]})", name, "set local=true to do without it, if runs are few")
+        return BadInput(f"Ray did not start ({text[:300]})", name, without and f"do without it by {without}")
     return BadInput(f"Ray can't be reached ({text[:200]})", name, "is it running, and is this its address?")
 
 

@@ -32,12 +32,23 @@ from cluster.reports.examples import examples_section
 from cluster.reports.hardness import hardness_section
 from cluster.reports.labels import value
 from cluster.reports.paper_table import baseline_of, paper_section, read_published
-from cluster.reports.report import Cell, Facts, Fold, Report, Section, Table, TerminalLine, Verbatim, lost_section
+from cluster.reports.report import (
+    Cell,
+    Facts,
+    Fold,
+    Items,
+    Report,
+    Section,
+    Table,
+    TerminalLine,
+    Verbatim,
+    lost_section,
+)
 from cluster.reports.result_sections import measures_of
 from cluster.reports.verdict_section import verdict_section
 from cluster.runs.negative_tables import SCHEMA
 from cluster.statistics.comparison import named_baseline
-from cluster.statistics.contrasts import planned_contrasts
+from cluster.statistics.contrasts import planned_contrasts, unknown_contrasts
 from cluster.statistics.convergence import with_converged
 from cluster.statistics.sequential import StoppingRule
 from cluster.statistics.summary import summarise
@@ -211,17 +222,20 @@ def _contrasts(
 ) -> list[Section]:
     """The contrasts that are requested, or else the study's, or else its experiment's.
 
-    The experiment's name its methods, of which the user may have left some out.
+    Those that name no finished run are left out: the study still runs, all runs of a method failed, or the user left
+    out a method of the experiment.
     """
-    named = results.options.get("contrasts") if requested is None else requested
-    chosen = named or results.design.get("contrasts")
-    try:
-        if chosen:
-            return [analysis_sections.contrasts(planned_contrasts(trials, results.queries, chosen, within))]
-    except BadInput:
-        if named:
-            raise
-    return []
+    if requested is not None:
+        return [analysis_sections.contrasts(planned_contrasts(trials, results.queries, requested, within))]
+    named = results.options.get("contrasts")
+    chosen = named or results.design.get("contrasts") or []
+    missing = unknown_contrasts(trials, chosen)
+    lines = [f"contrasts: no finished run has {words!r} in its overrides; it is left out" for words in missing]
+    left = [] if chosen and chosen[0] in missing else [words for words in chosen if words not in missing]
+    sections = []
+    if len(left) > 1 and (named or not missing):
+        sections.append(analysis_sections.contrasts(planned_contrasts(trials, results.queries, left, within)))
+    return [*sections, Section("", [Items(lines)], lines)] if lines and named else sections
 
 
 def _facts(trials: pl.DataFrame, results: StudyResults) -> dict[str, str]:

@@ -17,6 +17,7 @@ from cluster.plan.sweep import Planned, function_name
 from cluster.runs import negative_tables
 from cluster.runs.outcome import Outcome, Stop, read_outcome
 from cluster.statistics.comparison import named_baseline
+from cluster.statistics.contrasts import check_contrasts
 from ranking.collections.collection import Collection
 
 SCHEMA: dict[str, Any] = {
@@ -42,17 +43,20 @@ def check_comparison(
     requested: Sequence[str] | None,
     runs: Sequence[Planned],
     collections: dict[str, Collection],
+    contrasts: Sequence[str] | None = None,
 ) -> None:
-    """Check before anything runs that the baseline is one of the study's methods, and that its factors are swept.
+    """Check before anything runs that baseline and contrasts name methods of the study, and that factors are swept.
 
     Raises:
-        BadInput: if the baseline names no method, or a factor is not swept.
+        BadInput: if the baseline or a contrast names no method, two contrasts name the same, or a factor is not swept.
     """
-    if baseline is not None or requested is not None:
+    if baseline is not None or requested is not None or contrasts:
         rows = [trial_row(planned, collections[planned.name], None, None) for planned in runs]
         trials = with_factors(trials_table(rows), requested)
         if baseline is not None:
             named_baseline(with_methods(trials).select(method_columns(trials)).unique(), baseline)
+        if contrasts:
+            check_contrasts(trials, contrasts)
 
 
 def write_tables(storage: Storage, tables: Tables) -> int:

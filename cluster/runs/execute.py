@@ -17,6 +17,7 @@ from cluster.runs.progress import Clock, Progress, between
 from cluster.runs.states import Share, StateStore
 from cluster.telemetry.training_metrics import watched
 from ranking.checkpoint import to_bytes
+from ranking.errors import BadInput
 from ranking.splits import Split
 from ranking.training import RankerTraining
 from sampling.sampler import Sampler
@@ -85,10 +86,29 @@ def run(
             state = None
         outcome.seconds += clock.seconds
         outcome.memory = max(filter(None, (outcome.memory, peak.mib())), default=None)
-        measure(config, parts, fold, staged, outcome)
+        _measure(config, parts, fold, staged, outcome)
         if store and fold + 1 < len(splits):
             _save(store, share, outcome, None, 0.0)
     return outcome
+
+
+def _measure(
+    config: dict[str, Any], parts: dict[str, Any], fold: int, staged: StagedTraining, outcome: Outcome
+) -> None:
+    """Measure a finished fold.
+
+    Raises:
+        BadInput: if the training diverged and left no weights to measure.
+    """
+    try:
+        measure(config, parts, fold, staged, outcome)
+    except FloatingPointError:
+        training, rate = staged.training, config["optimizer"].get("lr")
+        if not training.diverged:
+            raise
+        what = f"training diverged in epoch {training.epoch + bool(training.position)} (scores are not numbers)"
+        remedy = "lower the learning rate" if rate is None else f"lower optimizer.lr (now {rate:g})"
+        raise BadInput(what, remedy=remedy) from None
 
 
 @dataclass

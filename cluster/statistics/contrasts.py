@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Sequence
 from typing import Any
 
@@ -51,8 +52,7 @@ def planned_contrasts(
     """
     named = with_methods(trials).select("run", "method")
     done = trials.filter(pl.col("status") == "done").join(named, on="run")
-    if len(requested) < 2:
-        raise BadInput("a contrast takes two methods", "contrasts", "give words of each")
+    _refuse_single(requested)
     chosen = [_named(done, words) for words in requested]
     leading = evaluations(trials)[0][1]
     rows: list[dict[str, Any]] = []
@@ -71,16 +71,65 @@ def planned_contrasts(
     return pl.DataFrame(rows, schema=SCHEMA).fill_nan(None)
 
 
-def _named(done: pl.DataFrame, requested: str) -> pl.DataFrame:
-    """The runs of the named method; of several, of the one that validated best."""
+def check_contrasts(trials: pl.DataFrame, requested: Sequence[str]) -> None:
+    """Check that the methods of contrasts are planned, each another one.
+
+    Args:
+        trials: the planned runs, as rows of `trials.parquet`.
+        requested: see `planned_contrasts`.
+
+    Raises:
+        BadInput: if it is fewer than two, words name no run, or two name the same runs.
+    """
+    _refuse_single(requested)
+    runs: dict[frozenset[str], str] = {}
+    for words in requested:
+        matching = frozenset(_matching(trials, words)["run"])
+        if not matching:
+            raise BadInput(f"no run of this study has {words!r} in its overrides", "contrasts", _choices(trials))
+        if matching in runs:
+            same = f"{words!r} twice" if words == runs[matching] else f"{runs[matching]!r} and {words!r}, the same runs"
+            raise BadInput(f"compares {same}", "contrasts", "leave one of them out")
+        runs[matching] = words
+
+
+def _choices(trials: pl.DataFrame) -> str:
+    """Return the words of the overrides that only some runs have, for messages."""
+    texts = [shlex.split(text) for text in trials["overrides"]]
+    shared = set[str]().union(*texts[:1]).intersection(*texts)
+    named = dict.fromkeys(
+        word for text in texts for word in text if word not in shared and not word.startswith("seed=")
+    )
+    labels = dict.fromkeys(
+        pair["value"] for pairs in trials["swept"].to_list() for pair in pairs or [] if pair["key"] == LABEL
+    )
+    return f"choose from {', '.join([*labels, *named])}" if labels or named else "this study has one method"
+
+
+def unknown_contrasts(trials: pl.DataFrame, requested: Sequence[str]) -> list[str]:
+    """Return the words of contrasts that no finished run has."""
+    done = trials.filter(pl.col("status") == "done")
+    return [words for words in requested if _matching(done, words).is_empty()]
+
+
+def _refuse_single(requested: Sequence[str]) -> None:
+    if len(requested) < 2:
+        raise BadInput("a contrast takes two methods", "contrasts", "give words of each")
+
+
+def _matching(trials: pl.DataFrame, requested: str) -> pl.DataFrame:
+    """Return the runs whose method has a label, or else words in its overrides."""
     labelled = pl.col("swept").list.eval(
         (pl.element().struct.field("key") == LABEL) & (pl.element().struct.field("value") == requested)
     )
+    of_label = trials.filter(labelled.list.any())
     named = pl.any_horizontal(pl.col("overrides").str.contains(words, literal=True) for words in requested.split(OR))
-    of_label = done.filter(labelled.list.any())
-    matching = (of_label if len(of_label) else done.filter(named)).with_columns(
-        dev=pl.col("curve_validation").list.max()
-    )
+    return of_label if len(of_label) else trials.filter(named)
+
+
+def _named(done: pl.DataFrame, requested: str) -> pl.DataFrame:
+    """The runs of the named method; of several, of the one that validated best."""
+    matching = _matching(done, requested).with_columns(dev=pl.col("curve_validation").list.max())
     if matching.is_empty():
         raise BadInput(f"no finished run has {requested!r} in its overrides", "contrasts", "see trials.parquet")
     best = matching.group_by("method").agg(pl.col("dev").mean()).sort("dev", "method", descending=[True, False])

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranking.bounds import AtLeast, Fraction, NonNegative, checked
+from ranking.errors import BadInput
 from sampling.policies.mixture import Mixture
 
 if TYPE_CHECKING:
@@ -25,13 +26,16 @@ class Schedule(Mixture):
     Args:
         start: the last function's share at the first batch, 0 to 1.
         end: its share after the end of the schedule, 0 to 1.
-        epochs: length of the schedule in epochs, from 0 up; fractions are allowed.
+        epochs: length of the schedule in epochs, from 0 up; fractions are allowed. None takes 2, unless `steps` is given.
         steps: length of the schedule in batches, instead of `epochs`; None uses `epochs`.
         shape: `linear` moves with every batch; `switch` stays at `start` and then changes to `end` at once.
         per: `batch` draws one function per batch, `query` one per query, and `negative` shares out the negatives of
             each query.
         each: if it is a number, the first function supplies all queries, and every other function supplies `each`
             negatives to its share of the queries (see `sampling.policies.mixture.Mixture`).
+
+    Raises:
+        BadInput: if both `epochs` and `steps` are given.
     """
 
     @checked
@@ -39,7 +43,7 @@ class Schedule(Mixture):
         self,
         start: Annotated[float, Fraction] = 0.0,
         end: Annotated[float, Fraction] = 1.0,
-        epochs: Annotated[float, NonNegative] = 2.0,
+        epochs: Annotated[float, NonNegative] | None = None,
         steps: Annotated[int, NonNegative] | None = None,
         shape: Literal["linear", "switch"] = "linear",
         per: Literal["batch", "query", "negative"] = "batch",
@@ -49,8 +53,12 @@ class Schedule(Mixture):
         a: Annotated[float, NonNegative] = 1.0,
         b: float = 0.0,
     ) -> None:
+        if epochs is not None and steps is not None:
+            what = f"epochs is {epochs:g} and steps {steps}, and both are the length of the schedule"
+            raise BadInput(what, "policy", "leave one of them out")
         super().__init__(per=per, each=each, window=window, candidates=candidates, a=a, b=b)
-        self.start, self.end, self.epochs, self.steps, self.shape = start, end, epochs, steps, shape
+        self.start, self.end, self.shape = start, end, shape
+        self.epochs, self.steps = 2.0 if epochs is None else epochs, steps
 
     def share(self, step: int, steps_per_epoch: int) -> float:
         """Return the last function's share at a batch.

@@ -156,6 +156,19 @@ def test_what_does_not_fit_together_is_refused(more: list[str], says: str) -> No
         compose_learning([*small, *more])
 
 
+def test_the_command_searches_in_this_process_without_ray(
+    beir_folder: Path, own_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*arguments: object) -> None:
+        raise AssertionError("Ray was started")
+
+    monkeypatch.setattr("cluster.executors.session._start", refuse)
+    collection = ["collection=beir", f"collection.path={beir_folder}"]
+    out = tmp_path / "agent"
+    assert command("learn", "agent=bandit", *collection, *SMALL, "episodes=4", "workers=0", f"out={out}") == 0
+    assert pl.read_parquet(out / "episodes.parquet").height == 4
+
+
 @pytest.mark.nightly
 def test_the_command_searches_in_ray_tasks(
     ray_session: None, beir_folder: Path, own_cache: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cluster.config.compose import compose
-from cluster.config.validate import check_pooling, check_sharding, check_shares, check_workers
+from cluster.config.validate import check_optimizer, check_pooling, check_sharding, check_shares, check_workers
 from ranking.errors import BadInput
 
 
@@ -59,3 +59,32 @@ def test_what_needs_a_whole_ranker_is_refused_where_weights_are_split(overrides:
     check_sharding(compose([*SHARED, "ranker.checkpoint=none"]))
     with pytest.raises(BadInput, match=said):
         check_sharding(compose([*SHARED, "ranker.checkpoint=none", *overrides]))
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("optimizer.lr=abc", r"^optimizer.lr is 'abc'; choose a number above 0$"),
+        ("optimizer.lr=-1", r"^optimizer.lr is -1; choose a number above 0$"),
+        ("optimizer.lr=.nan", r"^optimizer.lr is '?\.?nan'?; choose a number above 0$"),
+        ("optimizer.lr=null", r"^optimizer.lr is None; choose a number above 0$"),
+        ("optimizer.weight_decay=much", r"^optimizer.weight_decay is 'much'; choose a number from 0 up, as 0$"),
+        ("optimizer.betas=[0.9,2]", r"^optimizer.betas is \[0.9, 2\]; give 2 numbers, as \[0.9, 0.999\]$"),
+        ("optimizer.betas=0.9", r"^optimizer.betas is 0.9; give 2 numbers"),
+        ("optimizer.fused=often", r"^optimizer.fused is 'often'; choose true or false$"),
+        ("+optimizer.amsgrad=often", r"^optimizer.amsgrad is 'often'; choose true or false$"),
+    ],
+)
+def test_options_that_an_optimizer_refuses_are_found_before_anything_is_read(override: str, message: str) -> None:
+    with pytest.raises(BadInput, match=message):
+        check_optimizer(compose([override])["optimizer"])
+
+
+def test_optimizers_with_fitting_options() -> None:
+    for overrides in (
+        ["optimizer=adam"],
+        ["optimizer=adamw", "optimizer.lr=1"],
+        ["optimizer=lazy_adam", "optimizer.betas=[0.8,0.9]"],
+        ["optimizer._target_=torch.optim.SGD", "+optimizer.momentum=0.9", "+optimizer.nesterov=true"],
+    ):
+        check_optimizer(compose(overrides)["optimizer"])

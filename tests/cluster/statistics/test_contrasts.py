@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from cluster.reports.analysis_sections import contrasts
-from cluster.statistics.contrasts import planned_contrasts
+from cluster.statistics.contrasts import check_contrasts, planned_contrasts, unknown_contrasts
 from ranking.errors import BadInput
 from ranking.evaluation.significance import paired_t_test
 from tests.cluster.statistics.test_verdict import study
@@ -41,3 +41,22 @@ def test_a_lead_is_found_by_seed_and_the_best_of_a_kind_stands_for_it() -> None:
     for bad in (["function=bm25"], ["function=bm25", "function=nowhere"]):
         with pytest.raises(BadInput):
             planned_contrasts(trials, queries, bad)
+
+
+@pytest.mark.parametrize(
+    ("requested", "message"),
+    [
+        (["function=bm25", "function=nowhere"], "'function=nowhere' in its overrides; choose from .*function=bm25"),
+        (["function=bm25", "function=bm25"], "compares 'function=bm25' twice; leave one of them out"),
+        (["function=bm25", "bm25"], "compares 'function=bm25' and 'bm25', the same runs"),
+        (["function=bm25"], "takes two methods"),
+    ],
+)
+def test_contrasts_that_the_plan_does_not_have_are_refused(requested: list[str], message: str) -> None:
+    trials, _ = study({"bm25": 0.0, "random": 0.0}, origins=("bm25",))
+    planned = trials.with_columns(status=pl.lit("failed"))  # nothing has run
+    with pytest.raises(BadInput, match=message):
+        check_contrasts(planned, requested)
+    check_contrasts(planned, ["function=bm25", "function=random"])
+    assert unknown_contrasts(planned, ["function=bm25"]) == ["function=bm25"]
+    assert unknown_contrasts(trials, requested) == [words for words in requested if "nowhere" in words]

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from ranking.training import Batch
+from ranking.errors import BadInput
 from sampling.policies.schedule import Schedule
 
 BATCH = Batch(np.arange(6), np.arange(6, dtype=np.int32))
@@ -78,3 +79,9 @@ def test_the_negatives_of_a_query_move_with_the_schedule():
         counts = np.array([np.bincount(row, minlength=3) for row in policy.assign(BATCH, 40, training, rng)])
         hard = min(step / 10, 1) * 40
         assert counts.tolist() == [[20 - hard / 2, 20 - hard / 2, hard]] * len(BATCH)
+
+
+def test_a_schedule_has_one_length() -> None:
+    with pytest.raises(BadInput, match="policy: epochs is 2 and steps 10, .*; leave one of them out"):
+        Schedule(epochs=2.0, steps=10)
+    assert [Schedule().share(step, 10) for step in (0, 10, 20)] == [0.0, 0.5, 1.0]  # two epochs by default
