@@ -15,7 +15,7 @@ from ranking.errors import BadInput
 if TYPE_CHECKING:
     from pydantic import ValidationError
 
-Compose = Callable[[Sequence[str], str], dict[str, Any]]
+Compose = Callable[[Sequence[str], str, bool], dict[str, Any]]
 RENAMED: dict[str, str] = {
     "hold": "decision_every",
     "yardstick": "random_baseline",
@@ -59,10 +59,14 @@ OF_TRIALS = ("asha", "hyperband", "median", "none")
 QUOTES = """write key=value; a value with =,()[]{}: in it needs quotes, as in "key='a=b'" """
 
 
+LABELLED = """give 'methods=[{label:NAME,overrides:["function=bm25",…]},…]', each override in double quotes"""
+
+
 def unreadable(override: str, error: Exception) -> BadInput:
     """Return why Hydra's grammar does not allow an override."""
     why = str(error).splitlines()[0].split(". See https")[0]
-    return BadInput(f"can't read the override {override!r} ({why})", remedy=QUOTES)
+    remedy = LABELLED if key_of(override) == "methods" else QUOTES
+    return BadInput(f"can't read the override {override!r} ({why})", remedy=remedy)
 
 
 def see(config: str) -> str:
@@ -84,9 +88,7 @@ def refusal(error: ValidationError, option: str = "", config: str = "config") ->
         return BadInput(f"negatives {what}", remedy=f"for all functions give sampling.negatives={first['input']}")
     remedy = "give a mapping" if first["type"] == "model_type" else first["msg"]
     if re.fullmatch(r"methods\.\d+", key):
-        remedy = (
-            "give {label: NAME, overrides: ['selector=top', …]}; without names give sweeps, as selector=uniform,top"
-        )
+        remedy = f"{LABELLED}; without names give sweeps, as selector=uniform,top"
     return BadInput(f"{key} is {first['input']!r}", remedy=remedy[0].lower() + remedy[1:])
 
 
@@ -104,8 +106,9 @@ def reason(error: Exception, overrides: Sequence[str], config: str, compose: Com
         known = no_option(unknown[1])
         if ":" in known:
             return known
+        siblings = _siblings(unknown[1], overrides, config, compose)
         instead = suggest_all(overrides, unknown[1])
-        return known + (instead or _siblings(unknown[1], overrides, config, compose))
+        return known + (siblings if siblings.endswith("?") else instead or siblings)
     taken = re.match(r"Could not override '([^']+)'\. No match in the defaults list", " ".join(lines))
     if taken:  # a group of another verb
         return f"there is no option {taken[1]} here" + suggest_all(overrides, taken[1])
@@ -161,9 +164,9 @@ def _without_value(overrides: Sequence[str], config: str) -> str | None:
 
 
 def _siblings(unknown: str, overrides: Sequence[str], config: str, compose: Compose) -> str:
-    """Return the known options next to an unknown one."""
-    try:
-        node: Any = compose([text for text in overrides if key_of(text) != unknown], config)
+    """Return the known options next to an unknown one, and the one that is most like it."""
+    try:  # incomplete: the unknown option may be a misspelt one that has no default
+        node: Any = compose([text for text in overrides if key_of(text) != unknown], config, False)
     except BadInput:
         return ""
     *path, last = unknown.split(".")
@@ -171,16 +174,19 @@ def _siblings(unknown: str, overrides: Sequence[str], config: str, compose: Comp
         if not isinstance(node, dict) or key not in node:
             return _siblings_of(node, ".".join(path[:depth]), key)
         node = node[key]
-    return _siblings_of(node, ".".join(path), last)
+    value = next((text.partition("=")[2] for text in overrides if key_of(text) == unknown), "")
+    return _siblings_of(node, ".".join(path), last, value)
 
 
-def _siblings_of(node: Any, key: str, requested: str) -> str:
+def _siblings_of(node: Any, key: str, requested: str, value: str | None = None) -> str:
     if not isinstance(node, dict):
         return f"; {key} is a value and has no options"
     names = [str(key) for key in node if not str(key).startswith("_") and key != CHOICES]
+    close = difflib.get_close_matches(requested, names, 1)
     if not key:  # the whole configuration: too many to list
-        names = difflib.get_close_matches(requested, names, 1)
-        return f"; did you mean {names[0]}?" if names else ""
+        return f"; did you mean {close[0]}?" if close else ""
+    if close and value is not None:
+        return f"; {key} has {', '.join(names)}; did you mean {key}.{close[0]}={value or '…'}?"
     return f"; {key} has {', '.join(names)}" if names else f"; {key} has no options"
 
 

@@ -7,13 +7,14 @@ import itertools
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from cluster.config.compose import compose
 from cluster.config.groups import CHOICES, group_options, option
-from cluster.config.override import key_of, values_by_key
+from cluster.config.override import key_of, replaced, root_of, values_by_key
 from cluster.config.refusals import QUOTES, unreadable
 from cluster.config.validate import check_shape
 from cluster.config.whole import takes_whole
@@ -65,7 +66,8 @@ def points(
     """Return every combination of a study's sweeps.
 
     If the user sweeps over functions and names no policy, each function is compared alone, and the experiment's lines
-    are not used.
+    are not used. Of lines without labels, a policy of the user whose file names its functions keeps them, and if the
+    user gives policy, functions and selector, the lines choose no negatives.
 
     An option of a part (`policy.checkpoint`) is used only for points whose part has it (`applicable_overrides`).
 
@@ -83,14 +85,15 @@ def points(
     expanded: list[Point] = []
     lines = [EACH_ALONE] if _compares_functions(given) and not labels else methods or [[]]
     names: Sequence[str | None] = labels or [None] * len(lines)
-    for line, label in zip(lines, names, strict=True):
-        merged: dict[str, Any] = {}
-        for text in [*common, *line, *given]:
-            override = _parse(text)
-            merged[key_of(override.get_key_element())] = override
-        if _has_no_choice(merged, given):
-            continue
-        expanded += [replace(point, label=label) for point in _expand(list(merged.values()))]
+    for whole_line, label in zip(lines, names, strict=True):
+        for line, user in [(whole_line, given)] if labels else _without_negatives(whole_line, given):
+            merged: dict[str, Any] = {}
+            for text in [*common, *line, *user]:
+                override = _parse(text)
+                merged[key_of(override.get_key_element())] = override
+            if _has_no_choice(merged, given):
+                continue
+            expanded += [replace(point, label=label) for point in _expand(list(merged.values()))]
     expanded = [point for point in expanded if not _has_other_functions(point, given)]
     distinct: dict[Any, Point] = {}
     for point in map(_whole, applicable_overrides(expanded, set(map(key_of, given)))):
@@ -155,6 +158,41 @@ def labelled_points(methods: Sequence[Mapping[str, Any]], common: Sequence[str],
 def _compares_functions(given: Sequence[str]) -> bool:
     overrides = {key_of(override.get_key_element()): override for override in map(_parse, given)}
     return "function" in overrides and overrides["function"].is_sweep_override() and "policy" not in overrides
+
+
+NEGATIVES = ("policy", "function", "selector", "selectors", "negatives")
+"""Roots of the options that choose negatives."""
+LINED = {"random", "bm25"}
+"""The functions of most policies' files. These policies are compared over the functions of a line instead."""
+
+
+def _without_negatives(line: Sequence[str], given: Sequence[str]) -> list[tuple[Sequence[str], Sequence[str]]]:
+    """Return pairs of a line and the user's overrides. What the line says of negatives is left out if it does not fit.
+
+    `policy=refined,fixed` becomes two pairs: the refined negatives are of the functions in `conf/policy/refined.yaml`,
+    so the line adds nothing to them, and `fixed` is crossed with the functions of the line.
+    """
+    keys = set(map(key_of, given))
+    rest = [text for text in line if root_of(text) not in NEGATIVES]
+    if {"policy", "function", "selector"} <= keys:
+        return [(rest, given)]
+    policies = [value for text in given if key_of(text) == "policy" for value in values_of(text)]
+    keeping = [name for name in policies if "function" not in keys and _names_functions(name)]
+    if not keeping:
+        return [(line, given)]
+    others = [name for name in policies if name not in keeping]
+    pairs = [(rest, keeping), *([(line, others)] if others else [])]
+    return [(part, replaced(given, [f"policy={','.join(names)}"])) for part, names in pairs]
+
+
+@cache
+def _names_functions(policy: str) -> bool:
+    """Return whether a policy's file names its functions, and others than `LINED`."""
+    if policy not in group_options()["policy"]:
+        return False
+    named = option("policy", policy).get("defaults", [])
+    functions = [names for entry in named for key, names in entry.items() if "/function@" in key]
+    return any(set(names) != LINED for names in functions)
 
 
 def _has_no_choice(merged: dict[str, Any], given: Sequence[str]) -> bool:

@@ -50,7 +50,8 @@ class _Bag(torch.autograd.Function):
     def forward(ctx: Any, vectors: Tensor, term_weights: Tensor, texts: Texts) -> Tensor:
         means = np.empty((len(texts), vectors.shape[1]), np.float32)
         shares = np.empty(len(texts.tokens), np.float32)
-        scales = np.exp(term_weights.detach().numpy())
+        with np.errstate(over="ignore"):  # of a training that diverges, whose scores are not numbers then
+            scales = np.exp(term_weights.detach().numpy())
         _forward(vectors.detach().numpy(), scales, texts.tokens, texts.offsets, means, shares)
         ctx.save_for_backward(vectors)
         ctx.texts, ctx.means, ctx.shares, ctx.by_rows = texts, means, shares, wants_rows(vectors)
@@ -68,7 +69,8 @@ class _Bag(torch.autograd.Function):
         return read.tensor(), torch.from_numpy(to_weights), None
 
 
-@njit(nogil=True, cache=True, fastmath={"contract", "reassoc"})
+# error_model: weights that are all 0, of a training that diverges, give nan instead of raising.
+@njit(nogil=True, cache=True, fastmath={"contract", "reassoc"}, error_model="numpy")
 def _forward(vectors, scales, tokens, offsets, means, shares):  # type: ignore[no-untyped-def]  # pragma: no cover
     for text in range(len(offsets) - 1):
         norm = np.float32(0)

@@ -26,7 +26,7 @@ class Schedule(Mixture):
     Args:
         start: the last function's share at the first batch, 0 to 1.
         end: its share after the end of the schedule, 0 to 1.
-        epochs: length of the schedule in epochs, from 0 up; fractions are allowed. None takes 2, unless `steps` is given.
+        epochs: length of the schedule in epochs, from 0 up; fractions are allowed. None takes 2, or `steps`.
         steps: length of the schedule in batches, instead of `epochs`; None uses `epochs`.
         shape: `linear` moves with every batch; `switch` stays at `start` and then changes to `end` at once.
         per: `batch` draws one function per batch, `query` one per query, and `negative` shares out the negatives of

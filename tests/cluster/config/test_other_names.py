@@ -26,6 +26,9 @@ GLOSSARY = Path(__file__).parents[3] / "docs" / "reference" / "glossary.md"
         ("model=models/minilm", "ranker=bi_encoder ranker.checkpoint=models/minilm"),
         ("data=pairs.csv", "collection=pairs collection.path=pairs.csv"),
         ("training.epochs=3", "training.max_epochs=3"),
+        ("function.bm25.k=1", "function.bm25.k1=1"),
+        ("training.batchsize=8", "training.batch_size=8"),
+        ("sampling.guard.relativ=0.1", "sampling.guard.relative=0.1"),
         ("range_min=10", "selector=window selector.first=10"),
     ],
 )
@@ -33,6 +36,17 @@ def test_a_name_from_another_tool_is_answered_with_the_option(override: str, ins
     with pytest.raises(BadInput) as refusal:
         compose([override])
     assert str(refusal.value).endswith(f"did you mean {instead}?")
+
+
+def test_a_misspelt_option_without_a_default_is_answered_with_it() -> None:
+    with pytest.raises(BadInput, match=r"no option collection\.pth; collection has .* mean collection\.path=x\?$"):
+        compose(["collection=pairs", "collection.pth=x"])
+
+
+@pytest.mark.parametrize("text", ["methods=[{label: a, overrides: [function=bm25]}]", "methods=[bm25]"])
+def test_methods_in_another_notation_are_answered_with_the_right_one(text: str) -> None:
+    with pytest.raises(BadInput, match=r"give 'methods=\[\{label:NAME,overrides:\[\"function=bm25\",…\]\},…\]'"):
+        compose([text], "study")
 
 
 def test_every_suggested_option_exists() -> None:

@@ -82,7 +82,7 @@ def test_a_ray_that_does_not_come_up_is_started_again(failures: int, monkeypatch
         with session(dashboard=False):
             assert started == ["local", "local"]
     else:
-        with pytest.raises(BadInput, match="too busy; end other programs$"), session(dashboard=False):
+        with pytest.raises(BadInput, match=r"too busy; end other programs$"), session(dashboard=False):
             pass
         started.clear()
         with pytest.raises(BadInput, match="or do without it by workers=0"), session(without="workers=0"):

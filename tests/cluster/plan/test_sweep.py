@@ -192,6 +192,42 @@ def test_a_policy_of_the_user_goes_with_those_lines_alone_that_have_functions_fo
     assert len(points(lines, [], ["policy=random", "function=bm25"])) > 0  # so that it can complain
 
 
+@pytest.mark.parametrize("policy", ["recommended", "aligned", "refined"])
+def test_a_policy_whose_file_names_functions_keeps_them(policy: str) -> None:
+    assert texts(MAIN, [f"policy={policy}"]) == [f"policy={policy}"]
+    assert texts(MAIN, ["selector=uniform,top", f"policy={policy}"]) == [
+        f"selector=uniform policy={policy}",
+        f"selector=top policy={policy}",
+    ]
+    lines = [["objective=softmax,hinge", "function=bm25", "negatives.bm25=2"]]  # what is not about negatives stays
+    assert texts(lines, [f"policy={policy}"]) == [f"objective={name} policy={policy}" for name in ("softmax", "hinge")]
+    asked = [f"policy={policy}", "function=[random,bm25]"]
+    assert all("function=[random,bm25]" in text for text in texts(MAIN, asked))
+
+
+def test_policies_that_keep_their_functions_beside_one_that_does_not() -> None:
+    assert texts(MAIN[:1], ["policy=aligned,fixed,recommended"]) == [
+        "policy=aligned",
+        "policy=recommended",
+        *(
+            f"policy=fixed function={name} selector={how}"
+            for name in ("random", "bm25")
+            for how in ("uniform", "dynamic")
+        ),
+    ]
+
+
+def test_lines_add_nothing_to_negatives_that_the_user_chooses_whole() -> None:
+    lines = [*MAIN, ["policy=mixture", "policy.per=negative", "function=[in_batch,bm25]"]]
+    assert texts(lines, ["policy=mixture,fixed", "function=[random,bm25]", "selector=uniform"]) == [
+        "policy=mixture function=[random,bm25] selector=uniform",
+        "policy=fixed function=[random,bm25] selector=uniform",
+    ]
+    assert texts([["objective=hinge", "policy.per=query"]], ["policy=random", "function=[bm25]", "selector=top"]) == [
+        "objective=hinge policy=random function=[bm25] selector=top"
+    ]
+
+
 def test_a_pattern_is_a_sweep_over_the_names_that_it_matches() -> None:
     swept = points([], [], ["function=glob(sub*)", "selector=glob(to*)"])
     assert [point.overrides for point in swept] == [("function=subcategory", "selector=top")]

@@ -53,7 +53,6 @@ def test_equal_seeds_give_equal_bits(base: list[str]) -> None:
     assert other.losses != first.losses
 
 
-@pytest.mark.filterwarnings("ignore:overflow")
 def test_a_training_that_diverges_at_once_says_what_to_lower(base: list[str]) -> None:
     with pytest.raises(BadInput, match=r"diverged in epoch 1 \(.*\); lower optimizer.lr \(now 1e\+30\)"):
         run(*prepared([*base, "optimizer.lr=1e30"]))

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from ranking.training import Batch
 from ranking.errors import BadInput
+from ranking.training import Batch
 from sampling.policies.schedule import Schedule
 
 BATCH = Batch(np.arange(6), np.arange(6, dtype=np.int32))
@@ -82,6 +82,6 @@ def test_the_negatives_of_a_query_move_with_the_schedule():
 
 
 def test_a_schedule_has_one_length() -> None:
-    with pytest.raises(BadInput, match="policy: epochs is 2 and steps 10, .*; leave one of them out"):
+    with pytest.raises(BadInput, match=r"policy: epochs is 2 and steps 10, .*; leave one of them out"):
         Schedule(epochs=2.0, steps=10)
     assert [Schedule().share(step, 10) for step in (0, 10, 20)] == [0.0, 0.5, 1.0]  # two epochs by default
