@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,10 +11,12 @@ from functools import cache
 from typing import Any
 
 import polars as pl
+from polars import selectors as cs
 from rich.console import Console
 
 from cluster.config.compose import compose
 from cluster.config.override import key_of, root_of
+from cluster.config.quoting import value_of as option_value
 from cluster.config.trust import from_folder
 from cluster.output.manifest import read_config_of, refuse_other_files
 from cluster.output.methods import METHOD, SWEPT, column_of, evaluations, factors, told_apart, with_methods
@@ -34,6 +37,13 @@ OPTIONS = ("out", "baseline")
 TITLE = "Comparison of"
 NOT_COMPARED = {*METHOD, "seed"}
 """Keys that name a method or a repetition of it, not a difference between studies."""
+UNTRAINED = frozenset(
+    (
+        "measures", "origin", "evaluate", "embeddings", "weights", "cache", "save_every", "save_every_batches",
+        "keep_at", "run_time", "run_memory",
+    )
+)  # fmt: skip
+"""Options on which no trained ranker depends: they are listed as differences, but are part of no method."""
 
 
 @dataclass(frozen=True)
@@ -53,10 +63,14 @@ def run_verb(chosen: argparse.Namespace, console: Console) -> int:
         raise BadInput(f"there is no option {unknown.pop()}", remedy="compare takes folders, baseline= and out=")
     if len(chosen.words) < 2:
         raise BadInput("two folders are needed", remedy="write pyrite compare FOLDER FOLDER")
+    folders = [Storage(folder) for folder in chosen.words]
+    places = [each.place if "://" in each.place else os.path.realpath(each.place) for each in folders]
+    if repeated := next((each for each, place in zip(folders, places, strict=True) if places.count(place) > 1), None):
+        raise BadInput("is one folder that is named twice", repeated.place, "name folders of different studies")
     storage = Storage(given.get("out") or new_place("compare"))
     page = storage.read("report.html") or b""
     refuse_other_files(storage, own=f"<title>{TITLE}".encode() in page[:1000])
-    report = compare([Storage(folder) for folder in dict.fromkeys(chosen.words)], given.get("baseline"))
+    report = compare(folders, given.get("baseline"))
     report.publish(storage, console)
     return 0
 
@@ -94,7 +108,8 @@ def over_seeds(
     differences: Sequence[Table],
 ) -> list[Section]:
     """Compare studies that have collections in common, paired by seed."""
-    trials, repeated = pool(studies, options, common)
+    compared = [key for key in options if key not in UNTRAINED]
+    trials, repeated = pool(studies, compared, common)
     lines = [] if differences else ["The studies have the same options, methods and seeds."]
     lines += [f"{repeated} runs are the same in several studies and counted once."] if repeated else []
     if others := other_results(studies):
@@ -104,7 +119,7 @@ def over_seeds(
     ignored = {name for study in studies for name in study.trials["fingerprint"].drop_nulls()} - common
     lines += [f"{len(ignored)} collections are not in all studies and left out."] if ignored else []
     sections = [Section("", [*differences, Items(lines)], [*differences, *lines])]
-    if options and (paired := paired_table(trials, list(options))).rows:
+    if compared and (paired := paired_table(trials, compared)).rows:
         sections.append(Section("The same methods under both options", [paired], [paired]))
     summary = summarise(trials, baseline)
     methods = side_by_side(summary, measures_of(summary)[0])
@@ -147,13 +162,17 @@ def over_places(
 def read_studies(folders: Sequence[Storage]) -> list[Compared]:
     """Read the studies, named by as much of their paths as distinguishes them.
 
-    Runs are named by their overrides: two studies may have the same run under names of different versions.
+    Runs are named by their overrides: two studies may have the same run under names of different versions, or measured
+    by other measures.
     """
     names, studies = told_apart([folder.place for folder in folders]), []
     for folder in folders:
         config = read_config_of("study", folder)
         trials = required_table(folder, "trials")
-        runs = [shlex.join(sorted(shlex.split(text))) for text in trials["overrides"]]
+        trained = [
+            [each for each in shlex.split(text) if key_of(each) not in UNTRAINED] for text in trials["overrides"]
+        ]
+        runs = [shlex.join(sorted(texts)) for texts in trained]
         trials = trials.with_columns(run=pl.Series(runs, dtype=pl.String))
         studies.append(Compared(names[folder.place], trials, config, versions_of(folder)))
     return studies
@@ -212,12 +231,9 @@ def value_of(overrides: str, key: str) -> str:
 def _default(overrides: str, key: str) -> str:
     try:
         with from_folder():
-            node: Any = _composed(overrides)
-        for name in key.split("."):
-            node = node[name]
-    except (BadInput, KeyError, TypeError):
+            return (option_value(_composed(overrides), key) or "–").replace("'", "")
+    except BadInput:
         return "–"
-    return "null" if node is None else str(node)
 
 
 @cache
@@ -225,9 +241,7 @@ def _composed(overrides: str) -> dict[str, Any]:
     return compose(shlex.split(overrides))
 
 
-def pool(
-    studies: Sequence[Compared], options: Mapping[str, Sequence[str]], collections: set[str]
-) -> tuple[pl.DataFrame, int]:
+def pool(studies: Sequence[Compared], options: Sequence[str], collections: set[str]) -> tuple[pl.DataFrame, int]:
     """Join the runs of all studies; differing options become part of the methods.
 
     Returns:
@@ -243,7 +257,10 @@ def pool(
         frames.append(study.trials.with_columns(pl.Series("swept", swept, dtype=SWEPT)))
     every = pl.concat(frames, how="diagonal_relaxed").filter(pl.col("fingerprint").is_in(sorted(collections)))
     done_first = every.sort(pl.col("status") == "done", descending=True, maintain_order=True)
-    pooled = done_first.unique("run", keep="first", maintain_order=True)
+    measures = cs.contains(":")  # which one study may have and another not
+    pooled = done_first.group_by("run", maintain_order=True).agg(
+        (~measures - cs.by_name("run")).first(), measures.drop_nulls().first()
+    )
     return pooled, len(every) - len(pooled)
 
 

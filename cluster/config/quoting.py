@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from cluster.config.aliases import QUOTES, as_override
+from cluster.config.groups import CHOICES, NAMED_GROUPS
 from ranking.errors import BadInput
 
 PATHS = frozenset({
@@ -73,3 +75,22 @@ def override_of(key: str, value: Any) -> str:
         ('seeds=8', 'out=outputs/x')
     """
     return f"{key}={quoted(value) if isinstance(value, str) and not value.startswith('~') else as_override(value)}"
+
+
+def value_of(config: Mapping[str, Any], key: str) -> str | None:
+    """Return the value of an option in a composed configuration, as an override has it; None if there is none.
+
+    Of a group it is the chosen name, or the chosen names.
+    """
+    choices = config[CHOICES]
+    if key in NAMED_GROUPS and isinstance(config.get(key), Mapping):
+        names = list(config[key])
+        return names[0] if len(names) == 1 else f"[{','.join(names)}]"
+    if key in choices:
+        return "null" if choices[key] is None else str(choices[key])
+    node: Any = config
+    for name in key.split("."):
+        if not isinstance(node, Mapping) or name not in node:
+            return None
+        node = node[name]
+    return override_of(key, node).partition("=")[2]

@@ -108,7 +108,7 @@ def reason(error: Exception, overrides: Sequence[str], config: str, compose: Com
             return known
         siblings = _siblings(unknown[1], overrides, config, compose)
         instead = suggest_all(overrides, unknown[1])
-        return known + (siblings if siblings.endswith("?") else instead or siblings)
+        return known + (siblings if "." in unknown[1] and siblings.endswith("?") else instead or siblings)
     taken = re.match(r"Could not override '([^']+)'\. No match in the defaults list", " ".join(lines))
     if taken:  # a group of another verb
         return f"there is no option {taken[1]} here" + suggest_all(overrides, taken[1])

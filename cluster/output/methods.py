@@ -90,10 +90,20 @@ def factors(trials: pl.DataFrame) -> list[str]:
         names.add("objective")
     names = {key for key in names if key.split(".")[0] != "collection"}
     if LABEL in names:
-        labels = pairs.filter(key=LABEL).select("run", label="value")
-        values = pairs.join(labels, on="run").group_by("key", "label").agg(pl.col("value").n_unique())
-        return [LABEL, *sorted(names & set(values.filter(pl.col("value") > 1)["key"]))]
+        without = set(pairs.join(_labels_of(pairs), on="run", how="anti")["key"])
+        return [LABEL, *sorted((names & (_within_labels(pairs) | without)) - {LABEL})]
     return sorted(names)
+
+
+def _labels_of(pairs: pl.DataFrame) -> pl.DataFrame:
+    """Return the runs with a label: run, label."""
+    return pairs.filter(key=LABEL).select("run", label="value")
+
+
+def _within_labels(pairs: pl.DataFrame) -> set[str]:
+    """Return the swept keys that have several values in the runs of one label."""
+    values = pairs.join(_labels_of(pairs), on="run").group_by("key", "label").agg(pl.col("value").n_unique())
+    return set(values.filter(pl.col("value") > 1)["key"])
 
 
 def with_factors(trials: pl.DataFrame, requested: Sequence[str] | None) -> pl.DataFrame:
@@ -157,8 +167,9 @@ def with_methods(trials: pl.DataFrame) -> pl.DataFrame:
     Returns:
         run, collection, ranker (with the checkpoint's name if there are several: "cross_encoder (electra)"), policy,
         function, selector, then one column per factor ("-" in a run without it), and method, the short name in tables
-        and figures: "bm25 · uniform" (policy fixed), "random(random+bm25) · uniform" or "bm25 · uniform ·
-        objective=sir_v4 pick=top". For swept lists of options (policy.learn) it shows the options that differ.
+        and figures: the run's label, or "bm25 · uniform" (policy fixed), "random(random+bm25) · uniform" or
+        "bm25 · uniform · objective=sir_v4 pick=top". For swept lists of options (policy.learn) it shows those that
+        differ.
     """
     keys = factors(trials)
     frame = trials.select("run", _collection(), pl.col(METHOD).fill_null("-"))
@@ -181,7 +192,10 @@ def with_methods(trials: pl.DataFrame) -> pl.DataFrame:
         frame = frame.join(values, on="run", how="left", maintain_order="left")
     policy, function = pl.col("policy"), pl.col("function")
     source = pl.when(policy == "fixed").then(function).otherwise(pl.format("{}({})", policy, function))
-    parts = [pl.col(LABEL)] if LABEL in keys else [source, pl.col("selector")]
+    parts = [source, pl.col("selector")]
+    within = set(keys)
+    if LABEL in keys:  # of runs without one, from another study, the name is that of their parts
+        parts, within = [pl.coalesce(LABEL, pl.concat_str(parts, separator=" · "))], _within_labels(pairs)
     last = ""
     for key in keys:
         if key == LABEL:
@@ -189,6 +203,8 @@ def with_methods(trials: pl.DataFrame) -> pl.DataFrame:
         value = pl.col(column_of(key))  # null if the run has no such key
         labels = _labels(key, frame[column_of(key)].drop_nulls().unique().sort().to_list())
         label = value.replace_strict(labels, return_dtype=pl.String)
+        if key not in within:
+            label = pl.when(pl.col(LABEL).is_null()).then(label)
         if last and key.startswith(f"{last}."):  # an option of the previous part
             parts[-1] = pl.concat_str(parts[-1], label.str.strip_prefix(f"{last}."), separator=" ", ignore_nulls=True)
             continue

@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from cluster.config.groups import CHOICES
 from cluster.config.override import key_of, replaced, root_of
-from cluster.config.quoting import override_of
+from cluster.config.quoting import value_of
 from cluster.plan.searches import is_compared
 from cluster.plan.study import StudyPlan
 from cluster.plan.sweep import Planned, given_seeds, identity, values_of
@@ -95,14 +94,7 @@ def _with_values(arguments: Sequence[str], runs: Sequence[Planned], text: str, p
 
 def _value(run: Planned, key: str, place: str) -> str:
     """Return the value of an option in a run, as an override has it."""
-    if key == "function":
-        names = list(run.config["function"])
-        return names[0] if len(names) == 1 else f"[{','.join(names)}]"
-    if key in run.config[CHOICES]:
-        return str(run.config[CHOICES][key])
-    node: Any = run.config
-    for name in key.split("."):
-        if not isinstance(node, Mapping) or name not in node:
-            raise BadInput(f"the runs of this study have no option {key}", place, START_ANOTHER)
-        node = node[name]
-    return override_of(key, node).partition("=")[2]
+    value = value_of(run.config, key)
+    if value is None:
+        raise BadInput(f"the runs of this study have no option {key}", place, START_ANOTHER)
+    return value

@@ -253,7 +253,10 @@ def power_section(frame: pl.DataFrame) -> list[Section]:
         rows += [part[0, "ranker"]] if part[0, "ranker"] not in rows else []
         rows.append([*pair, part[0, "pairs"], f"{part[0, 'spread']:.4f}", *counts])
     head = ["method", "against", "pairs", "spread", *(f"for {size:g}" for size in DIFFERENCES)]
-    note = "Seeds that a difference takes at 80% power: one t-test / all methods compared / sequential (stop=decided)."
+    note = (
+        "Seeds that a difference takes at 80% power on these queries alone (the verdict's are for other queries too): "
+        "one t-test / all methods compared / sequential (stop=decided)."
+    )
     text = (
         "Estimated from the spread of these runs: the seeds with which a difference of this size is found in four "
         "studies of five. Three numbers each: of a paired t-test at .05; of the same if all methods here are compared "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -19,8 +20,9 @@ from cluster.commands.list_studies import read_folder
 from cluster.commands.verbs import parse
 from cluster.output.event_log import EventLog
 from cluster.output.manifest import write_config
+from cluster.output.methods import SWEPT
 from cluster.output.storage import Storage
-from cluster.output.tables import write_table
+from cluster.output.tables import required_table, write_table
 from cluster.plan.sweep import points
 from ranking.errors import BadInput
 from tests.cluster.command_line import Refusal, command
@@ -101,6 +103,39 @@ def test_studies_of_other_collections_are_compared_over_places(tmp_path: Path) -
     assert "against bm25" in terminal(folders)
 
 
+def test_methods_of_a_study_without_labels_keep_their_names_beside_labels(tmp_path: Path) -> None:
+    labelled = study(tmp_path / "labelled", {"bm25": [0.4, 0.5], "random": [0.1, 0.2]})
+    swept = {"bm25": "hard", "random": "easy"}
+    _sweep(labelled, [{"key": "label", "value": swept[row["function"]]} for row in _rows(labelled)])
+    plain = study(tmp_path / "plain", {"tfidf": [0.4, 0.5, 0.3, 0.2]})
+    _sweep(plain, [{"key": "negatives.tfidf", "value": str(row["seed"] % 2)} for row in _rows(plain)])
+    shown = terminal([labelled, plain])
+    for name in ("hard", "easy", "tfidf · uniform · negatives.tfidf=0", "tfidf · uniform · negatives.tfidf=1"):
+        row = next(line for line in shown.splitlines() if line.strip(" │┃").startswith(f"{name} "))
+        assert row.split()[-1] == "2", row
+
+
+def _rows(storage: Storage) -> list[dict[str, Any]]:
+    return required_table(storage, "trials").to_dicts()
+
+
+def _sweep(storage: Storage, pairs: Sequence[dict[str, str]]) -> None:
+    trials = required_table(storage, "trials")
+    swept = pl.Series("swept", [[pair] for pair in pairs], dtype=SWEPT)
+    write_table(storage, "trials", trials.with_columns(swept))
+
+
+def test_measures_are_no_part_of_a_method(tmp_path: Path) -> None:
+    one = study(tmp_path / "one", {"bm25": [0.4, 0.5]})
+    two = study(tmp_path / "two", {"bm25": [0.4, 0.5]}, "'measures=[AP@100]' origin=[bm25]")
+    shown = terminal([one, two])
+    assert "2 runs are the same in several studies" in shown
+    rows = {line.split()[0]: line for line in shown.splitlines() if line.strip().startswith(("measures", "origin"))}
+    assert "[AP@100,RR@10,nDCG@20,R@1]" in rows["measures"]
+    assert "[bm25,random]" in rows["origin"]
+    assert not any("· measures" in line for line in shown.splitlines())
+
+
 def test_studies_with_nothing_in_common_are_refused(tmp_path: Path) -> None:
     one = study(tmp_path / "one", {"bm25": [0.4]}, fingerprint="one")
     two = study(tmp_path / "two", {"random": [0.4]}, fingerprint="two")
@@ -120,6 +155,7 @@ def test_compare_writes_a_page_and_needs_two_folders(tmp_path: Path, refusal: Re
     assert "Comparison of one, two" in page
     assert "random · uniform" in page
     assert "two folders are needed" in refusal("compare", str(tmp_path / "one"))
+    assert "is one folder that is named twice" in refusal("compare", str(tmp_path / "one"), f"{tmp_path / 'one'}/")
 
 
 def test_list_shows_the_state_of_each_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
