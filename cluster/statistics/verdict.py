@@ -126,7 +126,7 @@ class Verdict:
             now = f" ({here:,} now; limits.test=null takes all)" if here else ""
             enough = f"at least {self.queries:,} test queries{now}; more {self.unit} alone are not enough"
         elif self.needed is not None and self.needed > self.seeds:
-            known = any(test.queries for test in self.tests.values())
+            known = any(test.both is not None for test in self.tests.values())
             enough = f"about {self.needed} {self.unit}" + (", for other queries too" if known else "")
         if enough:
             enough = f" To see a difference of {_places(self.margin)} takes {enough}."
