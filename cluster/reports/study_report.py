@@ -225,7 +225,7 @@ def _contrasts(
     Those that name no finished run are left out: the study still runs, all runs of a method failed, or the user left
     out a method of the experiment.
     """
-    if requested is not None:
+    if requested:
         return [analysis_sections.contrasts(planned_contrasts(trials, results.queries, requested, within))]
     named = results.options.get("contrasts")
     chosen = named or results.design.get("contrasts") or []

@@ -17,6 +17,7 @@ from cluster.reports.report import Cell, Fold, Report, Section, Table, TerminalL
 from cluster.reports.study_report import StudyResults, study_report
 from cluster.reports.study_tables import action_rows
 from cluster.runs.outcome import Outcome
+from ranking.errors import BadInput
 from tests.cluster.reports.conftest import METHODS, Study, files_of
 
 VOID = {"meta", "br", "link", "img", "hr"}
@@ -140,6 +141,19 @@ def test_a_baseline_and_several_collections_are_shown(made_up_study: Any) -> Non
     text = "".join(Checked(made.to_html()).words)
     assert "feed_forward on med<quad" in text
     assert "baseline" in text
+
+
+def test_a_contrast_without_a_finished_run_is_left_out_with_a_line(made_up_study: Any) -> None:
+    trials, queries = made_up_study(methods=METHODS[:2])
+    texts = trials["overrides"].unique().sort().to_list()
+    known = list(dict.fromkeys(text.rpartition(" seed=")[0] for text in texts))
+    asked = {"study": {"contrasts": [*known, "function=nope"]}}
+    made = study_report(StudyResults(trials, queries, config=asked))
+    assert any("contrasts.parquet" in section.frames for section in made.sections)
+    line = "contrasts: no finished run has 'function=nope' in its overrides; it is left out"
+    assert line in "".join(Checked(made.to_html()).words)
+    with pytest.raises(BadInput, match="nope"):  # asked of `pyrite report`, which writes nothing then
+        study_report(StudyResults(trials, queries), contrasts=["function=bm25", "function=nope"])
 
 
 def test_figures_of_embeddings_are_over_no_candidates(made_up_study: Any) -> None:
