@@ -16,7 +16,7 @@ from rich.console import Console
 
 from cluster.config.compose import compose
 from cluster.config.override import key_of, root_of
-from cluster.config.quoting import value_of as option_value
+from cluster.config.quoting import option_value
 from cluster.config.trust import from_folder
 from cluster.output.manifest import read_config_of, refuse_other_files
 from cluster.output.methods import METHOD, SWEPT, column_of, evaluations, factors, told_apart, with_methods

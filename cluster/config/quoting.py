@@ -77,7 +77,7 @@ def override_of(key: str, value: Any) -> str:
     return f"{key}={quoted(value) if isinstance(value, str) and not value.startswith('~') else as_override(value)}"
 
 
-def value_of(config: Mapping[str, Any], key: str) -> str | None:
+def option_value(config: Mapping[str, Any], key: str) -> str | None:
     """Return the value of an option in a composed configuration, as an override has it; None if there is none.
 
     Of a group it is the chosen name, or the chosen names.

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from cluster.config.override import key_of, replaced, root_of
-from cluster.config.quoting import value_of
+from cluster.config.quoting import option_value
 from cluster.plan.searches import is_compared
 from cluster.plan.study import StudyPlan
 from cluster.plan.sweep import Planned, given_seeds, identity, values_of
@@ -94,7 +94,7 @@ def _with_values(arguments: Sequence[str], runs: Sequence[Planned], text: str, p
 
 def _value(run: Planned, key: str, place: str) -> str:
     """Return the value of an option in a run, as an override has it."""
-    value = value_of(run.config, key)
+    value = option_value(run.config, key)
     if value is None:
         raise BadInput(f"the runs of this study have no option {key}", place, START_ANOTHER)
     return value
