@@ -181,7 +181,9 @@ def _without_negatives(line: Sequence[str], given: Sequence[str]) -> list[tuple[
     if not keeping:
         return [(line, given)]
     others = [name for name in policies if name not in keeping]
-    pairs = [(rest, keeping), *([(line, others)] if others else [])]
+    if not others:
+        return [(rest, given)]
+    pairs = ((rest, keeping), (line, others))
     return [(part, replaced(given, [f"policy={','.join(names)}"])) for part, names in pairs]
 
 
