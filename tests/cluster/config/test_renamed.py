@@ -55,7 +55,7 @@ def test_no_new_name_is_an_old_one() -> None:
         ("collection.path=", "config", "collection.path: is empty; name a file or folder"),
         ("qrels=''", "pool", "qrels: is empty; name a file or folder"),
         ("methods=[{label: a, overrides: [selector=top,uniform]}]", "study", "can't read the override 'methods="),
-        ("methods=[['selector=top']]", "study", r"methods.0 is ['selector=top']; give {label: NAME, overrides: ["),
+        ("methods=[['selector=top']]", "study", r"methods.0 is ['selector=top']; give 'methods=[{label:NAME,"),
     ],
 )
 def test_what_is_left_empty_or_unquoted_is_refused_in_one_line(override: str, config: str, says: str) -> None:
