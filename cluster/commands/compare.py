@@ -22,7 +22,7 @@ from cluster.output.manifest import read_config_of, refuse_other_files
 from cluster.output.methods import METHOD, SWEPT, column_of, evaluations, factors, told_apart, with_methods
 from cluster.output.result_store import BUILT_FROM, ResultStore
 from cluster.output.storage import Storage, new_place
-from cluster.output.tables import required_scan, required_table
+from cluster.output.tables import required_scan, required_trials
 from cluster.reports import analysis_sections
 from cluster.reports.labels import p_value
 from cluster.reports.report import Items, Report, Section, Table, Verbatim
@@ -139,7 +139,7 @@ def over_places(
     frames, queries = [], []
     for folder, study in zip(folders, studies, strict=True):
         name = f"{study.name}:"
-        runs = required_table(folder, "trials").filter(status="done")
+        runs = required_trials(folder).filter(status="done")
         swept = [[pair for pair in pairs or [] if pair["key"] not in left_out] for pairs in runs["swept"].to_list()]
         frames.append(runs.with_columns(pl.Series("swept", swept, dtype=SWEPT), run=name + pl.col("run")))
         scanned = required_scan(folder, "queries")
@@ -168,7 +168,7 @@ def read_studies(folders: Sequence[Storage]) -> list[Compared]:
     names, studies = told_apart([folder.place for folder in folders]), []
     for folder in folders:
         config = read_config_of("study", folder)
-        trials = required_table(folder, "trials")
+        trials = required_trials(folder)
         trained = [
             [each for each in shlex.split(text) if key_of(each) not in UNTRAINED] for text in trials["overrides"]
         ]

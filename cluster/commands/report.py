@@ -49,7 +49,7 @@ def show_power(chosen: argparse.Namespace, console: Console) -> int:
     """Print how many seeds differences need, by the variation in a study, and write table and curve."""
     from cluster.output.manifest import read_config_of
     from cluster.output.methods import with_factors
-    from cluster.output.tables import required_table
+    from cluster.output.tables import required_trials
     from cluster.reports.analysis_sections import power_section
     from cluster.reports.report import Report
     from cluster.statistics.power import power
@@ -59,7 +59,7 @@ def show_power(chosen: argparse.Namespace, console: Console) -> int:
         raise BadInput("--power runs nothing", remedy="give it the folder of a study alone")
     storage = Storage(chosen.power)
     options = read_config_of("study", storage)["study"] or {}
-    trials = with_factors(required_table(storage, "trials"), options.get("factors"))
+    trials = with_factors(required_trials(storage), options.get("factors"))
     sections = power_section(power(trials, StoppingRule.of_options(options) if "equal_within" in options else None))
     if not sections:
         raise BadInput("no two methods have three seeds in common", storage.place, "name a study with more seeds")

@@ -139,7 +139,7 @@ def _one_value(override: str, overrides: Sequence[str], config: str, compose: Co
     as_list = f"{key}=[{value}]"
     if key not in SINGLE_GROUPS:
         try:
-            compose([as_list if text == override else text for text in overrides], config)
+            compose([as_list if text == override else text for text in overrides], config, True)
         except BadInput:
             pass
         else:

@@ -15,6 +15,8 @@ from ranking.errors import BadInput
 
 GROUP = 250_000
 """Approximate number of rows that are in memory at once."""
+LATER = ("documents_read", "memory", "curve_dev_loss", "drawn")
+"""Columns of trials.parquet that the first versions did not write."""
 
 
 @dataclass(frozen=True)
@@ -119,6 +121,17 @@ def scan_table(storage: Storage, name: str) -> pl.LazyFrame | None:
 def required_table(storage: Storage, name: str) -> pl.DataFrame:
     """Read a table that every finished study has; raise BadInput if it does not exist."""
     return _required(read_table(storage, name), storage, name)
+
+
+def required_trials(storage: Storage) -> pl.DataFrame:
+    """Read the table of a study's runs; raise BadInput if it does not exist, or an older version wrote it."""
+    trials = required_table(storage, "trials")
+    if missing := [name for name in LATER if name not in trials.columns]:
+        what = f"has no column {missing[0]}: an older version of Pyrite wrote it"
+        raise BadInput(
+            what, f"{storage.place}/trials.parquet", f"pyrite study --resume {storage.place} writes it again"
+        )
+    return trials
 
 
 def required_scan(storage: Storage, name: str) -> pl.LazyFrame:

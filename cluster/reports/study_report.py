@@ -24,7 +24,7 @@ from cluster.output.methods import (
     with_methods,
 )
 from cluster.output.storage import Storage
-from cluster.output.tables import RunRows, read_table, required_scan, required_table, scan_table
+from cluster.output.tables import RunRows, read_table, required_scan, required_trials, scan_table
 from cluster.reports import analysis_sections, result_sections
 from cluster.reports.actions_taken import actions_section
 from cluster.reports.embedding_map import map_section
@@ -98,7 +98,7 @@ class StudyResults:
         """
         by_run = {"queries": required_scan(storage, "queries"), "steps": scan_table(storage, "steps")}
         others = {name: read_table(storage, name) for name in ("embeddings", "zero_shot", "examples", "actions")}
-        return cls._of(storage, {"trials": required_table(storage, "trials"), **by_run, **others})
+        return cls._of(storage, {"trials": required_trials(storage), **by_run, **others})
 
     @classmethod
     def of_tables(
