@@ -142,7 +142,7 @@ def test_what_ray_refuses_is_one_line_with_its_remedy(
 
 def test_a_job_of_another_version_names_the_option_for_the_interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAY_JOB_CONFIG_JSON_ENV_VAR", "{}")
-    assert "`pyrite submit --python`" in str(_refusal(RuntimeError(VERSIONS), "head:6379"))
+    assert "`pyrite submit --python`" in str(_refusal(RuntimeError(VERSIONS), "head:6379", None))
 
 
 def test_sessions_have_a_folder_that_is_short_and_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

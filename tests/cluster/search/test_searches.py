@@ -168,7 +168,7 @@ def test_few_combinations_are_all_run(tmp_path: Path) -> None:
 def test_no_run_begins_when_the_time_is_over() -> None:
     clock = [0.0]
     budget = TimeBudget("10s", now=lambda: clock[0])
-    runs = LocalExecutor().run([Task("a", dict), Task("b", dict)], stop=budget.spent)
+    runs = LocalExecutor().run([Task("a", lambda: 1), Task("b", lambda: 1)], stop=budget.spent)
     assert next(runs).task.key == "a"
     assert not budget.over
     clock[0] = 10.0
