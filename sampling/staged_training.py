@@ -127,7 +127,7 @@ class CompressedLists(Ranked):
 
     def __init__(self, lists: RankedLists) -> None:
         super().__init__(max(lists.documents.shape[1], 1))
-        self.lists = lists
+        self.lists, self.counts = lists, lists.counts
 
     def search(self, sources: Sources, queries: NDArray[np.integer], depth: int) -> RankedLists:
         lists = self.lists.take(queries)

@@ -14,7 +14,7 @@ from ranking.errors import BadInput
 from ranking.ranked_lists import RankedLists
 from ranking.sources import Sources
 from sampling.relevant_pairs import RelevantPairs
-from sampling.retrieval.ranked import Ranked
+from sampling.retrieval.ranked import QueryLists, Ranked
 
 if TYPE_CHECKING:
     from ranking.training import RankerTraining
@@ -71,14 +71,14 @@ class Bm25Function(Ranked):
             remedy = "leave it 1 here: only the runs of pyrite train and pyrite study have actors that serve it"
             raise BadInput(f"shards is {self.shards}, and nothing serves them", "function.bm25.shards", remedy)
 
-    def lists_of(self, queries: NDArray[np.integer]) -> RankedLists:
+    def lists_of(self, queries: NDArray[np.integer]) -> QueryLists:
         if self._served is None:
             return super().lists_of(queries)
         assert self._pairs is not None
         width = self.depth + int(self._pairs.counts[queries].max(initial=0))
         lists = self._served.search(queries, width)[0]
         kept = lists.keep(~self._pairs.among(queries, lists.documents))
-        return RankedLists(kept.documents[:, : self.depth], kept.scores[:, : self.depth])
+        return QueryLists.of(kept.head(self.depth))
 
     def search(self, sources: Sources, queries: NDArray[np.integer], depth: int) -> RankedLists:
         return sources.bm25(self.options, self.shards).search(queries, depth)[0]

@@ -25,7 +25,7 @@ from sampling.guard import Guard
 from sampling.guarded_documents import GuardedDocuments
 from sampling.relevant_pairs import RelevantPairs, rows_of
 from sampling.retrieval.live_index import LocalIndex, NegativeIndex
-from sampling.retrieval.ranked import FromLists
+from sampling.retrieval.ranked import FromLists, QueryLists
 
 if TYPE_CHECKING:
     from ranking.training import RankerTraining
@@ -203,7 +203,7 @@ class Dense(FromLists):
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         self._loaded = dict(state)
 
-    def lists_of(self, queries: NDArray[np.integer]) -> RankedLists:
+    def lists_of(self, queries: NDArray[np.integer]) -> QueryLists:
         """Return the first `depth` documents of each query that are neither relevant nor guarded, by one version."""
         step, size = self.training.step, len(self.encoded.documents)
         vectors = None
@@ -230,4 +230,4 @@ class Dense(FromLists):
             record = self.guard.record(queries, unjudged, dropped, best, self.depth)
             self.guarded += record.total
             self._dropped |= record.by_query(queries)
-        return RankedLists(kept.documents[:, : self.depth], kept.scores[:, : self.depth])
+        return QueryLists.of(kept.head(self.depth))

@@ -9,7 +9,7 @@ from ranking.encoding import EncodedCollection
 from ranking.errors import BadInput
 from ranking.ranked_lists import RankedLists
 from sampling.relevant_pairs import rows_of
-from sampling.retrieval.ranked import FromLists
+from sampling.retrieval.ranked import FromLists, QueryLists
 
 
 class Judged(FromLists):
@@ -37,6 +37,6 @@ class Judged(FromLists):
         self.documents, self.grades = judged.documents[order], judged.grades[order].astype(np.float32)
         self.offsets = judged.offsets
 
-    def lists_of(self, queries: NDArray[np.integer]) -> RankedLists:
+    def lists_of(self, queries: NDArray[np.integer]) -> QueryLists:
         documents = rows_of(self.documents, self.offsets, queries, -1)
-        return RankedLists(documents, rows_of(self.grades, self.offsets, queries, -np.inf))
+        return QueryLists.of(RankedLists(documents, rows_of(self.grades, self.offsets, queries, -np.inf)))

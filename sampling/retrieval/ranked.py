@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,19 +18,45 @@ if TYPE_CHECKING:
     from ranking.training import Batch
 
 
+class QueryLists(NamedTuple):
+    """The lists of some queries.
+
+    Args:
+        lists: lists, best first, without relevant documents; they may be of other queries too.
+        rows: int64 [q], the place of each query's list in `lists`.
+        counts: int64 [q], its length.
+    """
+
+    lists: RankedLists
+    rows: NDArray[np.integer]
+    counts: NDArray[np.integer]
+
+    @classmethod
+    def of(cls, lists: RankedLists) -> QueryLists:
+        """Take one list for each query, in order."""
+        return cls(lists, np.arange(len(lists)), lists.counts)
+
+    def at(self, positions: NDArray[np.integer]) -> CandidateBatch:
+        """Return the documents at the positions [q, count] of each list, as many as its length allows."""
+        present = np.arange(positions.shape[1]) < self.counts[:, None]
+        places = np.asarray(self.rows)[:, None], np.where(present, positions, 0)
+        documents = np.where(present, self.lists.documents[places], -1)
+        return CandidateBatch(documents, np.where(present, self.lists.scores[places], -np.inf))
+
+
 class FromLists(RetrievalFunction):
     """Base of functions that offer documents of one list per query: a subclass defines `lists_of`."""
 
     @abstractmethod
-    def lists_of(self, queries: NDArray[np.integer]) -> RankedLists:
-        """Return the list of each query, best first, without its relevant documents."""
+    def lists_of(self, queries: NDArray[np.integer]) -> QueryLists:
+        """Return the list of each query."""
 
     def sample(self, batch: Batch, count: int, rng: np.random.Generator) -> CandidateBatch:
         lists = self.lists_of(batch.queries)
-        return candidates_at(lists, draw_positions(lists.counts, count, rng))
+        return lists.at(draw_positions(lists.counts, count, rng))
 
     def top(self, batch: Batch, count: int, rng: np.random.Generator) -> CandidateBatch:
-        return candidates_at(self.lists_of(batch.queries), np.broadcast_to(np.arange(count), (len(batch), count)))
+        return self.lists_of(batch.queries).at(np.broadcast_to(np.arange(count), (len(batch), count)))
 
 
 class Ranked(FromLists):
@@ -57,18 +83,11 @@ class Ranked(FromLists):
     def prepare(self, encoded: EncodedCollection, lists: RankedLists | None) -> None:
         if lists is None:
             raise ValueError(f"{type(self).__name__} ranks ahead of time, and received no lists")
-        self.lists = lists
+        self.lists, self.counts = lists, lists.counts
 
-    def lists_of(self, queries: NDArray[np.integer]) -> RankedLists:
-        return self.lists.take(queries)
-
-
-def candidates_at(lists: RankedLists, positions: NDArray[np.integer]) -> CandidateBatch:
-    """Return the documents at the given positions [q, count] of each list, as many as its length allows."""
-    present = np.arange(positions.shape[1]) < lists.counts[:, None]
-    columns = np.where(present, positions, 0)
-    documents = np.where(present, np.take_along_axis(lists.documents, columns, 1), -1)
-    return CandidateBatch(documents, np.where(present, np.take_along_axis(lists.scores, columns, 1), -np.inf))
+    def lists_of(self, queries: NDArray[np.integer]) -> QueryLists:
+        # No copy of the batch's lists: they are long, and few of their documents are drawn.
+        return QueryLists(self.lists, queries, self.counts[queries])
 
 
 def draw_positions(counts: NDArray[np.integer], count: int, rng: np.random.Generator) -> NDArray[np.int64]:
