@@ -104,6 +104,8 @@ class Study:
         self.out = None if out is None else os.fspath(out)
         self._overrides = [*data.overrides()]
         self._overrides += settings(objective=objective, measure=measure, search=search, scale=scale)
+        if isinstance(seeds, str):
+            raise BadInput(f"seeds is {seeds!r}", remedy="give a number, or a list of whole numbers")
         if isinstance(seeds, int):
             self._overrides += override("seeds", seeds)
         elif seeds is not None:

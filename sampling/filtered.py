@@ -170,7 +170,10 @@ def check_selected(
         BadInput: if it picked too many documents, a relevant one, one twice, one that another function has supplied, or
             one that does not exist.
     """
-    documents, source = selected.documents, f"{selector} over {name}"
+    source = f"{selector} over {name}"
+    if not isinstance(selected, CandidateBatch):
+        raise BadInput(f"{source} returned {type(selected).__name__}, not a CandidateBatch", "selector")
+    documents = selected.documents
     if documents.ndim != 2 or len(documents) != len(batch):
         raise BadInput(f"{source} picked documents of shape {documents.shape} for {len(batch)} queries", "selector")
     outside = documents.size and (documents.min() < -1 or documents.max() >= function.relevant.size)

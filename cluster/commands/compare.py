@@ -52,6 +52,7 @@ class Compared:
 
     name: str
     trials: pl.DataFrame
+    queries: pl.LazyFrame
     config: Mapping[str, Any]
     versions: str
 
@@ -121,9 +122,20 @@ def over_seeds(
     sections = [Section("", [*differences, Items(lines)], [*differences, *lines])]
     if compared and (paired := paired_table(trials, compared)).rows:
         sections.append(Section("The same methods under both options", [paired], [paired]))
-    summary = summarise(trials, baseline)
+    summary = summarise(trials, baseline, queries=queries_once(studies))
     methods = side_by_side(summary, measures_of(summary)[0])
     return [*sections, *(replace(section, terminal=[methods]) for section in results(summary))]
+
+
+def queries_once(studies: Sequence[Compared]) -> pl.LazyFrame:
+    """Return the values per query of all runs, those of a run that several studies have from the first."""
+    known: set[str] = set()
+    frames = []
+    for study in studies:
+        done = set(study.trials.filter(status="done")["run"]) - known
+        frames.append(study.queries.filter(pl.col("run").is_in(sorted(done))))
+        known |= done
+    return pl.concat(frames, how="diagonal_relaxed")
 
 
 def over_places(
@@ -173,8 +185,10 @@ def read_studies(folders: Sequence[Storage]) -> list[Compared]:
             [each for each in shlex.split(text) if key_of(each) not in UNTRAINED] for text in trials["overrides"]
         ]
         runs = [shlex.join(sorted(texts)) for texts in trained]
+        renamed = dict(zip(trials["run"], runs, strict=True))
+        queries = required_scan(folder, "queries").with_columns(pl.col("run").replace(renamed))
         trials = trials.with_columns(run=pl.Series(runs, dtype=pl.String))
-        studies.append(Compared(names[folder.place], trials, config, versions_of(folder)))
+        studies.append(Compared(names[folder.place], trials, queries, config, versions_of(folder)))
     return studies
 
 

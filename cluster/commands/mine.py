@@ -135,11 +135,11 @@ class MineExperiment(Experiment):
         about |= {key: str(self.config[key]) for key in ("seed", "queries", "scores")}
         totals, functions = finish(self.store, self.shards, self.config, self._command, about)
         console.print(summary_table(totals, functions))
-        ids = read_table(self.output, f"ids/{self.shards[0].name}") if self.shards else None
-        shown = [] if ids is None else example(ids, collection)
-        print_lines(console, *shown, *remarks(totals, functions, self.miner.guard.active), f"results: {self.output}")
         if not totals["rows"]:
             what = f"no row was mined: of {counted(totals['examples'], 'pair')}, each had too few negatives"
             remedy = "start another with fewer (count=), a longer list (function.NAME.depth=) or a weaker guard"
             raise BadInput(what, self.output.place, remedy)
+        ids = read_table(self.output, f"ids/{self.shards[0].name}") if self.shards else None
+        shown = [] if ids is None else example(ids, collection)
+        print_lines(console, *shown, *remarks(totals, functions, self.miner.guard.active), f"results: {self.output}")
         return 0

@@ -20,7 +20,7 @@ from cluster.executors.task import Executor, Retry
 from cluster.output.manifest import CONFIG
 from cluster.output.result_store import outdated_lines
 from cluster.output.storage import Storage, new_place
-from cluster.output.terminal import print_lines
+from cluster.output.terminal import counted, print_lines
 from cluster.plan.pool_methods import PoolPlan, Variant, split, variants
 from cluster.plan.size import TURNS, pool_seconds, saved
 from cluster.pools.pool_runs import StoredPools, resources_of, task_of
@@ -115,8 +115,9 @@ class PoolExperiment(Experiment):
         print_lines(
             console,
             *outdated_lines(outdated),
-            f"{len(plan.variants)} methods over {len(pools)} pool{'s'[: len(pools) - 1]}, {plan.config['seeds']} seeds "
-            f"each ({len(done)} of {len(trials)} done), results in {plan.storage}",
+            f"{counted(len(plan.variants), 'method')} over {counted(len(pools), 'pool')}, "
+            f"{counted(plan.config['seeds'], 'seed')} each "
+            f"({len(done)} of {len(trials)} done), results in {plan.storage}",
         )
         self.ready, self.waiting = len(done), [trial for trial in trials if trial.name not in done]
         used = {trial.pool for trial in self.waiting}

@@ -189,12 +189,12 @@ def _without_negatives(line: Sequence[str], given: Sequence[str]) -> list[tuple[
 
 @cache
 def _names_functions(policy: str) -> bool:
-    """Return whether a policy's file names its functions, and others than `LINED`."""
+    """Return whether a policy's file names its functions, and others than `LINED`; those of an agent are its own."""
     if policy not in group_options()["policy"]:
         return False
     named = option("policy", policy).get("defaults", [])
     functions = [names for entry in named for key, names in entry.items() if "/function@" in key]
-    return any(set(names) != LINED for names in functions)
+    return policy == "learned" or any(set(names) != LINED for names in functions)
 
 
 def _has_no_choice(merged: dict[str, Any], given: Sequence[str]) -> bool:

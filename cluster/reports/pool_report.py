@@ -14,6 +14,7 @@ from cluster.output.failure_summary import failure_summary
 from cluster.output.manifest import CONFIG, read_config
 from cluster.output.storage import Storage
 from cluster.output.tables import read_table, required_table
+from cluster.output.terminal import counted
 from cluster.pools.trial import TABLES
 from cluster.reports import pool_figures as draw
 from cluster.reports.report import (
@@ -122,8 +123,8 @@ def _facts(config: dict[str, Any], trials: pl.DataFrame, pools: Sequence[str], w
         parts += [Items([f"{count:,} {name}" for name, count in notes.items()])] if notes else []
     seconds = trials.filter(status="done")["seconds"].sum() or 0
     parts.append(
-        f"{trials['method'].n_unique()} methods, {config['options']['seeds']} seeds each; simulated in {seconds:.1f} "
-        "seconds of one core."
+        f"{counted(trials['method'].n_unique(), 'method')}, {counted(config['options']['seeds'], 'seed')} each; "
+        f"simulated in {seconds:.1f} seconds of one core."
     )
     parts += [f"{waiting} more are to come: the study is still running."] if waiting else []
     return [*parts, Verbatim(config["command"])]

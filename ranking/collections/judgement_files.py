@@ -59,6 +59,8 @@ NAMES: Mapping[str, tuple[str, ...]] = {
 HEADER = frozenset(name for names in NAMES.values() for name in names)
 QUOTED = (",", ";")
 """Separators of tables whose fields may be in quotes."""
+BEIR_QRELS = ["query-id", "corpus-id", "score"]
+"""The header of BEIR's judgements."""
 KEEP_APART = "give it as judgements, and keep it apart from the runs"
 READ_RUN = {"query": pl.String, "document": pl.String, "rank": pl.Int32, "score": pl.Float64, "tag": pl.String}
 READ_QRELS = {"query": pl.String, "document": pl.String, "grade": pl.Int32}
@@ -136,7 +138,8 @@ def run_rows(path: str | Path, faults: Faults, encoding: str = "utf-8") -> Itera
         forms = {3: f"query document {third}", 4: "query document rank score", 6: " ".join(RUN)}
         columns, separator, named = _columns(first, forms)
         typed = {column: TYPES.get(column, pl.String()) for column in columns}
-        if not named and len(columns) < 6 and (judged := _as_judgements(path, columns, separator, encoding)):
+        looked_at = len(columns) < 6 and (not named or first.split(separator) == BEIR_QRELS)
+        if looked_at and (judged := _as_judgements(path, columns, separator, encoding)):
             what, line = judged
             faults.report("not a run", what, path, line, remedy="is this a qrels file? " + KEEP_APART)
             return
@@ -187,16 +190,20 @@ def _as_judgements(
     rows = [(number, cells) for number, cells in rows if len(cells) == len(columns)]
     if rows and {_our_name(cell, "") for cell in rows[0][1]} >= {"query", "document", "grade"}:
         return "its header names grades and no scores", rows[0][0]
+    if rows and rows[0][1] == BEIR_QRELS:
+        what = "its header is that of BEIR's judgements, and the scores are whole numbers"
+        return (what, rows[0][0]) if all(cells[2].isdecimal() for _, cells in rows[1:]) else None
     if rows and not any(map(is_number, rows[0][1])) and HEADER & {cell.lower() for cell in rows[0][1]}:
         rows = rows[1:]
     if len(columns) != 4 or not rows:
         return None
-    number, (_, document, rank, _) = rows[0]
     said = "its columns should be query, document, rank and score, and"
+    number, (_, first, rank, _) = rows[0]
     if not re.fullmatch(r"\d+(\.0*)?", rank):
         return f"{said} the rank is {rank[:40]!r}", number
-    if len(rows) > 1 and all(cells[1] == document for _, cells in rows):  # the iteration, where ids are numbers
-        return f"{said} each document is {document[:40]!r}", number
+    pairs = {(query, document) for _, (query, document, _, _) in rows}
+    if len(pairs) < len(rows) and len({document for _, document in pairs}) == 1:  # the iteration, where ids are numbers
+        return f"{said} each document is {first[:40]!r}", number
     return None
 
 
@@ -229,7 +236,9 @@ def _columns(first: str, forms: Mapping[int, str]) -> tuple[list[str], str | Non
     tabs, count = len(by_tabs), len(by_blanks)
     if tabs in forms and (tabs == 3 or tabs != count):  # between tabs, ids may have blanks
         form = forms.get(min(count, 6) if 6 in forms else count, "")
-        mixed = _has_value(form, by_blanks) and not _has_value(forms[tabs], by_tabs)  # tabs here, blanks there
+        iterated = form == forms.get(4) and "_iteration" in form and by_blanks[1].upper() in ("0", "Q0")
+        # Tabs here, blanks there.
+        mixed = _has_value(form, by_blanks) and (iterated or not _has_value(forms[tabs], by_tabs))
         return (form.split(), None, False) if mixed else (forms[tabs].split(), "\t", False)
     if count == 1:
         for separator in QUOTED:

@@ -147,6 +147,7 @@ QRELS = {
     "numbers": ("# Q\n7 0 31 1\n7 0 52 0\n", "sys:2: not a run: .* each document is '0'; is this a qrels file"),
     "a header": ("topic iter docno rel\n7 0 d1 1\n", "sys:1: not a run: its header names grades and no scores"),
     "a table": ("qid,docno,label\n7,d1,1\n", "sys:1: not a run: its header names grades and no scores"),
+    "beir": ("query-id\tcorpus-id\tscore\n7\td1\t1\n7\td2\t0\n", "sys:1: not a run: its header is that of BEIR's"),
 }
 
 
@@ -161,6 +162,10 @@ def test_judgements_among_runs_are_refused_or_left_out(written, form):
     assert runs.names == ["sys"]  # by its tag
     assert lists(runs) == {"7": ["d3", "d1", "d2"], "8": ["d2", "d4"]}
     assert runs.notes["files left out that are no runs"] == 1
+
+
+def test_topics_may_share_their_only_document(written):
+    assert lists(read_runs(written("7 d1 1 2.5\n8 d1 1 1.5\n"))) == {"7": ["d1"], "8": ["d1"]}
 
 
 def test_ranks_of_four_columns_are_whole_numbers(written):

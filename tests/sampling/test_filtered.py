@@ -95,6 +95,18 @@ def test_a_selector_that_breaks_its_promise_is_named(picked, says, tiny_training
         one.negatives(batch, training)
 
 
+def test_a_selector_that_returns_nothing_is_named(tiny_training):
+    class Forgetful(Selector):
+        def select(self, batch: Batch, function: Any, count: int, training: Any, rng: Any) -> Any:
+            return None
+
+    training = tiny_training()
+    function = listed([[0, 1, 2]] * 8, encoded=training.encoded)
+    one = Sampler(Fixed(), {"bm25": function}, Forgetful(), 2, np.random.default_rng(0))
+    with pytest.raises(BadInput, match="Forgetful over bm25 returned NoneType, not a CandidateBatch"):
+        one.negatives(training.next_batch(), training)
+
+
 def test_a_selector_that_repeats_another_functions_document_is_named(tiny_training):
     training = tiny_training()
     batch = batch_of(6)

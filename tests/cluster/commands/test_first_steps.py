@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 import yaml
 from rich.console import Console
 
 from cluster.commands import doctor
-from cluster.commands.compare import compare, differing_options, read_studies
+from cluster.commands.compare import compare, differing_options, queries_once, read_studies
 from cluster.commands.completion import SCRIPTS, completions
 from cluster.commands.init import answer, study_file
 from cluster.commands.list_studies import read_folder
@@ -73,6 +74,28 @@ def test_equal_runs_are_counted_once_and_seeds_are_pooled(tmp_path: Path) -> Non
     row = next(line for line in shown.splitlines() if "bm25 · uniform" in line)
     assert ".5000" in row  # of seeds 0, 1 and 2
     assert row.split()[-1] == "3"
+
+
+def test_methods_are_tested_over_seeds_and_queries(tmp_path: Path) -> None:
+    """A difference that three seeds share and the queries do not is not marked."""
+    values = {"bm25": [0.40, 0.41, 0.42], "random": [0.30, 0.31, 0.32]}
+    folders = [study(tmp_path / "one", values), study(tmp_path / "two", values)]  # the same runs
+    for folder in folders:
+        of_query = np.random.default_rng(0).normal(0, 0.5, 8)
+        rows = [
+            {"run": run, "query": f"q{query}", "origin": "bm25", "AP@100": mean + ("bm25" in run) * effect}
+            for run, mean in required_table(folder, "trials").select("run", "bm25:AP@100").iter_rows()
+            for query, effect in enumerate(of_query - of_query.mean())
+        ]
+        write_table(folder, "queries", pl.DataFrame(rows))
+    assert len(queries_once(read_studies(folders)).collect()) == 6 * 8
+    out = Storage(str(tmp_path / "out"))
+    compare(folders).publish(out, Console(quiet=True))
+    summary = pl.read_csv(out.read("summary.csv"))
+    (row,) = summary.filter(pl.col("function") == "random").iter_rows(named=True)
+    assert row["paired_p_holm"] is None or row["paired_p_holm"] < 0.05
+    assert row["p_both"] > 0.3
+    assert row["low_both"] < 0 < row["high_both"]
 
 
 def test_options_that_differ_are_listed_and_compared_by_seed(tmp_path: Path) -> None:

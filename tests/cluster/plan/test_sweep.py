@@ -192,7 +192,7 @@ def test_a_policy_of_the_user_goes_with_those_lines_alone_that_have_functions_fo
     assert len(points(lines, [], ["policy=random", "function=bm25"])) > 0  # so that it can complain
 
 
-@pytest.mark.parametrize("policy", ["recommended", "aligned", "refined"])
+@pytest.mark.parametrize("policy", ["recommended", "aligned", "refined", "learned"])
 def test_a_policy_whose_file_names_functions_keeps_them(policy: str) -> None:
     assert texts(MAIN, [f"policy={policy}"]) == [f"policy={policy}"]
     assert texts(MAIN, ["selector=uniform,top", f"policy={policy}"]) == [
