@@ -24,6 +24,7 @@ class Lists(TfIdf):
         super().__init__(len(documents[0]))
         scores = [[0.5 if document >= 0 else -np.inf for document in row] for row in documents]
         self.lists = RankedLists(np.array(documents, np.int32), np.array(scores, np.float32))
+        self.counts = self.lists.counts
 
 
 def picked(documents: list[list[int]], places: list[list[int]], cut: int, count: int, training: Any = None) -> Any:
