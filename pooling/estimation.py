@@ -72,7 +72,7 @@ def _estimates(pool: Pool, samples: Sequence[Sample], relevant: Sequence[NDArray
 def _by_machine(
     pool: Pool, samples: Sequence[Sample], relevant: Sequence[NDArray[np.bool_]]
 ) -> dict[str, float | None]:
-    """Estimate from the machine's grades, corrected by the sample; without them where they would widen an interval."""
+    """Estimate from the machine's grades, corrected by the sample; without them if they would widen an interval."""
     count, least, pools = len(pool.topics), pool.relevant_from, [topic.pool for topic in pool.topics]
     trusts = trusts_in(pools, samples, relevant, least)
 

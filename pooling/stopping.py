@@ -80,7 +80,7 @@ class TopicRule(StoppingRule):
 
         Args:
             relevant: bool [documents of all topics], each topic's in the order of judging.
-            offsets: int64 [topics + 1], where the topics begin.
+            offsets: int64 [topics + 1], the first document of each topic, and the number of documents.
         """
         held = [self.holds(of_topic) for of_topic in np.split(relevant, offsets[1:-1])]
         return np.array([holds.argmax() + 1 if holds.any() else len(holds) for holds in held], np.int64)
@@ -143,7 +143,7 @@ class TargetRecall(TopicRule):
     def firsts(self, relevant: NDArray[np.bool_], offsets: NDArray[np.int64]) -> NDArray[np.int64]:
         if self.curve != "exponential":
             return super().firsts(relevant, offsets)
-        # The exact bound is costly: it is computed where a lower one allows to stop.
+        # The exact bound is costly, so it is computed only if a lower one allows to stop.
         sizes, relevant = np.diff(offsets), np.asarray(relevant, bool)
         most = _most_expected(int(int(sizes.max(initial=0)) / self.recall) + 1, self.confidence)
         walk = ExponentialWalk(relevant, offsets, self.recall, self.confidence, most)

@@ -86,7 +86,7 @@ class Collection(Part):
     def describe(self, strict: bool = True) -> str:
         """Read the collection and return what was read, as a command prints it.
 
-        The first line has counts, splits and columns. The others say what was left out, or read by a rule to know of.
+        The first line has counts, splits and columns. The others count what was left out or interpreted.
 
         Args:
             strict: whether broken input is refused. False skips and counts it.

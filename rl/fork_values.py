@@ -24,8 +24,8 @@ class FromForks(ByNegative):
     """At each decision the action with the highest value by a regression on forks (`pyrite fork RUN … --regress`).
 
     A fork measures what an action is worth in the end, so the regression is an advantage function with causal labels:
-    no credit has to be assigned, and no critic learned. It was fitted around the policy of the forked run, and what it
-    says of a training that another policy has shaped is an extrapolation.
+    no credit has to be assigned, and no critic learned. It was fitted around the policy of the forked run, so for
+    a training under another policy it extrapolates.
 
     Args:
         forks: the output folder of the forks, with regression.json.

@@ -168,9 +168,9 @@ def concrete(word: str) -> str:
     if value == "N":
         return f"{key}=3"
     value = value.replace("…", "somewhere").replace("...", "somewhere")
-    return quoted_baseline(
-        f"{key}{sign}{re.sub(r'(?<![A-Za-z0-9@])[A-Z][A-Z_]{2,}(?![A-Za-z0-9@])', 'somewhere', value)}"
-    )
+    names = r"(?<![A-Za-z0-9@])[A-Z][A-Z_]{2,}(?![A-Za-z0-9@])"  # of several, each has a place of its own
+    value = re.sub(names, lambda name: f"somewhere/{name[0]}", value)
+    return quoted_baseline(f"{key}{sign}{value}")
 
 
 @functools.cache

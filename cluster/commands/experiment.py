@@ -136,7 +136,7 @@ class Experiment(ABC):
     @classmethod
     def continued(cls, arguments: list[str], saved: dict[str, Any], storage: Storage) -> Self:
         """Create an experiment from the manifest in its folder, with options that the user gives again."""
-        raise NotImplementedError(f"{cls.verb} has no --resume")
+        raise BadInput(f"pyrite {cls.verb} has no --resume", remedy="give the same command again: it continues")
 
     @abstractmethod
     def prepare(self, console: Console) -> Work:

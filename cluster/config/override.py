@@ -21,6 +21,6 @@ def values_by_key(overrides: Sequence[str]) -> dict[str, str]:
 
 
 def replaced(overrides: Sequence[str], by: Sequence[str]) -> list[str]:
-    """Return overrides, with others in place of those with the same keys."""
+    """Return overrides after those with the same keys are replaced."""
     keys = set(map(key_of, by))
     return [*(text for text in overrides if key_of(text) not in keys), *by]

@@ -167,7 +167,7 @@ LINED = {"random", "bm25"}
 
 
 def _without_negatives(line: Sequence[str], given: Sequence[str]) -> list[tuple[Sequence[str], Sequence[str]]]:
-    """Return pairs of a line and the user's overrides. What the line says of negatives is left out if it does not fit.
+    """Return pairs of a line and the user's overrides. The line's options of negatives are left out if they do not fit.
 
     `policy=refined,fixed` becomes two pairs: the refined negatives are of the functions in `conf/policy/refined.yaml`,
     so the line adds nothing to them, and `fixed` is crossed with the functions of the line.

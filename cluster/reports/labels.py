@@ -75,7 +75,7 @@ def lettered(names: Mapping[str, str]) -> dict[str, str]:
 
 
 def letter_key(letters: Mapping[str, str], names: Mapping[str, str]) -> list[str]:
-    """Return a line for each letter that stands for a name (`lettered`)."""
+    """Return a line for each letter, with the name that it abbreviates (`lettered`)."""
     return [f"{letters[name]} = {shown}" for name, shown in names.items() if letters[name] != shown]
 
 

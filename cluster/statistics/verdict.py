@@ -290,7 +290,7 @@ def _tests(
         if low is None or high is None:
             _, low, high, _, _ = mean_difference(pairs)
         both = compare_both(runs, family[reference], values)
-        both = both if both and both.error else None  # runs that never differ tell nothing about other differences
+        both = both if both and both.error else None  # runs that never differ have no error to plan with
         queries = len(values[runs.runs[0].name]) if both and values else 0
         tests[runs.method] = MethodTest(row["difference"] or 0.0, low, high, p, equal, spread, both, queries)
     return tests

@@ -29,7 +29,7 @@ def cohen_kappa(counts: Mapping[tuple[int, int], int]) -> float | None:
 
 
 def weighted_kappa(first: ArrayLike, second: ArrayLike, weights: ArrayLike) -> float | None:
-    """Compute Cohen's κ of two grades per document, where a document counts as often as its weight says."""
+    """Compute Cohen's κ of two grades per document; each document counts `weights` times."""
     if len(np.unique([first, second])) < 2:
         return None
     from sklearn.metrics import cohen_kappa_score  # takes a second to import

@@ -178,9 +178,9 @@ def _three(line: str) -> list[str]:
 def _as_judgements(
     path: str | Path, columns: Sequence[str], separator: str | None, encoding: str
 ) -> tuple[str, int] | None:
-    """Return why a file seems to hold judgements, and the line that says so; None if it may be a run.
+    """Return why a file seems to hold judgements, and the number of a line that shows it; None if it may be a run.
 
-    Only its header tells judgements of three columns from ranks. Of four columns, the first lines are looked at.
+    Judgements of three columns look like ranks, except for their header. Of four columns, the first lines are read.
     """
     every = ((number, line) for number, line in lines(path, Faults(strict=False), encoding) if line.lstrip()[0] != "#")
     rows = [

@@ -128,7 +128,7 @@ class RowForm:
         return list(dict.fromkeys(name for names in each for name in names if name and name != BESIDE))
 
     def unread(self) -> dict[str, list[str]]:
-        """Return columns with a usual name in place of which another one was taken, by the option that chooses them."""
+        """Return the columns that have a usual name and were not taken, by the option that chooses them."""
         options = (("query", self.query, QUERY), ("positive", self.positive, POSITIVE), ("label", self.label, LABEL))
         used, found = set(self.used()), dict[str, list[str]]()
         for names, columns in self._known.items():

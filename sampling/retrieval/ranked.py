@@ -23,7 +23,7 @@ class QueryLists(NamedTuple):
 
     Args:
         lists: lists, best first, without relevant documents; they may be of other queries too.
-        rows: int64 [q], the place of each query's list in `lists`.
+        rows: int64 [q], the number of each query's list in `lists`.
         counts: int64 [q], its length.
     """
 

@@ -34,7 +34,7 @@ def write_runs(folder: Path, seed: int = 0) -> Path:
 
 @pytest.fixture
 def refusal(capsys: pytest.CaptureFixture[str]) -> Refusal:
-    """Runs a command that is refused, and returns the one line that says why."""
+    """Runs a command that is refused, and returns its one line."""
 
     def run(*arguments: str) -> str:
         capsys.readouterr()

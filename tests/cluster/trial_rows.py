@@ -16,5 +16,5 @@ USUAL: dict[str, Any] = {
 
 
 def trials_of(rows: Iterable[Mapping[str, Any]]) -> pl.DataFrame:
-    """A run per row, which says what it does not have in common with all others; of the rest nothing is known."""
+    """One run per row, with the usual values for the columns that a row does not give."""
     return trials_table([USUAL | dict(row) for row in rows])

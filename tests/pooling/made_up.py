@@ -29,7 +29,7 @@ def random_order(pool: Pool, rng: np.random.Generator) -> JudgingOrder:
 
 
 def judgements(order: JudgingOrder) -> list[tuple[int, int]]:
-    """Topic and document of each judgement, one topic after another where each has its own budget."""
+    """Topic and document of each judgement, one topic after another if each has a budget."""
     turns = order.turns
     if turns is None:
         turns = np.repeat(np.arange(len(order.documents)), [len(documents) for documents in order.documents])
