@@ -200,13 +200,16 @@ class MixtureAgent:
         """Read the file that `to_bytes` wrote.
 
         Raises:
-            BadInput: if it is another file.
+            BadInput: if it is another file, or an older version wrote it with other options.
         """
         state = from_bytes(content, where)
         if not isinstance(state, dict) or state.pop("agent", None) != FORMAT:
             raise BadInput("is not a learned mixture", where, "name the folder of a `pyrite learn actions=mixture`")
-        actions, options = MixtureActions(**state["actions"]), ProgressOptions(**state["state"])
-        return cls(**state | {"actions": actions, "state": options})
+        try:
+            actions, options = MixtureActions(**state["actions"]), ProgressOptions(**state["state"])
+            return cls(**state | {"actions": actions, "state": options})
+        except (TypeError, KeyError):
+            raise BadInput("is a mixture of another version of Pyrite", where, "learn it again") from None
 
 
 class MixturePolicy(ByNegative):

@@ -54,9 +54,12 @@ class TrainedAgent:
         """Read the file that `to_bytes` wrote.
 
         Raises:
-            BadInput: if it is another file.
+            BadInput: if it is another file, or an older version wrote it with other options.
         """
         state = from_bytes(content, where)
         if not isinstance(state, dict) or state.pop("agent", None) != FORMAT:
             raise BadInput("is not a learned agent", where, "name the folder of a `pyrite learn`")
-        return cls(**state | {"state": StateOptions(**state["state"])})
+        try:
+            return cls(**state | {"state": StateOptions(**state["state"])})
+        except (TypeError, KeyError):
+            raise BadInput("is an agent of another version of Pyrite", where, "learn it again") from None

@@ -1,4 +1,4 @@
-"""Prints lines to the terminal as they are."""
+"""Prints lines and counts to the terminal."""
 
 from __future__ import annotations
 

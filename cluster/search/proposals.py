@@ -1,4 +1,4 @@
-"""Defines what proposes runs while a study runs."""
+"""Defines the base of searches, which propose runs during a study."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Defines the base of rankers that read subwords by a pretrained transformer."""
+"""Defines the base of rankers that read subwords with a pretrained transformer."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ranking.checkpoint import to_bytes
+from ranking.checkpoint import from_bytes, to_bytes
 from ranking.errors import BadInput
 from ranking.sources import Sources
 from rl.mixture import LinearRule, MixtureActions, MixtureAgent, MixturePolicy, ScheduleRule
@@ -138,3 +138,6 @@ def test_its_file_is_read_as_it_was_written():
     assert plain[0] == plain[1]
     with pytest.raises(BadInput, match="not a learned mixture"):
         MixtureAgent.from_bytes(to_bytes({"agent": "other"}), "here")
+    older = {name: value for name, value in from_bytes(agent.to_bytes()).items() if name != "rule"}
+    with pytest.raises(BadInput, match="mixture of another version"):
+        MixtureAgent.from_bytes(to_bytes(older | {"renamed": 1}), "here")

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from ranking.checkpoint import to_bytes
+from ranking.checkpoint import from_bytes, to_bytes
 from ranking.errors import BadInput
 from rl.policy import LearnedPolicy
 from rl.trained import TrainedAgent
@@ -18,6 +18,13 @@ def test_an_agent_survives_its_file(tiny_sources):
     assert again.decision_every == "epoch"
     observation = {name: torch.rand(1, *part.shape) for name, part in state_tables_of(tiny_sources).space.items()}
     assert again.actor()(observation).equal(agent.actor()(observation))
+
+
+def test_an_agent_with_the_options_of_an_older_version_is_refused(tiny_sources):
+    agent = from_bytes(agent_of(tiny_sources).to_bytes())
+    older = {"hold" if name == "decision_every" else name: value for name, value in agent.items()}
+    with pytest.raises(BadInput, match="agent of another version"):
+        TrainedAgent.from_bytes(to_bytes(older), "file")
 
 
 def test_what_is_no_agent_is_refused():
