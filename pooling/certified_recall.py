@@ -33,9 +33,6 @@ class CertifiedRecall(StoppingRule):
         confidence: confidence of the certificate, above 0 and below 1.
         first: documents of the sample before the first test; the next tests are at twice as many, four times, ….
         after: the rule that ends the order and begins the sample; None is `pooling.knee.Knee` with its defaults.
-
-    Raises:
-        BadInput: if an option is out of range.
     """
 
     @checked

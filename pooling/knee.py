@@ -25,9 +25,6 @@ class Knee(TopicRule):
         ratio: the required ratio of the slopes, above 1; 6 is the authors'.
         ease: relevant documents from which that ratio suffices; 150 is the authors'.
         least: judgements before which it does not stop. The authors' 1,000 are for whole collections.
-
-    Raises:
-        BadInput: if an option is out of range.
     """
 
     @checked

@@ -33,9 +33,6 @@ class CommonPrior(Prior):
 
     Args:
         alpha, beta: parameters of the distribution, above 0.
-
-    Raises:
-        BadInput: if one is not above 0.
     """
 
     @checked
@@ -54,9 +51,6 @@ class AgreementPrior(Prior):
     Args:
         strength: α + β, the number of judgements that the prior is worth.
         depth: documents of each run that are compared.
-
-    Raises:
-        BadInput: if an option is out of range.
     """
 
     @checked

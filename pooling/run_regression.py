@@ -34,9 +34,6 @@ class RunRegression:
         constant: added to ranks. The higher, the less the rank matters compared with being held at all.
         spread: deviation of the weights of teams that are common to the topics.
         topic_spread: deviation of a topic's weights around the common ones.
-
-    Raises:
-        BadInput: if an option is out of range.
     """
 
     @checked

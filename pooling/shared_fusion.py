@@ -45,9 +45,6 @@ class SharedFusion:
         strength: κ, how many judgements the other topics are worth; None estimates it again as judging proceeds.
         runs: the regression over runs, in which a team's best rank counts once; None or a weight of 0 leaves it out.
         texts: the regression over tf·idf, which needs texts; None or a weight of 0 leaves it out.
-
-    Raises:
-        BadInput: if strength is below 0.
     """
 
     @checked

@@ -25,9 +25,6 @@ class TextRegression:
         until: share of judged documents in a topic's pool from which they have no weight.
         fade: the weight is `weight` · (1 - share / until)^fade; 0 does not fade.
         regularization: C of scikit-learn's `LogisticRegression`. The higher, the closer the fit.
-
-    Raises:
-        BadInput: if an option is out of range.
     """
 
     @checked

@@ -75,10 +75,6 @@ class ActiveSampling(Sampled):
         uniform: share of the draws that are uniform over the pool, from 0 to below 1.
         estimator: how judged documents are weighted in estimates: `lure`, by the probability of their draw, or
             `horvitz_thompson`, as the authors do.
-        reward: how a grade becomes a reward; None is `pooling.rewards.Binary`.
-
-    Raises:
-        BadInput: if an option is out of range.
     """
 
     @checked

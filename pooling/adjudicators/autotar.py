@@ -24,11 +24,7 @@ class AutoTar(TextLearning):
     Args:
         presumed: documents drawn for each training; never more than half of the unjudged ones, because a topic's pool
             is no collection of millions with hardly any relevant document.
-        regularization: C of scikit-learn's `LogisticRegression`. The higher, the closer the fit.
         reward: how a grade becomes a reward; None is `pooling.rewards.Binary`.
-
-    Raises:
-        BadInput: if an option is out of range.
     """
 
     @checked

@@ -18,11 +18,7 @@ class ContinuousLearning(TextLearning):
 
     Args:
         batch: documents judged between two trainings.
-        regularization: C of scikit-learn's `LogisticRegression`. The higher, the closer the fit.
         reward: how a grade becomes a reward; None is `pooling.rewards.Binary`.
-
-    Raises:
-        BadInput: if an option is out of range.
     """
 
     @checked

@@ -27,9 +27,6 @@ class EpsilonGreedy(ArmIndex):
     Args:
         c: factor on the probability of exploring, above 0.
         d: usually the difference between the best run and the second, above 0.
-
-    Raises:
-        BadInput: if an option is out of range.
     """
 
     begin = _begin

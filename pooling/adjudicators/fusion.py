@@ -87,7 +87,6 @@ class Fusion(Adjudicator):
 
     Args:
         ties: how ties between documents are broken: `random`, or `first` in the order of their ids.
-        reward: how a grade becomes a reward; None is `pooling.rewards.Binary`.
     """
 
     weight: Any = staticmethod(equal)

@@ -34,11 +34,6 @@ class Hedge(Fusion):
 
     Args:
         beta: factor that a loss of one leaves of a run's weight, between 0 and 1; 0.1 is the authors'.
-        ties: how ties between documents are broken: `random`, or `first` in the order of their ids.
-        reward: how a grade becomes a reward; None is `pooling.rewards.Binary`.
-
-    Raises:
-        BadInput: if beta is out of range.
     """
 
     weight = staticmethod(_weight)

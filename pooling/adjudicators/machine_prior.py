@@ -56,7 +56,6 @@ class MachinePrior(Adjudicator):
     Args:
         doubt: number of judgements of each grade that the prior is worth, above 0.
         runs: weight of the runs' ranks relative to the machine's grade, 0 or more.
-        reward: how a grade becomes a reward; None is `pooling.rewards.Binary`.
 
     Raises:
         BadInput: if an option is out of range; in `start`, if the pool has no machine's grades.

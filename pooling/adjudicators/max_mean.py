@@ -18,7 +18,6 @@ class MaxMean(BayesianIndex):
     MM-NS (section 3.3).
 
     Args:
-        prior: the prior of each run (`pooling.priors`); None is Beta(1, 1) for all.
         stay: whether the run played last is played again if it is tied with others: always, while it is among the
             `best` (footnote 4), or only if it was `rewarded` with a relevant document. The latter is what section 3.3
             specifies for MM-NS: after a document that is not relevant it moves. Otherwise the choice is random.

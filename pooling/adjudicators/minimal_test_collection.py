@@ -44,9 +44,6 @@ class MinimalTestCollection(Adjudicator):
     difference if it is not. Here the weights of the pairs are combined as the root of their mean square, which is the
     spread of the effects over the runs; a mean of absolute values would need all pairs at each judgement. Ties go to
     the lower document id.
-
-    Args:
-        reward: how a grade becomes a reward; None is `pooling.rewards.Binary`.
     """
 
     def __init__(self, reward: GradeReward | None = None) -> None:

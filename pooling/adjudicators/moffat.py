@@ -30,11 +30,7 @@ class MoffatA(Fusion):
 
     Args:
         p: persistence of the reader, between 0 and 1.
-        ties: how ties between documents are broken: `random`, or `first` in the order of their ids.
         reward: how a grade becomes a reward; None is `pooling.rewards.Binary`. A and B do not use it.
-
-    Raises:
-        BadInput: if p is out of range.
     """
 
     @checked
@@ -57,9 +53,6 @@ class MoffatA(Fusion):
 class MoffatB(MoffatA):
     """Method B: w_d = Σ_s c_sd · res_s. A run's residual starts at 1 and falls by c_sd with each of its documents that
     is judged (Losada et al. 2016, equation 5).
-
-    Args:
-        p, ties, reward: see `pooling.adjudicators.moffat.MoffatA`.
     """
 
     weight = staticmethod(_residual)
@@ -68,9 +61,6 @@ class MoffatB(MoffatA):
 class MoffatC(MoffatA):
     """Method C: w_d = Σ_s c_sd · res_s · (base_s + res_s / 2)³. A run's base is the sum of c_sd over its relevant
     documents found so far (Losada et al. 2016, equation 6).
-
-    Args:
-        p, ties, reward: see `pooling.adjudicators.moffat.MoffatA`.
     """
 
     weight = staticmethod(_predicted)

@@ -30,11 +30,6 @@ class PosteriorFusion(Fusion):
         power: exponent of the posterior mean; 0 is plain fusion. The higher, the more the best runs decide alone.
         constant: added to ranks. The higher, the less the rank matters compared with being held at all.
         alpha, beta: parameters of the prior, above 0.
-        ties: how ties between documents are broken: `random`, or `first` in the order of their ids.
-        reward: how a grade becomes a reward; None is `pooling.rewards.Binary`.
-
-    Raises:
-        BadInput: if an option is out of range.
     """
 
     weight = staticmethod(_weight)

@@ -21,9 +21,6 @@ class Comb(StaticOrder):
 
     Args:
         power: exponent of the number of runs that hold the document.
-
-    Raises:
-        BadInput: if power is below 0.
     """
 
     @checked

@@ -20,11 +20,7 @@ class ReciprocalRank(Fusion):
     Args:
         constant: added to ranks. The higher, the less the rank matters compared with being held at all; 60 is the
             authors'.
-        ties: how ties between documents are broken: `random`, or `first` in the order of their ids.
         reward: how a grade becomes a reward; None is `pooling.rewards.Binary`. RRF does not use it.
-
-    Raises:
-        BadInput: if constant is below 0.
     """
 
     @checked

@@ -59,9 +59,6 @@ class SampleBeside(Sampled):
         adjudicator: the order.
         share: share of the judgements that go to the sample, above 0 and below 1.
         reward: how a grade becomes a reward; None is the order's.
-
-    Raises:
-        BadInput: if share is out of range.
     """
 
     @checked

@@ -29,11 +29,6 @@ class ScalableLearning(AutoTar, Sampled):
         most: documents judged per batch.
         presumed: documents drawn for each training that are presumed not relevant; never more than half of the unjudged
             ones.
-        regularization: C of scikit-learn's `LogisticRegression`. The higher, the closer the fit.
-        reward: how a grade becomes a reward; None is `pooling.rewards.Binary`.
-
-    Raises:
-        BadInput: if an option is out of range.
     """
 
     @checked

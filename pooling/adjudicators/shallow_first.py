@@ -49,9 +49,6 @@ class ShallowFirst(Adjudicator):
         adjudicator: the order that follows.
         depth: documents of each run that are judged first.
         reward: how a grade becomes a reward; None is the order's.
-
-    Raises:
-        BadInput: if depth is below 0.
     """
 
     @checked

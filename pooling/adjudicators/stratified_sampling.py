@@ -52,7 +52,6 @@ class StratifiedSampling(Sampled):
         bounds: the last rank of each stratum but the lowest, which has all others.
         rates: sampling rate of each stratum, one more than bounds: 8 against 1 judges a document eight times as often,
             until the stratum is judged completely.
-        reward: how a grade becomes a reward; None is `pooling.rewards.Binary`.
 
     Raises:
         BadInput: if bounds do not rise, or rates are not one more, all above 0.

@@ -52,9 +52,6 @@ class TextLearning(Adjudicator):
         regularization: C of scikit-learn's `LogisticRegression`. The higher, the closer the fit.
         reward: how a grade becomes a reward; None is `pooling.rewards.Binary`. A document is relevant to the classifier
             from ½ on.
-
-    Raises:
-        BadInput: if an option is out of range.
     """
 
     needs = ("texts",)

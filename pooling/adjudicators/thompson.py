@@ -12,9 +12,6 @@ def _index(arm, now, rng):  # type: ignore[no-untyped-def]
 class Thompson(BayesianIndex):
     """BLA, Thompson sampling: x_s ~ Beta(α + jrel_s, β + jret_s - jrel_s) (Granmo 2008; Losada et al. 2016, algorithm
     2). With the bandit's rate at 0 it is BLA-NS.
-
-    Args:
-        prior: the prior of each run (`pooling.priors`); None is Beta(1, 1) for all.
     """
 
     index = _index

@@ -40,9 +40,6 @@ class UCB1(ArmIndex):
 
     Args:
         exploration: factor of ln n / n_j under the root; 2 is UCB1's.
-
-    Raises:
-        BadInput: if it is below 0.
     """
 
     begin = _begin

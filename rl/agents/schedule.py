@@ -22,7 +22,6 @@ class ScheduleSearch(PolicySearch):
 
     Args:
         candidates: candidates per generation. The budget is `episodes`: trainings in all.
-        seeds: rankers trained per candidate.
         sampler: `gp`, a Gaussian process, or `tpe`.
         finalists: number of best candidates that are trained again.
         rounds: number of generations at the end that train them.

@@ -24,7 +24,6 @@ class Bm25Function(Ranked):
     """The documents that BM25 ranks first: hard negatives for a ranker that re-ranks BM25.
 
     Args:
-        depth: length of a list.
         k1: how quickly repeated occurrences of a word stop counting (see `ranking.bm25.Bm25Options`).
         b: how much long documents are discounted, 0 to 1.
         stemming: language of the stemmer, e.g. `english`; None for no stemming.

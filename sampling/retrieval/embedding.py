@@ -29,7 +29,6 @@ class Embedding(Ranked):
 
     Args:
         checkpoint: a folder, or a name at the hub.
-        depth: length of a list.
         layers: number of the encoder's first layers that are used; None for all.
         max_query: subwords read of a query.
         max_document: subwords read of a document.

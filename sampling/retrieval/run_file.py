@@ -23,7 +23,6 @@ class RunFile(Ranked):
 
     Args:
         path: the run, plain or compressed, or a list of runs of different queries.
-        depth: length of a list.
         strict: whether to stop at the first broken line or unknown document; otherwise they are left out and counted.
         encoding: the encoding of the files.
     """

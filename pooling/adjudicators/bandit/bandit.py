@@ -45,7 +45,6 @@ class Bandit(Adjudicator):
         forget: whether a run that is left loses its evidence.
         teams: whether to choose the team first and then one of its runs, by the same index (section 6). A document
             counts once for a team.
-        reward: how a grade becomes a reward; None is `pooling.rewards.Binary`.
 
     Raises:
         BadInput: if an option is out of range, or two exclude each other.
