@@ -226,9 +226,8 @@ def negatives_lists(
         guard.check_per_query()
     queries = np.arange(len(sources.encoded.queries)) if asked is None else np.asarray(asked)
     search = _GuardedSearch(function, sources, guard, RelevantPairs(sources.encoded))
-    shape = (len(queries), function.depth)
-    lists = RankedLists(np.full(shape, -1, np.int32), np.full(shape, -np.inf, np.float32))
-    ranks = np.zeros(shape, np.int32)
+    lists = RankedLists.empty(len(queries), function.depth)
+    ranks = np.zeros(lists.documents.shape, np.int32)
     features: dict[str, NDArray[np.float32]] = {}
     dropped: list[GuardedDocuments] = []
     first = np.minimum(search.pairs.counts[queries], function.depth)  # this many more are searched from the start

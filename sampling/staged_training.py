@@ -130,8 +130,7 @@ class CompressedLists(Ranked):
         self.lists, self.counts = lists, lists.counts
 
     def search(self, sources: Sources, queries: NDArray[np.integer], depth: int) -> RankedLists:
-        lists = self.lists.take(queries)
-        return RankedLists(lists.documents[:, :depth], lists.scores[:, :depth])
+        return self.lists.take(queries).head(depth)
 
 
 def compress_lists(

@@ -51,6 +51,9 @@ class Adjudicator(ABC):
 
     Args:
         reward: how a grade becomes a reward; None is `pooling.rewards.Binary`.
+
+    Raises:
+        BadInput: if an option of a subclass is outside its bounds.
     """
 
     needs: tuple[str, ...] = ()

@@ -58,17 +58,14 @@ class Embedding(Ranked):
             "checkpoint": checkpoint, "layers": layers, "max_query": max_query, "max_document": max_document,
             "pooling": pooling, "similarity": similarity, "tied": tied, "precision": precision,
         }  # fmt: skip
-        self._sources: Sources | None = None
 
     def search(self, sources: Sources, queries: NDArray[np.integer], depth: int) -> RankedLists:
         index, vectors = self._vectors(sources)
-        chunks = [
-            index.search(vectors[queries[start : start + CHUNK]], depth) for start in range(0, len(queries), CHUNK)
-        ]
-        if not chunks:
-            return RankedLists(np.zeros((0, depth), np.int32), np.zeros((0, depth), np.float32))
-        documents, scores = zip(*chunks, strict=True)
-        return RankedLists(np.concatenate(documents), np.concatenate(scores))
+        lists = RankedLists.empty(len(queries), depth)
+        for start in range(0, len(queries), CHUNK):
+            part = slice(start, start + CHUNK)
+            lists.documents[part], lists.scores[part] = index.search(vectors[queries[part]], depth)
+        return lists
 
     def own_scores(
         self, sources: Sources, queries: NDArray[np.integer], documents: NDArray[np.integer]
@@ -77,14 +74,15 @@ class Embedding(Ranked):
         return index.scores(of_queries[queries], documents)
 
     def _vectors(self, sources: Sources) -> tuple[VectorIndex, NDArray[np.float32]]:
-        """Return the documents' index and the queries' vectors, encoded once."""
-        if self._sources is not sources:
-            encoder = BiEncoder(generator=torch.Generator().manual_seed(0), **self.options)  # type: ignore[arg-type]
-            check_whole(encoder, str(self.options["checkpoint"]))
-            encoder.to(torch.device("cuda" if torch.cuda.is_available() else "cpu"))
-            tokens = BiEncoder.tokenization(**self.options).encode(sources.collection)
-            documents = embed(encoder, tokens.documents, np.arange(len(tokens.documents)))
-            self._index = VectorIndex.build(documents, IndexOptions())
-            self._queries = embed(encoder, tokens.queries, np.arange(len(tokens.queries)), queries=True)
-            self._sources = sources
-        return self._index, self._queries
+        """Return the documents' index and the queries' vectors."""
+        vectors: tuple[VectorIndex, NDArray[np.float32]] = self.read(sources, lambda: self._encoded(sources))
+        return vectors
+
+    def _encoded(self, sources: Sources) -> tuple[VectorIndex, NDArray[np.float32]]:
+        encoder = BiEncoder(generator=torch.Generator().manual_seed(0), **self.options)  # type: ignore[arg-type]
+        check_whole(encoder, str(self.options["checkpoint"]))
+        encoder.to(torch.device("cuda" if torch.cuda.is_available() else "cpu"))
+        tokens = BiEncoder.tokenization(**self.options).encode(sources.collection)
+        documents = embed(encoder, tokens.documents, np.arange(len(tokens.documents)))
+        queries = embed(encoder, tokens.queries, np.arange(len(tokens.queries)), queries=True)
+        return VectorIndex.build(documents, IndexOptions()), queries

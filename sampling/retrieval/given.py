@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import numpy as np
 from numpy.typing import NDArray
 
-from ranking.bounds import Positive, checked
 from ranking.errors import BadInput
 from ranking.given import given_lists
 from ranking.ranked_lists import RankedLists
@@ -23,11 +20,6 @@ class Given(Ranked):
 
     independent = True
 
-    @checked
-    def __init__(self, depth: Annotated[int, Positive] = 100) -> None:
-        super().__init__(depth)
-        self._read: tuple[Sources, RankedLists] | None = None
-
     def search(self, sources: Sources, queries: NDArray[np.integer], depth: int) -> RankedLists:
         lists = self._lists(sources)
         if not (lists.documents >= 0).any():
@@ -36,7 +28,7 @@ class Given(Ranked):
                 "function=given",
                 "name a file by collection.given=FILE, or columns of collection=pairs by collection.negatives=[…]",
             )
-        return RankedLists(lists.documents[queries, :depth], lists.scores[queries, :depth])
+        return lists.take(queries).head(depth)
 
     def own_scores(
         self, sources: Sources, queries: NDArray[np.integer], documents: NDArray[np.integer]
@@ -50,7 +42,6 @@ class Given(Ranked):
         return np.nan_to_num(scores, nan=-np.inf, neginf=-np.inf).astype(np.float32)
 
     def _lists(self, sources: Sources) -> RankedLists:
-        """Return all lists of the collection, sorted once: a teacher is asked about a few queries at a time."""
-        if self._read is None or self._read[0] is not sources:
-            self._read = (sources, given_lists(sources.collection))
-        return self._read[1]
+        """Return all lists of the collection."""
+        lists: RankedLists = self.read(sources, lambda: given_lists(sources.collection))
+        return lists

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,6 +70,16 @@ class Ranked(FromLists):
     @checked
     def __init__(self, depth: Annotated[int, Positive] = 100) -> None:
         self.depth = depth
+        self._read: tuple[Sources, Any] | None = None
+
+    def read(self, sources: Sources, make: Callable[[], Any]) -> Any:
+        """Return what `make` returns for these sources, made once: `search` may be called for a few queries at a time.
+
+        A subclass calls it with one `make`.
+        """
+        if self._read is None or self._read[0] is not sources:
+            self._read = sources, make()
+        return self._read[1]
 
     def rank(
         self, sources: Sources, queries: NDArray[np.integer] | None = None, depth: int | None = None

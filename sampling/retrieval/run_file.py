@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
 import numpy as np
@@ -40,12 +41,10 @@ class RunFile(Ranked):
         super().__init__(depth)
         self.paths = [path] if isinstance(path, str) else list(path)
         self.strict, self.encoding = strict, encoding
-        self._read: tuple[Sources, RankedLists] | None = None
         self._known: tuple[RankedLists, PairScores] | None = None
 
     def search(self, sources: Sources, queries: NDArray[np.integer], depth: int) -> RankedLists:
-        lists = self._lists(sources).take(queries)
-        return RankedLists(lists.documents[:, :depth], lists.scores[:, :depth])
+        return self._lists(sources).take(queries).head(depth)
 
     def own_scores(
         self, sources: Sources, queries: NDArray[np.integer], documents: NDArray[np.integer]
@@ -59,10 +58,9 @@ class RunFile(Ranked):
         return np.nan_to_num(scores, nan=-np.inf, posinf=np.inf, neginf=-np.inf)
 
     def _lists(self, sources: Sources) -> RankedLists:
-        """Return all lists of the files, read once."""
-        if self._read is None or self._read[0] is not sources:
-            lists = lists_of_run(self.paths, sources.collection, None, self.strict, self.encoding)
-            if not (lists.documents >= 0).any():
-                raise BadInput("ranks no document of this collection for any of its queries", self.paths[0])
-            self._read = (sources, lists)
-        return self._read[1]
+        """Return all lists of the files."""
+        read = partial(lists_of_run, self.paths, sources.collection, None, self.strict, self.encoding)
+        lists: RankedLists = self.read(sources, read)
+        if not (lists.documents >= 0).any():
+            raise BadInput("ranks no document of this collection for any of its queries", self.paths[0])
+        return lists

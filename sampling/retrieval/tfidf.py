@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import numpy as np
 from numpy.typing import NDArray
 
-from ranking.bounds import Positive, checked
 from ranking.mean_vectors import MeanVectorIndex, mean_vectors
 from ranking.ranked_lists import RankedLists
 from ranking.sources import Sources
@@ -25,15 +22,9 @@ class TfIdf(Ranked):
 
     independent = True
 
-    @checked
-    def __init__(self, depth: Annotated[int, Positive] = 100) -> None:
-        super().__init__(depth)
-        self._index: MeanVectorIndex | None = None
-
     def search(self, sources: Sources, queries: NDArray[np.integer], depth: int) -> RankedLists:
-        if self._index is None or self._index.sources is not sources:
-            self._index = MeanVectorIndex(sources, PLACE)
-        return self._index.search(sources.encoded.queries.take(queries), depth)
+        index: MeanVectorIndex = self.read(sources, lambda: MeanVectorIndex(sources, PLACE))
+        return index.search(sources.encoded.queries.take(queries), depth)
 
     def own_scores(
         self, sources: Sources, queries: NDArray[np.integer], documents: NDArray[np.integer]
