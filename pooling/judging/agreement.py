@@ -13,23 +13,20 @@ from numpy.typing import ArrayLike
 
 
 def cohen_kappa(counts: Mapping[tuple[int, int], int]) -> float | None:
-    """Compute Cohen's κ of the grades that two assessors gave the same documents (Cohen 1960).
-
-    Grades count as names: 0 and 3 differ no more than 0 and 1.
-
-    Args:
-        counts: documents by the grades that the first and the second gave.
-
-    Returns:
-        1 for full agreement, 0 for chance; None without documents, or if both gave the same grade to all: chance
-        explains that completely.
-    """
+    """Compute `weighted_kappa` from the number of documents by the grades that the first and the second gave."""
     first, second = zip(*counts, strict=True) if counts else ((), ())
     return weighted_kappa(first, second, list(counts.values()))
 
 
 def weighted_kappa(first: ArrayLike, second: ArrayLike, weights: ArrayLike) -> float | None:
-    """Compute Cohen's κ of two grades per document; each document counts `weights` times."""
+    """Compute Cohen's κ of two grades per document (Cohen 1960); each document counts `weights` times.
+
+    Grades count as names: 0 and 3 differ no more than 0 and 1.
+
+    Returns:
+        1 for full agreement, 0 for chance; None without documents, or if both gave the same grade to all: chance
+        explains that completely.
+    """
     if len(np.unique([first, second])) < 2:
         return None
     from sklearn.metrics import cohen_kappa_score  # takes a second to import

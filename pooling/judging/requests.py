@@ -20,6 +20,10 @@ class PageRequest(BaseModel):
 
     model_config = ConfigDict(strict=True)
 
+    def arguments(self) -> dict[str, Any]:
+        """Return the fields as arguments of the method that meets the request."""
+        return dict(self)
+
 
 class SignInRequest(PageRequest):
     """Sign in under a name."""
@@ -49,18 +53,16 @@ class GradedRequest(PageRequest):
             raise ValueError("holds a NUL character")
         return note.strip()
 
-    @property
-    def given(self) -> int | None:
-        """The grade; None if the assessor can't judge.
+    def arguments(self) -> dict[str, Any]:
+        """Return the fields, with the grade None if the assessor can't judge.
 
         Raises:
-            Refused: if there is neither.
+            Refused: if there is neither a grade nor that.
         """
-        if self.cannot_judge:
-            return None
-        if self.grade is None:
+        if self.grade is None and not self.cannot_judge:
             raise Refused("The grade is missing.")
-        return self.grade
+        fields = dict(self)
+        return fields | {"grade": None} if fields.pop("cannot_judge") else fields
 
 
 class DocumentOfTopic(PageRequest):

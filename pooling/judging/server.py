@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import quote, unquote
 
 from starlette.applications import Starlette
@@ -24,6 +24,10 @@ from pooling.judging.session import Session, Stale
 from pooling.judging.view import View
 
 Endpoint = Callable[[Request], Any]
+Act = Callable[..., None]
+"""Changes a session for an assessor."""
+Look = Callable[..., dict[str, Any]]
+"""Returns what a session and its view show an assessor."""
 _PAGE = {
     "/": ("index.html", "text/html"),
     "/judge.css": ("judge.css", "text/css"),
@@ -81,7 +85,7 @@ class _Handlers:
     def __init__(self, session: Session, view: View, folder: Path, cookie: str) -> None:
         self._session, self._view, self._folder, self._cookie = session, view, folder, cookie
 
-    def act(self, act: Callable[[Session, str, Model], None], model: type[Model]) -> Endpoint:
+    def act(self, act: Act, model: type[PageRequest]) -> Endpoint:
         """An endpoint that changes the session and returns the page's new state."""
 
         async def endpoint(request: Request) -> Response:
@@ -91,7 +95,7 @@ class _Handlers:
             content = await _content(request, model)
 
             def run() -> dict[str, Any]:
-                act(self._session, assessor, content)
+                act(self._session, assessor, **content.arguments())
                 return self._state(assessor, owner)
 
             try:
@@ -102,7 +106,7 @@ class _Handlers:
 
         return endpoint
 
-    def look(self, look: Callable[[Session, View, str, Model], dict[str, Any]], model: type[Model]) -> Endpoint:
+    def look(self, look: Look, model: type[PageRequest]) -> Endpoint:
         """An endpoint for assessors that changes nothing."""
 
         async def endpoint(request: Request) -> Response:
@@ -110,11 +114,11 @@ class _Handlers:
             if not await run_in_threadpool(self._signed_in, request, assessor):
                 return self._ask_for_name(request)
             content = await _content(request, model)
-            return await _answer(lambda: look(self._session, self._view, assessor, content))
+            return await _answer(lambda: look(self._session, self._view, assessor, **content.arguments()))
 
         return endpoint
 
-    def own(self, act: Callable[[Session, str, Model], None], model: type[Model]) -> Endpoint:
+    def own(self, act: Act, model: type[PageRequest]) -> Endpoint:
         """An endpoint for the owner, which returns the overview."""
 
         async def endpoint(request: Request) -> Response:
@@ -123,7 +127,7 @@ class _Handlers:
             content, assessor = await _content(request, model), self._assessor(request) or "owner"
 
             def run() -> dict[str, Any]:
-                act(self._session, assessor, content)
+                act(self._session, assessor, **content.arguments())
                 return self._view.overview()
 
             return await _answer(run)
@@ -179,73 +183,43 @@ class _Handlers:
         return _json({"assessors": names, "owner": _visitor(request).owner}, 401)
 
 
-def _judge(session: Session, assessor: str, content: requests.JudgeRequest) -> None:
-    session.judge(assessor, content.topic, content.document, content.given, content.request, content.note)
-
-
-def _correct(session: Session, assessor: str, content: requests.CorrectRequest) -> None:
-    session.correct(assessor, content.judgement, content.given, content.request, content.note)
-
-
-def _skip(session: Session, assessor: str, content: requests.SkipRequest) -> None:
-    session.skip(assessor, content.topic, content.document, content.request)
-
-
-def _undo(session: Session, assessor: str, content: requests.UndoRequest) -> None:
-    session.undo(assessor, content.request)
-
-
-def _turn(session: Session, assessor: str, content: requests.TurnRequest) -> None:
-    if content.step is not None:
-        session.turn_by(assessor, content.step)
-    else:
-        session.turn(assessor, content.topic)
-
-
-def _take(session: Session, assessor: str, content: requests.TakeRequest) -> None:
-    session.take(assessor, content.topic, content.document)
-
-
-def _nothing(session: Session, assessor: str, content: PageRequest) -> None:
+def _nothing(session: Session, assessor: str) -> None:
     """Change nothing: the answer is all that is asked for."""
 
 
-def _judged(session: Session, view: View, assessor: str, content: requests.JudgedRequest) -> dict[str, Any]:
-    return view.judgements(session.judged_by(assessor, content.topic, content.before))
+def _turn(session: Session, assessor: str, topic: str | None, step: Literal[1, -1] | None) -> None:
+    if step is not None:
+        session.turn_by(assessor, step)
+    else:
+        session.turn(assessor, topic)
 
 
-def _document(session: Session, view: View, assessor: str, content: requests.DocumentRequest) -> dict[str, Any]:
-    return view.document_of(assessor, content.judgement)
-
-
-def _rest(session: Session, view: View, assessor: str, content: requests.RestRequest) -> dict[str, Any]:
-    return view.rest(content.topic, content.document, content.start)
-
-
-def _search(session: Session, view: View, assessor: str, content: requests.SearchRequest) -> dict[str, Any]:
-    return view.found(assessor, content.query)
-
-
-def _resolve(session: Session, assessor: str, content: requests.ResolveRequest) -> None:
-    session.resolve(assessor, content.topic, content.document, content.grade, content.request)
-
-
-_ACTS: Mapping[str, tuple[Callable[[Session, str, Any], None], type[PageRequest]]] = {
+# The request's fields are arguments by name.
+_ACTS: Mapping[str, tuple[Act, type[PageRequest]]] = {
     "/next": (_nothing, PageRequest),
-    "/judge": (_judge, requests.JudgeRequest),
-    "/correct": (_correct, requests.CorrectRequest),
-    "/skip": (_skip, requests.SkipRequest),
-    "/undo": (_undo, requests.UndoRequest),
+    "/judge": (Session.judge, requests.JudgeRequest),
+    "/correct": (Session.correct, requests.CorrectRequest),
+    "/skip": (Session.skip, requests.SkipRequest),
+    "/undo": (Session.undo, requests.UndoRequest),
     "/turn": (_turn, requests.TurnRequest),
-    "/take": (_take, requests.TakeRequest),
+    "/take": (Session.take, requests.TakeRequest),
 }
-_LOOKS: Mapping[str, tuple[Callable[[Session, View, str, Any], dict[str, Any]], type[PageRequest]]] = {
-    "/judged": (_judged, requests.JudgedRequest), "/document": (_document, requests.DocumentRequest),
-    "/rest": (_rest, requests.RestRequest), "/search": (_search, requests.SearchRequest),
-}  # fmt: skip
-_OWNERS: Mapping[str, tuple[Callable[[Session, str, Any], None], type[PageRequest]]] = {
-    "/overview": (_nothing, PageRequest), "/resolve": (_resolve, requests.ResolveRequest),
-}  # fmt: skip
+_LOOKS: Mapping[str, tuple[Look, type[PageRequest]]] = {
+    "/judged": (
+        lambda session, view, assessor, **asked: view.judgements(session.judged_by(assessor, **asked)),
+        requests.JudgedRequest,
+    ),
+    "/document": (
+        lambda session, view, assessor, **asked: view.document_of(assessor, **asked),
+        requests.DocumentRequest,
+    ),
+    "/rest": (lambda session, view, assessor, **asked: view.rest(**asked), requests.RestRequest),
+    "/search": (lambda session, view, assessor, **asked: view.found(assessor, **asked), requests.SearchRequest),
+}
+_OWNERS: Mapping[str, tuple[Act, type[PageRequest]]] = {
+    "/overview": (_nothing, PageRequest),
+    "/resolve": (Session.resolve, requests.ResolveRequest),
+}
 _DOWNLOADS: Mapping[str, Callable[[store.Snapshot, export.Rule], str]] = {
     "qrels.txt": export.qrels,
     "disagreements.tsv": export.disagreements,
