@@ -51,7 +51,6 @@ class AcrossTopics:
         Args:
             sizes: documents of each topic.
             rewards: for each topic float64 [its documents], in the order in which they are judged.
-            seed: seed of the choices.
         """
         pool, first = pool_of_topics(sizes), first_slots(sizes)
         rng = topic_rng(seed, NAME)

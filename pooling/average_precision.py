@@ -99,7 +99,6 @@ class PoolEvaluation:
         The values are those of `states` for each point, to the last bit, at the cost of about one.
 
         Args:
-            order: an order of the pool.
             spent: int64 [points, topics], judgements of each topic.
         """
         by_size = np.argsort(spent, axis=0, kind="stable")

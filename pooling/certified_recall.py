@@ -86,7 +86,6 @@ def p_value(before: int, found: int, sampled: int, rest: int, recall: float) -> 
         before: relevant documents found before the sample.
         found: relevant documents in the sample.
         sampled, rest: documents in the sample, and in the rest that it was drawn from.
-        recall: the target.
     """
     # The fewest relevant documents in the rest that put the recall below the target.
     fewest = int(np.floor((before + found) / recall - before + 1e-9)) + 1

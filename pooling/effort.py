@@ -15,9 +15,6 @@ SHARES = (50, 80, 90)
 def effort(pool: Pool, order: JudgingOrder) -> dict[str, float]:
     """Compute what an order of judging costs, in judgements per topic.
 
-    Args:
-        pool, order: the simulated pool and order.
-
     Returns:
         area: under the curve of relevant documents found against the budget, as a share of the area under the curve of
             an order that finds all of them at once; to_50, to_80, to_90: the budget (judgements per topic) that finds

@@ -56,8 +56,6 @@ def estimate(pool: TopicPool, sample: Sample, relevant: NDArray[np.bool_]) -> To
     estimators in sampling with varying probabilities without replacement").
 
     Args:
-        pool: the topic's pool.
-        sample: its judged documents.
         relevant: bool [documents]; values of documents not judged are ignored.
     """
     weights = sample.weights
@@ -100,7 +98,6 @@ def relevant_interval(
     with draws that depended on the former ones there are at most as many as the weights are worth (Kish).
 
     Args:
-        samples: the topics' samples.
         relevant: for each topic bool [documents].
         estimate, variance: estimate for all of them together, and its variance.
     """

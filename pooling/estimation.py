@@ -24,8 +24,6 @@ def estimation(adjudicator: Sampled, pool: Pool, seed: int, budgets: Sequence[in
 
     Args:
         adjudicator: the sampling order.
-        pool: the pool with its judgements.
-        seed: seed of the simulation.
         budgets: judgements per topic.
 
     Returns:

@@ -34,8 +34,6 @@ def draw(sizes: NDArray[np.float64], count: int, rng: np.random.Generator) -> Ne
 
     Args:
         sizes: float64, above 0.
-        count: size of the sample.
-        rng: the generator of the draws.
     """
     priorities = sizes / (1.0 - rng.random(len(sizes)))
     order = np.argsort(-priorities, kind="stable")

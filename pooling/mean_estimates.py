@@ -33,9 +33,6 @@ def mean_precision(
     documents among those drawn from any run's first ranks estimates what to expect there.
 
     Args:
-        estimates: the topics' estimates.
-        pools: the topics' pools.
-        samples: the topics' samples.
         relevant: for each topic bool [documents]; values of documents not judged are ignored.
     """
     variance = np.sum([estimate.precision_variance for estimate in estimates], axis=0) + _unseen_in_front(
@@ -83,8 +80,6 @@ def mean_average_precision(
       mean, and the interval reaches from 0 to the whole.
 
     Args:
-        estimates: the topics' estimates.
-        samples: the topics' samples.
         relevant: for each topic bool [documents]; values of documents not judged are ignored.
     """
     topics, known = len(estimates), [estimate for estimate in estimates if estimate.relevant > 0]

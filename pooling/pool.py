@@ -286,7 +286,6 @@ def with_machine(pool: Pool, grades: pl.DataFrame) -> Pool:
     """Return the same pool with a machine's grades of its documents.
 
     Args:
-        pool: the pool.
         grades: query, document, grade, from any model.
 
     Raises:

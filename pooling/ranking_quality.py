@@ -24,9 +24,6 @@ RUNS = {"dropped": pl.String, "inf_dropped": pl.String}
 class RankingQuality:
     """Measures judging orders of one pool against its full judgements. Values that do not depend on an order are
     computed once.
-
-    Args:
-        pool: the pool with its judgements.
     """
 
     def __init__(self, pool: Pool) -> None:
@@ -41,7 +38,6 @@ class RankingQuality:
         Means over topics are over all of them. A topic without a known relevant document gives each run 0.
 
         Args:
-            order: an order of the pool.
             spent: int64 [topics].
 
         Returns:
@@ -61,7 +57,6 @@ class RankingQuality:
         """Measure as `at` for several numbers of judgements at once, at the cost of about one.
 
         Args:
-            order: an order of the pool.
             spent: int64 [points, topics].
         """
         (ap, inf_ap), found = self.evaluation.spent(order, spent)

@@ -56,7 +56,6 @@ def leave_out_teams(
     not taking part; that of the first and the last includes the cost of the small budget for all teams.
 
     Args:
-        pool: the pool with its judgements.
         judge: the adjudicator: judges a pool, by the same rules and seed each time.
         budgets: judgements per topic.
         teams: teams to leave out in turn; None for all.

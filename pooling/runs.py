@@ -106,7 +106,6 @@ def read_runs(
         groups: a table of two columns, run and team (separated by blanks, tabs or commas); `prefix`, which takes the
             letters that a name begins with as its team; None makes each run a team.
         strict: raise on the first broken line, or file that is no run; otherwise leave them out and count them.
-        encoding: encoding of the files.
         deepest: documents kept per topic; None keeps all.
         precision: precision in which scores are compared: `single` as in trec_eval 9, `double` as in trec_eval 10.
         on_progress: called with the files that are read.

@@ -68,7 +68,6 @@ class SharedFusion:
         is the same for one topic.
 
         Args:
-            pool: the pool of all topics.
             rewards: for each topic float64 [documents], the rewards that the method receives.
             seed: seed of the random choices.
         """
@@ -94,7 +93,6 @@ class SharedFusion:
         """Give each topic's runs the prior from the other topics' judgements, and its documents their factors.
 
         Args:
-            pools: the topics' pools.
             states: the topics' states, which are changed.
 
         Returns:

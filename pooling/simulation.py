@@ -59,7 +59,6 @@ def simulate(
 
     Args:
         method: an adjudicator for each topic, or one that shares a budget or its evidence over topics.
-        pool: the pool with judgements.
         seeds: seeds of the random choices, one simulation each.
         threads: number of threads; the compiled loops release Python's lock.
     """
@@ -94,7 +93,6 @@ def found_at(pool: Pool, order: JudgingOrder, budgets: Sequence[int]) -> NDArray
     """Count the relevant documents of each topic that are found when each budget is spent: int64 [budgets, topics].
 
     Args:
-        pool, order: the simulated pool and order.
         budgets: judgements per topic (on average, if they are shared).
     """
     return order.found_after(pool.relevant, order.spent_at(budgets))

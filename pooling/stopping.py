@@ -224,7 +224,6 @@ def savings(
     Args:
         pool: the pool with its judgements.
         order: the order in which they were made.
-        rules: rules to compare.
         seed: seed of a rule's random choices.
         quality: the pool's `RankingQuality`, if it exists: it does not depend on the order.
 

@@ -40,10 +40,6 @@ def with_terms(pool: Pool, texts: CollectionTexts) -> Pool:
 
     Words are stemmed, English stop words left out; (1 + ln tf) · idf, idf over the documents of the whole pool, rows of
     unit length. A document without a text has no terms.
-
-    Args:
-        pool: the pool of all topics.
-        texts: texts of documents and topics.
     """
     wanted = pl.concat([topic.documents for topic in pool.topics]).unique(maintain_order=True).rename("id").to_frame()
     found = wanted.join(texts.documents.select("id", "text").unique("id", keep="first"), on="id", how="left",

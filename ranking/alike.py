@@ -16,7 +16,6 @@ def digests(texts: Texts, rows: NDArray[np.integer], reach: int | None = None) -
     Among a million different texts, two have the same number with a probability of 3·10⁻⁸.
 
     Args:
-        texts: the texts of a collection.
         rows: int [n], the texts to read.
         reach: the number of tokens read of a text. None reads all.
 

@@ -134,7 +134,6 @@ class PiecedBm25(Bm25Index):
     Args:
         collection: a collection in several pieces, or in one that is cut.
         options: text processing, k1 and b.
-        run: runs the tasks, one per piece.
         shards: the number of pieces that a collection of one piece is cut into; any other has its pieces.
         cut: the folder for the index of a collection of one piece.
     """
@@ -228,7 +227,6 @@ def search_pieces(
     """Search several pieces for queries; return rows of the collection.
 
     Args:
-        folder: the folder of the index.
         held: the documents of each piece, by its number.
         terms, depth, pairs, threads: see `ranking.bm25.Bm25Index.find`.
     """

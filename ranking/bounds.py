@@ -84,7 +84,6 @@ def check_arguments(
     """Check arguments against the bounds and choices in a function's annotations.
 
     Args:
-        arguments: values by argument.
         owner: the name of the class or function, for error messages.
         key: the config key of the part, for error messages; an alternative to `owner`.
 

@@ -17,7 +17,6 @@ class FrozenRanker:
 
     Args:
         ranker: the fixed ranker. None if no part needs scores.
-        encoded: the collection as the ranker reads it.
     """
 
     step = epoch = position = 0

@@ -18,7 +18,6 @@ def mean_vectors(sources: Sources, texts: Texts, place: str) -> NDArray[np.float
     """Return one unit vector per text: its words' mean, weighted by tf·idf; zero if no word has a vector.
 
     Args:
-        sources: idf and word vectors.
         texts: documents or queries.
         place: the option that needs them, for messages.
 

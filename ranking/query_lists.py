@@ -50,7 +50,6 @@ class QueryLists:
 
         Args:
             vectors: float32 [queries, dimension], the vectors of all queries.
-            listed: the queries to search for.
         """
         shape = len(listed.queries), listed.depth
         documents, scores = np.empty(shape, np.int32), np.empty(shape, np.float32)

@@ -43,7 +43,6 @@ class Sharding:
     Args:
         ranker: the whole ranker, on the CPU; one block at a time goes to the device, and leaves this worker's rows
             there.
-        device: the device of this worker.
 
     Raises:
         BadInput: if the ranker can't be sharded.
@@ -107,8 +106,6 @@ class Sharding:
 
         Args:
             state: the result of `RankerTraining.state_dict`; tensors that were split are `Rows` of this worker.
-            ranker: the ranker of the training that continues.
-            optimizer: the optimizer of the training that continues.
         """
         whole = ranker.state_dict()
         trained = [weight for group in optimizer.param_groups for weight in group["params"]]

@@ -28,8 +28,6 @@ def split_queries(
     """Return the collection's split, or one split per fold for cross-validation if it has none.
 
     Args:
-        collection: the collection, for the ids.
-        encoded: the encoded collection, for splits and judgements.
         parts: the number of folds if the collection has no split (`ranking.collections.splits.folds`).
         limits: the maximum numbers of queries of `train`, `dev` and `test`, None for all. They are drawn by a hash of
             their ids, so that a smaller limit takes a subset of a larger one.

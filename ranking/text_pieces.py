@@ -23,13 +23,7 @@ Encode = Callable[[pl.DataFrame], Texts]
 
 @dataclass(frozen=True)
 class EncodePiece:
-    """A task that encodes a piece into two files, unless they exist from before an interrupt.
-
-    Args:
-        pieces: the files of the documents.
-        folder: the folder of the written files.
-        make: makes the function that encodes.
-    """
+    """A task that encodes a piece into two files, unless they exist from before an interrupt."""
 
     pieces: tuple[Path, ...]
     folder: Path
@@ -50,10 +44,8 @@ def encode_pieces(pieces: tuple[Path, ...], folder: Path, make: Callable[[], Enc
     Encoded pieces are kept if this is interrupted; the next call continues with the others.
 
     Args:
-        pieces: the files of the documents.
         folder: the folder for `tokens-N.npy` of each piece, `offsets.npy` of all, and finally `starts.npy`.
         make: makes the function that encodes a frame of documents; called in each task.
-        run: runs the tasks.
     """
     folder.mkdir(parents=True, exist_ok=True)
     files = [_files(folder, number) for number in range(len(pieces))]

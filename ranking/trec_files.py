@@ -30,7 +30,6 @@ def check_ids(ids: pl.Series, what: str, where: str | os.PathLike[str] | None = 
     """Refuse ids that a TREC file can't hold, before any work is done.
 
     Args:
-        ids: the ids to be written.
         what: what they name, for the message: query, document or tag.
         where: the input that they are from, or the option that needs a TREC file.
 

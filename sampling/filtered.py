@@ -195,10 +195,6 @@ def check_selected(
 class WindowedFunction(RetrievalFunction):
     """A retrieval function of which only the ranks `first` to `last` are visible: a policy's hardness window.
 
-    Args:
-        first: the first rank of the window, from 1.
-        last: the last rank of the window.
-
     Raises:
         BadInput: if the window is empty.
     """

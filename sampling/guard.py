@@ -191,7 +191,6 @@ class GuardedLists(NamedTuple):
 
     Args:
         lists: one row per query; None if the function ranks during the training.
-        dropped: the documents that the guard dropped.
         ranks: int32 [q, depth], the rank of each document without the guard, from 1; 0 for no document.
     """
 

@@ -33,7 +33,6 @@ def list_features(
         ranked: the lists, best first; they may be longer than `depth`.
         relevant: bool [q, k], the documents that are judged relevant.
         candidates: bool [q, k], the documents that may be negatives.
-        depth: length of a list.
 
     Returns:
         float32 [q] by name. `positive_rank`: the rank of the first relevant document, from 1; `depth` + 1 if there is

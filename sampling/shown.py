@@ -91,7 +91,6 @@ class Trace:
         """Record a step.
 
         Args:
-            functions: all functions of the run.
             assigned: int64 [b, n], the index of each negative's function, −1 for none.
             negatives: int32 [b, n], −1 for none.
             scores: float32 [b, 1 + n], the ranker's scores, the positive's first.

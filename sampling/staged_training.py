@@ -144,7 +144,6 @@ def compress_lists(
     """Return the next stage's function.
 
     Args:
-        function, training: the function and the finished training of this stage.
         queries: the training queries; other queries get empty lists.
         shown: the number of documents at the head of each list that compete.
         keep: the number of documents that are kept, those that the ranker scores highest first; None keeps all in

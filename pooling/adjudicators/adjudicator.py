@@ -71,9 +71,7 @@ class Adjudicator(ABC):
         """Return the state before the first judgement of a topic.
 
         Args:
-            pool: the topic's pool.
             rng: the topic's generator; breaks ties.
-            runs: names of the runs.
         """
 
     def options(self) -> Any:
@@ -102,11 +100,8 @@ def judging_order(
     """Return the order in which a topic's documents are judged: int32 [documents].
 
     Args:
-        adjudicator: the method.
-        pool: the topic's pool.
         rewards: float64 [documents], the rewards that the method will receive.
         rng: the topic's generator (`topic_rng`).
-        runs: names of the runs.
     """
     order = np.empty(pool.size, np.int32)
     state = adjudicator.start(pool, rng, runs)
@@ -128,10 +123,7 @@ class Adjudication:
     out twice.
 
     Args:
-        adjudicator: the method.
-        pool: the topic's pool.
         rng: the topic's generator (`topic_rng`).
-        runs: names of the runs.
         relevant_from, highest: the lowest grade that counts as relevant, the highest grade of the scale.
 
     Attributes:

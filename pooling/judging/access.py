@@ -117,8 +117,6 @@ class AccessControl:
     - Requests that change something must be sent by the page itself, by `Origin` or `Sec-Fetch-Site`.
 
     Args:
-        app: the protected application.
-        links: the links of this server.
         cookie: name of the cookie. Cookies ignore ports: two servers on one machine need different names.
         hosts: names under which the server is known, in addition to localhost.
         encrypted: whether assessors reach it by TLS, even if the proxy in front of it does not report that:

@@ -15,8 +15,6 @@ class Assigning:
     """Decides which documents each assessor may get, from the state and the owners of topics.
 
     Args:
-        state: the state of the judging.
-        options: budget and owners.
         topics: numbers of the topics by their ids.
         is_listed: returns whether an assessor of a name may judge.
         by_method: whether the method chooses among topics, so that topics have no owners.
@@ -57,8 +55,6 @@ class Assigning:
         """Choose the next document of some topics for an assessor; None if there is none.
 
         Args:
-            assessor: name of the assessor.
-            topics: topics to choose from.
             topic: the only topic in `topics`, or None if the method chooses the topic.
         """
         gold = self._gold_for(assessor, topics)

@@ -53,7 +53,6 @@ def pooled(frames: Iterable[pl.DataFrame], pool: Pool) -> Iterable[pl.DataFrame]
 
     Args:
         frames: id, text and maybe more, for example from `Reader.read_documents`.
-        pool: the pool.
     """
     wanted = pl.concat([topic.documents for topic in pool.topics]).unique().rename("id").to_frame()
     for frame in frames:

@@ -104,7 +104,6 @@ def write_machine(snapshot: Snapshot, grades: pl.DataFrame, path: Path) -> Path:
     no judgements, and mixing them with these should be a decision.
 
     Args:
-        snapshot: the judgements of the folder.
         grades: query, document, grade.
         path: the qrels file whose name it derives from.
     """

@@ -53,8 +53,6 @@ class RevocableOrder:
     because of what is forgotten; then the campaign's new choice is offered before anything else.
 
     Args:
-        pool: all topics, or one.
-        method: decides the order.
         seed: seed of the method's random choices.
         known: topic, document and grade of judgements made before.
         first: number of the pool's first topic in `known` and in the steps.

@@ -50,8 +50,6 @@ def application(
     request that arrives twice is recognised. Others' judgements are for the owner only: `/overview` and the downloads.
 
     Args:
-        session: the session that records the judgements.
-        view: the view of the session.
         folder: the folder of the session's store.
         links: the links that let visitors in, the owner's first.
         hosts, encrypted: see `pooling.judging.access.AccessControl`.

@@ -39,7 +39,6 @@ class Session:
         pool: the pool; its judgements are not used.
         method: decides the order.
         store: holds earlier events and the judgements made before; the session continues from there.
-        options: options of judging.
         gold: topic, document, grade: pooled documents with known grades, to test assessors; None for none.
         holds: returns whether the collection has a document; None accepts every id.
 
@@ -157,8 +156,6 @@ class Session:
         """Record a judgement of the document on the screen.
 
         Args:
-            assessor: name of the assessor.
-            topic, document: ids.
             grade: one of the options' grades; None if the assessor can't judge: others may, and this one does not get
                 it again.
             request: id of the request; a second one with the same content changes nothing.
@@ -182,7 +179,6 @@ class Session:
         """Replace the grade or note of a judgement: the method learns from it as if it had been the first.
 
         Args:
-            assessor: the assessor of the judgement.
             judgement: its `id`.
             grade, request, note: see `judge`.
 
@@ -205,7 +201,6 @@ class Session:
         """Return an assessor's judgements, latest first, `PAGE` at a time.
 
         Args:
-            assessor: name of the assessor.
             topic: the only topic to list; None lists all.
             before: `id` of the last one of the previous page.
         """
@@ -261,7 +256,6 @@ class Session:
         """Turn to a topic; a document on the screen stays the assessor's until they come back to it.
 
         Args:
-            assessor: name of the assessor.
             topic: id; None leaves the topic to the method, if it chooses topics.
 
         Raises:

@@ -24,8 +24,6 @@ def read_topics(path: str | Path, encoding: str = "utf-8", faults: Faults | None
     """Read topics by their ids, in any form of `ranking.collections.topic_files.topic_rows`.
 
     Args:
-        path: the file.
-        encoding: its encoding.
         faults: receives broken lines and ids that come twice, of which the first counts. None raises.
 
     Raises:

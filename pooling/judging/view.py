@@ -38,9 +38,7 @@ class View:
     documents are judged, and relevance only by their judgements.
 
     Args:
-        session: the session.
         topics: texts by id.
-        documents: texts.
         stemming: language of the stemmer for words that are marked (`pooling.judging.marking.Marking`).
         title: title of the page.
         search: search over the whole collection; None if the page has none.
@@ -66,7 +64,6 @@ class View:
         """Return all that is on the page.
 
         Args:
-            assessor: name of the assessor.
             place: the document on the screen, from `Session.next`.
             owner: whether others' judgements may be shown.
         """

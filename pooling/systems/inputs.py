@@ -39,7 +39,6 @@ class SystemInputs:
     """A collection in every form that systems read, each made when a system first asks for it.
 
     Args:
-        collection: the collection to rank.
         encoded: the same as token ids.
         vocabulary: the word of each token id.
         split: the queries to train and validate with, and as `test` the topics to rank for.

@@ -121,7 +121,6 @@ def latent_semantics(index: TermIndex, dimensions: int, rng: np.random.Generator
     The vectors are found by two rounds of random subspace iteration (Halko et al. 2011, algorithm 4.4).
 
     Args:
-        index: the documents and topics.
         dimensions: number of vectors, at most the number of terms.
         rng: draws the initial subspace.
 

@@ -75,7 +75,6 @@ def make_systems(
     topics times documents (8 bytes each, several times).
 
     Args:
-        collection: the collection to rank.
         folder: folder of such files; created if it does not exist.
         topics: maximum number of topics.
         fewest: relevant documents that a topic must have.
@@ -123,7 +122,6 @@ def ranked_by_all(
     Queries are ranked in blocks, since a system's scores take the number of documents times that of the queries.
 
     Args:
-        collection: the collection to rank.
         depth: documents that a system ranks for a query, at most.
         feeders: trained rankers that are systems too, overrides by their names, see
             `pooling.systems.inputs.SystemInputs.rescored`: trained on the collection's training queries (of the first

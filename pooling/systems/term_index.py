@@ -112,7 +112,6 @@ def character_grams(index: TermIndex, words: Sequence[str], n: int) -> TermIndex
     """Build the index of sequences of n characters instead of words, with a mark at the beginning and end of a word.
 
     Args:
-        index: the index of words.
         words: the word of each column.
         n: number of characters.
     """

@@ -183,7 +183,6 @@ def frames(
 
     Args:
         rows: one tuple per row, in the order of the schema; the second value is its text.
-        schema: the columns.
         most_rows: the maximum number of rows of a frame.
         most_characters: the number of characters after which a frame ends.
     """

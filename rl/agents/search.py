@@ -57,7 +57,6 @@ class PolicySearch(ABC):
 
         Args:
             size: number of parameters.
-            generations: number of generations.
             seed: every random draw comes from it.
             features: names of the features that a linear rule weighs; empty if the rule has no weights.
         """

@@ -19,9 +19,6 @@ from rl.rllib.runner import Summary
 class AgentTrainer:
     """Runs an algorithm and its runners.
 
-    Args:
-        algorithm: the algorithm, built.
-
     Attributes:
         counters: `updates`, `decisions` (of all copies together) and finished `episodes` so far.
     """

@@ -25,7 +25,6 @@ class ForkedPolicy(ByNegative):
     first function still supplies all queries, and the action's function supplies `each` negatives to every query.
 
     Args:
-        policy: the policy of the run.
         own: names of the run's functions, in their order.
         action: the action; None follows the policy throughout, a fork that changes nothing.
         split, side: if given, only queries on this `side` of the split get the action, `below` or `above`; the others

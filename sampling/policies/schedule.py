@@ -65,7 +65,6 @@ class Schedule(Mixture):
 
         Args:
             step: number of batches since the start of the training.
-            steps_per_epoch: batches per epoch.
         """
         length = self.epochs * steps_per_epoch if self.steps is None else self.steps
         if step >= length:

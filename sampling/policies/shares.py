@@ -40,7 +40,6 @@ def share_queries(
         shares: float64 [functions], 0 to 1 each; the first one is ignored.
         count: negatives of a query that all functions supply.
         each: negatives that a function other than the first supplies to a query.
-        rng: draws which queries.
 
     Returns:
         int64 [queries, count], the index of each negative's function, ascending, −1 for none.

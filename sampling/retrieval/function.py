@@ -93,7 +93,6 @@ class RetrievalFunction(ABC):
         """Prepare for a run.
 
         Args:
-            encoded: the collection.
             lists: the lists of `rank`, without relevant and guarded documents; None if `rank` returned none.
         """
 

@@ -99,8 +99,6 @@ class LocalIndex:
 
     Args:
         ranker: a copy of the trained ranker, into which published weights are loaded.
-        encoded: the collection.
-        options: the options of the index.
         lag: steps from publication to service.
         shards: number of ranges of documents; an exact index finds the same with any number.
         listed: the queries that are searched when a version is built; None for none.
