@@ -66,10 +66,7 @@ class PoolEvaluation:
 
     def states(self, order: JudgingOrder, spent: NDArray[np.int64]) -> NDArray[np.int8]:
         """Return the judgement of each document once the first `spent[topic]` documents of each topic's order are
-        judged.
-
-        Returns:
-            int8 [documents of all topics + 1]; topic t's begin at offsets[t]. The last is `UNPOOLED`.
+        judged: int8 [documents of all topics + 1]; topic t's begin at offsets[t]. The last is `UNPOOLED`.
         """
         states = np.full(self.offsets[-1] + 1, UNJUDGED, np.int8)
         states[-1] = UNPOOLED

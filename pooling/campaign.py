@@ -52,13 +52,10 @@ class Campaign:
             self._slots = np.full(int(self._sizes.sum()), NO_SLOT, np.int64)
 
     def next(self, topic: int | None = None) -> tuple[int, int] | None:
-        """Choose a topic and a document that was not handed out yet.
+        """Return the numbers of a topic and of a document that was not handed out yet; None if nothing is left.
 
         Args:
             topic: its number in the pool; None leaves it to the method, or takes the first with documents left.
-
-        Returns:
-            The numbers of topic and document; None if nothing is left.
         """
         slot = None
         self._inform()
@@ -73,11 +70,7 @@ class Campaign:
         return topic, document
 
     def judge(self, topic: int, document: int, grade: int) -> None:
-        """Learn the grade of a document, whether handed out here or judged elsewhere.
-
-        Raises:
-            ValueError: if the document is not in the pool, or was judged before.
-        """
+        """Learn the grade of a document, see `pooling.adjudicators.adjudicator.Adjudication.judge`."""
         unseen = self._topics[topic].is_open(document)
         self._topics[topic].judge(document, grade)
         if unseen:
@@ -94,11 +87,7 @@ class Campaign:
         return state
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Continue from a state that `state_dict` returned, with the same method and pool.
-
-        Raises:
-            ValueError: if the state is of another pool or method.
-        """
+        """Continue from a state, see `pooling.adjudicators.adjudicator.Adjudication.load_state_dict`."""
         if len(state["topics"]) != len(self._topics) or ("shared" in state) != (self._shared is not None):
             raise ValueError("the state is of another pool or another method")
         for topic, kept in zip(self._topics, state["topics"], strict=True):

@@ -13,17 +13,13 @@ DIGITS = 12
 
 
 def kendall_tau(full: NDArray[np.float64], partial: NDArray[np.float64]) -> float:
-    """Compute Kendall's τ-b: pairs of runs in the same order minus pairs in opposite order, as a share.
+    """Compute Kendall's τ-b: pairs of runs in the same order minus pairs in opposite order, as a share, from -1 to 1.
 
     The share is of the geometric mean of the pairs that either evaluation tells apart (Kendall 1945, "The treatment of
-    ties in ranking problems"), so tied pairs count neither for nor against.
+    ties in ranking problems"), so tied pairs count neither for nor against. NaN if either ties all runs.
 
     Args:
-        full: [runs], scores by one evaluation.
-        partial: [runs], scores by the other.
-
-    Returns:
-        A number from -1 to 1; NaN if either ties all runs.
+        full, partial: [runs], scores by one evaluation and by the other.
     """
     [tau] = kendall_taus(full, partial[None, :])
     return tau

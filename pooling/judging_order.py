@@ -55,14 +55,11 @@ class JudgingOrder:
         return counted[1:] - np.repeat(counted[self.offsets[:-1]], self.sizes)
 
     def found_after(self, these: NDArray[np.bool_], spent: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Count how many of these documents are among the first `spent` of each topic.
+        """Count how many of these documents are among the first `spent` of each topic: int64, shaped as `spent`.
 
         Args:
             these: as in `found`.
             spent: int64 [..., topics].
-
-        Returns:
-            int64, of the shape of `spent`.
         """
         counted = np.concatenate([[0], np.cumsum(these[self.flat], dtype=np.int64)])
         first = self.offsets[:-1]

@@ -338,15 +338,7 @@ def _by_topic(rows: pl.DataFrame) -> dict[str, pl.DataFrame]:
 
 
 def _check_unicode(pooled: pl.DataFrame, judged: pl.DataFrame) -> None:
-    """Refuse ids that look the same and differ in their Unicode form, as those of macOS and other systems do.
-
-    Args:
-        pooled: topic, document, grade, which is null without a judgement.
-        judged: topic, document.
-
-    Raises:
-        BadInput: if a pooled and a judged document have such ids.
-    """
+    """Refuse pooled and judged ids that look the same and differ in their Unicode form, as those of macOS may."""
     form = pl.col("document").str.normalize("NFC").alias("form")
     other = pooled.filter(
         pl.col("grade").is_null(), pl.col("document").str.len_bytes() > pl.col("document").str.len_chars()

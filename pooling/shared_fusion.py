@@ -90,13 +90,10 @@ class SharedFusion:
         return orders
 
     def inform(self, pools: Sequence[TopicPool], states: Sequence[FusionState]) -> float:
-        """Give each topic's runs the prior from the other topics' judgements, and its documents their factors.
+        """Give each topic's runs the prior from the others' judgements, and its documents their factors; return κ.
 
         Args:
             states: the topics' states, which are changed.
-
-        Returns:
-            κ.
         """
         judged, relevant = np.array([state.seen for state in states]), np.array([state.gained for state in states])
         strength, means = self.prior(judged, relevant)

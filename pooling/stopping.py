@@ -57,13 +57,10 @@ class TopicRule(StoppingRule):
 
     @abstractmethod
     def holds(self, relevant: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Return after which judgements one would stop, each from those up to it only.
+        """Return after which judgements one would stop, each from those up to it only: bool [documents].
 
         Args:
             relevant: bool [documents of the topic's pool], in the order of judging.
-
-        Returns:
-            bool [documents].
         """
 
     def stops(self, pool: Pool, order: JudgingOrder) -> NDArray[np.int64]:

@@ -11,16 +11,13 @@ from ranking.texts import Texts
 
 
 def digests(texts: Texts, rows: NDArray[np.integer], reach: int | None = None) -> NDArray[np.uint64]:
-    """Return a number for what a ranker reads of each text: equal for texts that are alike.
+    """Return a number for what a ranker reads of each text [n]: equal for texts that are alike.
 
     Among a million different texts, two have the same number with a probability of 3·10⁻⁸.
 
     Args:
         rows: int [n], the texts to read.
         reach: the number of tokens read of a text. None reads all.
-
-    Returns:
-        uint64 [n].
     """
     numbers = np.zeros(len(rows), np.uint64)
     most = np.iinfo(np.int64).max if reach is None else reach

@@ -7,14 +7,11 @@ from numpy.typing import NDArray
 
 
 def find(ascending: NDArray[np.integer], wanted: NDArray[np.integer]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Return the index of each wanted value, and whether the value exists; otherwise the index is meaningless.
+    """Return the index of each wanted value, and whether it exists, in their shape; otherwise the index is arbitrary.
 
     Args:
         ascending: [n], whole numbers.
         wanted: values of the same type, in any shape.
-
-    Returns:
-        Indices, and whether they hold the value, in the shape of `wanted`.
     """
     if not len(ascending):
         return np.zeros(wanted.shape, np.int64), np.zeros(wanted.shape, bool)

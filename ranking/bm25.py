@@ -33,7 +33,7 @@ class Bm25Index(ABC):
         pairs: NDArray[np.integer] | None = None,
         threads: int | None = None,
     ) -> tuple[RankedLists, NDArray[np.float32]]:
-        """Return the best `depth` documents of each query, and the scores of `pairs`.
+        """Return the best `depth` documents of each query, and the scores of `pairs` [queries, m].
 
         Equal scores are in the collection's order, on every machine. Documents that share no
         term with the query are not listed.
@@ -42,9 +42,6 @@ class Bm25Index(ABC):
             queries: indices of the collection's queries.
             pairs: int [queries, m], documents to score for each query; −1 is scored −inf.
             threads: the number of threads. None uses every available core. The result does not depend on it.
-
-        Returns:
-            The lists, and float32 [queries, m].
         """
         wanted = np.full((len(queries), 0), -1, np.int32) if pairs is None else pairs.astype(np.int32)
         documents, scores, of_pairs = self.find([self.queries[query] for query in queries], depth, wanted, threads)

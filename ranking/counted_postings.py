@@ -46,8 +46,7 @@ class CountedPostings:
     def take(self, known: int) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32], NDArray[np.int32]]:
         """Return all postings by term, then by document, and forget them.
 
-        Returns:
-            Offsets of the terms, the postings' documents and counts, and the lengths of all documents.
+        They are the offsets of the terms, the postings' documents and counts, and the lengths of all documents.
         """
         offsets = np.zeros(known + 1, np.int64)
         for terms, sizes, *_ in self._chunks:

@@ -26,16 +26,13 @@ def block_starts(rows: int) -> range:
 
 
 def embed(ranker: DenseRanker, texts: Texts, rows: NDArray[np.integer], queries: bool = False) -> NDArray[np.float32]:
-    """Return the vectors of the texts at `rows`, read without dropout.
+    """Return the vectors [rows, dimension] of the texts at `rows`, read without dropout.
 
     They are read block by block: to share a collection's rows among workers, give each whole blocks, and all of them
     the same number of threads.
 
     Args:
         ranker: the ranker; its mode is restored.
-
-    Returns:
-        float32 [rows, dimension].
     """
     vectors = np.empty((len(rows), ranker.dimension), np.float32)
     for start, block in _blocks(ranker, texts, rows, queries):

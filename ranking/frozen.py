@@ -28,11 +28,7 @@ class FrozenRanker:
 
     @property
     def ranker(self) -> Ranker:
-        """The ranker.
-
-        Raises:
-            BadInput: if there is none.
-        """
+        """The ranker; `BadInput` is raised if there is none."""
         if self._ranker is None:
             raise BadInput(
                 "this way of choosing asks a ranker for scores", "checkpoint", "name a run's folder or a checkpoint"

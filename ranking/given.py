@@ -9,15 +9,10 @@ from ranking.ranked_lists import RankedLists
 
 
 def given_lists(collection: Collection) -> RankedLists:
-    """Return the documents given with each query, including positives, the highest score first.
+    """Return the documents given with each query (`collection=pairs`), including positives, the highest score first.
 
-    Without scores they are in the order of the file.
-
-    Args:
-        collection: a collection, as `collection=pairs` reads it.
-
-    Returns:
-        One row per query, as wide as the longest list. Scores are nan if none is given, −inf if there is no document.
+    Without scores they are in the order of the file. Rows are as wide as the longest list. Scores are nan if none is
+    given, −inf if there is no document.
     """
     queries = pl.DataFrame({"query": collection.queries["id"]}).with_row_index("q")
     rows = collection.given.join(queries, on="query", maintain_order="left")

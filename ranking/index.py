@@ -116,13 +116,9 @@ class VectorIndex:
         return len(self.vectors)
 
     def search(self, queries: NDArray[np.float32], depth: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-        """Return the largest inner products of each query; among equal ones the lower document first.
+        """Return the best documents of queries [q, dimension], and their inner products: [q, depth] each.
 
-        Args:
-            queries: [q, dimension].
-
-        Returns:
-            int32 documents and float32 products, [q, depth]; −1 and −inf if there are fewer.
+        Of equal products the lower document is first. −1 and −inf follow if there are fewer.
         """
         documents, products = self.topk(queries, depth)
         return documents, products.astype(np.float32)

@@ -139,15 +139,12 @@ def in_precision(vectors: NDArray[np.float32], dtype: np.typing.DTypeLike) -> ND
 def finish_version(
     building: Path, folder: Path, version: int, step: int, digest: str, options: IndexOptions
 ) -> IndexVersion:
-    """Build faiss's index from the written vectors, and give the version its name.
+    """Build faiss's index from the written vectors, give the version its name, and open it.
 
     Args:
         building: the folder of `start_version`, with every block written.
         folder: the version's folder; a version that is already there is replaced.
         version, step, digest: see `ranking.index_versions.IndexVersion`.
-
-    Returns:
-        The version, opened.
 
     Raises:
         BadInput: if faiss can't build it or the disk is full.

@@ -30,15 +30,12 @@ Candidates = Callable[[NDArray[np.float32], int], tuple[NDArray[np.float32], NDA
 
 
 def inner_products(queries: NDArray[np.float32], vectors: Vectors, rows: NDArray[np.integer]) -> NDArray[np.float64]:
-    """Return ⟨query, vector⟩ in float64, added up in one fixed order.
+    """Return ⟨query, vector⟩ [q, m] in float64, added up in one fixed order; −inf if the row is −1.
 
     Args:
         queries: [q, d].
         vectors: [n, d], in memory or mapped.
         rows: [q, m], −1 for none.
-
-    Returns:
-        [q, m]; −inf if the row is −1.
 
     Raises:
         IndexError: if there is no such row.
@@ -108,7 +105,9 @@ def max_norm(vectors: Vectors) -> float:
 def exact_topk(
     queries: NDArray[np.float32], vectors: Vectors, depth: int, norm: float, candidates: Candidates | None = None
 ) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-    """Return the `depth` largest inner products of each query; among equal ones the lower row first.
+    """Return the rows of each query's largest inner products, and these, [q, depth]; of equal ones the lower row first.
+
+    −1 and −inf follow if there are fewer rows.
 
     float32 arithmetic, which differs from machine to machine, proposes a few more candidates than needed, and
     float64 decides among them. A row that was not proposed has a product of at most the lowest proposed one plus the
@@ -120,9 +119,6 @@ def exact_topk(
         vectors: [n, d].
         norm: the `max_norm` of the vectors.
         candidates: proposes rows. None uses `topk_float32` of the vectors.
-
-    Returns:
-        int32 rows and float64 products, [q, depth]; −1 and −inf if there are fewer rows.
     """
     count, width = len(vectors), depth + MARGIN
     if not len(queries) or not depth or width >= count:

@@ -35,15 +35,12 @@ class GradientSync(Protocol):
         """
 
     def join(self, parameters: Sequence[torch.nn.Parameter], loss: Tensor, scores: Tensor) -> tuple[Tensor, Tensor]:
-        """Add up the gradients of all workers, in place.
+        """Add up the gradients of all workers, in place; return the loss and the scores of the whole batch.
 
         Args:
             parameters: the trained parameters. The gradient of one that this worker's rows do not use is None.
             loss: this worker's share of the batch loss, a scalar.
             scores: [rows, 1 + n], the scores of its rows.
-
-        Returns:
-            The loss of the whole batch, and the scores of all its rows.
         """
 
 

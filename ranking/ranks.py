@@ -22,19 +22,16 @@ def ranks_in(
     within: NDArray[np.integer],
     documents: int = DOCUMENTS,
 ) -> NDArray[np.int64]:
-    """Return the ranks of documents among those of `within`, by the ranker's scores; ties as in trec_eval.
+    """Return the ranks [q, r] of documents among those of `within`, by the ranker's scores; ties as in trec_eval.
 
-    A document's rank is one plus the number of documents that score higher, or the same with a later id. So no list is
-    sorted, and scores of queries × documents are processed block by block.
+    A document's rank is one plus the number of documents that score higher, or the same with a later id; 0 if it is −1
+    or not in `within`. So no list is sorted, and scores of queries × documents are processed block by block.
 
     Args:
         queries: int [q].
         wanted: int [q, r], the documents to rank; −1 for none.
         within: int [n], ascending, the documents among which they are ranked.
         documents: the number of documents represented at once. With `SCORES` it bounds the memory.
-
-    Returns:
-        int64 [q, r] from 1; 0 if the document is −1 or not in `within`.
 
     Raises:
         FloatingPointError: if the ranker scores a document nan.

@@ -36,7 +36,7 @@ def score_candidates(
     queries: NDArray[np.integer],
     documents: NDArray[np.integer],
 ) -> NDArray[np.float32]:
-    """Return scores of each query's candidates.
+    """Return scores [q, m] of each query's candidates, −inf if the document is −1.
 
     Each distinct text is represented once; only what depends on the pair is computed per pair. The ranker's `pairs`
     and `held` bound the memory. Documents that the ranker can't distinguish have equal scores in a query's list, so
@@ -45,9 +45,6 @@ def score_candidates(
     Args:
         queries: int [q].
         documents: int [q, m]; −1 is no document.
-
-    Returns:
-        float32 [q, m], −inf if the document is −1.
     """
     scores = np.full(documents.shape, -np.inf, np.float32)
     if not documents.size:

@@ -130,14 +130,11 @@ def read_qrels(
 
 
 def merge_judgements(rows: pl.DataFrame, repeated: Repeated, faults: Faults, path: str | Path) -> pl.DataFrame:
-    """Merge the judgements of one document for one query, at the place of the first.
+    """Merge the judgements of one document for one query, at the place of the first: query, document, grade.
 
     Args:
         rows: query, document, grade, line.
         repeated: see `read_qrels`.
-
-    Returns:
-        query, document, grade.
     """
     pair = ["query", "document"]
     first = rows.select(pl.struct(pair).is_first_distinct()).to_series()

@@ -43,15 +43,12 @@ class WordVectors:
 
 
 def directions(texts: Texts, table: NDArray[np.float32], weights: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return unit vectors along each text's weighted sum of word vectors; zero if no word has a vector.
+    """Return unit vectors [texts, dimension] along each text's weighted sum of word vectors; zero without any vector.
 
     Args:
         texts: the texts; none of them empty.
         table: float32 [words, dimension].
         weights: float32 [words], the weight of each occurrence of a word.
-
-    Returns:
-        float32 [texts, dimension].
     """
     weighted = table * weights[:, None]
     sums = np.zeros((len(texts), table.shape[1]), np.float32)

@@ -19,7 +19,9 @@ CHUNK = 1024
 
 
 def candidate_table(lists: RankedLists, sources: Sources, documents: int) -> NDArray[np.float32]:
-    """Return the matrix M of each query: five features of its nearest documents (Cohen et al. 2019, section 6.2).
+    """Return the matrix M of each query, float32 [queries, s_d, 5] in −1 … 1; zero if a list is shorter.
+
+    It has five features of the query's nearest documents (Cohen et al. 2019, section 6.2):
 
     - tf: occurrences n of the query's terms in the document, as n/(n + 4);
     - length: number n of words in the document, as n/(n + 100);
@@ -34,9 +36,6 @@ def candidate_table(lists: RankedLists, sources: Sources, documents: int) -> NDA
         lists: the nearest documents by cosine, as runs use them.
         sources: the collection, and BM25.
         documents: s_d, the number of documents from the head of each list.
-
-    Returns:
-        float32 [queries, s_d, 5] in −1 … 1; zero if a list is shorter.
     """
     encoded, width = sources.encoded, min(documents, lists.documents.shape[1])
     ranked = sources.bm25(Bm25Options()).search(np.arange(len(lists)), BM25_DEPTH)[0].documents

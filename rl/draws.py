@@ -18,14 +18,11 @@ def logits_of(actor: torch.nn.Module, observation: Observation) -> NDArray[np.fl
 
 
 def inverse_cdf(logits: NDArray[np.float64], uniform: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return the choices at uniform draws of 0 … 1, by the inverse of each row's distribution function.
+    """Return choices [rows, picks] at uniform draws of 0 … 1, by the inverse of each row's distribution function.
 
     Args:
         logits: float64 [rows, choices].
         uniform: [rows, picks].
-
-    Returns:
-        int64 [rows, picks].
     """
     edges = np.cumsum(np.exp(logits - logits.max(axis=1, keepdims=True)), axis=1)
     reached = edges[:, None, :] <= (uniform * edges[:, -1:])[:, :, None]
@@ -34,7 +31,7 @@ def inverse_cdf(logits: NDArray[np.float64], uniform: NDArray[np.float64]) -> ND
 
 
 def draw_action(logits: NDArray[np.floating], seed: int, copy: int, decision: int) -> tuple[NDArray[np.int64], float]:
-    """Draw one action of one copy of the environment.
+    """Draw one action of one copy of the environment: its picks [picks], and ln π of all of them.
 
     Its random numbers depend on (seed, copy, decision) only, so neither the number of runners nor an interrupt changes
     them.
@@ -43,9 +40,6 @@ def draw_action(logits: NDArray[np.floating], seed: int, copy: int, decision: in
         logits: [picks, choices]; a plain action is one pick.
         copy: index of the copy among all copies.
         decision: number of decisions that the copy has taken before, since learning began.
-
-    Returns:
-        The picks, int64 [picks], and ln π of all of them.
     """
     exact = logits.astype(np.float64)
     uniform = np.random.default_rng([seed, copy, decision]).random((len(exact), 1))

@@ -105,13 +105,10 @@ class PolicyNetwork(nn.Module):
             self.output.bias.zero_()
 
     def forward(self, observation: Mapping[str, Tensor]) -> Tensor:
-        """Return logits or a value for each observation.
+        """Return logits or a value for each observation, [n, outputs].
 
         Args:
             observation: float32, each part with a first dimension of n.
-
-        Returns:
-            Shape [n, outputs].
         """
         present = self._present(observation)
         parts = [observation["model"].flatten(1)]

@@ -18,7 +18,7 @@ SAMPLED = 256
 
 def similarity_table(function: RetrievalFunction, lists: RankedLists | None, sources: Sources) -> NDArray[np.float32]:
     """Return mean, deviation and maximum of the candidates' scores, and the gap from the positive's score to the
-    maximum.
+    maximum: float32 [queries, 4].
 
     The similarity statistics of figure 1 in Cohen et al. 2019. They depend on the query only, so a step of the
     environment looks them up. They are divided by the largest value of the table, and lie in −1 … 1. A function without
@@ -27,9 +27,6 @@ def similarity_table(function: RetrievalFunction, lists: RankedLists | None, sou
 
     Args:
         lists: its lists as runs use them; None if it ranks during the training.
-
-    Returns:
-        float32 [queries, 4].
     """
     scores, positives = _cosines(sources) if lists is None else _scores(function, lists, sources)
     present = np.isfinite(scores)

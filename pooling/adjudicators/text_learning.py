@@ -80,11 +80,7 @@ class TextLearning(Adjudicator):
         return batch
 
     def check_texts(self, pool: TopicPool) -> None:
-        """Refuse a pool that has no texts.
-
-        Raises:
-            BadInput: if it has none.
-        """
+        """Raise `BadInput` for a pool that has no texts."""
         if len(pool.terms.starts) != pool.size + 2:
             raise BadInput(
                 f"{type(self).__name__} learns from texts, and the pool has none",

@@ -129,11 +129,7 @@ def _of_topics(qrels: pl.DataFrame, pool: Pool) -> pl.DataFrame:
 
 
 def _check_ids(pool: Pool) -> None:
-    """Refuse ids that can't be exported, or that a request of the page can't hold.
-
-    Raises:
-        BadInput: if an id has a blank in it or is too long.
-    """
+    """Refuse ids that can't be exported because of a blank in them, or that are too long for a request of the page."""
     check_ids(pl.Series([topic.name for topic in pool.topics], dtype=pl.String), "topic", "runs")
     documents = pl.concat([pl.Series("document", topic.documents, pl.String) for topic in pool.topics])
     check_ids(documents, "document", "runs")

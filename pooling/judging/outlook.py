@@ -39,7 +39,7 @@ class Expectation(NamedTuple):
 
 
 def expected_yield(recent: Sequence[bool], left: int) -> Expectation | None:
-    """Estimate the relevant documents among the next few, if they are like the last few.
+    """Estimate the relevant documents among the next few, if they are like the last few; None if nothing is left.
 
     The share of relevant documents has Jeffreys' prior, Beta(½, ½); the last judgements turn it into a posterior, and
     the number among the next documents is beta-binomial. A good order finds fewer and fewer, so this is rather too high
@@ -48,9 +48,6 @@ def expected_yield(recent: Sequence[bool], left: int) -> Expectation | None:
     Args:
         recent: relevance of the last `RECENT` judgements.
         left: documents still to judge.
-
-    Returns:
-        None if nothing is left.
     """
     return None if left < 1 else _expectation(sum(recent), len(recent), min(AHEAD, left))
 
@@ -76,16 +73,14 @@ class RecallEstimate(NamedTuple):
 
 
 def estimate_recall(progress: TopicProgress, size: int, known: int, rule: TargetRecall) -> RecallEstimate | None:
-    """Compute the decision of `TargetRecall` after the judgements so far, from their sums.
+    """Compute the decision of `TargetRecall` after the judgements so far, from their sums; None if nothing relevant was
+    found yet.
 
     Args:
         progress: the topic's totals.
         size: documents of its pool that were not judged before.
         known: relevant ones among those judged before: they count as found.
         rule: the rule, with the exponential curve.
-
-    Returns:
-        None if nothing relevant was found yet.
     """
     judged = len(progress)
     size = max(size, judged)  # documents that no run has may be judged besides

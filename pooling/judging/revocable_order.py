@@ -73,13 +73,10 @@ class RevocableOrder:
         self._heard: set[Place] = set()
 
     def offer(self, topic: int | None = None) -> Place | None:
-        """Return a document that was not handed out; the same again until it is.
+        """Return a document that was not handed out, the same again until it is; None if nothing is left.
 
         Args:
             topic: its number; None leaves it to the method.
-
-        Returns:
-            None if nothing is left.
         """
         campaign = self._current()
         if not self._offered(topic):

@@ -135,11 +135,7 @@ class SystemInputs:
         return RankedLists(lists.documents, self.rerank(self, lists, overrides))
 
     def made(self, name: str) -> RankedLists:
-        """Return the list of an earlier system.
-
-        Raises:
-            BadInput: if it was left out.
-        """
+        """Return the list of an earlier system; raise `BadInput` if it was left out."""
         if name not in self.lists:
             raise BadInput(f"builds on {name}, which was left out")
         return self.lists[name]

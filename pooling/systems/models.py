@@ -116,16 +116,14 @@ def relevance_model(index: TermIndex, mu: float, feedback: int = 10, terms: int 
 
 
 def latent_semantics(index: TermIndex, dimensions: int, rng: np.random.Generator) -> tuple[Scores, Scores]:
-    """Compute documents and topics by their loadings on the first singular vectors of tf·idf (Deerwester et al. 1990).
+    """Compute documents and topics, [documents, dimensions] and [topics, dimensions], by their loadings on the first
+    singular vectors of tf·idf (Deerwester et al. 1990), the strongest first.
 
     The vectors are found by two rounds of random subspace iteration (Halko et al. 2011, algorithm 4.4).
 
     Args:
         dimensions: number of vectors, at most the number of terms.
         rng: draws the initial subspace.
-
-    Returns:
-        [documents, dimensions] and [topics, dimensions], the strongest dimension first.
     """
     documents = _document_vectors(index)
     basis = rng.standard_normal((documents.shape[1], dimensions + 10))

@@ -149,7 +149,7 @@ def ranked_by_all(
             with suppress(BadInput):  # a ranker, or this machine lacks a prerequisite, or nothing is retrieved
                 inputs.lists[name] = _ranked(system(inputs), inputs)
         ranked.append(inputs.lists)
-    nothing = [stack_lists([(np.empty(0, np.int32), np.empty(0))] * len(every[part]), depth) for part in rows]
+    nothing = [RankedLists.empty(len(every[part]), depth) for part in rows]
     for name in {name for lists in ranked for name in lists}:
         whole.lists[name] = _joined([lists.get(name, none) for lists, none in zip(ranked, nothing, strict=True)])
     for name, overrides in (feeders or {}).items():

@@ -129,10 +129,8 @@ def _write_documents(reader: Reader, folder: Path, faults: Faults, run: Run) -> 
 
 
 def _written_by_tasks(reader: Reader, folder: Path, run: Run) -> bool:
-    """Write the documents of large files portion by portion.
-
-    Returns:
-        False if they must be read from the start: there is too little to share, or a fault to be named.
+    """Write the documents of large files portion by portion; return False if they must be read from the start, because
+    there is too little to share, or a fault to be named.
     """
     portions = reader.portions(pieces.PIECE)
     if len(portions) < 2:

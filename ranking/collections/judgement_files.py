@@ -374,11 +374,7 @@ class _Object(list[tuple[str, Any]]):
 
 
 def _parse(text: str) -> Any:
-    """Parse JSON. Numbers stay as they are written.
-
-    Raises:
-        ValueError: if it is not JSON.
-    """
+    """Parse JSON; numbers stay as they are written. Raises ValueError if it is not JSON."""
     try:
         return json.loads(text, parse_int=str, parse_float=str, object_pairs_hook=_Object)
     except RecursionError:

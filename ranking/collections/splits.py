@@ -80,7 +80,7 @@ def usable(queries: pl.DataFrame) -> pl.DataFrame:
 
 
 def folds(queries: pl.DataFrame, k: int = 5) -> list[pl.DataFrame]:
-    """Cross-validate: every query is tested once, by a ranker that never saw it.
+    """Return the same queries with a split per fold: every query is tested once, by a ranker that never saw it.
 
     The queries are divided into k parts, equal to within one query. In fold i, part i is the test, part i+1 (after the
     last comes the first) is dev, and the others train.
@@ -88,9 +88,6 @@ def folds(queries: pl.DataFrame, k: int = 5) -> list[pl.DataFrame]:
     Args:
         queries: a frame with column id; an existing split is ignored.
         k: the number of folds, at least 3.
-
-    Returns:
-        For each fold the same queries in the same order, with the column split.
 
     Raises:
         BadInput: if there are fewer than 3 folds, or fewer queries than folds.

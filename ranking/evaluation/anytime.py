@@ -22,7 +22,7 @@ GRID = 401
 
 
 def evidence(values: Floats, mean: Floats | float, low: float, high: float) -> tuple[Floats, Floats]:
-    """Logarithm of the capital after each value, of who bets that the true mean lies above, and below, a claimed one.
+    """Log of the capital [n, k] after each value, of who bets that the true mean lies above, and below, a claimed one.
 
     Each is evidence against the claim that the mean is at most (at least) this: where that is true, the probability
     that the capital ever reaches 1/α is at most α.
@@ -31,9 +31,6 @@ def evidence(values: Floats, mean: Floats | float, low: float, high: float) -> t
         values: [n], or [n, k] for k sequences of their own; cut off at `low` and `high`.
         mean: the claims, one or [k], strictly between both.
         low, high: bounds of the values.
-
-    Returns:
-        For above and for below: float64 [n, k].
     """
     x = (np.clip(values, low, high) - low) / (high - low)
     m = (np.atleast_1d(np.asarray(mean, np.float64)) - low) / (high - low)
@@ -63,15 +60,14 @@ def p_values(values: Floats, mean: Floats | float, low: float, high: float) -> t
 
 
 def confidence_sequence(values: Floats, level: float, low: float, high: float) -> tuple[Floats, Floats]:
-    """Bounds of the mean after each value, all of which hold at once with this probability.
+    """Lower and upper bound of the mean [n] after each value, all of which hold at once with this probability.
+
+    The interval never grows.
 
     Args:
         values: [n], cut off at `low` and `high`.
         level: e.g. .95.
         low, high: bounds of the values.
-
-    Returns:
-        Lower and upper bound, [n] each; the interval never grows.
     """
     means = np.linspace(low, high, GRID + 2)[1:-1]
     step = means[1] - means[0]

@@ -17,13 +17,9 @@ WEIGHTS = tuple(step / 10 for step in range(11))
 
 
 def best_weight(evaluation: Evaluation, ranker: Ranker) -> float | None:
-    """Return the weight with the highest mean of the first measure; the lowest of equal ones.
+    """Return the one of `WEIGHTS` with the highest mean of the first measure on dev queries; the lowest of equal ones.
 
-    Args:
-        evaluation: the evaluation of the dev queries.
-
-    Returns:
-        One of `WEIGHTS`; None if the candidates are not a list, or there are none.
+    None if the candidates are not a list, or there are none.
     """
     scores = evaluation.scores(ranker)
     if scores is None or not len(scores):

@@ -27,7 +27,7 @@ Values = npt.NDArray[np.float64]
 def ranked_grades(
     scores: npt.NDArray[np.float32], documents: Grades, grades: Grades, tie_key: Grades
 ) -> npt.NDArray[np.int32]:
-    """Put each query's candidates in trec_eval's order and return their grades.
+    """Return the grades [queries, depth] of each query's candidates in trec_eval's order, and last 0 for padding.
 
     The order is score (as float32) descending; equal scores by document id descending as byte strings.
 
@@ -37,9 +37,6 @@ def ranked_grades(
         grades: [queries, depth], each candidate's grade, 0 if it is not judged.
         tie_key: [queries, depth], the rank of the candidate's id among all ids in ascending byte order,
             from 0 to 2³² - 1: the larger key wins a tie.
-
-    Returns:
-        [queries, depth], the grades in ranked order, padding (as grade 0) last.
 
     Raises:
         ValueError: a candidate's score is NaN, or its tie key out of range.
@@ -360,14 +357,11 @@ class Evaluator:
         self.unjudged = UNJUDGED if any(measure.needs_judged for measure in self._measures.values()) else 0
 
     def __call__(self, ranked: Grades) -> dict[str, Values]:
-        """Evaluate one ranking of every query.
+        """Return the values [queries] of each measure for one ranking of every query; 0 without a relevant document.
 
         Args:
             ranked: [queries, depth], grades in ranked order (`ranked_grades`), `unjudged` for not judged, 0 for
                 padding.
-
-        Returns:
-            The values of each measure [queries], 0 if the query has no relevant document.
         """
         if ranked.ndim != 2 or len(ranked) != self.queries:
             raise ValueError(f"ranked is {ranked.shape}, not [{self.queries}, depth]")

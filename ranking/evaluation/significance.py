@@ -110,14 +110,11 @@ def holm(p: Sample) -> npt.NDArray[np.float64]:
 
 
 def bootstrap_interval(sample: Sample, generator: np.random.Generator) -> tuple[float, float]:
-    """The 95% percentile bootstrap interval of a sample's mean (Efron 1979).
+    """The 95% percentile bootstrap interval (low, high) of a sample's mean (Efron 1979).
 
     It assumes no normal distribution, which a policy with a mode of failed runs does not have (Cohen et al.
     2019, figure 4). With a handful of runs it is too narrow, as every bootstrap is: it cannot go beyond the least
-    and the greatest run.
-
-    Returns:
-        (low, high); NaN for fewer than two values or a constant sample.
+    and the greatest run. NaN for fewer than two values or a constant sample.
     """
     if len(sample) < 2 or _constant(sample):
         return NAN, NAN

@@ -84,11 +84,7 @@ class Objective(ABC):
         """
 
     def of_passes(self, score: Scorer, block: Block, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """Score the batch and return the loss. By default everything is scored once.
-
-        Returns:
-            The loss, and the scores of the first pass [b, 1 + n].
-        """
+        """Return the loss of the batch, and the scores [b, 1 + n] of the first pass. By default there is one."""
         scores = score()
         return self.loss(scores, block), scores
 

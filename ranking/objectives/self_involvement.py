@@ -188,17 +188,14 @@ def sum_losses(losses: list[Tensor]) -> Tensor:
 
 
 def survivors(scores: Tensor, present: Tensor, size: int, pick: str, generator: torch.Generator) -> Tensor:
-    """Return the columns of the documents that a level keeps: the positive and `size` − 1 negatives (equation 4).
+    """Return the columns [b, min(size, 1 + n)] that a level keeps: first the positive, then `size` − 1 negatives.
 
-    Equal scores keep the order of the columns, so the choice does not depend on the device.
+    Equation 4. Equal scores keep the order of the columns, so the choice does not depend on the device.
 
     Args:
         scores: [b, 1 + n].
         present: bool [b, 1 + n]. Missing documents are kept last.
         pick: `top` or `random`.
-
-    Returns:
-        int64 [b, min(size, 1 + n)], column 0 first.
     """
     keys = scores.float()
     if pick == "random":

@@ -15,7 +15,7 @@ from ranking.texts import Texts
 
 
 def weighted_mean(vectors: Tensor, term_weights: Tensor, texts: Texts) -> Tensor:
-    """Return Σ e^{w_t}·E_t / Σ e^{w_t} over the terms t of each text, repeats included.
+    """Return Σ e^{w_t}·E_t / Σ e^{w_t} over the terms t of each text, repeats included: [texts, dimension].
 
     On a CPU one compiled loop does it: torch's bag sorts the tokens and makes a second gradient as
     large as the vocabulary for the weights, which takes three times as long as all the rest of f_FF.
@@ -24,9 +24,6 @@ def weighted_mean(vectors: Tensor, term_weights: Tensor, texts: Texts) -> Tensor
         vectors: E, [vocabulary, dimension]. Its gradient comes by rows if it is marked so (`ranking.row_gradients`).
         term_weights: w, [vocabulary].
         texts: the texts; none of them empty.
-
-    Returns:
-        [texts, dimension].
     """
     if vectors.device.type == "cpu" and vectors.dtype == torch.float32:
         return _Bag.apply(vectors, term_weights, texts)

@@ -159,7 +159,7 @@ class _Tower(nn.Module):
 
 
 def summed(vectors: Tensor, texts: Texts) -> Tensor:
-    """Return Σ E_t over the tokens t of each text, repeats included.
+    """Return Σ E_t over the tokens t of each text, repeats included: [texts, width].
 
     This is counts · E, without counts as wide as the vocabulary. On a CPU one compiled loop does it, which handles a
     run of one token at once: cheap if tokens are sorted.
@@ -167,9 +167,6 @@ def summed(vectors: Tensor, texts: Texts) -> Tensor:
     Args:
         vectors: E, [vocabulary, width]. Its gradient comes by rows if it is marked so (`ranking.row_gradients`).
         texts: the texts, their tokens in any order.
-
-    Returns:
-        [texts, width].
     """
     if vectors.device.type == "cpu" and vectors.dtype == torch.float32:
         return _Sum.apply(vectors, texts)

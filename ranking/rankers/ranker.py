@@ -117,15 +117,12 @@ class Ranker(nn.Module, ABC):
         return self.represent_queries(queries), self.represent_documents(documents)
 
     def forward(self, queries: Texts, documents: Texts, places: Tensor | None = None) -> Tensor:
-        """Return scores of `b` queries with `m` documents each.
+        """Return scores [b, m] of `b` queries with `m` documents each.
 
         Args:
             queries: `b` texts.
             documents: `b·m` texts, query by query; or any number of them if `places` is given.
             places: int64 [b, m], the indices in `documents` for each query. A document of several queries is read once.
-
-        Returns:
-            Shape [b, m].
         """
         of_queries, of_documents = self.represent(queries, documents)
         if places is None:

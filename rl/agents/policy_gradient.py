@@ -141,7 +141,8 @@ class PolicyGradientAgent(Agent):
     """Base of agents with an actor and a critic that have separate learning rates.
 
     Args:
-        channels, hidden: sizes of the network (see `rl.networks.PolicyNetwork`).
+        channels: channels of the kernels over the batch (see `rl.networks.PolicyNetwork`).
+        hidden: units of the first affine layer.
         options: the attributes of `PolicyGradientConfig`.
     """
 

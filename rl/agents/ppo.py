@@ -53,11 +53,7 @@ class SeededPPOLearner(PPOTorchLearner):
         rng: np.random.Generator,
         **unused: Any,
     ) -> Iterator[MultiAgentBatch]:
-        """Yield the minibatches of an update.
-
-        Args:
-            rng: draws the order of the steps.
-        """
+        """Yield the minibatches of an update; `rng` draws the order of the steps."""
         (whole,) = super()._create_iterator_if_necessary(training_data=training_data)
         steps = whole.policy_batches[DEFAULT_MODULE_ID]
         for rows in minibatch_rows(len(steps), num_epochs, minibatch_size or len(steps), rng):

@@ -167,15 +167,13 @@ class Aligned(ByNegative):
     def alignments(
         self, actions: Sequence[Action], count: int, training: RankerTraining, rng: np.random.Generator
     ) -> dict[str, NDArray[np.float64]]:
-        """Return the dot products of each action's training gradient with those of the sample's parts.
+        """Return the dot products of each action's training gradient with those of the sample's parts: [parts] by the
+        action's name.
 
         Args:
             count: negatives per query.
             training: the training of the ranker, which does not change.
             rng: draws the training batches, which are the same for all actions, and their negatives.
-
-        Returns:
-            float64 [parts] by the action's name.
         """
         wanted = self._sample_gradients(training)
         size = min(training.batch_size, len(training.examples))

@@ -11,7 +11,8 @@ from ranking.errors import BadInput
 def share_negatives(
     edges: NDArray[np.float64], queries: int, count: int, rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """Assign functions to negatives so that each function has its share of every query's negatives.
+    """Return the index of each negative's function, [queries, count], ascending within a row, so that each function has
+    its share of every query's negatives.
 
     Systematic sampling: marks at distance 1 over the shares laid end to end, so that a function of share w gets the
     whole number below or above w · count, and w · count on average.
@@ -19,9 +20,6 @@ def share_negatives(
     Args:
         edges: float64 [functions − 1], the cumulative shares of all functions but the last.
         rng: draws where the marks begin.
-
-    Returns:
-        int64 [queries, count], the index of each negative's function, ascending.
     """
     marks = np.arange(count) + rng.random((queries, 1))
     return np.searchsorted(edges * count, marks, side="right").astype(np.int64)
@@ -30,7 +28,8 @@ def share_negatives(
 def share_queries(
     shares: NDArray[np.float64], queries: int, count: int, each: int, rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """Assign functions to negatives so that each function has its share of the queries.
+    """Return the index of each negative's function, [queries, count], ascending within a row, −1 for none, so that each
+    function has its share of the queries.
 
     The first function supplies all queries with `count` minus what the others may supply. Every other function supplies
     `each` negatives to its share of the queries, drawn for every batch: in-batch negatives and a mined one for some
@@ -40,9 +39,6 @@ def share_queries(
         shares: float64 [functions], 0 to 1 each; the first one is ignored.
         count: negatives of a query that all functions supply.
         each: negatives that a function other than the first supplies to a query.
-
-    Returns:
-        int64 [queries, count], the index of each negative's function, ascending, −1 for none.
 
     Raises:
         BadInput: if nothing is left for the first function.

@@ -102,13 +102,11 @@ class Ranked(FromLists):
 
 
 def draw_positions(counts: NDArray[np.integer], count: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Draw `count` distinct positions below each row's `counts`, uniformly; all of them if there are fewer.
+    """Draw `count` distinct positions below each row's `counts`, uniformly: int64 [rows, count].
 
-    Floyd's algorithm (Bentley and Floyd 1987), for all rows at once: its cost depends on the number of draws, not on
-    the length of the lists. The set is uniform, its order is not: low positions tend to come first.
-
-    Returns:
-        int64 [rows, count]; a row with fewer than `count` positions has each once, followed by arbitrary ones.
+    A row with fewer than `count` positions has each once, followed by arbitrary ones. Floyd's algorithm (Bentley and
+    Floyd 1987), for all rows at once: its cost depends on the number of draws, not on the length of the lists. The set
+    is uniform, its order is not: low positions tend to come first.
     """
     draws = rng.random((len(counts), count))
     positions = np.full((len(counts), count), -1, np.int64)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranking.bounds import Positive, checked
-from sampling.selection.scored import Scored
+from sampling.selection.selector import Scored
 
 if TYPE_CHECKING:
     from ranking.training import Batch, RankerTraining

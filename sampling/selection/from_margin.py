@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranking.bounds import Fraction, Positive, checked
-from sampling.selection.scored import Scored
+from sampling.selection.selector import Scored
 
 
 class FromMargin(Scored):

@@ -116,6 +116,30 @@ class KeyedSelector(Selector):
         return pick(candidates, self.keys_of(batch, candidates.documents, training, rng), count)
 
 
+class Scored(KeyedSelector):
+    """Picks by the current ranker's scores of candidates and of the positive. A subclass defines `keys`."""
+
+    @abstractmethod
+    def keys(
+        self, scores: NDArray[np.float64], positive: NDArray[np.float64], rng: np.random.Generator
+    ) -> NDArray[np.float64]:
+        """Return a key for each candidate.
+
+        Args:
+            scores: float64 [b, m], −inf without a document.
+            positive: float64 [b, 1].
+            rng: every random draw comes from it.
+        """
+
+    def keys_of(
+        self, batch: Batch, documents: NDArray[np.int32], training: RankerTraining, rng: np.random.Generator
+    ) -> NDArray[np.floating]:
+        together = np.concatenate([batch.positives[:, None], documents], axis=1)
+        scores = training.score(batch.queries, together).astype(np.float64)
+        with np.errstate(invalid="ignore"):  # −inf without a document, which `pick` leaves out
+            return self.keys(scores[:, 1:], scores[:, :1], rng)
+
+
 def pick(candidates: CandidateBatch, keys: NDArray[np.floating], count: int) -> CandidateBatch:
     """Return the `count` documents of each row with the highest keys; missing ones (−1) come last.
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ranking.bounds import NonNegative, Positive, checked
 from sampling.retrieval.function import RetrievalFunction
-from sampling.selection.scored import Scored
+from sampling.selection.selector import Scored
 
 
 class SimANS(Scored):
