@@ -62,12 +62,7 @@ class IndexOptions:
         return self.memory == "ram" and self.precision == "float32"
 
     def check(self, dimension: int) -> None:
-        """Refuse options for which faiss has no index.
-
-        Raises:
-            BadInput: if faiss is missing, knows no such index, or has none for vectors of this dimension. A Flat
-                index does not need faiss.
-        """
+        """Refuse options for which faiss has no index of vectors of this dimension. A Flat one does not need faiss."""
         if not self.exact:
             make_index(self.factory, dimension, self.probes)
 

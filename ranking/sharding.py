@@ -164,11 +164,7 @@ class Sharding:
 
 
 def check_sharded(ranker: Ranker) -> None:
-    """Refuse a ranker whose weights can't be split.
-
-    Raises:
-        BadInput: if it can't, or one of its options prevents it.
-    """
+    """Refuse a ranker whose weights can't be split, or one of whose options prevents it."""
     where = "resources.shard"
     if type(ranker) not in SHARDED:
         remedy = "choose bi_encoder, cross_encoder, late_interaction or decoder, or resources.shard=false"

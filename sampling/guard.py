@@ -81,11 +81,7 @@ class Guard:
         return self.active and self.positive in (None, "own")
 
     def check_per_query(self) -> None:
-        """Raise if candidates would have to be compared with a row's positive, and lists are made per query.
-
-        Raises:
-            BadInput: with `positive=own`.
-        """
+        """Refuse `positive=own`: candidates would be compared with a row's positive, and lists are made per query."""
         if self.active and self.positive == "own":
             what = "positive=own compares the candidates of a mined row, and here lists are made per query"
             raise BadInput(what, "sampling.guard.positive", "choose lowest or best")
@@ -326,8 +322,7 @@ class _GuardedSearch:
     def _positives(self, queries: NDArray[np.integer], own: NDArray[np.integer] | None) -> NDArray[np.float32]:
         """Return the scores of the relevant documents that the queries' candidates are compared with.
 
-        Raises:
-            BadInput: if the function has no scores of pairs, and there is a margin.
+        A margin is refused if the function has no scores of pairs.
         """
         positives = positive_scores(self.guard.ranker or self.function, self.sources, self.guard, queries, own)
         if positives is not None:

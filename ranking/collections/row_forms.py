@@ -430,8 +430,7 @@ def _unlisted(row: Mapping[str, Any], name: str) -> dict[str, Any]:
 def _unpacked(text: str, kind: type, what: str) -> Any:
     """Return the list that a text is, written by Python or as JSON, as pandas leaves it in a CSV; or the text itself.
 
-    Raises:
-        RowFault: if it is a list as NumPy prints it, which can't be taken apart.
+    A list as NumPy prints it, which can't be taken apart, is refused.
     """
     if not text.endswith("]"):
         return text

@@ -93,11 +93,7 @@ class Objective(ABC):
         return [Stage()]
 
     def check_block(self, negatives: int) -> None:  # noqa: B027
-        """Refuse blocks with too few negatives per query.
-
-        Raises:
-            BadInput: if the objective needs more.
-        """
+        """Refuse blocks with too few negatives per query (`BadInput`)."""
 
     @abstractmethod
     def probabilities(self, scores: Tensor, present: Tensor) -> Tensor:

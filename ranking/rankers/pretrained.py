@@ -181,11 +181,7 @@ def read_in(ranker: nn.Module, precision: str | None) -> None:
 
 
 def transformers_of(ranker: nn.Module) -> list[Pretrained]:
-    """Return the transformers of a ranker.
-
-    Raises:
-        BadInput: if it has none.
-    """
+    """Return the transformers of a ranker; `BadInput` if it has none."""
     towers = [module for module in ranker.modules() if isinstance(module, Pretrained)]
     if not towers:
         what = f"{type(ranker).__name__} has no transformer whose precision could be chosen"

@@ -93,11 +93,7 @@ def save_model(kind: str, folder: str, modules: Sequence[nn.Module], **options: 
 
 
 def check_text_transformer(module: Any, checkpoint: str, remedy: str) -> None:
-    """Refuse a model's first module if it does not turn plain text into states of tokens.
-
-    Raises:
-        BadInput: if it doesn't.
-    """
+    """Refuse a model's first module if it does not turn plain text into states of tokens."""
     kind = type(module).__name__
     if not hasattr(module, "modality_config"):
         raise BadInput(f"reads texts by {kind}", checkpoint, remedy)
@@ -109,11 +105,7 @@ def check_text_transformer(module: Any, checkpoint: str, remedy: str) -> None:
 
 
 def check_heads(modules: Sequence[Any], allowed: set[str], checkpoint: str, remedy: str) -> None:
-    """Refuse modules after the transformer of kinds that are not `allowed`.
-
-    Raises:
-        BadInput: if there is one.
-    """
+    """Refuse modules after the transformer of kinds that are not `allowed`."""
     for module in modules:
         if type(module).__name__ not in allowed:
             raise BadInput(f"reads texts by {type(module).__name__}", checkpoint, remedy)
