@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import torch
@@ -73,7 +74,7 @@ def merge_state(state: Any, others: Iterator[list[Tensor]], rank: int, workers: 
     sizes = [(max(0, rows.stop - rows.start), *entry[SIZE][1:]) for rows, entry in zip(wanted, entries, strict=True)]
     merged = [torch.empty(size, dtype=entry[ROWS].dtype) for size, entry in zip(sizes, entries, strict=True)]
     starts = [0] * len(entries)
-    for tensors in _with_first(state, others):
+    for tensors in chain([split_tensors(state)], others):
         for number, (rows, tensor) in enumerate(zip(wanted, tensors, strict=True)):
             start, stop = starts[number], starts[number] + len(tensor)
             first, last = max(start, rows.start), min(stop, rows.stop)
@@ -107,11 +108,6 @@ def gathered(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
         if dist.get_rank() == 0:
             whole[name] = full.detach().cpu()
     return whole
-
-
-def _with_first(state: Any, others: Iterator[list[Tensor]]) -> Iterator[list[Tensor]]:
-    yield split_tensors(state)
-    yield from others
 
 
 def _is_split(value: Any) -> bool:

@@ -126,16 +126,6 @@ def read_qrels(
     """
     faults = faults or Faults()
     rows = _joined(path, qrels_rows(path, faults, encoding), {**READ_QRELS, "line": pl.Int64}, faults)
-    return merge_judgements(rows, repeated, faults, path)
-
-
-def merge_judgements(rows: pl.DataFrame, repeated: Repeated, faults: Faults, path: str | Path) -> pl.DataFrame:
-    """Merge the judgements of one document for one query, at the place of the first: query, document, grade.
-
-    Args:
-        rows: query, document, grade, line.
-        repeated: see `read_qrels`.
-    """
     pair = ["query", "document"]
     first = rows.select(pl.struct(pair).is_first_distinct()).to_series()
     again = int((~first).sum())
@@ -149,8 +139,7 @@ def merge_judgements(rows: pl.DataFrame, repeated: Repeated, faults: Faults, pat
     faults.note(f"judgements given again ({counts})", again)
     judged = pl.col("grade").filter(pl.col("grade") != -1)  # -1 is no judgement
     grade = judged.max() if repeated == "max" else (judged.mean() + 0.5).floor().cast(pl.Int32)
-    grade = grade.fill_null(-1)
-    return rows.group_by(pair, maintain_order=True).agg(grade).select("query", "document", "grade")
+    return rows.group_by(pair, maintain_order=True).agg(grade.fill_null(-1)).select("query", "document", "grade")
 
 
 def _joined(

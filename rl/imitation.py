@@ -111,7 +111,8 @@ def imitate(network: PolicyNetwork, states: States, options: Imitation, rng: np.
     Raises:
         BadInput: if no candidate is in BM25's top n.
     """
-    labels = _labels(states.observations["candidates"], options.top)
+    # By BM25's rank, the last feature of each candidate.
+    labels = states.observations["candidates"][..., -1] > 1 - (options.top - 0.5) / BM25_DEPTH
     named = torch.from_numpy(states.queries >= 0) & labels.any(-1)
     if not named.any():
         raise BadInput(
@@ -138,11 +139,6 @@ def imitate(network: PolicyNetwork, states: States, options: Imitation, rng: np.
     weights = {name: tensor.detach().clone() for name, tensor in network.state_dict().items()}
     after, learned = (_mass(network, states, labels, queries) for queries in (tested, taught))
     return Imitated(weights, {"before": before, "after": after, "learned": learned})
-
-
-def _labels(candidates: Tensor, top: int) -> Tensor:
-    """Return bool [n, b, s_d], from BM25's rank, the last feature of each candidate."""
-    return candidates[..., -1] > 1 - (top - 0.5) / BM25_DEPTH
 
 
 def _log_shares(network: PolicyNetwork, observations: dict[str, Tensor]) -> Tensor:

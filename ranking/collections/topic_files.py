@@ -110,9 +110,11 @@ def _rows(file: Path, faults: Faults, encoding: str) -> Iterator[Row]:
 
 def _xml(file: Path, faults: Faults, encoding: str) -> Iterator[Row]:
     text = "".join(text for _, text in blocks(file, faults, encoding))
-    # Entities of HTML, a bare & and several roots are no XML, and topics have them.
-    text = re.sub(r"^\s*<\?xml[^>]*\?>|<!DOCTYPE[^>\[]*(\[[^\]]*\])?[^>]*>", _lines_of, text)
-    text = re.sub(r"&(?!(amp|lt|gt|quot|apos);|#)(\w+;)?", _plain_entity, text)
+    # Entities of HTML, a bare & and several roots are no XML, and topics have them. Lines keep their numbers.
+    heads = r"^\s*<\?xml[^>]*\?>|<!DOCTYPE[^>\[]*(\[[^\]]*\])?[^>]*>"
+    text = re.sub(heads, lambda head: "\n" * head[0].count("\n"), text)
+    entities = r"&(?!(amp|lt|gt|quot|apos);|#)(\w+;)?"
+    text = re.sub(entities, lambda entity: html.escape(html.unescape(entity[0]), quote=False), text)
     try:
         root = ET.fromstring(f"<all>{text}</all>")
     except ET.ParseError as error:
@@ -134,16 +136,6 @@ def _number(element: ET.Element) -> str | None:
     children = {child.tag.lower(): (child.text or "").strip() for child in element}
     every = (values[name] for name in NUMBERS for values in (attributes, children) if values.get(name))
     return next((re.sub(r"^number\s*:\s*", "", number, flags=re.I) for number in every), None)
-
-
-def _lines_of(match: re.Match[str]) -> str:
-    """Return the line breaks of a match, so that lines keep their numbers."""
-    return "\n" * match[0].count("\n")
-
-
-def _plain_entity(match: re.Match[str]) -> str:
-    """Return an entity of HTML as its character, and a bare & as XML writes it."""
-    return html.escape(html.unescape(match[0]), quote=False)
 
 
 def _parts(element: ET.Element) -> dict[str, Any]:

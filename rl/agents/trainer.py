@@ -64,7 +64,7 @@ class AgentTrainer:
         Raises:
             BadInput: if the state has another number of copies or another network.
         """
-        copies = self._count()
+        copies = self.algorithm.config.num_envs_per_env_runner * max(1, self.algorithm.config.num_env_runners)
         if len(state["tallies"]) != copies:
             raise BadInput(
                 f"was learnt with {len(state['tallies'])} copies, not {copies}", "checkpoint", "give the same copies"
@@ -111,10 +111,6 @@ class AgentTrainer:
 
     def _actor(self) -> Any:
         return self.algorithm.learner.module[DEFAULT_MODULE_ID].actor
-
-    def _count(self) -> int:
-        config = self.algorithm.config
-        return config.num_envs_per_env_runner * max(1, config.num_env_runners)
 
     def _shares(self) -> list[Any]:
         """Return the runners in the order of their copies: actors, or the one in this process."""
