@@ -13,6 +13,7 @@ from typing import IO, Any, Literal
 
 import polars as pl
 
+from ranking.collections.checks import MERGED, merged_grade
 from ranking.collections.faults import Faults
 from ranking.collections.judgement_files import QRELS, READ_QRELS, READ_RUN, RUN, qrels_rows, run_rows
 from ranking.errors import BadInput
@@ -135,11 +136,9 @@ def read_qrels(
         line = rows.filter(~first).row(0, named=True)
         what = f"document {line['document']!r} is judged again for query {line['query']!r} ({again:,} such lines)"
         raise BadInput(what, f"{path}:{line['line']}", "remove all but one, or set qrels_repeated=max or mean")
-    counts = {"max": "the highest grade counts", "mean": "the mean of the grades counts"}[repeated]
-    faults.note(f"judgements given again ({counts})", again)
-    judged = pl.col("grade").filter(pl.col("grade") != -1)  # -1 is no judgement
-    grade = judged.max() if repeated == "max" else (judged.mean() + 0.5).floor().cast(pl.Int32)
-    return rows.group_by(pair, maintain_order=True).agg(grade.fill_null(-1)).select("query", "document", "grade")
+    faults.note(f"judgements given again ({MERGED[repeated]})", again)
+    merged = rows.group_by(pair, maintain_order=True).agg(merged_grade(repeated))
+    return merged.select("query", "document", "grade")
 
 
 def _joined(

@@ -56,8 +56,7 @@ def build(reader: Reader, folder: Path, faults: Faults, run: Run = in_turn) -> N
     judged = judgements.select(pl.col("query"), "split").unique("query")
     facts = dict(reader.facts())
     if repeated:
-        counts = {"max": "the highest grade counts", "mean": "the mean of the grades counts"}[reader.qrels_repeated]
-        facts["judgements given again"] = f"{repeated:,} ({counts})"
+        facts["judgements given again"] = f"{repeated:,} ({checks.MERGED[reader.qrels_repeated]})"
     if unjudged := len(queries) - len(judged):
         facts["queries without judgements"] = f"{unjudged:,} left out"
     queries = queries.join(judged, left_on="id", right_on="query", how="inner", maintain_order="left")

@@ -30,7 +30,7 @@ from ranking.collections.reader import OF_USE, Reader
 from ranking.errors import BadInput
 from ranking.reading import Reading
 
-_LAYOUT = 3  # counted up when the same files would be checked differently, or the cached ones change their form
+_LAYOUT = 4  # counted up when the same files would be checked differently, or the cached ones change their form
 _UNFINISHED = ".unfinished-"
 _UNPUBLISHED = ".unpublished"  # in an entry that is not yet published to other machines
 _DAY = 86_400  # seconds

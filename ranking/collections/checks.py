@@ -11,6 +11,8 @@ from ranking.collections.faults import Faults
 from ranking.errors import BadInput
 
 _PRECEDENCE = pl.col("split").replace_strict({"test": 0, "dev": 1, "train": 2}, default=3, return_dtype=pl.Int32)
+MERGED = {"max": "the highest grade counts", "mean": "the mean of the grades counts"}
+"""What becomes of the grades of a document that is judged more than once for a query."""
 
 
 def with_text(rows: pl.DataFrame, what: str, faults: Faults) -> pl.DataFrame:
@@ -112,7 +114,7 @@ def sound(
     Raises:
         BadInput: if a judgement is repeated (`stop`), or for a fault if strict.
     """
-    if repeated not in ("max", "mean", "stop"):
+    if repeated not in (*MERGED, "stop"):
         raise BadInput(f"qrels_repeated is {repeated!r}", "collection.qrels_repeated", "choose max, mean or stop")
     known = known_ids(documents, judgements["document"])
     judgements = _only(
@@ -147,8 +149,14 @@ def sound(
         what = f"document {first['document']!r} is judged again for query {first['query']!r}"
         remedy = "remove all but one, or set collection.qrels_repeated=max or mean"
         raise BadInput(f"{what} ({again.sum():,} such lines)", f"{first['file']}:{first['line']}", remedy)
-    grade = pl.col("grade").max() if repeated == "max" else (pl.col("grade").mean() + 0.5).floor().cast(pl.Int32)
-    return judgements.with_columns(grade.over(pair)).filter(~again), int(again.sum())
+    return judgements.with_columns(merged_grade(repeated).over(pair)).filter(~again), int(again.sum())
+
+
+def merged_grade(repeated: str) -> pl.Expr:
+    """Return the grade of a document that is judged more than once for a query; `repeated` is a key of `MERGED`."""
+    judged = pl.col("grade").filter(pl.col("grade") != -1)  # -1 is no judgement
+    grade = judged.max() if repeated == "max" else (judged.mean() + 0.5).floor().cast(pl.Int32)
+    return grade.fill_null(-1)
 
 
 def known_ids(documents: pl.DataFrame, ids: pl.Series) -> pl.Series:

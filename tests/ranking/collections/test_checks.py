@@ -5,8 +5,10 @@ import pytest
 
 from ranking.collections.beir import Beir
 from ranking.collections.cache import open_collection
-from ranking.collections.checks import join_repeats, known_ids
+from ranking.collections.checks import join_repeats, known_ids, sound
+from ranking.collections.faults import Faults
 from ranking.collections.reader import GIVEN
+from ranking.collections.reader import JUDGEMENTS as READ
 
 QUERIES = {"id": pl.String, "text": pl.String, "split": pl.String}
 JUDGEMENTS = {"query": pl.String, "document": pl.String, "grade": pl.Int32, "split": pl.String}
@@ -42,6 +44,19 @@ def test_queries_of_one_text_are_one_query_in_the_dearest_split():
     assert judged.select("query", "document", "grade").rows() == [
         ("a", "x", 2), ("b", "x", 1), ("a", "y", 0), ("a", "z", 1), ("e", "x", 0),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("repeated", "grade"), [("max", 3), ("mean", 2)])
+def test_a_document_that_was_pooled_and_not_judged_has_no_part_in_its_grade(repeated, grade):
+    ids = pl.DataFrame({"id": ["a", "d", "e"]})
+    rows = [("d", -1), ("d", 3), ("d", 1), ("e", -1), ("e", -1)]
+    judgements = pl.DataFrame(
+        [("a", document, given, "test", "qrels", line) for line, (document, given) in enumerate(rows, 1)],
+        READ,
+        orient="row",
+    )
+    merged, again = sound(judgements, ids, ids, Faults(), repeated)
+    assert (merged["document"].to_list(), merged["grade"].to_list(), again) == (["d", "e"], [grade, -1], 3)
 
 
 def test_queries_without_splits_stay_without():
