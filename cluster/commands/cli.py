@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, NoReturn
 from cluster.commands.signals import exit_code, handled_signals, ignore_further_signals, listen, replace_unprintable
 from cluster.commands.verbs import VERBS, parse
 from cluster.config.build import missing_extra
+from cluster.executors.address import working_folder
 from cluster.executors.processes import Processes
 from cluster.output.terminal import print_lines
 from ranking.errors import BadInput
@@ -73,20 +73,12 @@ def exit_codes() -> Iterator[None]:
         ignore_further_signals()
         _exit("interrupted", exit_code(error))
     except FileNotFoundError:
-        if _has_working_folder():
+        if working_folder() is not None:
             raise
         _exit("the working folder has been deleted; change to another one", 2)
     except BrokenPipeError:  # the reader of a pipe has ended
         sys.stderr.close()
         sys.exit(0)
-
-
-def _has_working_folder() -> bool:
-    try:
-        os.getcwd()
-    except FileNotFoundError:
-        return False
-    return True
 
 
 def _exit(message: str, code: int) -> NoReturn:

@@ -58,7 +58,6 @@ def judge(overrides: Sequence[str], console: Console, resume: str | None = None)
 
     Args:
         overrides: overrides of conf/judge.yaml. The folder remembers them.
-        console: prints the links.
         resume: a folder whose pool may grow: the runs in `overrides` are added to its runs, and its depth may rise.
 
     Raises:
@@ -129,7 +128,6 @@ def write_qrels(overrides: Sequence[str], path: str, console: Console) -> None:
         overrides: `out`, and `resolve` to use another rule than the page's.
         path: the path of the qrels. If documents were judged twice, `PATH.disagreements.tsv` is written too. A path
             that ends in .csv receives a table of all judgements, with assessor, time and note.
-        console: prints the paths.
 
     Raises:
         BadInput: if there are no judgements, or the file can't be written.

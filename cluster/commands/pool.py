@@ -23,9 +23,8 @@ from cluster.output.storage import Storage, new_place
 from cluster.output.terminal import counted, print_lines
 from cluster.plan.pool_methods import PoolPlan, Variant, split, variants
 from cluster.plan.size import TURNS, pool_seconds, saved
-from cluster.pools.pool_runs import StoredPools, resources_of, task_of
 from cluster.pools.sources import NamedPool, changed_files, file_digests, open_pools, shown_progress
-from cluster.pools.trial import plan_trial, trial_store
+from cluster.pools.trial import StoredPools, plan_trial, resources_of, task_of, trial_store
 from cluster.telemetry.live_table import LiveTable
 from cluster.telemetry.run_watch import RunWatch, raise_unwritable
 from cluster.telemetry.tracking.tracking import Tracking

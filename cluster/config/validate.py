@@ -66,12 +66,8 @@ def check_run(config: dict[str, Any], agent: TrainedAgent | MixtureAgent | None)
     """Build the parts that need no data, so that bad options of a run are refused before anything starts.
 
     Args:
-        config: a composed configuration.
         agent: the agent that it uses (`cluster.runs.agent_file.agent_of`); None if it must be learned first, or there
             is none.
-
-    Raises:
-        BadInput: if a part refuses its options, or two parts do not fit together.
     """
     from ranking.evaluation.measures import parse
     from ranking.rankers.cascade import Cascade

@@ -124,7 +124,7 @@ def clashing_files() -> list[str]:
     """Return files and folders of the user that Python would import in a Ray worker instead of our packages."""
     names = ("cluster", "pooling", "pyrite", "ranking", "rl", "sampling")
     ours = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    folders = {folder for folder in (_working_folder(), os.path.dirname(os.path.realpath(sys.argv[0]))) if folder}
+    folders = {folder for folder in (working_folder(), os.path.dirname(os.path.realpath(sys.argv[0]))) if folder}
     clashes = []
     for folder in sorted(folders - {ours}):
         for name in names:
@@ -133,7 +133,8 @@ def clashing_files() -> list[str]:
     return clashes
 
 
-def _working_folder() -> str | None:
+def working_folder() -> str | None:
+    """Return the working folder; None if it has been deleted."""
     try:
         return os.getcwd()
     except FileNotFoundError:

@@ -65,9 +65,6 @@ def check_store(run: int, shared: int, note: Callable[[str], None]) -> None:
     Args:
         run: bytes of the parts of the largest run.
         shared: bytes of the parts of all runs.
-
-    Raises:
-        BadInput: if the parts of a run do not fit.
     """
     import ray
 

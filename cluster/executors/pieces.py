@@ -28,9 +28,6 @@ def run_pieces(function: Callable[[int], None], count: int, here: bool = False) 
     Args:
         function: writes files that every machine sees or fetches. It is pickled.
         here: whether all must run on this machine, because the function writes to its disk.
-
-    Raises:
-        BadInput: what the function found wrong with the user's files.
     """
     if count < 2 or (connected() and _is_actor()) or (not connected() and (count < LEAST_PIECES or cores() < 2)):
         in_turn(function, count)

@@ -193,10 +193,6 @@ def in_process(body: str, arguments: Mapping[str, Any] | None = None) -> Any:
 
     Args:
         body: the function, as "package.module:function".
-
-    Raises:
-        ProcessLost: if the process ended.
-        Exception: what the function raised.
     """
     process = WarmProcess()
     try:

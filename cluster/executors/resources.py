@@ -67,20 +67,12 @@ class Resources:
 
 
 def demand(options: Mapping[str, Any]) -> dict[str, float]:
-    """Return what a run takes, all of its workers together.
-
-    Args:
-        options: `resources` of the run.
-    """
+    """Return what a run with these `resources` takes, all of its workers together."""
     return {name: amount * options["workers"] for name, amount in Resources.of(options).bundle().items()}
 
 
 def check_demand(options: Mapping[str, Any], present: Mapping[str, float]) -> None:
-    """Raise if a run requests more than a local Ray has: it never grows, and the run would wait for ever.
-
-    Raises:
-        BadInput: if there is too little.
-    """
+    """Raise if a run requests more than a local Ray has: it never grows, and the run would wait for ever."""
     remedy = None if options["workers"] == 1 else "choose fewer resources.workers"
     check_bundle(demand(options), present, "a run", "resources.", remedy)
 
@@ -92,12 +84,8 @@ def check_bundle(
 
     Args:
         wanted: `Resources.bundle`, or `demand`.
-        present: resources of the cluster now.
         name: what requests them, for messages.
         prefix: start of the options' keys.
-
-    Raises:
-        BadInput: if there is too little.
     """
     for kind, amount in wanted.items():
         if amount > present.get(kind, 0):

@@ -29,7 +29,6 @@ def main(descriptor: int, warm_up: str) -> None:
     """Run tasks until the other end is closed.
 
     Args:
-        descriptor: the socket.
         warm_up: a function to call first, as "package.module:function"; "" calls none.
     """
     global serving

@@ -7,12 +7,10 @@ import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cluster.index.encoder_options import EncoderOptions
 from cluster.output.cache import machine_folder
 from cluster.runs.part_keys import bm25_in_shards
 from ranking.errors import BadInput
@@ -39,20 +37,11 @@ def served_functions(config: Mapping[str, Any]) -> list[str]:
     return live_functions(config) + bm25_in_shards(config)
 
 
-def encoder_options(config: Mapping[str, Any]) -> EncoderOptions:
-    """Return number and resources of the encoders of each index of a run.
-
-    Raises:
-        BadInput: if a value is out of range.
-    """
-    return EncoderOptions(**config["index"], spread=config["resources"]["placement"] == "spread")
-
-
 def demand(config: Mapping[str, Any]) -> dict[str, float]:
     """Return the CPUs and GPUs of all encoders of a run."""
-    options, indexes = encoder_options(config), len(live_functions(config))
-    per_encoder = {"CPU": float(options.cpu), "GPU": float(options.gpu)}
-    return {name: share * options.encoders * indexes for name, share in per_encoder.items()}
+    options, indexes = config["index"], len(live_functions(config))
+    per_encoder = {"CPU": float(options["cpu"]), "GPU": float(options["gpu"])}
+    return {name: share * options["encoders"] * indexes for name, share in per_encoder.items()}
 
 
 def reserved(config: Mapping[str, Any]) -> list[dict[str, float]]:
@@ -61,19 +50,15 @@ def reserved(config: Mapping[str, Any]) -> list[dict[str, float]]:
     Serving actors reserve no core, since they work while the trainer waits for them. The encoders of a run with several
     workers, which reserve their resources separately, use what is free.
     """
-    options = encoder_options(config)
+    options = config["index"]
     if config["resources"]["workers"] > 1:
         return []
-    bundle = {"CPU": float(options.cpu)} | ({"GPU": float(options.gpu)} if options.gpu else {})
-    return [dict(bundle) for _ in range(options.encoders * len(live_functions(config)))]
+    bundle = {"CPU": float(options["cpu"])} | ({"GPU": float(options["gpu"])} if options["gpu"] else {})
+    return [dict(bundle) for _ in range(options["encoders"] * len(live_functions(config)))]
 
 
 def check_room(config: Mapping[str, Any], available: Mapping[str, float]) -> None:
-    """Raise if a local Ray, which never grows, has too few resources for the encoders of a run.
-
-    Raises:
-        BadInput: if the run and its encoders together need more.
-    """
+    """Raise if a local Ray, which never grows, has too few resources for a run and its encoders together."""
     for name, for_encoders in demand(config).items():
         resources = config["resources"]
         wanted, has = resources[name.lower()] * resources["workers"] + for_encoders, available.get(name, 0)
@@ -136,6 +121,7 @@ def _attach_dense(
     """Attach an index that encoder actors build from the ranker's weights."""
     from cluster.index.client import RemoteIndex
     from cluster.index.encoder import PreparedCorpus
+    from cluster.index.encoder_pool import EncoderOptions
     from cluster.index.version_build import IndexSpec
     from ranking.embedding import BLOCK
     from ranking.ranges import shard_ranges
@@ -157,7 +143,7 @@ def _attach_dense(
         PreparedCorpus(config),
         folder,
         function.index,
-        replace(encoder_options(config), precision=function.precision),
+        EncoderOptions.of(config, function.precision),
         {"run": run, "function": name},
         apart=config["resources"]["workers"] > 1,
         shards=shards,

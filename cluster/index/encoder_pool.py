@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections import deque
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,34 @@ from ray.util.placement_group import get_current_placement_group
 
 from cluster.index.calls import MAX_RESTARTS
 from cluster.index.encoder import Corpus, CorpusSize, IndexEncoder, TextBlock
-from cluster.index.encoder_options import EncoderOptions
 from cluster.telemetry.metrics import own_name, unique
 from ranking.index_versions import finish_version, write_block
+
+
+@dataclass(frozen=True)
+class EncoderOptions:
+    """Number and resources of the encoder actors.
+
+    Only `cpu`, `gpu` and `precision` can change the vectors.
+
+    Args:
+        encoders: number of actors.
+        cpu: cores per actor, or a share of one; torch uses as many threads.
+        gpu: GPUs per actor, or a share of one.
+        spread: place actors on different nodes, on free resources instead of the trial's placement group.
+        precision: precision of the ranker's weights while it encodes; None keeps that of the ranker.
+    """
+
+    encoders: int = 1
+    cpu: float = 1
+    gpu: float = 0.0
+    spread: bool = False
+    precision: str | None = None
+
+    @classmethod
+    def of(cls, config: Mapping[str, Any], precision: str | None = None) -> EncoderOptions:
+        """Return number and resources of the encoders of each index of a run."""
+        return cls(**config["index"], spread=config["resources"]["placement"] == "spread", precision=precision)
 
 
 class WaitingBlocks:
@@ -54,7 +80,7 @@ class EncoderPool:
         actor = ray.remote(
             num_cpus=options.cpu, num_gpus=options.gpu, max_restarts=-1, max_task_retries=MAX_RESTARTS
         )(IndexEncoder)  # fmt: skip
-        arguments = (corpus, options.threads, options.gpu > 0, options.precision)
+        arguments = (corpus, max(1, int(options.cpu)), options.gpu > 0, options.precision)
         names = [unique(f"{own_name('index')}:encoder-{number}") for number in range(options.encoders)]
         # Actors of a placement group stay in it.
         spread = {"scheduling_strategy": "SPREAD"} if options.spread and get_current_placement_group() is None else {}

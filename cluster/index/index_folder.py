@@ -90,11 +90,7 @@ class IndexFolder:
         return waiting
 
     def publish(self, publication: Publication, content: NDArray[np.uint8]) -> None:
-        """Keep weights until their version is built.
-
-        Raises:
-            BadInput: if the file can't be written.
-        """
+        """Keep weights until their version is built."""
         file = self._published / publication.file
         try:
             with replace_file(file) as temporary:

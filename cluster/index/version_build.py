@@ -11,8 +11,7 @@ import ray
 
 from cluster.index.calls import unwrapped
 from cluster.index.encoder import Corpus, CorpusSize
-from cluster.index.encoder_options import EncoderOptions
-from cluster.index.encoder_pool import EncoderPool
+from cluster.index.encoder_pool import EncoderOptions, EncoderPool
 from cluster.index.index_folder import WEIGHTS, IndexFolder, Publication
 from ranking.embedding import BLOCK
 from ranking.index import IndexOptions

@@ -77,8 +77,7 @@ def remarks(totals: dict[str, int], functions: pl.DataFrame, guarded: bool) -> l
     """Return lines about what was dropped, with advice.
 
     Args:
-        totals: the totals of all shards, as `summary_of` returns them.
-        functions: one row per function, as `summary_of` returns them.
+        totals, functions: see `summary_of`.
     """
     lines = []
     for row in functions.iter_rows(named=True):

@@ -73,9 +73,6 @@ class Miner:
 
     Args:
         config: conf/mine.yaml, composed.
-
-    Raises:
-        BadInput: if the parts do not fit together.
     """
 
     def __init__(self, config: dict[str, Any], artifacts: Artifacts | None = None) -> None:

@@ -10,6 +10,7 @@ from rich.console import Console
 
 from cluster.output.event_log import EventLog
 from cluster.output.storage import Storage
+from cluster.output.terminal import counted
 
 LOSSES = ("is lost", "is to be taken away")
 """Words of a run's messages that belong here."""
@@ -46,15 +47,15 @@ def failure_summary(events: Iterable[Mapping[str, Any]]) -> list[str]:
     if resumed:
         head.append(f"It was interrupted and resumed {_times(resumed)}.")
     if lost:
-        head.append(f"{_count(len(lost), 'run')} lost a process or a machine, {_times(lost.total())} in all.")
+        head.append(f"{counted(len(lost), 'run')} lost a process or a machine, {_times(lost.total())} in all.")
     if moved:
-        moves = f"{_count(len(moved), 'run')} continued on another machine"
+        moves = f"{counted(len(moved), 'run')} continued on another machine"
         head.append(f"{moves}, {_times(moved.total())} in all, before a machine was taken away; nothing was lost.")
     if again.total():
-        head.append(f"{_count(again.total(), unit)} had to be repeated; nothing is counted twice.")
+        head.append(f"{counted(again.total(), unit)} had to be repeated; nothing is counted twice.")
     runs = [run for run in dict.fromkeys([*lost, *moved, *again]) if lost[run] or moved[run] or again[run]]
     for run in runs[:MAX_RUNS]:
-        repeated = f", {_count(again[run], unit)} again" if again[run] else ""
+        repeated = f", {counted(again[run], unit)} again" if again[run] else ""
         went = [f"lost {'; '.join(reasons[run])}"] if lost[run] else []
         went += [f"moved {_times(moved[run])}"] if moved[run] else []
         what = ", ".join(went) or "interrupted"
@@ -68,10 +69,6 @@ def print_failures(storage: Storage, console: Console) -> None:
     """Print how much a command lost and repeated, if anything; reports and the log have details."""
     for line in failure_summary(EventLog.read(storage))[:3]:
         console.print(line, style="dim", soft_wrap=True, markup=False)
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'s' * (number != 1)}"
 
 
 def _times(number: int) -> str:

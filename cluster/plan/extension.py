@@ -39,7 +39,6 @@ def extended(plan: StudyPlan, options: Mapping[str, Any], overrides: Sequence[st
     """Return the plan of a study with additions; refuse fewer seeds or samples, and what would leave out a run.
 
     Args:
-        plan: the plan so far.
         options: the options that grow, from `GROWING`.
         overrides: overrides of runs. Each adds its values to those that the study compares; those of `NEUTRAL` replace
             the value.

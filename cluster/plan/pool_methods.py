@@ -29,9 +29,7 @@ class Variant:
 
     Args:
         label: its name in tables: the method, with the swept options in brackets.
-        method: the name of the method.
         overrides: the overrides that compose it.
-        node: the composed part.
     """
 
     label: str

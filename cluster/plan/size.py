@@ -49,6 +49,5 @@ def pool_seconds(documents: int, cells: int, seeds: int) -> float:
     Args:
         documents: the number of documents in the pools of all topics.
         cells: runs × topics × depth.
-        seeds: the number of simulations.
     """
     return seeds * (PER_JUDGEMENT * documents + PER_CELL * cells)

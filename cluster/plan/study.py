@@ -33,7 +33,6 @@ class StudyPlan:
         options: the options of `conf/study.yaml`, resolved.
         arguments: the overrides of runs, with sweeps.
         design: the experiment's file, as it was when the study began.
-        storage: the output folder.
         sample_batches: numbers of samples that were drawn one after another, if the study was extended; each batch is a
             Latin hypercube.
     """

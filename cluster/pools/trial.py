@@ -1,9 +1,9 @@
-"""Simulates one adjudication method over one pool from every seed, and measures it."""
+"""Describes the simulations of a pooling study as tasks: one method over one pool from every seed, measured."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -12,6 +12,8 @@ import numpy as np
 import polars as pl
 
 from cluster.config.build import build
+from cluster.executors.resources import Resources
+from cluster.executors.task import Context, Task
 from cluster.output.provenance import code
 from cluster.output.result_store import ResultStore
 from cluster.output.storage import Storage
@@ -78,22 +80,53 @@ def usual_budgets(pool: Pool) -> list[int]:
     return sorted({max(1, round(mean * share)) for share in (0.05, 0.1, 0.2, 0.3, 0.45, 0.6, 0.8)})
 
 
-def execute_trial(trial: Trial, pool: Pool, storage: Storage, on_seed: Callable[[int, dict[str, float]], None]) -> None:
-    """Simulate a method and write the results to the study's folder.
+def task_of(trial: Trial, storage: Storage, options: Mapping[str, Any]) -> Task:
+    """Return the task of a trial, of a study in a folder with the options of conf/pool.yaml."""
+    facts = {"parameters": {"pool": trial.pool, "method": trial.label}}
+    arguments = {"trial": trial, "storage": storage}
+    return Task(trial.name, "cluster.pools.trial:execute_trial", arguments, resources_of(options), facts=facts)
+
+
+def resources_of(options: Mapping[str, Any]) -> Resources:
+    """Return what a trial takes of a machine."""
+    return Resources.of({**options, "gpu": 0})
+
+
+class StoredPools(dict[str, Any]):
+    """References to pools in Ray's object store, by name. A pool is read without a copy when it is looked up."""
+
+    def __getitem__(self, name: str) -> Pool:
+        import ray
+
+        pool: Pool = ray.get(super().__getitem__(name))
+        return pool
+
+
+def execute_trial(trial: Trial, storage: Storage, pools: Mapping[str, Pool], context: Context) -> dict[str, Any]:
+    """Simulate a method over a pool and write the results to the study's folder: the body of a trial's task.
 
     Args:
-        on_seed: called with the number of finished seeds, and figures of the last one: the share of the relevant
-            documents that each budget finds (`found/BUDGET`) and those of `pooling.effort`.
+        context: receives the number of seeds that are done as `epoch`, the area of the last as `validation`, and its
+            `numbers`: the share of the relevant documents that each budget finds (`found/BUDGET`) and those of
+            `pooling.effort`.
+
+    Returns:
+        best: the mean area; numbers: the mean of each figure.
     """
-    started = time.perf_counter()
+    started, pool, seeds = time.perf_counter(), pools[trial.pool], trial.options["seeds"]
     method: Method = build(trial.node)
     tags = {"study": study_of(storage.place), "method": trial.label}
     judged = ThrottledCounter("pyrite_pool_judgements_total", tags)
     orders: list[JudgingOrder] = []
-    for seed in range(trial.options["seeds"]):
+    figures: list[dict[str, float]] = []
+    means: dict[str, float] = {}
+    for seed in range(seeds):
         orders += simulate(method, pool, [seed], max(1, int(trial.options["cpu"])))
         judged.add(sum(map(len, orders[-1].documents)))
-        on_seed(seed + 1, _figures(pool, orders[-1], trial.options["budgets"]))
+        figures.append(_figures(pool, orders[-1], trial.options["budgets"]))
+        means = {key: sum(numbers[key] for numbers in figures) / len(figures) for key in figures[0]}
+        shown = {"epoch": seed + 1, "max_epochs": seeds, "validation": figures[-1]["area"], "best": means["area"]}
+        context.report(shown | {"numbers": figures[-1]})
     judged.flush()
     simulated = time.perf_counter() - started
     labels = (pl.lit(trial.pool).alias("pool"), pl.lit(trial.label).alias("method"))
@@ -103,6 +136,7 @@ def execute_trial(trial: Trial, pool: Pool, storage: Storage, on_seed: Callable[
     }
     seconds = {"simulated": simulated, "all": time.perf_counter() - started}
     trial_store(storage, [trial]).write(trial.name, seconds, tables)
+    return {"best": means["area"], "numbers": {f"mean/{key}": mean for key, mean in means.items()}}
 
 
 def measure(

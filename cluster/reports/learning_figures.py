@@ -97,7 +97,6 @@ def mixture_figure(agent: MixtureAgent, trainings: Sequence[Sequence[Sequence[fl
     """Draw shares and window by batch, a thin line per training of the last generation and their mean.
 
     Args:
-        agent: the agent.
         trainings: by training and decision: step, the share of each function, first and last rank of the window.
     """
     functions = agent.functions

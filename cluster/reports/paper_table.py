@@ -22,11 +22,7 @@ from cluster.statistics.summary import marks
 
 
 def read_published(design: Mapping[str, Any] | None) -> PublishedConfig | None:
-    """Read the figures of the paper in an experiment's file; None if it has none.
-
-    Raises:
-        BadInput: if they are damaged.
-    """
+    """Read the figures of the paper in an experiment's file; None if it has none. Damaged ones are refused."""
     content = (design or {}).get("published")
     try:
         return None if content is None else PublishedConfig.model_validate(content)

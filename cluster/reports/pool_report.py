@@ -62,11 +62,7 @@ def report_pools(storage: Storage, console: Console, baseline: str | None = None
 
 
 def read_tables(storage: Storage) -> Tables:
-    """Read the tables of a pooling study.
-
-    Raises:
-        BadInput: if the folder holds no finished pooling study.
-    """
+    """Read the tables of a pooling study."""
     tables = {name: frame for name in TABLES if (frame := read_table(storage, name)) is not None}
     return {"trials": required_table(storage, "trials"), **tables}
 
@@ -77,9 +73,6 @@ def pool_report(storage: Storage, tables: Tables, baseline: str | None = None, w
     Args:
         baseline: the method to test the others against; None takes the study's.
         waiting: the number of methods without a result, if the study is still running.
-
-    Raises:
-        BadInput: if the baseline is none of the methods.
     """
     config, trials, budgets = read_config(storage), tables["trials"], tables["budgets"]
     methods = trials["method"].unique(maintain_order=True).to_list()

@@ -19,8 +19,6 @@ def pool_tables(study: PoolPlan, trials: Sequence[Trial], errors: Mapping[str, s
     """Gather the table of trials, and the trials' tables into one table of each kind.
 
     Args:
-        study: the plan.
-        trials: the trials.
         errors: the errors of failed trials, by name.
     """
     storage, store = study.storage, trial_store(study.storage, trials)

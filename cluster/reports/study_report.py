@@ -91,11 +91,7 @@ class StudyResults:
 
     @classmethod
     def read(cls, storage: Storage) -> StudyResults:
-        """Read the results of a finished study.
-
-        Raises:
-            BadInput: if the folder holds none, or a table is damaged.
-        """
+        """Read the results of a finished study; refuse a folder without any, and damaged tables."""
         by_run = {"queries": required_scan(storage, "queries"), "steps": scan_table(storage, "steps")}
         others = {name: read_table(storage, name) for name in ("embeddings", "zero_shot", "examples", "actions")}
         return cls._of(storage, {"trials": required_trials(storage), **by_run, **others})
@@ -133,12 +129,7 @@ def report_study(
     contrasts: Sequence[str] | None = None,
     results: StudyResults | None = None,
 ) -> None:
-    """Write summary, figures and report.html of a study, and print its tables.
-
-    Raises:
-        BadInput: if the folder holds no finished study, the baseline or a contrast is none of its methods, or a key
-            was not swept.
-    """
+    """Write summary, figures and report.html of a study, and print its tables."""
     results = results or StudyResults.read(storage)
     if not (results.trials["status"] == "done").any():
         failures = results.trials["error"].drop_nulls().to_list()

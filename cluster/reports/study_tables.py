@@ -45,11 +45,7 @@ def check_comparison(
     collections: dict[str, Collection],
     contrasts: Sequence[str] | None = None,
 ) -> None:
-    """Check before anything runs that baseline and contrasts name methods of the study, and that factors are swept.
-
-    Raises:
-        BadInput: if the baseline or a contrast names no method, two contrasts name the same, or a factor is not swept.
-    """
+    """Check before anything runs that baseline and contrasts name methods of the study, and that factors are swept."""
     if baseline is not None or requested is not None or contrasts:
         rows = [trial_row(planned, collections[planned.name], None, None) for planned in runs]
         trials = with_factors(trials_table(rows), requested)

@@ -225,10 +225,7 @@ def ranker_hosts(config: dict[str, Any], workers: int, name: str, timeout: float
     node; several are packed onto as few nodes as can hold them, unless `resources.placement` spreads them.
 
     Args:
-        timeout: seconds to wait for room.
-
-    Raises:
-        BadInput: if the cluster has no room.
+        timeout: seconds to wait for room, without which it is refused.
     """
     hosts, resources = config["hosts"], config["resources"]
     workers_per_host = workers // hosts

@@ -65,11 +65,7 @@ class LearnRequest:
         }
 
     def check_unchanged(self, before: dict[str, Any], facts: dict[str, Any]) -> None:
-        """Compare the collection with that of the manifest.
-
-        Raises:
-            BadInput: if it has changed.
-        """
+        """Refuse to continue if the collection is not that of the manifest."""
         if before.get("facts") != facts:
             what = "the collection has changed since this learning began"
             raise BadInput(what, self.storage.place, "start another")
@@ -83,11 +79,7 @@ class LearnRequest:
 
 
 def compose_learning(overrides: Sequence[str]) -> dict[str, Any]:
-    """Return the configuration of a learning, after checking it and building each part once.
-
-    Raises:
-        BadInput: if an option is wrong or has several values.
-    """
+    """Return the configuration of a learning, after checking it and building each part once."""
     for text in overrides:
         if "=" in text and len(values_of(text)) != 1:
             raise BadInput(f"{text} sweeps", remedy="learn one agent at a time, or several in a `pyrite study`")

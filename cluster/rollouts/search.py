@@ -74,11 +74,7 @@ def search_agent(
 
 
 def generations_of(config: dict[str, Any], agent: PolicySearch) -> int:
-    """Return the number of generations within the budget of trainings.
-
-    Raises:
-        BadInput: if there is none.
-    """
+    """Return the number of generations within the budget of trainings; refuse a budget without any."""
     generations: int = config["episodes"] // (agent.candidates * agent.seeds)
     if not generations:
         what = f"{config['episodes']} trainings are less than a generation of {agent.candidates} × {agent.seeds}"

@@ -39,11 +39,7 @@ def learn_agents(
     console: Console,
     tracking: Tracking,
 ) -> None:
-    """Learn agents, each in a trial.
-
-    Raises:
-        BadInput: if one could not be learned.
-    """
+    """Learn agents, each in a trial; raise `BadInput` if one could not be learned."""
     console.print(f"{len(requests)} agent{'s' * (len(requests) > 1)} to learn first")
     stored: dict[str, Any] = {}
     tasks = []

@@ -30,11 +30,7 @@ def has_agent(checkpoint: str) -> bool:
 
 
 def agent_content(checkpoint: str) -> bytes:
-    """Return the bytes of a learned agent.
-
-    Raises:
-        BadInput: if there is none.
-    """
+    """Return the bytes of a learned agent; refuse a folder without one."""
     content = Storage(checkpoint).read(FILE)
     if content is None:
         raise BadInput(f"there is no {FILE}", checkpoint, "name the folder of a `pyrite learn` that has begun to learn")

@@ -61,20 +61,12 @@ class Artifacts:
     lock: Callable[[Path], AbstractContextManager[None]] = file_lock
 
     def __post_init__(self) -> None:
-        self._collections = Collections(self.note, self.rerank, self.lock)
+        self.collections = Collections(self.note, self.rerank, self.lock)
         self._sources: dict[str, Sources] = {}
 
     def collection(self, config: dict[str, Any]) -> Collection:
         """Return the collection of a configuration."""
-        return self._collections.of(config)
-
-    def other(self, config: dict[str, Any], name: str) -> Collection:
-        """Return a further collection that a configuration is measured on."""
-        return self._collections.other(config, name)
-
-    def open_all(self, config: dict[str, Any]) -> None:
-        """Open all collections of a configuration."""
-        self._collections.open_all(config)
+        return self.collections.of(config)
 
     def make(self, configs: Iterable[dict[str, Any]], only: Sequence[str] | None = None) -> None:
         """Make what the cache lacks, in parallel if possible. Does nothing here: `part` makes a part when it is needed.
@@ -91,11 +83,11 @@ class Artifacts:
 
     def keys(self, config: dict[str, Any]) -> dict[str, str]:
         """Return the key of each part of a configuration, by name. This is cheap: only the collection is read."""
-        return keys_of(config, self._collections)
+        return keys_of(config, self.collections)
 
     def provenance(self, config: dict[str, Any]) -> dict[str, str]:
         """Return what a run's result depends on in addition to its configuration (`cluster.runs.part_keys`)."""
-        return provenance(config, self._collections)
+        return provenance(config, self.collections)
 
     def part(self, config: dict[str, Any], name: str) -> Part:
         """Return one part, from the cache or newly made."""
@@ -119,11 +111,7 @@ class Artifacts:
         return {name: self.part(config, name) for name in self.keys(config)}
 
     def check(self, configs: Iterable[dict[str, Any]]) -> None:
-        """Check the options of runs, alone and together (`cluster.config.validate.check_run`).
-
-        Raises:
-            BadInput: if one is wrong.
-        """
+        """Check the options of runs, alone and together (`cluster.config.validate.check_run`)."""
         for config in configs:
             check_run(config, agent_of(config))
 

@@ -29,11 +29,7 @@ SCHEMA: dict[str, Any] = {
 
 @torch.no_grad()
 def vectors_of(ranker: Ranker, encoded: EncodedCollection, queries: NDArray[np.integer]) -> NDArray[np.float32]:
-    """Return one vector per query [q, dimension].
-
-    Raises:
-        BadInput: if the ranker has several vectors for a text, or none.
-    """
+    """Return one vector per query [q, dimension]; refuse a ranker with several vectors for a text, or none."""
     vectors = represent(ranker, encoded.queries, queries, queries=True)
     if vectors.ndim != 2 or not vectors.is_floating_point():
         name = type(ranker).__name__
@@ -79,11 +75,7 @@ def spread_out(queries: NDArray[np.integer]) -> NDArray[np.integer]:
 
 
 def check_vectors(config: dict[str, Any], ranker: Ranker, encoded: EncodedCollection) -> None:
-    """Check, before a run trains, that its ranker has vectors and its queries have categories.
-
-    Raises:
-        BadInput: if they have not.
-    """
+    """Check, before a run trains, that its ranker has vectors and its queries have categories."""
     if config["embeddings"]:
         labels_of(encoded.queries, "embeddings=true")
         vectors_of(ranker, encoded, np.zeros(1, np.int64))

@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import torch
 
+from cluster.output.result_store import SavedState
 from cluster.runs.assemble import assemble
 from cluster.runs.measure import PeakMemory, measure
 from cluster.runs.outcome import Outcome
@@ -22,15 +23,6 @@ from ranking.splits import Split
 from ranking.training import RankerTraining
 from sampling.sampler import Sampler
 from sampling.staged_training import StagedTraining
-
-
-@runtime_checkable
-class ForkStore(Protocol):
-    """A place for the states from which `pyrite fork` continues, for a run of one process."""
-
-    def keep_at(self, step: int, state: bytes) -> None:
-        """Save the state of training and sampler before a batch."""
-
 
 Attach = Callable[[RankerTraining, Sampler], AbstractContextManager[object]]
 """Connects a new training and its sampler to other processes, until the context ends."""
@@ -170,7 +162,7 @@ class _FoldRun:
 
     def _save_for_forks(self, training: RankerTraining) -> None:
         first = self.fold == self.staged.stage == 0  # the only ones that forks continue
-        if first and training.step in self.config["keep_at"] and isinstance(self.store, ForkStore):
+        if first and training.step in self.config["keep_at"] and isinstance(self.store, SavedState):
             state = [training.state_dict(), self.staged.sampler.state_dict()]
             self.store.keep_at(training.step, to_bytes(state))
 

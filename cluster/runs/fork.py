@@ -65,11 +65,7 @@ class Fork:
 
 
 def with_functions(config: Mapping[str, Any], actions: Sequence[Action]) -> dict[str, Any]:
-    """Return the configuration of a run with all functions that actions name.
-
-    Raises:
-        BadInput: if there is no such function.
-    """
+    """Return the configuration of a run with all functions that actions name."""
     functions = dict(config["function"])
     for action in actions:
         if action.function not in functions:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster.output.provenance import differences
 from cluster.output.result_store import ResultStore
 from cluster.output.storage import Storage
 
@@ -99,12 +97,6 @@ def read_outcome(storage: Storage, name: str) -> Outcome | None:
     """Return the outcome of a finished run; None if there is none, or it is damaged."""
     content = ResultStore(storage, FOLDER).read(name)
     return None if content is None else Outcome(**content)
-
-
-def fresh_outcome(storage: Storage, name: str, built_from: Mapping[str, str]) -> Outcome | None:
-    """Return the outcome of a run if it is finished and was built from what it would be built from now."""
-    outcome = read_outcome(storage, name)
-    return None if outcome is None or differences(outcome.made_of, built_from) else outcome
 
 
 def write_outcome(storage: Storage, name: str, outcome: Outcome) -> None:

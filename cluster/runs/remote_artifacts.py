@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,15 +46,15 @@ class RemoteArtifacts(Artifacts):
     _described: dict[str, Described] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.note = _each_once(self.note)  # several processes may open the same
+        self.note = cache(self.note)  # each message once: several processes may open the same
         super().__post_init__()
 
     def make(self, configs: Iterable[dict[str, Any]], only: Sequence[str] | None = None) -> None:
         configs, tasks = list(configs), dict[str, Task]()
         self._described = {}  # an agent may have been learned since
         for config in configs:
-            key = digest([self._collections.key(config), config.get("evaluate")])
-            if key not in tasks and not self._collections.are_cached(config):
+            key = digest([self.collections.key(config), config.get("evaluate")])
+            if key not in tasks and not self.collections.are_cached(config):
                 tasks[key] = self._task(key, config)
         visible = self._make_all(tasks.values())
         self._describe(configs)
@@ -129,9 +129,6 @@ class RemoteArtifacts(Artifacts):
 
         Returns:
             Whether this process sees the files that they make. Otherwise it must make everything itself.
-
-        Raises:
-            BadInput: what a task found wrong with the user's files.
         """
         tasks = list(tasks)
         if not tasks:
@@ -154,23 +151,11 @@ class RemoteArtifacts(Artifacts):
         """Return whether the file that a task has made is visible here."""
         config, name = task.arguments["config"], task.arguments["name"]
         if name is None:
-            return self._collections.are_cached(config, anew=True)
+            return self.collections.are_cached(config, anew=True)
         path = self.place(config, task.key)
         with suppress(OSError):
             os.listdir(path.parent)  # makes a network's disk look again
         return at_hand(path)
-
-
-def _each_once(note: Callable[[str], None]) -> Callable[[str], None]:
-    """Return a function that passes each message on once."""
-    passed = set[str]()
-
-    def pass_on(line: str) -> None:
-        if line not in passed:
-            passed.add(line)
-            note(line)
-
-    return pass_on
 
 
 class _Making(Listed):
@@ -217,7 +202,7 @@ def _make(config: dict[str, Any], name: str | None, rerank: Rerank | None) -> li
     artifacts = Artifacts(notes.append if name is None else lambda line: None, rerank, partial(file_lock, wait=False))
     try:
         if name is None:
-            artifacts.open_all(config)
+            artifacts.collections.open_all(config)
         else:
             artifacts.collection(config)  # whose messages are known
             artifacts.note = notes.append

@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from cluster.executors.task import Task, Tasks
+from cluster.output.provenance import differences
 from cluster.output.storage import Storage
 from cluster.plan.sweep import Planned
-from cluster.runs.outcome import Outcome, fresh_outcome
+from cluster.runs.outcome import Outcome, read_outcome
 
 
 class Proposals(Tasks, ABC):
@@ -32,7 +33,8 @@ class Proposals(Tasks, ABC):
 
     def outcome(self, planned: Planned) -> Outcome | None:
         """Return the result of a run; None if there is none, or it was built from something else."""
-        return fresh_outcome(self.storage, planned.name, self.made_of(planned.config))
+        outcome = read_outcome(self.storage, planned.name)
+        return None if outcome is None or differences(outcome.made_of, self.made_of(planned.config)) else outcome
 
     @property
     @abstractmethod

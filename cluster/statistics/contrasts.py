@@ -77,9 +77,6 @@ def check_contrasts(trials: pl.DataFrame, requested: Sequence[str]) -> None:
     Args:
         trials: the planned runs, as rows of `trials.parquet`.
         requested: see `planned_contrasts`.
-
-    Raises:
-        BadInput: if it is fewer than two, words name no run, or two name the same runs.
     """
     _refuse_single(requested)
     runs: dict[frozenset[str], str] = {}

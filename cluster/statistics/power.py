@@ -73,7 +73,6 @@ def sample_of_both(test: CrossedDifference, queries: int, difference: float, alp
     Args:
         test: the comparison of two methods, for the variances.
         queries: the number of queries that it compared.
-        difference: the difference to find.
 
     Returns:
         The seeds with as many queries as there are; or 0, and the queries with as many seeds as one likes.

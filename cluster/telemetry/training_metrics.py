@@ -40,14 +40,12 @@ def run_tags(place: str, config: Mapping[str, Any]) -> dict[str, str]:
 
 
 @contextmanager
-def watched(
-    staged: StagedTraining, tags: Mapping[str, str] | None, measure: str, every: float = EVERY
-) -> Iterator[None]:
+def watched(staged: StagedTraining, tags: Mapping[str, str] | None, measure: str) -> Iterator[None]:
     """Record the metrics of a training while the block runs."""
     if tags is None or not connected():
         yield
         return
-    with poll(TrainingMetrics(staged, tags, measure), every):
+    with poll(TrainingMetrics(staged, tags, measure), EVERY):
         yield
 
 

@@ -136,11 +136,7 @@ def capacity_of(
 
 
 def check_resources(configs: Sequence[Mapping[str, Any]], address: str | None) -> None:
-    """Raise if a run requests more than a local Ray has. It never grows, and the run would wait for ever.
-
-    Raises:
-        BadInput: if one does.
-    """
+    """Raise if a run requests more than a local Ray has. It never grows, and the run would wait for ever."""
     if is_cluster(address):
         return
     import ray

@@ -23,11 +23,7 @@ CLOSE_TIMEOUT_S = 60.0
 
 
 def trackers(nodes: Mapping[str, Any]) -> list[Tracker]:
-    """Build the trackers of a configuration's group `track`, always with TensorBoard.
-
-    Raises:
-        BadInput: if a tracker refuses its options, or its package is not installed.
-    """
+    """Build the trackers of a configuration's group `track`, always with TensorBoard."""
     built: list[Tracker] = [build(node) for node in {**option("track", "tensorboard"), **nodes}.values()]
     for tracker in built:
         tracker.check()

@@ -14,10 +14,10 @@ from cluster.executors.resources import Resources, at_once, check_bundle, check_
 from cluster.executors.task import Task
 from cluster.executors.tune import placement_of
 from cluster.executors.worker import Origin
-from cluster.index.attach import encoder_options
+from cluster.index.encoder_pool import EncoderOptions
 from cluster.output.storage import Storage
 from cluster.plan.sweep import Planned, identity, plan, points
-from cluster.pools.pool_runs import resources_of
+from cluster.pools.trial import resources_of
 from cluster.training.coordinator import _scaling
 from cluster.training.study_runs import task_of
 from ranking.errors import BadInput
@@ -61,8 +61,8 @@ def test_ray_trains_workers_and_an_index_apart_are_placed_alike() -> None:
     scaling = _scaling(asked)
     assert scaling.placement_strategy == "SPREAD"
     assert scaling.resources_per_worker["rack_a"] == 1
-    assert encoder_options(compose([*DENSE, "resources.placement=spread"])).spread
-    assert not encoder_options(compose(DENSE)).spread
+    assert EncoderOptions.of(compose([*DENSE, "resources.placement=spread"])).spread
+    assert not EncoderOptions.of(compose(DENSE)).spread
 
 
 def test_a_run_is_the_same_wherever_it_runs() -> None:

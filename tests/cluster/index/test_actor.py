@@ -14,7 +14,7 @@ import pytest
 import ray
 
 from cluster.index.client import RemoteIndex
-from cluster.index.encoder_options import EncoderOptions
+from cluster.index.encoder_pool import EncoderOptions
 from cluster.index.version_build import IndexSpec
 from ranking.checkpoint import from_bytes, to_bytes
 from ranking.index import IndexOptions

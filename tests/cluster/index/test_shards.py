@@ -14,8 +14,7 @@ import ray
 
 from cluster.index.client import RemoteIndex
 from cluster.index.encoder import TextBlock
-from cluster.index.encoder_options import EncoderOptions
-from cluster.index.encoder_pool import WaitingBlocks
+from cluster.index.encoder_pool import EncoderOptions, WaitingBlocks
 from cluster.index.version_build import IndexSpec
 from ranking.index import IndexOptions
 from ranking.query_lists import Listed

@@ -11,7 +11,7 @@ import pytest
 import ray
 
 from cluster.index.encoder import TextBlock
-from cluster.index.encoder_options import EncoderOptions
+from cluster.index.encoder_pool import EncoderOptions
 from cluster.index.index_folder import IndexFolder, Publication, digest_of
 from cluster.index.version_build import IndexBuild, IndexSpec
 from ranking.checkpoint import to_bytes

@@ -7,6 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from cluster.executors.task import Context
 from cluster.output.storage import Storage
 from cluster.pools.trial import LOSADA, Trial, execute_trial, trial_store, usual_budgets
 from pooling.effort import effort, total_curve
@@ -66,7 +67,7 @@ def test_a_result_keeps_the_code_that_its_study_was_planned_with(tmp_path: Path)
     storage, node = Storage(str(tmp_path)), {"_target_": "pooling.adjudicators.static.DocID"}
     options = {"seeds": 1, "cpu": 1, "budgets": [1], "ranking_quality": False, "reuse": False, "stopping": {}}
     trial = Trial("a", "pool", "of the pool", "docid", node, options, {"code of pooling": "of the study"})
-    execute_trial(trial, pool_of([0, 1, 1, 0]), storage, lambda done, numbers: None)
+    execute_trial(trial, storage, {trial.pool: pool_of([0, 1, 1, 0])}, Context())
     assert trial_store(storage, [trial]).has("a")
     other = replace(trial, made_of={"code of pooling": "another"})
     assert trial_store(storage, [other]).finished(["a"]) == (set(), {"code of pooling": 1})
