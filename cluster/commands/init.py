@@ -25,11 +25,14 @@ OUT = "study.yaml"
 
 def run_verb(chosen: argparse.Namespace, console: Console) -> int:
     """Write the file, with answers from options or from the terminal."""
-    given = dict(text.split("=", 1) for text in chosen.overrides)
+    data = [f"data={word}" for word in chosen.words]
+    given = dict(text.partition("=")[::2] for text in [*data, *chosen.overrides])
     if unknown := set(given) - {*QUESTIONS, "out"}:
         raise BadInput(f"there is no option {unknown.pop()}", remedy="init takes data=, model=, scale= and out=")
-    if chosen.words:
-        given.setdefault("data", chosen.words[0])
+    if len(data) > 1:
+        raise BadInput(
+            f"names {len(data)} files or folders", " ".join(chosen.words), "name one, as data=FILE_OR_FOLDER"
+        )
     path = Path(given.get("out", OUT))
     if path.exists():
         raise BadInput("already exists", path, "delete it, or choose another out=")

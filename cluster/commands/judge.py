@@ -92,6 +92,8 @@ def judge(overrides: Sequence[str], console: Console, resume: str | None = None)
 
 def run_verb(chosen: argparse.Namespace, console: Console) -> int:
     """Serve the page, or write the judgements so far."""
+    if chosen.export and chosen.resume:
+        raise BadInput("--export and --resume exclude each other", remedy="give the folder of an export by out=FOLDER")
     if chosen.export:
         write_qrels(chosen.overrides, chosen.export, console)
     else:

@@ -3,38 +3,42 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 from dataclasses import replace
 
 from rich.console import Console
 
+from cluster.config.override import key_of, values_by_key
 from cluster.output.storage import Storage
 from cluster.output.terminal import print_lines
 from ranking.errors import BadInput
+
+OPTIONS = ("baseline", "factors", "contrasts")
+"""Options of a study that its report reads; that of a pooling study reads the first."""
 
 
 def run_verb(chosen: argparse.Namespace, console: Console) -> int:
     """Write the tables, the figures and the report of a study again."""
     from cluster.config.compose import compose
+    from cluster.jobs.working_folder import unquoted
     from cluster.output.manifest import read_config
     from cluster.reports.pool_report import report_pools
     from cluster.reports.study_report import report_study
 
     storage = Storage(chosen.out)
-    if "pools" in read_config(storage):
-        report_pools(storage, console, _baseline(chosen.overrides))
+    of_pools = "pools" in read_config(storage)
+    for text in chosen.overrides:
+        if key_of(text) not in (OPTIONS[:1] if of_pools else OPTIONS):
+            remedy = (
+                "give baseline=METHOD alone" if of_pools else f"give {', '.join(f'{key}=' for key in OPTIONS)} alone"
+            )
+            raise BadInput(f"{text} can't change a report", remedy=remedy)
+    if of_pools:
+        baseline = values_by_key(chosen.overrides).get("baseline")
+        report_pools(storage, console, baseline and unquoted(baseline))
     else:
         options = compose(chosen.overrides, "study")
         report_study(storage, console, options["baseline"], options["factors"], options["contrasts"])
     return 0
-
-
-def _baseline(overrides: Sequence[str]) -> str | None:
-    """Return the only option that the report of a pooling study takes."""
-    for text in overrides:
-        if not text.startswith("baseline="):
-            raise BadInput(f"{text} can't change a report", remedy="give baseline=METHOD alone")
-    return overrides[-1].removeprefix("baseline=") if overrides else None
 
 
 def show_options(chosen: argparse.Namespace, console: Console) -> int:

@@ -200,6 +200,34 @@ def test_list_shows_the_state_of_each_folder(tmp_path: Path, capsys: pytest.Capt
     assert command("list", str(tmp_path / "nowhere")) == 2
 
 
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["list", "one", "two"], "'two' has no effect on a list"),
+        (["list", "seeds=3"], "is no folder"),
+        (["list", "one", "seeds=3"], "'seeds=3' has no effect on a list"),
+        (["init", "~scale"], "there is no option ~scale"),
+        (["init", "a.csv", "b.csv"], "names 2 files or folders"),
+        (["judge", "--resume", "one", "--export", "qrels.txt"], "exclude each other"),
+    ],
+)
+def test_nothing_on_a_command_line_is_dropped(arguments: list[str], says: str, refusal: Refusal) -> None:
+    assert says in refusal(*arguments)
+
+
+def test_a_report_reads_its_options_and_refuses_others(
+    tmp_path: Path, refusal: Refusal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of_study, of_pool, baselines = tmp_path / "study", tmp_path / "pool", list[str]()
+    write_config(Storage(str(of_study)), {"study": {}})
+    write_config(Storage(str(of_pool)), {"pools": {}})
+    assert "seeds=3 can't change a report" in refusal("report", str(of_study), "seeds=3")
+    assert "factors=[a] can't change a report" in refusal("report", str(of_pool), "factors=[a]")
+    monkeypatch.setattr("cluster.reports.pool_report.report_pools", lambda *given: baselines.append(given[-1]))
+    assert command("report", str(of_pool), "baseline=mm[rate=0.5]") == 0
+    assert baselines == ["mm[rate=0.5]"]
+
+
 def test_the_file_of_init_is_a_study(tmp_path: Path) -> None:
     data, path = tmp_path / "my pairs.csv", tmp_path / "study.yaml"
     data.write_text("query,positive\na,b\n")
