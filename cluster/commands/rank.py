@@ -119,7 +119,6 @@ NO_VECTORS = {"_target_": "ranking.vectors.RandomVectors"}
 
 
 def _output(out: str | None) -> tuple[Storage, str]:
-    """Return the folder of the run and the name of its file."""
     out = out or f"{new_place('rank')}.run"
     folder, _, name = out.rpartition("/")
     if not name:

@@ -176,7 +176,6 @@ class StudyExperiment(Experiment):
         return Work(left, *sizes, facts, self._saved(), self._needs())
 
     def _proposals(self, adaptive: Sequence[Point]) -> Proposals:
-        """Return what proposes runs while the study runs."""
         plan, options, provenance = self.plan, self.plan.options, self.artifacts.provenance
         if options.get("stop") == "decided":
             from cluster.search.decided_runs import DecidedRuns
@@ -229,7 +228,6 @@ class StudyExperiment(Experiment):
         return scheduler
 
     def _needs(self) -> str | None:
-        """What waiting runs ask of Ray."""
         if self.missing:
             return "agents that are still to be learned"
         if self.plan.options.get("callbacks"):
@@ -333,7 +331,6 @@ class StudyExperiment(Experiment):
         return task
 
     def _executor(self, stored: dict[str, Any]) -> Executor:
-        """Return what runs the study."""
         from cluster.runs.artifacts import OpenedParts
 
         options = self.plan.options
@@ -380,7 +377,6 @@ class StudyExperiment(Experiment):
 
 
 def _options(overrides: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The options of a study, and the experiment that they name."""
     options = compose(overrides, "study")
     given = [text for text in overrides if key_of(text) == "data"]
     reads_data = f"'{options['data']}/" in str(options["experiment"])

@@ -25,7 +25,6 @@ def build(node: Any, at: str = "", /, **given: Any) -> Any:
     """Build the object that a part of a configuration describes by its `_target_`.
 
     Args:
-        node: the part.
         at: its config key, for error messages.
         given: more arguments of the constructor.
 
@@ -71,7 +70,6 @@ def locate(path: str) -> type:
 
 
 def _check_names(target: type, options: dict[str, Any], at: str) -> None:
-    """Check that the constructor has arguments of these names."""
     parameters = inspect.signature(target).parameters
     if any(each.kind is each.VAR_KEYWORD for each in parameters.values()):
         return

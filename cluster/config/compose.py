@@ -125,7 +125,6 @@ def _of_files(
 
 @functools.cache
 def _store_parts() -> None:
-    """Hand the parts without a file to Hydra."""
     from hydra.core.config_store import ConfigStore
 
     for group, parts in PARTS.items():

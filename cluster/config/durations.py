@@ -10,11 +10,7 @@ UNITS = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0}
 
 
 def seconds_of(text: str | float, option: str) -> float:
-    """Return the seconds of a duration.
-
-    Args:
-        text: the duration: `2h`, `1h30m`, `90s`, or a number of seconds.
-        option: the option that it is given for, for the message.
+    """Return the seconds of a duration: `2h`, `1h30m`, `90s`, or a number of seconds; `option` is for the message.
 
     Example:
         >>> seconds_of("1h30m", "run_time")

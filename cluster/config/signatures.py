@@ -192,7 +192,6 @@ def _value(module: _Module, node: ast.expr) -> Any:
 
 
 def _name(node: ast.expr) -> str:
-    """Return the name of a base class, without its type arguments."""
     if isinstance(node, ast.Subscript):
         node = node.value
     return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""

@@ -3,7 +3,7 @@
 `compose` calls `check_parts` and `check_shape` for every configuration: parts must be at the right level and of a
 trusted class, and keys of the type that `schema` declares. A command calls `check_run`, `check_learning` or
 `check_pooling`, which build the parts that need no data and check options against each other. Requests that only the
-cluster can refuse, `plan.resources.check_demand` refuses once it is there.
+cluster can refuse, `executors.resources.check_demand` refuses once it is there.
 """
 
 from __future__ import annotations
@@ -128,7 +128,6 @@ def _is_of_type(parameter: inspect.Parameter, example: Any, value: Any) -> bool:
 
 
 def _remedy(parameter: inspect.Parameter) -> str:
-    """Return what to give for an option of an optimizer."""
     default = parameter.default
     if parameter.name == "lr":
         return "choose a number above 0"

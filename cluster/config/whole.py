@@ -36,6 +36,5 @@ def _declared(node: Any, outer: Any, name: str) -> Any:
 
 
 def _parts(declared: Any) -> list[Any]:
-    """Return the types of a union, or the only type."""
     inner = [part for each in get_args(declared) for part in _parts(each)]
     return inner or [declared]

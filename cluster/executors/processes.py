@@ -67,9 +67,6 @@ class WarmProcess:
     def run(self, task: Task, shared: Mapping[str, Any], report: Report) -> Any:
         """Run a task there.
 
-        Args:
-            shared: see `cluster.executors.local.LocalExecutor`.
-
         Raises:
             ProcessLost: if the process ended.
             Exception: what the body raised.
@@ -189,11 +186,7 @@ class Processes:
 
 
 def in_process(body: str, arguments: Mapping[str, Any] | None = None) -> Any:
-    """Return what a function returns that another process calls, so that nothing it imports stays in this one.
-
-    Args:
-        body: the function, as "package.module:function".
-    """
+    """Return what "package.module:function" returns in another process, so that its imports don't stay in this one."""
     process = WarmProcess()
     try:
         return process.run(Task("", body, arguments or {}), {}, lambda report: None)

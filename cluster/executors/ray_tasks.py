@@ -212,7 +212,6 @@ def dereferenced(task: Task) -> Task:
 
 
 def _stored(shared: Mapping[str, Any]) -> dict[str, Any]:
-    """Put shared values into the object store."""
     import ray
 
     def stored(value: Any) -> Any:

@@ -102,7 +102,6 @@ def at_once(demands: Sequence[Mapping[str, float]], present: Mapping[str, float]
 
     Args:
         demands: what each run with several workers takes, its encoders included.
-        present: resources of the cluster now.
     """
     rooms = (present.get(name, 0) // amount for demand in demands for name, amount in demand.items() if amount)
     return max(1, int(min(rooms))) if demands else None

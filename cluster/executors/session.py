@@ -176,7 +176,6 @@ def _ray_constants() -> Iterator[None]:
 
 
 def _of_system(error: OSError, address: str | None, without: str | None) -> Exception:
-    """Return what an error of the system means."""
     path = error.filename or "the folder of Ray's sessions"
     if error.errno in FULL:
         return unwritable(error, path, "name another folder by RAY_TMPDIR")

@@ -26,11 +26,7 @@ serving = False
 
 
 def main(descriptor: int, warm_up: str) -> None:
-    """Run tasks until the other end is closed.
-
-    Args:
-        warm_up: a function to call first, as "package.module:function"; "" calls none.
-    """
+    """Run tasks until the other end is closed."""
     global serving
     serving = True
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent gets it too, and ends this process

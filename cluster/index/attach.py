@@ -106,7 +106,6 @@ def attach_indexes(
 
 
 def _folder(config: Mapping[str, Any], name: str, function: str) -> Path:
-    """Return the folder for the files of a function's index."""
     return machine_folder(config) / "indexes" / re.sub(r"[^\w+.-]", "_", f"{name}-{function}")
 
 
@@ -118,7 +117,6 @@ def _attach_dense(
     run: str,
     log: Callable[[str], None],
 ) -> RemoteIndex:
-    """Attach an index that encoder actors build from the ranker's weights."""
     from cluster.index.client import RemoteIndex
     from cluster.index.encoder import PreparedCorpus
     from cluster.index.encoder_pool import EncoderOptions
@@ -158,7 +156,6 @@ def _attach_dense(
 def _attach_bm25(
     function: RetrievalFunction, config: dict[str, Any], folder: Path, log: Callable[[str], None]
 ) -> ServedBm25:
-    """Attach shard actors that serve BM25's lists."""
     from cluster.index.bm25 import ServedBm25
     from cluster.runs.artifacts import Artifacts
     from cluster.runs.parts import Base

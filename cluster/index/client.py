@@ -199,7 +199,6 @@ class RemoteIndex:
             self._published = self._published[due[-1] if due else 0 :]
 
     def _send(self, sent: SentWeights) -> None:
-        """Send weights to the actor without waiting for its reply."""
         self._connect()
         with contextlib.suppress(ray.exceptions.RayActorError):  # sent again when a search misses it
             self._publishing.append(self._actor.publish.remote(sent.step, sent.version, [sent.weights]))
@@ -221,7 +220,6 @@ class RemoteIndex:
                 self._send(sent)
 
     def _connect(self) -> None:
-        """Get the actor of this name, or start it."""
         if self._actor is None:
             options: dict[str, Any] = {
                 "num_cpus": 0,  # it works while the trainer waits for it

@@ -45,11 +45,7 @@ class EncoderOptions:
 
 
 class WaitingBlocks:
-    """Blocks that no encoder has yet, grouped by the node of their file.
-
-    Args:
-        nodes: node of each shard.
-    """
+    """Blocks that no encoder has yet, grouped by the node of their file."""
 
     def __init__(self, blocks: Sequence[TextBlock], nodes: Mapping[int, str]) -> None:
         self._by_node: dict[str, deque[TextBlock]] = {}
@@ -128,7 +124,6 @@ class EncoderPool:
 
         Args:
             shards: shard actors, by `TextBlock.shard`.
-            nodes: node of each shard.
 
         Raises:
             ray.exceptions.ActorDiedError: if encoders die repeatedly on the same block.
@@ -169,11 +164,7 @@ class EncoderPool:
             finish_version(building, *arguments)
 
     def finish_shards(self, arguments: Mapping[int, Sequence[Any]], shards: Sequence[Any]) -> None:
-        """Call `finish_version` for several shards in all encoders, or in a shard whose files no encoder sees.
-
-        Args:
-            arguments: arguments of each shard's `finish_version`.
-        """
+        """Call `finish_version` for several shards in all encoders, or in a shard whose files no encoder sees."""
         sent = [
             self.actors[order % len(self.actors)].finish.remote(*each) for order, each in enumerate(arguments.values())
         ]

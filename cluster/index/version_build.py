@@ -105,7 +105,6 @@ class IndexBuild:
 
         Args:
             building: the version's folder until it is finished.
-            weights: the published weights, in the object store.
         """
         queries = self.pool.blocks(range(size.queries), True, building / QUERIES)
         documents = self.pool.blocks(range(size.documents), False, building / DOCUMENTS)

@@ -74,11 +74,7 @@ def _mean(total: float, count: float) -> float | None:
 
 
 def remarks(totals: dict[str, int], functions: pl.DataFrame, guarded: bool) -> list[str]:
-    """Return lines about what was dropped, with advice.
-
-    Args:
-        totals, functions: see `summary_of`.
-    """
+    """Return lines with advice about what was dropped, from the results of `summary_of`."""
     lines = []
     for row in functions.iter_rows(named=True):
         if row["same text"]:
@@ -108,7 +104,6 @@ def finish(
     """Write the table of guarded documents, the summary, the card and, with `format=dataset`, the data set on disk.
 
     Args:
-        config: conf/mine.yaml, composed.
         about: further lines of the card, by their label.
     """
     storage = store.storage

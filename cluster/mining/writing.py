@@ -133,9 +133,6 @@ def shard_store(config: dict[str, Any], storage: Storage, artifacts: Artifacts) 
     """Return the store of mined shards.
 
     Shards depend on the texts, on the files that functions and the guard read, on the ranker, and on the code.
-
-    Args:
-        config: conf/mine.yaml, composed.
     """
     base = artifacts.keys(texts_config(config))["base"]
     nodes = {"guard": [config["guard"]], "ranker": [{"checkpoint": config["checkpoint"]}]}

@@ -39,7 +39,6 @@ class RemoteCache:
 
 @cache
 def _storage(uri: str) -> Storage:
-    """Open a storage once per process."""
     return Storage(uri, "cache")
 
 

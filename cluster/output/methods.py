@@ -96,7 +96,6 @@ def factors(trials: pl.DataFrame) -> list[str]:
 
 
 def _labels_of(pairs: pl.DataFrame) -> pl.DataFrame:
-    """Return the runs with a label: run, label."""
     return pairs.filter(key=LABEL).select("run", label="value")
 
 
@@ -110,7 +109,6 @@ def with_factors(trials: pl.DataFrame, requested: Sequence[str] | None) -> pl.Da
     """Return the trials with a column of the keys by which methods differ.
 
     Args:
-        trials: the frame of `trials.parquet`.
         requested: swept keys; runs that differ in other swept keys are pooled. None leaves the choice to `factors`.
     """
     if requested is None:

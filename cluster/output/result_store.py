@@ -89,7 +89,6 @@ class ResultStore:
         """Write a result, whole or not at all.
 
         Args:
-            key: its name.
             result: numbers, strings, lists and mappings; arrays too unless results are JSON.
             files: files of the output folder that belong to it, by path. They are written first, so that a result is
                 not there without them.
@@ -141,8 +140,6 @@ class SavedState:
     """The state of unfinished work, from which it resumes after an interrupt.
 
     Args:
-        storage: the output folder.
-        name: name of the work.
         built_from: the data and code that the work uses. Its digest is in the file's name, so that a state is found
             only by work that uses the same.
     """

@@ -22,7 +22,6 @@ class RunLog:
     - `run ended`, or `run stopped` by the scheduler of a search.
 
     Args:
-        events: the log of the output folder.
         unit: the unit of a step: epoch, seed or episode.
     """
 

@@ -14,7 +14,6 @@ class Interval:
     """A range of numbers to draw from: `interval(low, high)`, with `tag(log, …)` on a log scale.
 
     Args:
-        low, high: the ends.
         log: whether numbers are drawn on a log scale.
         whole: whether it holds only whole numbers, including its ends.
     """

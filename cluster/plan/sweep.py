@@ -87,10 +87,7 @@ def points(
     names: Sequence[str | None] = labels or [None] * len(lines)
     for whole_line, label in zip(lines, names, strict=True):
         for line, user in [(whole_line, given)] if labels else _without_negatives(whole_line, given):
-            merged: dict[str, Any] = {}
-            for text in [*common, *line, *user]:
-                override = _parse(text)
-                merged[key_of(override.get_key_element())] = override
+            merged = _parse_all([*common, *line, *user])
             if _has_no_choice(merged, given):
                 continue
             expanded += [replace(point, label=label) for point in _expand(list(merged.values()))]
@@ -108,7 +105,7 @@ def _refuse_lost_sweeps(given: Sequence[str]) -> None:
 
     `selector=uniform,dynamic selector._target_=mine.Class` would run `mine.Class` alone.
     """
-    overrides = {key_of(override.get_key_element()): override for override in map(_parse, given)}
+    overrides = _parse_all(given)
     for key, override in overrides.items():
         group = key.removesuffix("._target_")
         names = overrides.get(group)
@@ -123,12 +120,10 @@ def _refuse_lost_sweeps(given: Sequence[str]) -> None:
 def _refuse_repeated_values(given: Sequence[str]) -> None:
     """Refuse a sweep that gives a value twice: `function=bm25,bm25` would be one method."""
     for text in given:
-        override = _parse(text)
-        if override.is_sweep_override() and not override.is_interval_sweep():
-            values = list(override.sweep_string_iterator())
-            repeated = next((value for value in values if values.count(value) > 1), None)
-            if repeated is not None:
-                raise BadInput(f"gives {repeated} twice", text, "leave one of them out")
+        values = list(_parse(text).sweep_string_iterator()) if swept_keys([text]) else []
+        repeated = next((value for value in values if values.count(value) > 1), None)
+        if repeated is not None:
+            raise BadInput(f"gives {repeated} twice", text, "leave one of them out")
 
 
 def labelled_points(methods: Sequence[Mapping[str, Any]], common: Sequence[str], given: Sequence[str]) -> list[Point]:
@@ -156,7 +151,7 @@ def labelled_points(methods: Sequence[Mapping[str, Any]], common: Sequence[str],
 
 
 def _compares_functions(given: Sequence[str]) -> bool:
-    overrides = {key_of(override.get_key_element()): override for override in map(_parse, given)}
+    overrides = _parse_all(given)
     return "function" in overrides and overrides["function"].is_sweep_override() and "policy" not in overrides
 
 
@@ -256,6 +251,11 @@ def swept_keys(overrides: Sequence[str]) -> set[str]:
     return {key for key, override in parsed if override.is_sweep_override() and not override.is_interval_sweep()}
 
 
+def _parse_all(texts: Sequence[str]) -> dict[str, Any]:
+    """Return overrides by their keys, the last of each key."""
+    return {key_of(override.get_key_element()): override for override in map(_parse, texts)}
+
+
 def _parse(text: str) -> Any:
     from hydra.core.override_parser.overrides_parser import OverridesParser
     from hydra.core.override_parser.types import Glob
@@ -298,7 +298,6 @@ def given_seeds(overrides: Sequence[str]) -> list[int]:
 
 
 def _expand(overrides: list[Any]) -> list[Point]:
-    """Return the points of one line."""
     choices: list[list[str]] = []
     intervals = []
     for override in overrides:

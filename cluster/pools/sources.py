@@ -106,7 +106,6 @@ def _read_sources(path: str, defaults: dict[str, Any]) -> dict[str, dict[str, An
 
 
 def _name(runs: str | list[str]) -> str:
-    """Return a pool's name, from the path of its runs."""
     path = Path(runs if isinstance(runs, str) else next(iter(runs), "")).resolve()
     folder = path if path.is_dir() else path.parent
     return folder.parent.name if folder.name in ("runs", "inputs") else folder.name
@@ -142,7 +141,6 @@ def _named(
 
 
 def _files(source: dict[str, Any]) -> list[str]:
-    """Return the files that a pool is read from."""
     paths = [source["runs"]] if isinstance(source["runs"], str) else source["runs"]
     tables = [source[key] for key in ("qrels", "machine") if source[key]]
     groups = [source["groups"]] if source["groups"] not in (None, "prefix") else []
@@ -202,12 +200,7 @@ def file_digests(files: Sequence[str]) -> dict[str, str]:
 
 
 def changed_files(before: Mapping[str, str], now: Mapping[str, str]) -> str | None:
-    """Return how two lists of files differ, in a few words; None if they are equal.
-
-    Args:
-        before: `file_digests` when a study began.
-        now: `file_digests` now.
-    """
+    """Return how two results of `file_digests` differ, in a few words; None if they are equal."""
     changes = {
         ("differs", "differ"): [file for file in before if file in now and now[file] != before[file]],
         ("is gone", "are gone"): [file for file in before if file not in now],

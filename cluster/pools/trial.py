@@ -181,7 +181,6 @@ def measure(
 
 
 def _figures(pool: Pool, order: JudgingOrder, budgets: Sequence[int]) -> dict[str, float]:
-    """Return the figures of a seed over all topics."""
     relevant = max(int(pool.relevant.sum()), 1)
     found = found_at(pool, order, budgets).sum(1) / relevant
     shares = {f"found/{budget}": float(share) for budget, share in zip(budgets, found, strict=True)}

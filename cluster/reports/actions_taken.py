@@ -13,7 +13,6 @@ def actions_section(trials: pl.DataFrame, actions: pl.DataFrame | None) -> list[
     """A table per ranker: for each method, how often its policy took each action, by epoch.
 
     Args:
-        trials: the frame of `trials.parquet`.
         actions: the frame of `actions.parquet`; None if no policy of the study compares actions.
     """
     if actions is None or actions.is_empty():

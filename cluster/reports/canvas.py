@@ -109,7 +109,6 @@ def grid(rows: Sequence[str], columns: Sequence[str], height: float) -> tuple[Fi
     """Make a figure with one panel per row and column, titled by both.
 
     Args:
-        rows, columns: their titles.
         height: the height of a panel in inches; all panels of a row together are 10 wide.
 
     Returns:

@@ -46,7 +46,6 @@ def embedding_map(trials: pl.DataFrame, embeddings: pl.DataFrame) -> Figure | No
     same embeddings give the same map, however many threads there are.
 
     Args:
-        trials: the frame of `trials.parquet`.
         embeddings: the frame of `embeddings.parquet`: run, query, category (null for none) and vector, of one length
             per run. Of several runs of a method the one of the lowest seed is drawn. Vectors that are not finite are
             left out, and methods with fewer than four different ones.

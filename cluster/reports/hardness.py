@@ -171,6 +171,5 @@ def end_table(trials: pl.DataFrame, traces: pl.DataFrame | pl.LazyFrame) -> Tabl
 
 
 def _spread(row: dict[str, Any], name: str, places: str) -> Cell:
-    """The mean of a figure ± its deviation."""
     mean, std = row[name], row[f"{name}_std"]
     return Cell(None if mean is None else f"{mean:{places}}", "" if std is None else f"± {std:{places}}")

@@ -153,7 +153,6 @@ class PaperLayout:
         return [*cells, "/".join(map(str, sorted(counts))) or None]
 
     def _best(self, of: PaperColumn, collection: str) -> float | None:
-        """The best mean of a column."""
         means = [
             row["mean"]
             for (c, ranker, _, *figure), row in self.summary.items()

@@ -71,7 +71,6 @@ def pool_report(storage: Storage, tables: Tables, baseline: str | None = None, w
     """Make the report of a pooling study from its tables, and the configuration and log in its folder.
 
     Args:
-        baseline: the method to test the others against; None takes the study's.
         waiting: the number of methods without a result, if the study is still running.
     """
     config, trials, budgets = read_config(storage), tables["trials"], tables["budgets"]

@@ -16,11 +16,7 @@ if TYPE_CHECKING:
 
 
 def pool_tables(study: PoolPlan, trials: Sequence[Trial], errors: Mapping[str, str]) -> dict[str, pl.DataFrame]:
-    """Gather the table of trials, and the trials' tables into one table of each kind.
-
-    Args:
-        errors: the errors of failed trials, by name.
-    """
+    """Gather the table of trials, and the trials' tables into one table of each kind."""
     storage, store = study.storage, trial_store(study.storage, trials)
     overrides = {variant.label: shlex.join(variant.overrides) for variant in study.variants}
     rows: list[dict[str, Any]] = []

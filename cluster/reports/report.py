@@ -122,7 +122,6 @@ class Table:
         yield wide if wanted <= options.max_width else self._layout(1)
 
     def _layout(self, between: int) -> RichTable:
-        """Lay the table out with `between` blanks between columns."""
         layout = RichTable(box=box.SIMPLE_HEAD, padding=(0, between - 1, 0, 0), pad_edge=False)
         layout.title, layout.title_style, layout.title_justify = self.caption or None, "bold", "left"
         layout.caption, layout.caption_style, layout.caption_justify = self.note or None, "dim", "left"

@@ -84,7 +84,6 @@ def learn(
     """Learn an agent on Ray, and resume from the last state whenever a process is lost.
 
     Args:
-        facts: facts to write into the agent's file.
         on_progress: called after each update; repeated updates are reported again.
         on_loss: called with a line about each lost process and each node that is left.
 
@@ -109,12 +108,7 @@ def learn(
 def retry_lost(
     attempt: Callable[[OnProgress], pl.DataFrame], on_progress: OnProgress, on_loss: Callable[[str], None]
 ) -> pl.DataFrame:
-    """Call `attempt`, which resumes from the last state, until it ends without losing a process.
-
-    Args:
-        attempt: learns to the end and reports its progress.
-        on_progress, on_loss: see `learn`.
-    """
+    """Call `attempt`, which resumes from the last state, until it ends without losing a process."""
     farthest, failures, losses, latest = -1, 0, 0, 0
 
     def watch(progress: LearningProgress) -> None:
@@ -143,9 +137,6 @@ def leaves_nodes_of_job(home: str) -> Leave:
     """Return a `Leave` that ends a learning if a node that it uses will be taken away.
 
     Nodes that were draining when it began do not count: Ray has started nothing there.
-
-    Args:
-        home: node of the command, which must stay.
     """
     before = draining()
     return functools.partial(leave, nodes=lambda: nodes_of_job(home) - before)

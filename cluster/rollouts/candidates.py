@@ -33,8 +33,6 @@ class CandidateTraining:
 
     Args:
         generation: its generation, from 0. A generation shares its seeds.
-        candidate: number of the candidate in the generation.
-        seed: number of the seed.
     """
 
     generation: int
@@ -156,7 +154,6 @@ def _train_all(
     watch: Watch | None,
     trainings: Sequence[CandidateTraining],
 ) -> Iterator[dict[str, Any]]:
-    """Yield the results of a generation as they come."""
     tasks = [
         Task(
             training.key,
@@ -174,11 +171,7 @@ def _train_all(
 def train_on_workers(
     config: dict[str, Any], shared: Mapping[str, Any], training: CandidateTraining, store: ResultStore
 ) -> dict[str, Any]:
-    """Train a candidate on `resources.workers` workers, with equal numbers up to rounding.
-
-    Args:
-        shared: the parts, or references to them in the object store.
-    """
+    """Train a candidate on `resources.workers` workers, with equal numbers up to rounding."""
     from cluster.training.workers import on_workers
 
     def work(coordinator: Any) -> Callable[[], None]:
@@ -195,7 +188,6 @@ def _train_share(
     store: ResultStore,
     coordinator: Any,
 ) -> None:
-    """Train one worker's share of a candidate."""
     import ray
     from ray.util.placement_group import get_current_placement_group
 

@@ -51,11 +51,7 @@ class RankerHost:
 
 
 class RemoteVectorEnvironment(gymnasium.vector.VectorEnv):
-    """The environments of a share on a `RankerHost`, with the same steps and results as in this process.
-
-    Args:
-        host: name of the actor.
-    """
+    """The environments of a share on a `RankerHost`, with the same steps and results as in this process."""
 
     metadata = {"autoreset_mode": gymnasium.vector.AutoresetMode.SAME_STEP}
 
@@ -91,11 +87,7 @@ class RemoteVectorEnvironment(gymnasium.vector.VectorEnv):
 
 
 class HostMetrics:
-    """Records how busy a host is.
-
-    Attributes:
-        environments: number of environments that it holds.
-    """
+    """Records how busy a host is."""
 
     def __init__(self, host: str, every: float = EVERY) -> None:
         self.tags = {"host": host}

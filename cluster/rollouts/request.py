@@ -31,32 +31,20 @@ CODE = ("ranking", "sampling", "rl", "cluster/runs", "cluster/training", "cluste
 
 @dataclass(frozen=True)
 class LearnRequest:
-    """The learning that a user requested.
-
-    Args:
-        overrides: the overrides that gave it.
-    """
+    """The learning that a user requested."""
 
     config: dict[str, Any]
     overrides: list[str]
     storage: Storage
 
     def store(self, keys: Mapping[str, str]) -> ResultStore:
-        """Return the store of the learning's trainings and state.
-
-        Args:
-            keys: keys of its parts (`cluster.runs.artifacts.Artifacts.keys`).
-        """
+        """Return the store of the learning's trainings and state."""
         checkpoints = checkpoints_of(self.config["ranker"])
         ranker = {"ranker": digest(checkpoints)} if checkpoints else {}
         return ResultStore(self.storage, "trainings", {**keys, **ranker, **code(*CODE)})
 
     def manifest(self, facts: dict[str, Any]) -> dict[str, Any]:
-        """Return the content of `config.yaml`.
-
-        Args:
-            facts: name and fingerprint of the collection.
-        """
+        """Return the content of `config.yaml`, with facts about the collection."""
         return {
             "command": shlex.join(["pyrite", "learn", *self.overrides]),
             "learn": self.overrides,

@@ -36,7 +36,6 @@ def search_agent(
     Args:
         evaluate: trains a generation.
         store: the results of trainings; finished ones are not repeated.
-        facts: facts to write into the agent's file.
     """
     storage = store.storage
     agent: PolicySearch = build(config["agent"])
@@ -102,7 +101,6 @@ def _agent(config: dict[str, Any], rule: str, parameters: Any, facts: Mapping[st
 
 
 def _row(functions: Sequence[str], result: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a training as a row of episodes.parquet."""
     decisions = np.array([row[1 : 1 + len(functions)] for row in result["decisions"]]).reshape(-1, len(functions))
     shares = dict(zip(functions, decisions.mean(axis=0) if len(decisions) else np.zeros(len(functions)), strict=True))
     leading = next(iter(result["curve"].values()))

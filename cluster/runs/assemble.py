@@ -158,7 +158,6 @@ def state_tables(parts: dict[str, Any], options: StateOptions, pairs: int, funct
 
     Args:
         pairs: pairs of a full batch.
-        functions: names of the actions, in order.
     """
     tables = {name: parts[f"similarity:{name}"] for name in functions}
     return StateTables(options, parts["compressed"], tables, pairs, parts.get("candidates"))

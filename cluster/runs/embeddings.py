@@ -48,7 +48,6 @@ def embeddings_table(
     """Return the rows of embeddings.parquet, from the run of each method with the lowest seed.
 
     Args:
-        collections: collections by the names of runs.
         vectors: returns `Outcome.embeddings` of a run.
     """
     first = first_runs(trials, embedded)

@@ -121,8 +121,6 @@ class _FoldRun:
         self.saved_step = self._step
 
     def fit(self, on_epoch: OnProgress, on_batch: OnProgress, watch: Mapping[str, str] | None) -> None:
-        """Train to the end."""
-
         def after_epoch(training: RankerTraining) -> None:
             last = (training.losses[-1], training.validations[-1])
             epochs, limit = self.staged.epochs + training.epoch, training.max_epochs * len(self.staged.stages)

@@ -159,8 +159,6 @@ def continue_fork(
         config, parts, functions: see `base_states`.
         state: the state that was saved before the fork.
         back: state of the unchanged run's generator after the action.
-        fork: the action, and where it begins.
-        batches: number of batches under the action.
 
     Returns:
         The training, and `soon`, the validation measure right after the action; `final`, that of the best checkpoint;

@@ -83,11 +83,7 @@ def _negatives(config: dict[str, Any]) -> str:
 
 
 def write_cards(storage: Storage, runs: Iterable[Planned], collections: Mapping[str, Collection]) -> None:
-    """Write a card next to the weights of each run that has weights.
-
-    Args:
-        runs: the runs; those without a result are left out.
-    """
+    """Write a card next to the weights of each run that has weights."""
     files = set(storage.names("weights"))
     for planned in runs:
         outcome = read_outcome(storage, planned.name)

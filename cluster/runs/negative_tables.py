@@ -169,7 +169,6 @@ def trace_table(run: str, functions: Sequence[str], traces: Sequence[Mapping[str
     """Return the rows of steps.parquet of one run: one per step, or per window of steps if there are more than ROWS.
 
     Args:
-        functions: names of the functions, in the sampler's order.
         traces: `sampling.shown.Trace.arrays` of each fold.
 
     Returns:

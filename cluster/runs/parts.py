@@ -85,11 +85,7 @@ def read_encoded(parts: dict[str, Any]) -> EncodedCollection:
 
 
 def restored(name: str, state: Any) -> Part:
-    """Return a part from the fields that `ranking.checkpoint` has read.
-
-    Args:
-        name: name of the part, as `function:bm25`.
-    """
+    """Return a part, named as `function:bm25`, from the fields that `ranking.checkpoint` has read."""
     return _RESTORE[name.partition(":")[0]](state)
 
 

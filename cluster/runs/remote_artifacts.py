@@ -112,7 +112,6 @@ class RemoteArtifacts(Artifacts):
         return self._described[_seedless(config)]
 
     def _describe(self, configs: Iterable[dict[str, Any]]) -> None:
-        """Have keys and provenance of configurations computed."""
         distinct = {_seedless(config): config for config in configs}
         described = self._ask(_describe, list(distinct.values())) or [(None, None)] * len(distinct)
         self._described |= dict(zip(distinct, described, strict=True))
@@ -213,7 +212,6 @@ def _make(config: dict[str, Any], name: str | None, rerank: Rerank | None) -> li
 
 
 def _describe(configs: list[dict[str, Any]], rerank: Rerank | None) -> list[Described]:
-    """Return keys and provenance of configurations."""
     artifacts = Artifacts(rerank=rerank)
 
     def computed(compute: Callable[[dict[str, Any]], dict[str, str]], config: dict[str, Any]) -> dict[str, str] | None:
@@ -225,7 +223,6 @@ def _describe(configs: list[dict[str, Any]], rerank: Rerank | None) -> list[Desc
 
 
 def _check(configs: list[dict[str, Any]], rerank: Rerank | None) -> bool:
-    """Raise if options of runs are wrong."""
     Artifacts().check(configs)
     return True
 

@@ -34,12 +34,7 @@ class LimitReached(BadInput):
 
     @classmethod
     def of(cls, option: str, limit: object) -> LimitReached:
-        """Return the error for a limit.
-
-        Args:
-            option: run_time or run_memory.
-            limit: its value, as the user wrote it.
-        """
+        """Return the error for run_time or run_memory, whose value is as the user wrote it."""
         if option == "run_time":
             return cls(f"the run took longer than {limit} and was ended", option, "give it more time, or null")
         remedy = "give it more memory, or null; training.accumulate and training.chunk make a training need less"

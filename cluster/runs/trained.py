@@ -101,7 +101,6 @@ def read_ranker(place: str, options: dict[str, Any] | None = None, gpu: bool = T
         place: the folder of `pyrite train`; weights in such a folder or a study's (`weights/NAME.safetensors`, or the
             folder `weights/NAME`); or the folder or name of a checkpoint of transformers or sentence-transformers.
         options: options of the ranker, for a checkpoint whose files do not identify it.
-        gpu: whether to use a GPU if there is one.
 
     Raises:
         BadInput: if there are no weights, or they do not fit the ranker.

@@ -163,7 +163,6 @@ class OptunaRuns(Proposals):
         return None if outcome is None else mean_best(outcome)
 
     def _receive(self, method: int, name: str, best: float) -> None:
-        """Keep a result."""
         self._results[name] = best
         for _, values in self._open[method]:
             if name in values:
@@ -209,7 +208,6 @@ class StoredSearch:
 
     Args:
         url: the storage, such as `sqlite:///search.db`.
-        names: a name per method.
     """
 
     def __init__(self, url: str, names: Sequence[str]) -> None:

@@ -214,9 +214,7 @@ def built_as(kind: type, nodes: Sequence[Any], key: str) -> list[Any]:
     """Build the user's objects of a class of Ray Tune; refuse others.
 
     Args:
-        kind: the class.
         nodes: paths of classes, or parts with `_target_` and options.
-        key: the option that names them.
     """
     built = []
     for node in map(as_node, nodes):

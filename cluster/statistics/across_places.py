@@ -119,9 +119,6 @@ def across_places(trials: pl.DataFrame, baseline: str | None = None, queries: Qu
 def summarise_zero_shot(trials: pl.DataFrame, measured: pl.DataFrame) -> pl.DataFrame:
     """Average over runs, one row per method, collection, origin and measure, with BM25 alone.
 
-    Args:
-        measured: the frame of `zero_shot.parquet`.
-
     Returns:
         learned_from (a collection), ranker, method, collection, origin, measure; mean, std, bm25, queries and runs.
     """

@@ -63,11 +63,7 @@ class MethodRuns:
 
 
 def runs_of(method: pl.DataFrame, identity: Sequence[str]) -> MethodRuns:
-    """Collect the runs of one method in one place, from its rows of `cluster.output.methods.measurements`.
-
-    Args:
-        identity: the columns that identify the method.
-    """
+    """Collect the runs of one method in one place, from its rows of `cluster.output.methods.measurements`."""
     done = method.drop_nulls("value")
     runs = [
         MeasuredRun(value, seed, agent, {pair["key"]: pair["value"] for pair in settings}, name)

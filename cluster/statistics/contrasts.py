@@ -76,7 +76,6 @@ def check_contrasts(trials: pl.DataFrame, requested: Sequence[str]) -> None:
 
     Args:
         trials: the planned runs, as rows of `trials.parquet`.
-        requested: see `planned_contrasts`.
     """
     _refuse_single(requested)
     runs: dict[frozenset[str], str] = {}

@@ -138,11 +138,7 @@ def rate_interval(runs: pl.DataFrame, chance: pl.DataFrame, seed: int = 0) -> tu
 
 
 def with_converged(trials: pl.DataFrame, storage: Storage) -> pl.DataFrame:
-    """Add to each run whether the agent that the study learned for it has converged; null without a criterion.
-
-    Args:
-        storage: the study's folder, whose `agents/` are read.
-    """
+    """Add to each run whether the agent in `agents/` of the study has converged; null without a criterion."""
     checkpoint = re.compile(r"(?:policy|selector)\.checkpoint=\S*/agents/([^/\s']+)")
     named = [match[1] if (match := checkpoint.search(text or "")) else None for text in trials["overrides"]]
     converged: dict[str, bool | None] = {}

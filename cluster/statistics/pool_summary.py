@@ -176,12 +176,7 @@ def _interval(values: NDArray[np.float64]) -> tuple[float, float]:
 
 
 def pool_sentence(pool: str, summary: pl.DataFrame, effort: pl.DataFrame, baseline: str | None) -> str:
-    """The result of a pool in a sentence: which method finds 90% of the relevant documents first, and what is tested.
-
-    Args:
-        summary: the frame of `summarise_pools`.
-        effort: the frame of `efforts`.
-    """
+    """A pool's result in a sentence: which method finds 90% of the relevant documents first, and what is tested."""
     part = effort.filter(pl.col("pool") == pool).drop_nulls("to_90").drop_nans("to_90").sort("to_90", "method")
     if part.is_empty():
         return f"{pool}: no judged document is relevant."

@@ -110,7 +110,6 @@ def compare_all(
     """Compare every method with every baseline.
 
     Args:
-        baselines: the methods that others are compared with.
         intervals: whether to compute intervals, which take most of the time.
 
     Returns:

@@ -101,11 +101,7 @@ class Verdict:
     unit: str = "seeds"
 
     def sentence(self, names: Mapping[str, str] | None = None) -> str:
-        """The verdict in words.
-
-        Args:
-            names: short names of methods; None takes the whole ones.
-        """
+        """The verdict in words, with short names of methods if they are given."""
 
         def listed(methods: Sequence[str]) -> str:
             *others, last = [(names or {}).get(method, method) for method in methods]

@@ -23,7 +23,6 @@ class Metric:
         name: `pyrite_WHAT_UNIT`; a counter's name ends in `_total`. The unit of a share between 0 and 1 is `ratio`,
             that of other numbers without a unit `value`.
         kind: a gauge is a current value, a counter grows, a histogram counts by size.
-        unit: the unit.
         tags: names of the tags of its series; each tag has few values.
         description: the text that Prometheus and the documentation show.
     """

@@ -93,7 +93,6 @@ def launcher(
     Args:
         name: name of the run, for the names of its actors.
         note: called with lines about actors that start or are lost.
-        on_batch: see `cluster.runs.execute.run`.
         leave: see `cluster.runs.execute.run`. Workers always leave nodes that will be taken away.
     """
     if config["resources"]["workers"] > 1:
