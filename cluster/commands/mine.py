@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import polars as pl
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -26,10 +27,17 @@ from cluster.output.result_store import outdated_lines
 from cluster.output.storage import Storage, new_place
 from cluster.output.tables import read_table
 from cluster.output.terminal import counted, print_lines
-from cluster.reports.mining_table import example, summary_table
+from cluster.reports.report import Table
 from cluster.runs.what_was_read import sentence
 from cluster.telemetry.tracking.tracking import Tracking
+from ranking.collections.collection import Collection
 from ranking.errors import BadInput
+
+SCORES = ("score of positives", "of negatives")
+TITLES = {"median rank": "rank", "rank of 90%": "90%", "score of positives": "score +", "of negatives": "score −"}
+"""Shorter titles of columns on the screen."""
+WIDTH = 80
+"""The letters of a line of an example."""
 
 
 class MineExperiment(Experiment):
@@ -134,12 +142,46 @@ class MineExperiment(Experiment):
         about["read"] = sentence(collection, self.config)
         about |= {key: str(self.config[key]) for key in ("seed", "queries", "scores")}
         totals, functions = finish(self.store, self.shards, self.config, self._command, about)
-        console.print(summary_table(totals, functions))
+        console.print(_summary(totals, functions))
         if not totals["rows"]:
             what = f"no row was mined: of {counted(totals['examples'], 'pair')}, each had too few negatives"
             remedy = "start another with fewer (count=), a longer list (function.NAME.depth=) or a weaker guard"
             raise BadInput(what, self.output.place, remedy)
         ids = read_table(self.output, f"ids/{self.shards[0].name}") if self.shards else None
-        shown = [] if ids is None else example(ids, collection)
+        shown = [] if ids is None else _example(ids, collection)
         print_lines(console, *shown, *remarks(totals, functions, self.miner.guard.active), f"results: {self.output}")
         return 0
+
+
+def _summary(totals: dict[str, int], functions: pl.DataFrame) -> Table:
+    """Return the table for the screen."""
+    caption = (
+        f"{counted(totals['rows'], 'row')} of {counted(totals['examples'], 'pair')}; "
+        f"{totals['left out']:,} had too few negatives"
+    )
+    note = "rank: the median, and what nine in ten do not exceed; score +: of the positives, −: of the negatives"
+    rows = [[_figure(name, value) for name, value in row.items()] for row in functions.iter_rows(named=True)]
+    return Table([TITLES.get(name, name) for name in functions.columns], rows, caption=caption, note=note)
+
+
+def _figure(column: str, value: float | str | None) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    return f"{value:,.2f}" if column in SCORES else f"{value:,.0f}"
+
+
+def _example(ids: pl.DataFrame, collection: Collection) -> list[str]:
+    """Return lines with the texts of the first row that has a negative, each cut to a line; none if there is none."""
+    for row in ids.iter_rows(named=True):
+        if any(row["functions"]):
+            question = collection.queries.filter(id=row["query_id"])["text"][0]
+            found = collection.document_rows(pl.Series(row["document_ids"])).to_numpy()
+            names = [
+                f"{function}, rank {rank}" if function and rank else function or "positive"
+                for function, rank in zip(row["functions"], row["ranks"], strict=True)
+            ]
+            texts = {"query": question, **dict(zip(names, collection.gather("text", found), strict=True))}
+            width = max(map(len, texts)) + 2
+            lines = [f"  {name:<{width}}{' '.join(text.split())}" for name, text in texts.items()]
+            return [line if len(line) <= WIDTH else line[: WIDTH - 2] + " …" for line in lines]
+    return []

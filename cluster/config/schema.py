@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, Field
 
-from cluster.config.shapes import Config, Cores, Count, Custom, Gigabytes, Name, Natural, PartConfig
-from cluster.config.verb_schema import AuditConfig, ForkConfig, JudgeConfig, MineConfig, RankConfig, RunListsConfig
-
+Count = Annotated[int, Field(ge=1)]
+Natural = Annotated[int, Field(ge=0)]
+Name = Annotated[str, Field(min_length=1)]
+"""A text that is not empty, as the name of a folder."""
+Cores = Annotated[int | float, Field(gt=0)]
+"""A fraction of a core is allowed."""
+Gigabytes = Annotated[float, Field(gt=0)]
+Custom = dict[str, Annotated[float, Field(gt=0)]]
+"""Amounts of custom resources of a cluster."""
 Local = bool | Literal["auto"]
 """Whether a command runs without Ray. `auto`: if that is faster than starting Ray."""
 FIGURE = r"^(\d*\.\d+)(?: ± (\d*\.\d+))?(?: ([*†]+))?$"
@@ -16,6 +22,19 @@ FIGURE = r"^(\d*\.\d+)(?: ± (\d*\.\d+))?(?: ([*†]+))?$"
 
 COLUMN = r"^([^:]+:)?[^:]+$"
 """A measure, optionally with the origin of its candidates."""
+
+
+class Config(BaseModel):
+    """A mapping with these keys and no others, of exactly these types."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+
+class PartConfig(Config):
+    """The class of a part and its options."""
+
+    model_config = ConfigDict(strict=True, extra="allow")
+    target: str = Field(alias="_target_")
 
 
 class TrainingConfig(PartConfig):
@@ -256,6 +275,21 @@ class PresetConfig(Config):
     overrides: list[str]
 
 
+class RunListsConfig(Config):
+    """Options that pooling and judging share: how runs and judgements are read."""
+
+    qrels: str | None
+    qrels_repeated: Literal["max", "mean", "stop"] = "max"
+    depth: Count
+    order: Literal["score", "rank", "file"]
+    order_precision: Literal["single", "double"] = "single"
+    groups: str | None
+    relevant_from: Count
+    machine: str | None
+    encoding: str
+    strict: bool
+
+
 class PoolSourceConfig(RunListsConfig):
     """The source of a pool, in conf/pool.yaml or in an entry of the file that `pools` names."""
 
@@ -282,6 +316,125 @@ class PoolingConfig(PoolSourceConfig, ManyRunsConfig):
     memory: Gigabytes | None = None
     custom: Custom | None = None
     cache: str | None
+
+
+class JudgeConfig(RunListsConfig):
+    """conf/judge.yaml."""
+
+    collection: PartConfig
+    method: Annotated[dict[str, PartConfig], Field(min_length=1)]
+    runs: str | list[str]
+    topics: str | None
+    grades: Annotated[list[int], Field(min_length=2)]
+    names: list[str] | None
+    budget: Count | None
+    double: Annotated[int | float, Field(ge=0)]
+    judges: Annotated[int, Field(ge=2)]
+    gold: str | None
+    burn_in: Natural
+    gold_every: Count
+    guidelines: list[str] | None
+    search: bool
+    resolve: Literal["highest", "first", "last"]
+    assessors: list[str] | None
+    owners: str | None
+    recall: float | None
+    confidence: float
+    seed: Natural
+    stemming: str | None
+    out: Name | None
+    title: str
+    host: str
+    url: str | None
+    hosts: list[str]
+    port: Annotated[int, Field(ge=0, le=65535)]
+    open_browser: bool
+
+
+class MineConfig(Config):
+    """conf/mine.yaml."""
+
+    collection: PartConfig
+    vectors: PartConfig
+    function: Annotated[dict[str, PartConfig], Field(min_length=1)]
+    policy: PartConfig
+    selector: PartConfig
+    selectors: dict[str, PartConfig]
+    negatives: dict[str, Natural | None]
+    checkpoint: str | None
+    ranker: PartConfig | None
+    count: Count
+    guard: PartConfig
+    scores: Literal["function", "ranker"]
+    queries: Literal["train", "dev", "test", "all"]
+    most_queries: Count | None
+    rows: Literal["tuples", "triplets", "labelled_pairs"]
+    with_scores: bool
+    format: Literal["parquet", "json", "dataset"]
+    seed: Natural
+    shard: Count
+    batch: Count
+    workers: Count
+    cpu: Cores
+    gpu: Annotated[float, Field(ge=0)]
+    memory: Gigabytes | None = None
+    custom: Custom | None = None
+    encoding: PartConfig
+    strict: bool
+    cache: str | None
+    out: Name | None
+    address: str | None
+    dashboard: bool
+
+
+class RankConfig(Config):
+    """conf/rank.yaml."""
+
+    collection: PartConfig
+    origin: Annotated[dict[str, PartConfig], Field(min_length=1)]
+    checkpoint: str
+    ranker: PartConfig | None
+    queries: Literal["train", "dev", "test", "all"]
+    topics: str | None
+    encoding: str
+    depth: Count
+    tag: Annotated[str, Field(pattern=r"^\S+$")] | None
+    measures: Annotated[list[str], Field(min_length=1)]
+    cpu: Count
+    strict: bool
+    cache: str | None
+    out: Name | None
+
+
+class AuditConfig(Config):
+    """conf/audit.yaml."""
+
+    studies: str | list[str]
+    judgements: str | None
+    order: Literal["sample", "bandit"]
+    budget: Count
+    relevant_from: Count
+    encoding: str
+    strict: bool
+    seed: Natural
+    out: str
+
+
+class ForkConfig(Config):
+    """conf/fork.yaml."""
+
+    run: Name | None
+    at: Natural | Annotated[list[Natural], Field(min_length=1)]
+    instead: list[str]
+    by: Literal["positive_rank", "score_gap", "guard_margin", "margin"] | None
+    regress: bool
+    length: Count
+    replicates: Count
+    bases: Count
+    workers: Natural | None
+    out: Name | None
+    address: str | None
+    dashboard: bool
 
 
 SHAPES: dict[str, type[Config]] = {

@@ -6,13 +6,17 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import polars as pl
 from pydantic import ValidationError
 from rich.console import Console
 from rich.markup import escape
 
+from cluster.config.build import build
 from cluster.config.groups import option
 from cluster.config.refusals import refusal
 from cluster.config.schema import PoolSourceConfig
@@ -20,9 +24,12 @@ from cluster.config.yaml_file import read_yaml
 from cluster.output.cache import cache_of
 from cluster.output.provenance import contents
 from cluster.output.throttle import Throttle
-from cluster.pools.texts import PoolTexts
 from pooling.pool import UNJUDGED_NOTE, Pool, make_pool, with_machine
 from pooling.runs import OnProgress, files_of, read_runs
+from pooling.terms import CollectionTexts, with_terms
+from ranking.bm25 import Bm25, Bm25Options
+from ranking.collections.cache import open_collection
+from ranking.collections.collection import Collection
 from ranking.collections.faults import Faults
 from ranking.errors import BadInput
 from ranking.trec_files import read_qrels
@@ -33,6 +40,53 @@ LINE_EVERY_S = 10
 """The time between two lines of progress in a log."""
 LISTED = 3
 """Number of changed files that a message names."""
+
+
+class PoolTexts:
+    """The texts of a pool's documents and topics, read at first use.
+
+    Args:
+        node: node of conf/collection, composed; None if there are no texts.
+        cache: the cache folder.
+    """
+
+    def __init__(self, node: dict[str, Any] | None, cache: Path) -> None:
+        self._node, self._cache = node, cache
+
+    @cached_property
+    def collection(self) -> Collection:
+        """The whole collection.
+
+        Raises:
+            BadInput: if none is given.
+        """
+        if self._node is None:
+            what = "the texts of documents and topics are not given"
+            raise BadInput(what, remedy="give collection=…, e.g. collection=beir collection.path=FOLDER")
+        return open_collection(build(self._node, "collection"), self._cache / "collections")
+
+    def beyond(self, topics: list[str], count: int) -> pl.DataFrame:
+        """Return the best documents of the collection for each topic by BM25: topic, document, place."""
+        queries = self.collection.queries["id"]
+        numbers = {name: number for number, name in enumerate(queries)}
+        known = [topic for topic in topics if topic in numbers]
+        if not known:
+            raise BadInput("none of the topics is a query of the collection", "beyond", "are they of the same one?")
+        rows = np.array([numbers[topic] for topic in known], np.int64)
+        lists, _ = self._index.search(rows, min(count, self.collection.size))
+        row, place = np.nonzero(lists.documents >= 0)
+        documents = self.collection.documents["id"].gather(lists.documents[row, place])
+        return pl.DataFrame({"topic": pl.Series(known).gather(row), "document": documents, "place": place})
+
+    def add_terms(self, pool: Pool) -> Pool:
+        """Return the pool with its documents' vectors, for methods that learn from texts."""
+        queries = self.collection.queries
+        topics = dict(zip(queries["id"], queries["text"], strict=True))
+        return with_terms(pool, CollectionTexts(self.collection.documents, topics))
+
+    @cached_property
+    def _index(self) -> Bm25:
+        return Bm25(self.collection, Bm25Options())
 
 
 @dataclass(frozen=True)

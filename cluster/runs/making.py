@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +13,7 @@ from cluster.config.build import build
 from cluster.config.compose import TEXTS_ONLY
 from cluster.executors.pieces import run_pieces
 from cluster.runs.agent_file import documents_of
+from cluster.runs.collections import Collections
 from cluster.runs.part_keys import (
     bm25_in_shards,
     nearest_part,
@@ -22,6 +25,7 @@ from cluster.runs.part_keys import (
 from cluster.runs.parts import Base, Lists, Part
 from cluster.runs.trained import read_as
 from cluster.runs.zero_shot import ZeroShot, zero_shot
+from ranking.collections.collection import Collection
 from ranking.encoding import Encoder, unmatched_queries
 from ranking.encoding_pieces import encode_in_pieces
 from ranking.errors import BadInput
@@ -40,11 +44,22 @@ from sampling.guarded_documents import GuardedDocuments
 from sampling.retrieval.bm25 import Bm25Function
 from sampling.teacher import teacher_scores
 
-if TYPE_CHECKING:
-    from cluster.runs.artifacts import Artifacts
+
+class Opener(Protocol):
+    """Opens or makes the other parts that a part is made from: `Artifacts`."""
+
+    collections: Collections
+
+    @property
+    def note(self) -> Callable[[str], None]: ...
+    def collection(self, config: dict[str, Any]) -> Collection: ...
+    def keys(self, config: dict[str, Any]) -> dict[str, str]: ...
+    def part(self, config: dict[str, Any], name: str) -> Part: ...
+    def place(self, config: dict[str, Any], key: str) -> Path: ...
+    def sources(self, config: dict[str, Any], base: Base) -> Sources: ...
 
 
-def make_part(artifacts: Artifacts, config: dict[str, Any], name: str) -> Part:
+def make_part(artifacts: Opener, config: dict[str, Any], name: str) -> Part:
     """Make one part of a configuration. The parts that it needs are opened, or made too."""
     kind, _, which = name.partition(":")
     if kind == "base":
@@ -88,7 +103,7 @@ FEW = 0.05
 """The share of queries without a word in any document from which a line says so."""
 
 
-def _base(artifacts: Artifacts, config: dict[str, Any]) -> Base:
+def _base(artifacts: Opener, config: dict[str, Any]) -> Base:
     collection = artifacts.collection(config)
     encoder: Encoder = build(config["encoding"], "encoding")
     if collection.pieces:
@@ -111,7 +126,7 @@ def _base(artifacts: Artifacts, config: dict[str, Any]) -> Base:
     return Base(encoded, vectors, splits, np.frombuffer("\n".join(words).encode(), np.uint8))
 
 
-def _tokens(artifacts: Artifacts, config: dict[str, Any]) -> Tokens:
+def _tokens(artifacts: Opener, config: dict[str, Any]) -> Tokens:
     collection, tokenization = artifacts.collection(config), tokenization_of(config)
     assert tokenization is not None
     make = tokenization.of_documents() if collection.pieces else None
@@ -126,7 +141,7 @@ def _tokens(artifacts: Artifacts, config: dict[str, Any]) -> Tokens:
     return tokens
 
 
-def _lists(artifacts: Artifacts, config: dict[str, Any], name: str, sources: Sources, base: Base) -> Lists:
+def _lists(artifacts: Opener, config: dict[str, Any], name: str, sources: Sources, base: Base) -> Lists:
     """Return a function's guarded lists. A guard's ranker is slow, so it guards only lists of training queries."""
     function, guard = build(config["function"][name]), build(config["sampling"]["guard"], "sampling.guard")
     if isinstance(function, Bm25Function) and name in bm25_in_shards(config):
@@ -155,14 +170,14 @@ def _lists(artifacts: Artifacts, config: dict[str, Any], name: str, sources: Sou
     return Lists(lists, guarded)
 
 
-def _teacher(artifacts: Artifacts, config: dict[str, Any], sources: Sources, base: Base) -> PairScores:
+def _teacher(artifacts: Opener, config: dict[str, Any], sources: Sources, base: Base) -> PairScores:
     """Return a teacher's scores of the documents that a run may show: relevant ones and the functions' lists."""
     parts = [artifacts.part(config, f"function:{name}") for name in config["function"]]
     lists = [part.lists for part in parts if isinstance(part, Lists) and part.lists is not None]
     return teacher_scores(build(config["teacher"], "teacher"), sources, base.queries("train"), lists)
 
 
-def _zero_shot(artifacts: Artifacts, config: dict[str, Any], name: str) -> ZeroShot:
+def _zero_shot(artifacts: Opener, config: dict[str, Any], name: str) -> ZeroShot:
     collection, base = artifacts.collections.other(config, name), artifacts.part(config, "base")
     assert isinstance(base, Base)
     encoded, words = build(config["encoding"], "encoding").encode(collection)

@@ -22,7 +22,7 @@ def config_of(mode: str = "lagged", workers: int = 1, **index: Any) -> dict[str,
     return {
         "function": {"bm25": {"_target_": "any"}, "dense": {"_target_": "any", "refresh": {"mode": mode}}},
         "resources": {"cpu": 2, "gpu": 0.5, "workers": workers, "placement": "pack"},
-        "index": index,
+        "index": {"encoders": 1, "cpu": 1, "gpu": 0.0} | index,
         "cache": None,
     }
 
