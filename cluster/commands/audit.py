@@ -22,13 +22,13 @@ from cluster.output.storage import Storage
 from cluster.output.tables import read_table, required_table, write_table
 from cluster.output.terminal import print_counts, print_lines
 from cluster.runs.negative_tables import SHOWN
+from cluster.statistics.audit_rates import PAIR
 from pooling.false_negatives import draw, sizes_of
 from ranking.collections.faults import Faults
 from ranking.errors import BadInput
 from ranking.trec_files import check_ids, read_qrels, write_run
 
 SAMPLE = "sample"
-PAIR = ["query", "document"]
 
 
 def run_verb(chosen: argparse.Namespace, console: Console) -> int:

@@ -230,17 +230,14 @@ class Section:
     def to_html(self) -> Markup:
         return (_tag("h2", self.title) if self.title else Markup()) + Markup().join(map(_to_html, self.parts))
 
-    def drawings(self) -> Iterator[Drawing]:
-        """Its figures, those behind folds too."""
-        return _drawings(self.parts)
 
-
-def _drawings(parts: Sequence[Part]) -> Iterator[Drawing]:
+def drawings(parts: Sequence[Part]) -> Iterator[Drawing]:
+    """Yield the figures among parts, those behind folds too."""
     for part in parts:
         if isinstance(part, Drawing):
             yield part
         elif isinstance(part, Fold):
-            yield from _drawings(part.parts)
+            yield from drawings(part.parts)
 
 
 @dataclass(frozen=True)
@@ -277,7 +274,7 @@ class Report:
         for section in self.sections:
             for name, frame in section.frames.items():
                 storage.write(name, frame.write_csv().encode() if name.endswith(".csv") else as_parquet(frame))
-            for drawing in section.drawings():
+            for drawing in drawings(section.parts):
                 storage.write(f"figures/{drawing.name}.png", drawing.png)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from cluster.reports.report import Report
+from cluster.reports.report import Report, drawings
 from tests.cluster.trial_rows import trials_of
 
 METHODS = (
@@ -101,4 +101,4 @@ def written_trials() -> Callable[..., pl.DataFrame]:
 
 def files_of(report: Report) -> set[str]:
     """The names of a report's figures."""
-    return {drawing.name for section in report.sections for drawing in section.drawings()}
+    return {drawing.name for section in report.sections for drawing in drawings(section.parts)}
