@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+import polars as pl
+
+from ranking.collections.collection import Collection
 
 TOPICS = ["owls", "tunnels", "trains", "gold", "pyrite", "bridges", "bats", "quartz", "rivers", "robins"]
 WORDS = [f"word{number}" for number in range(60)]
@@ -53,6 +56,24 @@ def write_texts(
         table = "".join(f"{query}\t{document}\t{grade}\n" for query, document, grade in rows)
         (folder / "qrels" / f"{split}.tsv").write_text(f"query-id\tcorpus-id\tscore\n{table}", "utf-8")
     return folder
+
+
+def collection_of(
+    documents: Sequence[str], queries: Sequence[str], judged: Sequence[tuple[str, str, int]] = ()
+) -> Collection:
+    """Texts called d0, d1 and so on, and q0, q1 and so on, without splits."""
+    return Collection(
+        "some",
+        "",
+        pl.DataFrame(
+            {"id": [f"d{i}" for i in range(len(documents))], "text": documents}, {"id": pl.String, "text": pl.String}
+        ),
+        pl.DataFrame(
+            {"id": [f"q{i}" for i in range(len(queries))], "text": queries, "split": [None] * len(queries)},
+            {"id": pl.String, "text": pl.String, "split": pl.String},
+        ),
+        pl.DataFrame(judged, {"query": pl.String, "document": pl.String, "grade": pl.Int32}, orient="row"),
+    )
 
 
 def seventh_of(folder: Path) -> int:

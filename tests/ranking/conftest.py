@@ -86,10 +86,11 @@ TWINS = (0, 3, 11, 12, 31, 58, 59)
 
 @pytest.fixture
 def sixty(encoded_of) -> EncodedCollection:
-    """Sixty documents of 1 to 40 words, those of `TWINS` alike, so that scores tie; seven queries."""
+    """Sixty documents of 1 to 40 words, those of `TWINS` alike, so that scores tie; seven queries, three judged."""
     rng = np.random.default_rng(0)
     documents = [rng.integers(1, 50, rng.integers(1, 41)).tolist() for _ in range(60)]
     for twin in TWINS:
         documents[twin] = [7, 8, 9]
     queries = [rng.integers(1, 50, rng.integers(1, 9)).tolist() for _ in range(7)]
-    return encoded_of(documents, queries, {}, rng.permutation(60).tolist())
+    grades = {0: {3: 1, 13: 1}, 1: {31: 1}, 2: {58: 1, 5: 1}}
+    return encoded_of(documents, queries, grades, rng.permutation(60).tolist())

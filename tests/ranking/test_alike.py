@@ -4,12 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ranking.alike import digests, group_alike, tie_repeats
-from ranking.encoding import EncodedCollection
 from ranking.evaluation.evaluation import Evaluation
 from ranking.evaluation.origins import Candidates
 from ranking.ranked_lists import RankedLists
@@ -18,26 +16,9 @@ from ranking.rankers.match_pyramid import MatchPyramid
 from ranking.ranks import ranks_in
 from ranking.scoring import score_candidates
 from ranking.texts import Texts
+from tests.ranking.conftest import TWINS
 from tests.ranking.shaken import shake
-
-TWINS = (3, 8, 20, 21, 33)
-
-
-@pytest.fixture
-def encoded(encoded_of) -> EncodedCollection:
-    """Forty documents, those of `TWINS` alike; three queries, of which each finds one twin relevant."""
-    rng = np.random.default_rng(0)
-    documents = [rng.integers(1, 50, rng.integers(1, 60)).tolist() for _ in range(40)]
-    for twin in TWINS:
-        documents[twin] = [7, 8, 9]
-    queries = [rng.integers(1, 50, 5).tolist() for _ in range(3)]
-    grades = {0: {3: 1, 11: 1}, 1: {20: 1}, 2: {33: 1, 5: 1}}
-    return encoded_of(documents, queries, grades, rng.permutation(40).tolist())
-
-
-def feed_forward() -> FeedForward:
-    vectors = np.random.default_rng(2).normal(size=(50, 12)).astype(np.float32)
-    return FeedForward(vectors, torch.Generator().manual_seed(1), preset="tiny")
+from tests.ranking.trained import of_words
 
 
 @given(st.lists(st.lists(st.integers(1, 3), max_size=3), max_size=12), st.integers(1, 4) | st.none())
@@ -67,16 +48,15 @@ def test_repeats_get_their_highest_score():
 
 
 @pytest.mark.parametrize("kind", [FeedForward, MatchPyramid])
-def test_documents_alike_have_equal_scores_on_any_processor(kind, encoded, monkeypatch):
-    vectors = np.random.default_rng(2).normal(size=(50, 12)).astype(np.float32)
-    ranker = kind(vectors, torch.Generator().manual_seed(1), preset="tiny")
-    lists = np.stack([np.random.default_rng(seed).permutation(40) for seed in range(3)]).astype(np.int32)
+def test_documents_alike_have_equal_scores_on_any_processor(kind, sixty, monkeypatch):
+    ranker = of_words(kind, 50)
+    lists = np.stack([np.random.default_rng(seed).permutation(60) for seed in range(3)]).astype(np.int32)
     lists[1, :4] = -1
-    steady = score_candidates(ranker, encoded, np.arange(3), lists)
+    steady = score_candidates(ranker, sixty, np.arange(3), lists)
     shake(monkeypatch)
-    for pairs in (1, 40, 80, kind.pairs):
+    for pairs in (1, 60, 120, kind.pairs):
         monkeypatch.setattr(ranker, "pairs", pairs)
-        scores = score_candidates(ranker, encoded, np.arange(3), lists)
+        scores = score_candidates(ranker, sixty, np.arange(3), lists)
         np.testing.assert_allclose(scores, steady, rtol=1e-4, atol=1e-5)
         for row in range(3):
             assert len(set(scores[row, np.isin(lists[row], TWINS)].tolist())) == 1
@@ -86,24 +66,22 @@ def test_documents_alike_have_equal_scores_on_any_processor(kind, encoded, monke
 def test_texts_that_differ_behind_what_is_read_are_alike(encoded_of, monkeypatch):
     shake(monkeypatch)
     encoded = encoded_of([[4, 5, 6, 7], [9, 2], [4, 5, 6, 8]], [[5, 9]], {})
-    vectors = np.random.default_rng(2).normal(size=(10, 12)).astype(np.float32)
-    ranker = MatchPyramid(vectors, torch.Generator().manual_seed(1), preset="tiny", max_document=3)
+    ranker = of_words(MatchPyramid, 10, max_document=3)
     monkeypatch.setattr(ranker, "pairs", 1)
     scores = score_candidates(ranker, encoded, np.zeros(1, int), np.arange(3)[None])[0]
     assert scores[0] == scores[2]
 
 
-def test_a_figure_is_the_same_on_two_processors(encoded, monkeypatch):
+def test_a_figure_is_the_same_on_two_processors(sixty, monkeypatch):
     """Two copies of a text, one of them judged relevant, keep their places in the ranking: the later id first."""
-    rng, queries = np.random.default_rng(5), np.arange(3)
-    lists = np.stack([rng.permutation(40) for _ in queries]).astype(np.int32)
-    candidates = Candidates(queries, lists, RankedLists(lists, np.zeros(lists.shape, np.float32)), 40)
-    evaluation = Evaluation(encoded, candidates, ["AP@40", "RR@40", "nDCG@10"])
-    wanted = np.array([[3, 11], [20, -1], [33, 5]])
-    steady, ranks = evaluation(feed_forward()), ranks_in(feed_forward(), encoded, queries, wanted, np.arange(40))
+    rng, queries, ranker = np.random.default_rng(5), np.arange(3), of_words(FeedForward, 50)
+    lists = np.stack([rng.permutation(60) for _ in queries]).astype(np.int32)
+    candidates = Candidates(queries, lists, RankedLists(lists, np.zeros(lists.shape, np.float32)), 60)
+    evaluation = Evaluation(sixty, candidates, ["AP@60", "RR@60", "nDCG@10"])
+    wanted = np.array([[3, 13], [31, -1], [58, 5]])
+    steady, ranks = evaluation(ranker), ranks_in(ranker, sixty, queries, wanted, np.arange(60))
     shake(monkeypatch)
-    for measure, values in evaluation(feed_forward()).items():
+    for measure, values in evaluation(ranker).items():
         assert values.tolist() == steady[measure].tolist()
-    for block in (3, 7, 40):
-        found = ranks_in(feed_forward(), encoded, queries, wanted, np.arange(40), block)
-        assert found.tolist() == ranks.tolist()
+    for block in (3, 7, 60):
+        assert ranks_in(ranker, sixty, queries, wanted, np.arange(60), block).tolist() == ranks.tolist()

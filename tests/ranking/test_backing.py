@@ -1,4 +1,4 @@
-"""Files of a folder with another place behind it."""
+"""Files of a folder with another place behind it, and files that are replaced whole."""
 
 import copy
 import pickle
@@ -11,6 +11,7 @@ import pytest
 from ranking.backing import BackedPath, NotWhole, at_hand, backed, fetched, latest, publish, where, withdraw
 from ranking.collections.arrow_files import mapped, write_whole
 from ranking.mapped import open_array, write_array
+from ranking.whole_file import replace_file
 from tests.ranking.shelf import Shelf, on_machine
 
 
@@ -103,3 +104,31 @@ def test_a_file_that_is_cut_short_is_named_and_forgotten(name, place):
     assert isinstance(pickle.loads(pickle.dumps(NotWhole("a", "b", "c"))), NotWhole)
     (place / name).write_bytes(content)
     assert len(read(file)) in (1, 100)  # nothing is left of what was not whole
+
+
+def test_a_file_is_replaced_when_the_block_ends(tmp_path):
+    file = tmp_path / "new" / "a.txt"
+    for content in ("first", "second"):
+        with replace_file(file) as temporary:
+            temporary.write_text(content)
+            assert not file.exists() or file.read_text() == "first"
+        assert file.read_text() == content
+    assert list(file.parent.iterdir()) == [file]
+
+
+def test_an_error_leaves_the_old_file_and_nothing_else(tmp_path):
+    file = tmp_path / "a.txt"
+    file.write_text("old")
+    with pytest.raises(ValueError, match="half"):
+        _interrupted(file)
+    assert file.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [file]
+    with pytest.raises(FileNotFoundError), replace_file(file):
+        pass  # nothing was written
+    assert file.read_text() == "old"
+
+
+def _interrupted(file: Path) -> None:
+    with replace_file(file) as temporary:
+        temporary.write_text("half")
+        raise ValueError("half")

@@ -12,7 +12,6 @@ import transformers
 from torch import Tensor
 from torch.nn import functional as F
 
-from ranking.encoding import EncodedCollection
 from ranking.errors import BadInput
 from ranking.optimization import Optimization
 from ranking.rankers.bi_encoder import BiEncoder
@@ -25,21 +24,15 @@ from tests.ranking.trained import (
     LISTS,
     QUERIES,
     SHORT,
-    Reader,
     assert_in_layers,
-    generator,
+    from_checkpoint,
     gradients,
     in_training,
     steps,
+    texts_for,
 )
 
-
-def ranker(checkpoint: str, seed: int = 3, **options: Any) -> BiEncoder:
-    return BiEncoder(generator(seed), checkpoint, **(SHORT | options))
-
-
-def encoded(read_as: Reader, checkpoint: str) -> EncodedCollection:
-    return read_as(BiEncoder.tokenization(checkpoint=checkpoint, **SHORT))
+ranker, encoded = partial(from_checkpoint, BiEncoder), partial(texts_for, BiEncoder)
 
 
 @torch.no_grad()

@@ -1,5 +1,6 @@
 import json
 import shutil
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -8,9 +9,7 @@ import pytest
 import torch
 import transformers
 from safetensors.torch import load_file, save_file
-from torch import Tensor
 
-from ranking.encoding import EncodedCollection
 from ranking.errors import BadInput
 from ranking.rankers.cross_encoder import CrossEncoder
 from ranking.scoring import score_candidates
@@ -18,36 +17,17 @@ from tests.ranking.checkpoints import KINDS
 from tests.ranking.trained import (
     LISTS,
     QUERIES,
-    SHORT,
-    Reader,
     assert_in_layers,
-    generator,
+    equal,
+    from_checkpoint,
     gradients,
     in_training,
     steps,
+    texts_for,
+    weights,
 )
 
-
-def ranker(checkpoint: str, seed: int = 3, **options: Any) -> CrossEncoder:
-    return CrossEncoder(generator(seed), checkpoint, **(SHORT | options))
-
-
-def encoded(read_as: Reader, checkpoint: str, **options: Any) -> EncodedCollection:
-    return read_as(CrossEncoder.tokenization(checkpoint=checkpoint, **(SHORT | options)))
-
-
-def weights(made: torch.nn.Module) -> dict[str, Tensor]:
-    return {name: tensor.clone() for name, tensor in made.state_dict().items()}
-
-
-def assert_equal(one: dict[str, Tensor], other: dict[str, Tensor]) -> None:
-    assert one.keys() == other.keys()
-    for name in one:
-        assert torch.equal(one[name], other[name]), name
-
-
-def differs(one: dict[str, Tensor], other: dict[str, Tensor]) -> bool:
-    return any(not torch.equal(one[name], other[name]) for name in one)
+ranker, encoded = partial(from_checkpoint, CrossEncoder), partial(texts_for, CrossEncoder)
 
 
 @pytest.mark.by_day(1)
@@ -132,21 +112,14 @@ def test_the_first_layers(kind, made_up, read_as, tmp_path):
         ranker(made_up(kind), layers=4)
 
 
-def test_nothing_is_pickled(made_up, tmp_path):
-    ranker(made_up()).save_pretrained(str(tmp_path))
-    assert {file.name for file in tmp_path.iterdir()} == {
-        "config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json", "text_lengths.json",
-    }  # fmt: skip
-
-
 def test_a_head_that_is_not_there_is_drawn_from_the_generator(small_bert):
     before = torch.get_rng_state()
     one, same, other = (ranker(small_bert, seed) for seed in (1, 1, 2))
     assert torch.equal(torch.get_rng_state(), before)
     assert {"classifier.weight", "classifier.bias"} <= set(one.drawn)
     torch.manual_seed(99)
-    assert_equal(weights(one), weights(ranker(small_bert, 1)))
-    assert_equal(weights(one), weights(same))
+    assert equal(weights(one), weights(ranker(small_bert, 1)))
+    assert equal(weights(one), weights(same))
     changed = {name for name, tensor in weights(one).items() if not torch.equal(tensor, weights(other)[name])}
     assert changed == {f"pretrained.model.{name}" for name in one.drawn if not name.endswith("bias")}
     head = weights(one)["pretrained.model.classifier.weight"]
@@ -249,14 +222,14 @@ def test_dropout_is_drawn_anew_at_each_step_and_the_same_in_each_run(kind, made_
     other.order = one.order
     again = steps(other, 1)
     assert torch.equal(torch.get_rng_state(), state), "torch's own generator was drawn from"
-    assert_equal(reached, again)
+    assert equal(reached, again)
     # With a rate of learning of nothing the weights stay: what differs between steps is the noise.
     still = training(lr=0.0)
     first, second = gradients(still), None
     still.position = 0
     second = gradients(still)
-    assert differs(first, second)
-    assert differs(first, gradients(training(seed=4)))
+    assert not equal(first, second)
+    assert not equal(first, gradients(training(seed=4)))
 
 
 def test_without_dropout_parts_of_a_batch_add_up(made_up, read_as, tiny_sources):
@@ -277,7 +250,7 @@ def test_gradient_checkpointing_changes_nothing(kind, made_up, read_as, tiny_sou
     texts = encoded(read_as, checkpoint)
     plain = gradients(in_training(ranker(checkpoint), texts, tiny_sources))
     twice = gradients(in_training(ranker(checkpoint, gradient_checkpointing=True), texts, tiny_sources))
-    assert_equal(plain, twice)
+    assert equal(plain, twice)
 
 
 def test_bfloat16_is_close_and_its_weights_are_float32(made_up, read_as, tiny_sources):
@@ -298,10 +271,10 @@ def test_float16_skips_a_step_that_overflows_and_goes_on(made_up, read_as, tiny_
     training.optimization.scaler = torch.amp.GradScaler("cpu", init_scale=2.0**120)
     before = weights(training.ranker)
     steps(training, 1)
-    assert_equal(before, weights(training.ranker))
+    assert equal(before, weights(training.ranker))
     assert training.optimization.scaler.get_scale() == 2.0**119
     assert not training.diverged
     training.optimization.scaler = torch.amp.GradScaler("cpu", init_scale=2.0**4)
     steps(training, 1)
-    assert differs(before, weights(training.ranker))
+    assert not equal(before, weights(training.ranker))
     assert training.optimization.scaler.state_dict() == training.state_dict()["optimization"]["scaler"]

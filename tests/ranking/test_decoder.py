@@ -1,6 +1,6 @@
 """Decoders as rerankers and as embedders, with a Llama and a Mistral of a few numbers."""
 
-from typing import Any
+from functools import partial
 
 import numpy as np
 import pytest
@@ -9,7 +9,6 @@ import transformers
 from torch import Tensor
 
 from ranking.collections.collection import Collection
-from ranking.encoding import EncodedCollection
 from ranking.errors import BadInput
 from ranking.rankers.bi_encoder import BiEncoder
 from ranking.rankers.decoder import TEMPLATE, Decoder, prompt
@@ -18,21 +17,16 @@ from tests.ranking.trained import (
     LISTS,
     QUERIES,
     SHORT,
-    Reader,
     assert_in_layers,
+    from_checkpoint,
     generator,
     gradients,
     in_training,
     losses,
+    texts_for,
 )
 
-
-def ranker(folder: str, **options: Any) -> Decoder:
-    return Decoder(generator(), folder, **(SHORT | options))
-
-
-def encoded(read_as: Reader, folder: str) -> EncodedCollection:
-    return read_as(Decoder.tokenization(checkpoint=folder, **SHORT))
+ranker, encoded = partial(from_checkpoint, Decoder), partial(texts_for, Decoder)
 
 
 def filled(tiny: Collection, query: int, document: int) -> str:

@@ -7,34 +7,25 @@ from torch import Tensor, nn
 
 from ranking import embedding
 from ranking.embedding import block_starts, embed
-from ranking.rankers.dense import DenseRanker
 from ranking.texts import Texts
+from tests.ranking.trained import Bag
 
 
-class Words(DenseRanker):
+class Words(Bag):
     """A document is the mean of its words' vectors, a query their sum; dropout where it trains."""
 
     scale = 3.0
 
     def __init__(self, words: int, dimension: int) -> None:
-        super().__init__()
-        self.table = nn.Parameter(torch.randn(words, dimension, generator=torch.Generator().manual_seed(3)))
+        super().__init__(words, dimension)
         self.reads: list[int] = []
 
-    @property
-    def dimension(self) -> int:
-        return self.table.shape[1]
-
     def represent_queries(self, queries: Texts) -> Tensor:
-        tokens = torch.from_numpy(queries.padded(int(queries.lengths.max(initial=1))).astype(np.int64))
-        return nn.functional.dropout((self.table[tokens] * (tokens > 0)[..., None]).sum(1), 0.5, self.training)
+        return nn.functional.dropout(super().represent_queries(queries), 0.5, self.training)
 
     def represent_documents(self, documents: Texts) -> Tensor:
         self.reads.append(len(documents))
         return self.represent_queries(documents) / torch.from_numpy(documents.lengths).float()[:, None]
-
-    def layers(self) -> list[nn.Module]:
-        return [self]
 
 
 @pytest.fixture

@@ -1,5 +1,4 @@
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -7,26 +6,14 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ranking.ascending import find
 from ranking.collections.collection import Collection
 from ranking.encoding import UNKNOWN, Encoder, Judgements, encode_texts
 from ranking.reading import CHUNK, words_of
+from ranking.texts import Texts
+from tests.made_up import collection_of
 
 GRADES = st.dictionaries(st.tuples(st.integers(0, 5), st.integers(0, 9)), st.integers(-1, 3), max_size=30)
-
-
-def collection_of(
-    documents: Sequence[str], queries: Sequence[str], judged: Sequence[tuple[str, str, int]] = ()
-) -> Collection:
-    return Collection(
-        "some",
-        "",
-        pl.DataFrame({"id": [f"d{i}" for i in range(len(documents))], "text": documents}),
-        pl.DataFrame(
-            {"id": [f"q{i}" for i in range(len(queries))], "text": queries, "split": [None] * len(queries)},
-            schema_overrides={"split": pl.String},
-        ),
-        pl.DataFrame(judged, schema={"query": pl.String, "document": pl.String, "grade": pl.Int32}, orient="row"),
-    )
 
 
 def words(collection: Collection, encoder: Encoder) -> tuple[list[list[str]], list[list[str]]]:
@@ -161,3 +148,65 @@ def test_lookup_of_millions_of_queries_and_documents_does_not_overflow():
     judgements = Judgements(offsets, np.array([7, 8, last], np.int32), np.array([1, 2, 3], np.int32))
     asked = np.array([[7, 8, last, -1]] * 2, np.int32)
     assert judgements.lookup(np.array([0, queries - 1], np.int32), asked).tolist() == [[1, 0, 0, 0], [0, 2, 3, 0]]
+
+
+NUMBERS = st.lists(st.integers(-5, 30))
+
+
+@given(NUMBERS, NUMBERS)
+def test_what_is_there_is_found_and_nothing_else(known, wanted):
+    ascending, asked = np.unique(np.array(known, np.int64)), np.array([wanted], np.int64)
+    places, there = find(ascending, asked)
+    assert places.shape == there.shape == asked.shape
+    assert there[0].tolist() == [each in known for each in wanted]
+    assert ascending[places[there]].tolist() == asked[there].tolist()
+
+
+LISTS = st.lists(st.lists(st.integers(1, 9), max_size=4), max_size=6)
+
+
+def lists(texts: Texts) -> list[list[int]]:
+    return [texts.tokens[start:end].tolist() for start, end in zip(texts.offsets, texts.offsets[1:], strict=False)]
+
+
+@given(LISTS, st.data())
+def test_take_takes_rows_in_their_order_with_repeats(texts, data):
+    rows = data.draw(st.lists(st.integers(0, len(texts) - 1), max_size=8)) if texts else []
+    taken = Texts.of(texts).take(np.array(rows, np.int32))
+    assert lists(taken) == [texts[row] for row in rows]
+    assert (taken.tokens.dtype, taken.offsets.dtype) == (np.int32, np.int64)
+    assert taken.lengths.tolist() == [len(texts[row]) for row in rows]
+
+
+@given(LISTS, LISTS)
+def test_followed_by_puts_the_others_behind(texts, others):
+    both = Texts.of(texts).followed_by(Texts.of(others))
+    assert lists(both) == texts + others
+    assert len(both) == len(texts) + len(others)
+    assert (both.tokens.dtype, both.offsets.dtype) == (np.int32, np.int64)
+
+
+@given(LISTS, st.integers(0, 6))
+def test_padded_cuts_and_fills_up(texts, length):
+    padded = Texts.of(texts).padded(length)
+    assert padded.shape == (len(texts), length)
+    assert padded.dtype == np.int32
+    assert padded.tolist() == [(text + [0] * length)[:length] for text in texts]
+
+
+def test_labels_go_with_their_texts():
+    labels = np.array([[0, -1], [1, 2], [-1, -1]], np.int32)
+    texts = replace(Texts.of([[1], [2, 3], []]), labels=labels)
+    taken = texts.take(np.array([2, 0, 0]))
+    assert taken.labels.tolist() == [[-1, -1], [0, -1], [0, -1]]
+    both = taken.followed_by(texts)
+    assert both.labels.tolist() == [*taken.labels.tolist(), *labels.tolist()]
+    assert lists(both) == [[], [1], [1], [1], [2, 3], []]
+
+
+def test_texts_without_labels_leave_both_without():
+    bare = Texts.of([[1], [2]])
+    labelled = replace(bare, labels=np.zeros((2, 2), np.int32))
+    assert bare.take(np.array([1])).labels is None
+    assert bare.followed_by(labelled).labels is None
+    assert labelled.followed_by(bare).labels is None

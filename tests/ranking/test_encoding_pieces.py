@@ -1,11 +1,15 @@
-"""A collection that is encoded piece by piece: the same arrays, mapped from files."""
+"""A collection that is encoded piece by piece: the same arrays, mapped from one file or several."""
 
 import pickle
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from ranking.alike import digests
 from ranking.checkpoint import from_bytes, to_bytes
@@ -21,6 +25,7 @@ from ranking.mapped import MappedArray, open_array, write_array
 from ranking.pieced_array import PiecedArray
 from ranking.text_pieces import encode_pieces
 from ranking.texts import Texts
+from tests.examples import few
 from tests.made_up import seventh_of, write_beir
 
 ENCODER = Encoder(min_count=2, max_document=11)
@@ -115,3 +120,54 @@ def test_what_is_cut_out_of_a_mapped_array_goes_along_as_numbers(tmp_path):
     assert pickle.loads(pickle.dumps(array[2:4])).tolist() == [2, 3]  # still open here
     with pytest.raises(BadInput, match=r"a\.npy: can't be read on this machine"):
         pickle.loads(gone)
+
+
+LENGTHS = [4, 0, 3, 1, 0]
+
+
+@pytest.fixture(scope="module")
+def pieced(tmp_path_factory) -> PiecedArray:
+    return written(tmp_path_factory.mktemp("pieces"))
+
+
+def written(folder: Path) -> PiecedArray:
+    """The numbers 10 to 17."""
+    starts = np.cumsum([0, *LENGTHS])
+    files = tuple(folder / f"{number}.npy" for number in range(len(LENGTHS)))
+    for file, start, length in zip(files, starts, LENGTHS, strict=False):
+        write_array(file, np.arange(10 + start, 10 + start + length, dtype=np.int32))
+    return PiecedArray(files, starts)
+
+
+WHOLE: NDArray[np.int32] = np.arange(10, 18, dtype=np.int32)
+
+
+@given(st.slices(8).filter(lambda each: (each.step or 1) > 0))
+@few(30)
+def test_a_slice_is_that_of_the_whole(pieced, part):
+    assert pieced[part].tolist() == WHOLE[part].tolist()
+    assert pieced[part].dtype == np.int32
+
+
+@given(st.lists(st.integers(0, 7), max_size=20))
+@few(30)
+def test_positions_are_those_of_the_whole(pieced, places):
+    positions = np.array(places, np.int64)
+    assert pieced[positions].tolist() == WHOLE[positions].tolist()
+    assert pieced[positions[:, None]].tolist() == WHOLE[positions[:, None]].tolist()
+
+
+def test_all_of_it(pieced):
+    assert len(pieced) == 8
+    assert np.asarray(pieced).tolist() == WHOLE.tolist()
+    assert np.concatenate([pieced, WHOLE[:1]]).tolist() == [*WHOLE.tolist(), 10]
+    with pytest.raises(ValueError, match="forwards"):
+        pieced[::-1]
+
+
+def test_a_file_that_is_gone_is_told_at_once(tmp_path):
+    found = written(tmp_path)
+    sent = pickle.dumps(found)
+    found.files[2].unlink()
+    with pytest.raises(BadInput, match=r"2\.npy: can't be read on this machine"):
+        pickle.loads(sent)

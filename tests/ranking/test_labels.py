@@ -1,6 +1,5 @@
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -16,7 +15,6 @@ from ranking.texts import Texts
 from tests.made_up import write_texts
 
 Pairs = Sequence[tuple[str | None, str | None]]
-WriteBeir = Callable[..., Path]
 
 
 def collection(documents: Pairs, queries: Pairs) -> Collection:
@@ -93,22 +91,7 @@ def test_labels_of_texts_without_a_category_are_bad_input():
             labels_of(texts, "origin=category")
 
 
-def entry(identifier: str, metadata: object) -> dict[str, object]:
-    return {"_id": identifier, "text": "some words", "metadata": metadata}
-
-
-@pytest.fixture
-def write_beir(tmp_path) -> WriteBeir:
-    """Writes a BEIR folder of the documents' metadata and one query's; returns its path."""
-
-    def write(metadata: Sequence[object], of_query: object) -> Path:
-        documents = [entry(f"d{place}", each) for place, each in enumerate(metadata)]
-        return write_texts(tmp_path, documents, [entry("q0", of_query)], {"test": [("q0", "d0", 1)]})
-
-    return write
-
-
-def test_labels_of_odd_types(write_beir, tmp_path):
+def test_labels_of_odd_types(tmp_path):
     """Numbers, lists and truth values are the labels that they are written as; null and nothing are none."""
     metadata = [
         {"category": 3, "subcategory": 2.5},
@@ -121,7 +104,10 @@ def test_labels_of_odd_types(write_beir, tmp_path):
         {},
         None,
     ]
-    read = open_collection(Beir(write_beir(metadata, {"category": 3, "subcategory": ["x"]})), tmp_path / "cache")
+    texts = [{"_id": f"t{n}", "text": "words", "metadata": each} for n, each in enumerate(metadata)]
+    query = {"_id": "q0", "text": "words", "metadata": {"category": 3, "subcategory": ["x"]}}
+    folder = write_texts(tmp_path / "odd", texts, [query], {"test": [("q0", "t0", 1)]})
+    read = open_collection(Beir(folder), tmp_path / "cache")
     documents, queries = encode_labels(read)
     assert documents[0].tolist() == documents[1].tolist()
     assert len(set(documents[:4, 0].tolist())) == 3

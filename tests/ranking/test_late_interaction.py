@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,23 +12,26 @@ import torch
 import transformers
 
 from ranking.collections.collection import Collection
-from ranking.encoding import EncodedCollection
 from ranking.errors import BadInput
 from ranking.rankers.late_interaction import LateInteraction
 from ranking.ranks import ranks_in
 from ranking.scoring import score_candidates
-from tests.ranking.trained import LISTS, QUERIES, Reader, assert_in_layers, generator, gradients, in_training, losses
+from tests.ranking.trained import (
+    LISTS,
+    QUERIES,
+    Reader,
+    assert_in_layers,
+    from_checkpoint,
+    generator,
+    gradients,
+    in_training,
+    losses,
+    texts_for,
+)
 
 library = pytest.importorskip("sentence_transformers", reason="sentence-transformers is in the dev extra")
-SHORT: dict[str, Any] = {"max_query": 8, "max_document": 12, "dimension": 6}
-
-
-def ranker(checkpoint: str, seed: int = 3, **options: Any) -> LateInteraction:
-    return LateInteraction(generator(seed), checkpoint, **(SHORT | options))
-
-
-def encoded(read_as: Reader, checkpoint: str, **options: Any) -> EncodedCollection:
-    return read_as(LateInteraction.tokenization(checkpoint=checkpoint, **(SHORT | options)))
+ranker = partial(from_checkpoint, LateInteraction, dimension=6)
+encoded = partial(texts_for, LateInteraction, dimension=6)
 
 
 def theirs(folder: str, tiny: Collection) -> np.ndarray:

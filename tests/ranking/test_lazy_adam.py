@@ -18,7 +18,7 @@ from ranking.rankers.ranker import Ranker
 from ranking.rankers.static import Static
 from ranking.sources import Sources
 from ranking.training import RankerTraining
-from tests.ranking.trained import NEGATIVES, generator, in_training
+from tests.ranking.trained import NEGATIVES, equal, generator, in_training, weights
 
 LAZY = partial(LazyAdam, lr=0.05)
 Made = Callable[[], tuple[Ranker, EncodedCollection]]
@@ -84,8 +84,7 @@ def test_it_goes_on_from_a_state(made, tiny_sources):
     other.load_state_dict(from_bytes(to_bytes(one.state_dict())))
     for _ in range(2):
         assert updated(one).loss == updated(other).loss
-    for name, weights in one.ranker.state_dict().items():
-        assert torch.equal(weights, other.ranker.state_dict()[name])
+    assert equal(weights(one.ranker), weights(other.ranker))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

@@ -11,12 +11,9 @@ from ranking.rankers.cross_encoder import CrossEncoder
 from ranking.rankers.feed_forward import FeedForward
 from ranking.rankers.ranker import Ranker
 from ranking.texts import Texts
+from tests.ranking.trained import equal, generator
 
 QUERIES, DOCUMENTS = Texts.of([[2000, 2001], [2002, 2003]]), Texts.of([[2000, 2004], [2005], [2002], [2006, 2007]])
-
-
-def seeded() -> torch.Generator:
-    return torch.Generator().manual_seed(0)
 
 
 def scores(ranker: Ranker) -> torch.Tensor:
@@ -26,10 +23,10 @@ def scores(ranker: Ranker) -> torch.Tensor:
 
 @pytest.mark.parametrize("kind", [CrossEncoder, BiEncoder])
 def test_adapters_learn_and_are_merged_on_export(kind, small_bert, tmp_path):
-    ranker = kind(seeded(), small_bert)
+    ranker = kind(generator(), small_bert)
     before, drawn = scores(ranker), ranker.drawn
     assert merged(ranker) is ranker
-    Lora(rank=2).add_to(ranker, seeded())
+    Lora(rank=2).add_to(ranker, generator())
     torch.testing.assert_close(scores(ranker), before)  # the second matrix of each product is 0
     learning = {name: weight for name, weight in ranker.named_parameters() if weight.requires_grad}
     assert all("lora_" in name or any(name.endswith(own) for own in drawn) for name in learning)
@@ -43,25 +40,25 @@ def test_adapters_learn_and_are_merged_on_export(kind, small_bert, tmp_path):
     learned = scores(ranker)
     assert (learned - before).abs().max() > 1e-3
     whole = merged(ranker)
-    assert whole.state_dict().keys() == kind(seeded(), small_bert).state_dict().keys()
+    assert whole.state_dict().keys() == kind(generator(), small_bert).state_dict().keys()
     torch.testing.assert_close(scores(whole), learned, atol=1e-4, rtol=1e-4)
     whole.save_pretrained(str(tmp_path))
-    again = kind(seeded(), str(tmp_path))
+    again = kind(generator(), str(tmp_path))
     torch.testing.assert_close(scores(again), learned, atol=1e-4, rtol=1e-4)
     torch.testing.assert_close(scores(ranker), learned)  # the one that is trained is left as it was
 
 
 def test_the_same_seed_draws_the_same_adapters(small_bert):
-    made = [BiEncoder(seeded(), small_bert) for _ in range(2)]
+    made = [BiEncoder(generator(), small_bert) for _ in range(2)]
     for ranker in made:
-        Lora(rank=2, modules=["query"]).add_to(ranker, seeded())
+        Lora(rank=2, modules=["query"]).add_to(ranker, generator())
     one, other = (ranker.state_dict() for ranker in made)
-    assert all(torch.equal(one[name], other[name]) for name in one)
+    assert equal(one, other)
     assert sum("lora_A" in name for name in one) == 2 * 2  # of two layers, seen from either tower
 
 
 def test_bad_options(small_bert):
     with pytest.raises(BadInput, match="has no transformer"):
-        Lora().add_to(FeedForward(np.zeros((3, 2), np.float32), seeded(), preset="tiny"), seeded())
+        Lora().add_to(FeedForward(np.zeros((3, 2), np.float32), generator(), preset="tiny"), generator())
     with pytest.raises(BadInput, match=r"peft\.modules"):
-        Lora(modules=["nothing"]).add_to(BiEncoder(seeded(), small_bert), seeded())
+        Lora(modules=["nothing"]).add_to(BiEncoder(generator(), small_bert), generator())

@@ -41,13 +41,6 @@ def test_as_the_tokenizer_itself_packs(checkpoint, pair):
     assert packing.specials == tokenizer.num_special_tokens_to_add(pair)
 
 
-def test_by_hand():
-    packed = BY_HAND.pack(torch.tensor([[12, 13, 0], [14, 0, 0]]), torch.tensor([[22, 0], [23, 24]]))
-    assert packed["input_ids"].tolist() == [[1, 11, 12, 2, 21, 2, 9], [1, 13, 2, 22, 23, 2, 9]]
-    assert packed["token_type_ids"].tolist() == [[0, 0, 0, 0, 1, 1, 1], [0, 0, 0, 1, 1, 1, 1]]
-    assert packed["attention_mask"].tolist() == [[1] * 7, [1] * 7]
-
-
 def test_empty_texts_and_ends_of_unlike_length():
     packed = BY_HAND.pack(torch.tensor([[0, 0], [12, 13]]), torch.tensor([[0], [22]]))
     assert packed["input_ids"].tolist() == [[1, 2, 2, 9, 7, 7, 7], [1, 11, 12, 2, 21, 2, 9]]
@@ -91,8 +84,3 @@ def test_buckets_partition_and_keep_to_the_budget(lengths, budget):
     for part, following in pairwise(parts):  # no bucket is left early
         further = [*part, following[0]]
         assert len(further) * lengths[following[0]] > budget or padding(further) > budget // PASSES
-
-
-def test_texts_of_unlike_length_are_not_read_together():
-    parts = [part.tolist() for part in buckets(torch.tensor([20, 4, 21, 4, 4]), 320)]
-    assert parts == [[1, 3, 4], [0, 2]]  # together the short ones would have 48 tokens of padding, 20 pay a pass

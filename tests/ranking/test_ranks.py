@@ -2,7 +2,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from torch import Tensor
@@ -17,20 +16,15 @@ from ranking.ranks import ranks_in
 from ranking.scoring import score_candidates
 from tests.examples import few
 from tests.ranking.conftest import TWINS
-from tests.ranking.trained import Lengths
+from tests.ranking.trained import Lengths, generator, of_words
 
 
 def ranker_of(kind: str, encoded: EncodedCollection) -> Ranker:
-    generator = torch.Generator().manual_seed(1)
-    vectors = np.random.default_rng(2).normal(size=(len(encoded.idf), 12)).astype(np.float32)
-    vectors[0] = 0
     if kind == "dssm":
-        return Dssm(generator, preset="tiny", buckets=60)
-    if kind == "feed_forward":
-        return FeedForward(vectors, generator, preset="tiny")
-    if kind == "match_pyramid":
-        return MatchPyramid(vectors, generator, preset="tiny")
-    return Lengths(step=3)
+        return Dssm(generator(1), preset="tiny", buckets=60)
+    if kind == "lengths":
+        return Lengths(step=3)
+    return of_words(FeedForward if kind == "feed_forward" else MatchPyramid, len(encoded.idf))
 
 
 def brute_force(
@@ -108,16 +102,6 @@ def test_ranks_within_some_documents(kind, block, sixty):
     assert found[[1, 3]].tolist() == [[0] * 3] * 2
     assert found[0, 1:].tolist() == [0, 0]
     assert found[5, 0] == found[5, 2]
-
-
-def test_by_hand(encoded_of):
-    texts = [[1] * 3, [1] * 9, [1] * 4, [1] * 30, [1] * 2]  # −0, −2, −0, −9, −0 for a query of three words
-    encoded = encoded_of(texts, [[1] * 3], {}, [3, 0, 4, 1, 2])
-    found = ranks_in(Lengths(step=3), encoded, np.array([0]), np.arange(5)[None], np.arange(5), 2)
-    assert found.tolist() == [[2, 4, 1, 5, 3]]
-    assert ranks_in(Lengths(step=3), encoded, np.array([0]), np.array([[0, 4, 1]]), np.array([1, 3, 4])).tolist() == [
-        [0, 1, 2]
-    ]
 
 
 @few(10, suppress_health_check=[HealthCheck.function_scoped_fixture])

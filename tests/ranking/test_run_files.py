@@ -5,6 +5,7 @@ import pytest
 
 from ranking.collections.collection import Collection
 from ranking.errors import BadInput
+from ranking.ranked_lists import RankedLists, stack_lists
 from ranking.run_files import lists_of_run
 
 
@@ -48,11 +49,6 @@ def test_a_document_that_the_collection_lacks_is_bad_input(tmp_path, tiny):
         lists_of_run([good, bad], tiny, 3)
 
 
-def test_a_run_of_other_queries_leaves_empty_lists(tmp_path, tiny):
-    lists = lists_of_run([write(tmp_path / "run", [("x", "y", 1)])], tiny, 3)
-    assert (lists.documents == -1).all()
-
-
 def test_faults_are_left_out_and_counted_if_not_strict(tmp_path, tiny, caplog):
     run = write(tmp_path / "run", [("q1", "d1", 1), ("q2", "d99", 1)])
     Path(run).write_text(Path(run).read_text() + "q1 Q0 d2 1\n")
@@ -75,3 +71,33 @@ def test_equal_and_endless_scores_are_told(tmp_path: Path, tiny: Collection, cap
     assert "all scores of a query are equal; its documents are ordered by their ids" in caplog.text
     with pytest.raises(BadInput, match="score out of range: the score of 'd1' for query 'q1' is out of range"):
         lists_of_run([write(tmp_path / "run", [("q1", "d2", 1), ("q1", "d1", -1e99)])], tiny, None)
+
+
+def lists() -> RankedLists:
+    return stack_lists([(np.array([4, 2, 0]), np.array([3.0, 2.0, 1.0])), (np.array([], int), np.array([]))], 4)
+
+
+def test_ragged_lists_are_made_rectangular_and_cut():
+    stacked = lists()
+    assert stacked.documents.tolist() == [[4, 2, 0, -1], [-1] * 4]
+    assert stacked.scores.tolist() == [[3, 2, 1, -np.inf], [-np.inf] * 4]
+    assert (stacked.documents.dtype, stacked.scores.dtype) == (np.int32, np.float32)
+    assert stacked.counts.tolist() == [3, 0]
+    assert stack_lists([(np.array([4, 2]), np.array([3.0, 2.0]))], 1).documents.tolist() == [[4]]
+    assert stack_lists([], 3).documents.shape == (0, 3)
+
+
+def test_keep_packs_to_the_left_in_the_same_order():
+    kept = lists().keep(np.array([[True, False, True, True], [True] * 4]))
+    assert kept.documents.tolist() == [[4, 0, -1, -1], [-1] * 4]
+    assert kept.scores.tolist() == [[3, 1, -np.inf, -np.inf], [-np.inf] * 4]
+    assert (kept.documents.dtype, kept.scores.dtype) == (np.int32, np.float32)
+
+
+def test_take_takes_queries():
+    assert lists().take(np.array([1, 0, 0])).counts.tolist() == [0, 3, 3]
+
+
+def test_without_relevant(encoded_of):
+    judgements = encoded_of([[1]] * 5, [[1]] * 2, {0: {2: 1, 4: 0, 3: 1}, 1: {0: 1}}).judgements
+    assert lists().without_relevant(judgements).documents.tolist() == [[4, 0, -1, -1], [-1] * 4]

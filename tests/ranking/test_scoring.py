@@ -2,24 +2,24 @@ import numpy as np
 import pytest
 import torch
 
+from ranking import full_ranking
 from ranking.encoding import EncodedCollection
+from ranking.full_ranking import rank_all, rank_candidates
 from ranking.rankers.feed_forward import FeedForward
 from ranking.rankers.match_pyramid import MatchPyramid
 from ranking.rankers.ranker import Ranker
+from ranking.rankers.static import Static
 from ranking.scoring import score_candidates
 from ranking.texts import Texts
+from tests.ranking.trained import generator, of_words
 
 RANKERS = [FeedForward, MatchPyramid]
 
 
 def ranker_of(kind: type[Ranker], encoded: EncodedCollection) -> Ranker:
-    rng = np.random.default_rng(2)
-    vectors = rng.normal(size=(len(encoded.idf), 12)).astype(np.float32)
-    vectors[0] = 0
-    ranker = kind(vectors, torch.Generator().manual_seed(1), preset="tiny")
+    ranker = of_words(kind, len(encoded.idf))
     if isinstance(ranker, FeedForward):
-        with torch.no_grad():
-            ranker.term_weights.copy_(torch.from_numpy(rng.normal(size=len(vectors)).astype(np.float32)))
+        torch.nn.init.normal_(ranker.term_weights, generator=generator(2))
     return ranker
 
 
@@ -64,14 +64,6 @@ def test_nothing_to_score(kind, shape, sixty):
     assert (scores == -np.inf).all()
 
 
-def test_a_collection_of_one_document(encoded_of):
-    encoded = encoded_of([[1, 2]], [[3], [1]], {})
-    ranker = ranker_of(FeedForward, encoded)
-    scores = score_candidates(ranker, encoded, np.arange(2), np.zeros((2, 1), np.int32))
-    expected = one_by_one(ranker, encoded, np.arange(2), np.zeros((2, 1), np.int32))
-    np.testing.assert_allclose(scores, expected, rtol=1e-6)
-
-
 @pytest.mark.parametrize("kind", RANKERS)
 def test_arrays_may_be_read_only(kind, sixty):
     """As they are when they come out of an object store."""
@@ -83,3 +75,45 @@ def test_arrays_may_be_read_only(kind, sixty):
     np.testing.assert_array_equal(score_candidates(ranker, sixty, queries, documents), expected)
     scores = ranker(sixty.queries, Texts(sixty.documents.tokens, sixty.documents.offsets[:57]))
     scores.sum().backward()
+
+
+@pytest.fixture
+def ranker(tiny_sources) -> Static:
+    vectors = tiny_sources.vectors.filled(np.random.default_rng(0))
+    return Static(vectors, generator(0), preset="tiny").eval()
+
+
+def plain(ranker: Static, encoded: EncodedCollection, within: np.ndarray, depth: int) -> list[list[int]]:
+    """Every document scored, sorted by score and then by id, both descending."""
+    queries = np.arange(len(encoded.queries))
+    scores = score_candidates(ranker, encoded, queries, np.broadcast_to(within, (len(queries), len(within))))
+    keys = encoded.document_key[within]
+    return [within[np.lexsort((-keys, -row))][:depth].tolist() for row in scores]
+
+
+@pytest.mark.parametrize("block", [3, 100])
+@pytest.mark.parametrize("depth", [1, 5, 12])
+def test_blocks_give_what_sorting_gives(ranker, tiny_encoded, monkeypatch, block, depth):
+    monkeypatch.setattr(full_ranking, "DOCUMENTS", block)
+    monkeypatch.setattr(full_ranking, "SCORES", 7)
+    queries, every = np.arange(len(tiny_encoded.queries)), np.arange(len(tiny_encoded.documents))
+    found = rank_all(ranker, tiny_encoded, queries, depth)
+    assert found.documents.tolist() == plain(ranker, tiny_encoded, every, depth)
+    assert (np.diff(found.scores, axis=1) <= 0).all()
+    some = rank_all(ranker, tiny_encoded, queries, 4, every[::3])
+    assert some.documents.tolist() == plain(ranker, tiny_encoded, every[::3], 4)
+
+
+def test_candidates_are_put_in_order_and_cut(ranker, tiny_encoded):
+    queries = np.arange(2)
+    documents = np.array([[3, -1, 0, 7], [5, 2, 1, 0]])
+    found = rank_candidates(ranker, tiny_encoded, queries, documents, 3)
+    assert found.documents[1].tolist() == plain(ranker, tiny_encoded, np.array([0, 1, 2, 5]), 3)[1]
+    assert set(found.documents[0].tolist()) == {0, 3, 7}
+    assert rank_all(ranker, tiny_encoded, queries, 20).documents[:, 12:].max() == -1  # there are twelve
+
+
+def test_a_score_that_is_no_number_ends_it(ranker, tiny_encoded):
+    ranker.vectors.data[:] = float("nan")
+    with pytest.raises(FloatingPointError):
+        rank_all(ranker, tiny_encoded, np.arange(2), 3)

@@ -82,20 +82,6 @@ def test_their_cross_encoder_here(small_bert, tiny, tmp_path):
     np.testing.assert_allclose(ours, scores_there(tmp_path, tiny), atol=1e-5)
 
 
-@pytest.mark.by_day(1)
-@pytest.mark.parametrize(("pooling", "similarity"), [(None, None), ("cls", "dot")])
-def test_our_bi_encoder_there(pooling, similarity, real, tiny, tmp_path):
-    ranker = BiEncoder(generator(), pooling=pooling, similarity=similarity, **real)
-    ranker.save_pretrained(str(tmp_path))
-    assert_only_safetensors(tmp_path)
-    model = library.SentenceTransformer(str(tmp_path), device="cpu", local_files_only=True)
-    texts = tiny.documents["text"]
-    assert model.similarity_fn_name == (similarity or "cosine")
-    np.testing.assert_allclose(model.encode(texts.to_list()), vectors(ranker, texts), atol=1e-5)
-    long = pl.Series(["moles dig tunnels " * 40])
-    np.testing.assert_allclose(model.encode(long.to_list()), vectors(ranker, long), atol=1e-5)
-
-
 def test_their_bi_encoder_here(minilm, tiny, tmp_path):
     """Both as it was published, with modules named in the old way, and as it is written today."""
     model = library.SentenceTransformer(minilm, device="cpu", local_files_only=True)

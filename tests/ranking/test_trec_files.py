@@ -1,4 +1,4 @@
-"""TREC run and qrels files: what is read, and how each kind of bad input is named."""
+"""TREC run and qrels files: what is read, how each kind of bad input is named, and judgements that are replaced."""
 
 import gzip
 
@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ranking.collections import lines
 from ranking.collections.faults import Faults
 from ranking.errors import BadInput
+from ranking.relabel import relabelled
 from ranking.trec_files import check_ids, read_qrels, read_run, write_qrels, write_run
 
 NAMES = st.text("abcXYZ019-_.é/", min_size=1, max_size=12)
@@ -45,43 +45,26 @@ def test_qrels_plain_and_gzip_are_the_same(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("broken", "complaint"),
+    ("read", "broken", "complaint"),
     [
-        ("1 0 d 1", "not 6 columns"),
-        ("1 Q0 two words 1 2.0 tag", "score '1'|the last column is the number '2.0', and text follows"),
-        ("1 Q0 d 1 2,5 tag", "score '2,5' is not a number: write a point, not a comma"),
-        ("1 Q0 d 1 high tag", "score 'high' is not a number"),
-        ("1 Q0 d 1 nan tag", "score 'nan' is not a number"),
+        (read_run, "1 0 d 1", "not 6 columns"),
+        (read_run, "1 Q0 two words 1 2.0 tag", "the last column is the number '2.0', and text follows: has an id a bl"),
+        (read_run, "1 Q0 d 1 2,5 tag", "score '2,5' is not a number: write a point, not a comma"),
+        (read_run, "1 Q0 d 1 high tag", "score 'high' is not a number"),
+        (read_run, "1 Q0 d 1 nan tag", "score 'nan' is not a number"),
+        (read_qrels, "1 d 1", "not 4 columns"),
+        (read_qrels, "1 0 d 0.5", "grade '0.5'"),
+        (read_qrels, "1 0 d 99999999999", "grade '99999999999'"),
     ],
 )
-def test_broken_run_line_is_named_or_left_out(tmp_path, broken, complaint):
-    path = tmp_path / "a.run"
-    path.write_text(f"1 Q0 a 1 2.0 tag\n\n{broken}\n1 Q0 b 2 1.0 tag\n")
+def test_a_broken_line_is_named_or_left_out(tmp_path, read, broken, complaint):
+    path = tmp_path / "file"
+    whole = "1 Q0 {} 1 2.0 tag" if read is read_run else "1 0 {} 1"
+    path.write_text(f"{whole.format('a')}\n\n{broken}\n{whole.format('b')}\n")
     with pytest.raises(BadInput, match=complaint) as raised:
-        read_run(path)
+        read(path)
     assert str(raised.value).startswith(f"{path}:3: ")
-    assert read_run(path, faults=Faults(False))["document"].to_list() == ["a", "b"]
-
-
-@pytest.mark.parametrize(
-    ("broken", "complaint"),
-    [("1 d 1", "not 4 columns"), ("1 0 d 0.5", "grade '0.5'"), ("1 0 d 99999999999", "grade '99999999999'")],
-)
-def test_broken_qrels_line_is_named_or_left_out(tmp_path, broken, complaint):
-    path = tmp_path / "qrels.txt"
-    path.write_text(f"1 0 a 1\n{broken}\n")
-    with pytest.raises(BadInput, match=complaint) as raised:
-        read_qrels(path)
-    assert str(raised.value).startswith(f"{path}:2: ")
-    assert read_qrels(path, faults=Faults(False)).rows() == [("1", "a", 1)]
-
-
-def test_wrong_encoding_names_the_line(tmp_path):
-    path = tmp_path / "qrels.txt"
-    path.write_bytes("1 0 a 1\n1 0 caf\xe9 1\n1 0 b 1\n".encode("latin-1"))
-    with pytest.raises(BadInput, match=r"qrels\.txt:2: wrong encoding: byte 0xe9 is not utf-8"):
-        read_qrels(path)
-    assert read_qrels(path, faults=Faults(False))["document"].to_list() == ["a", "b"]
+    assert read(path, faults=Faults(False))["document"].to_list() == ["a", "b"]
 
 
 @pytest.mark.parametrize("strict", [True, False])
@@ -109,15 +92,6 @@ def test_any_truncation_of_a_gzip_is_noticed(tmp_path_factory, length, strict):
         read_qrels(path, faults=Faults(strict))
 
 
-def test_line_numbers_hold_across_blocks(tmp_path, monkeypatch):
-    monkeypatch.setattr(lines, "BLOCK", 16)
-    path = tmp_path / "qrels.txt"
-    path.write_text("".join(f"1 0 doc{i} 1\n" for i in range(50)) + "1 0 doc\n")
-    with pytest.raises(BadInput, match=r"qrels\.txt:51:"):
-        read_qrels(path)
-    assert len(read_qrels(path, faults=Faults(False))) == 50
-
-
 @given(
     rows=st.lists(
         st.tuples(NAMES, NAMES, st.integers(-(2**31), 2**31 - 1), st.floats(allow_nan=False), NAMES), min_size=1
@@ -129,16 +103,6 @@ def test_any_run_survives_being_written(tmp_path_factory, rows, gap):
     written = [gap.join((q, "Q0", d, str(rank), repr(score), tag)) for q, d, rank, score, tag in rows]
     path.write_text("\n".join(written), encoding="utf-8")
     assert read_run(path).rows() == rows
-
-
-def test_real_runs_and_judgements(shared_data):
-    qrels = read_qrels(shared_data / "trec8" / "qrels.txt.gz")
-    assert (qrels["query"].n_unique(), len(qrels), (qrels["grade"] > 0).sum()) == (50, 86_830, 4_728)
-    graded = read_qrels(shared_data / "dl19" / "qrels.txt.gz")
-    assert (graded["query"].n_unique(), len(graded), graded["grade"].max()) == (43, 9_260, 3)
-    run = read_run(shared_data / "trec8" / "runs" / "input.CL99SD.gz")
-    assert run["query"].n_unique() == 50
-    assert set(run["tag"]) == {"CL99SD"}
 
 
 RUN = {"query": ["1", "1"], "document": ["a\u00a0b", "c"], "rank": [1, 2], "score": [1e-7, -0.1], "tag": ["t", "t"]}
@@ -175,3 +139,20 @@ def test_all_ids_are_checked_and_counted():
     check_ids(pl.Series(["a", "b\u3000c"]), "document")
     with pytest.raises(BadInput, match=r"document 'a b' has a blank in it \(2 such ids\); a TREC file can't hold it"):
         check_ids(pl.Series(["x", "a b", "c d"]), "document")
+
+
+def test_a_files_grades_take_the_place_of_the_collections(tmp_path, tiny):
+    (tmp_path / "qrels").write_text("q1 0 d9 0\nq1 0 d10 1\nq1 0 nothing 1\nnobody 0 d9 1\nq1 0 d1 -1\nbroken\n")
+    mended = relabelled(tiny, tmp_path / "qrels", strict=False)
+    grades = {(query, document): grade for query, document, grade in mended.judgements.rows()}
+    before = {(query, document): grade for query, document, grade in tiny.judgements.rows()}
+    assert grades == before | {("q1", "d9"): 0, ("q1", "d10"): 1}
+    assert mended.facts["judgements corrected"] == "2 (4 other lines left out)"
+    assert mended.fingerprint != tiny.fingerprint
+    assert mended.judgements.schema == tiny.judgements.schema
+
+
+def test_judgements_of_something_else_are_refused(tmp_path, tiny):
+    (tmp_path / "qrels").write_text("q1 0 nothing 1\n")
+    with pytest.raises(BadInput, match="is it of tiny"):
+        relabelled(tiny, tmp_path / "qrels")

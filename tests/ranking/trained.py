@@ -12,6 +12,7 @@ from ranking.encoding import EncodedCollection
 from ranking.evaluation.evaluation import Evaluation
 from ranking.evaluation.origins import RandomCandidates
 from ranking.objectives.softmax import SoftmaxLikelihood
+from ranking.rankers.dense import DenseRanker
 from ranking.rankers.feed_forward import FeedForward
 from ranking.rankers.ranker import Ranker
 from ranking.sources import Sources
@@ -45,8 +46,51 @@ class Lengths(Ranker):
         return []
 
 
+def sum_of_words(table: Tensor, texts: Texts) -> Tensor:
+    tokens = torch.from_numpy(texts.padded(int(texts.lengths.max(initial=1))).astype(np.int64))
+    return (table[tokens] * (tokens > 0)[..., None]).sum(1)
+
+
+class Bag(DenseRanker):
+    """A text is the sum of its words' vectors."""
+
+    def __init__(self, words: int, dimension: int = 5) -> None:
+        super().__init__()
+        self.table = nn.Parameter(torch.randn(words, dimension, generator=generator(1)))
+
+    @property
+    def dimension(self) -> int:
+        return self.table.shape[1]
+
+    def represent_queries(self, queries: Texts) -> Tensor:
+        return sum_of_words(self.table, queries)
+
+    def represent_documents(self, documents: Texts) -> Tensor:
+        return self.represent_queries(documents)
+
+    def layers(self) -> list[nn.Module]:
+        return [self]
+
+
 def generator(seed: int = 3) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
+
+
+def of_words(kind: Callable[..., Any], words: int, **options: Any) -> Any:
+    """A tiny ranker over vectors of so many words by chance."""
+    vectors = np.random.default_rng(2).normal(size=(words, 12)).astype(np.float32)
+    vectors[0] = 0
+    return kind(vectors, generator(1), preset="tiny", **options)
+
+
+def from_checkpoint(kind: Callable[..., Any], checkpoint: str, seed: int = 3, **options: Any) -> Any:
+    """A ranker of short texts."""
+    return kind(generator(seed), checkpoint, **(SHORT | options))
+
+
+def texts_for(kind: Any, read_as: Reader, checkpoint: str, **options: Any) -> EncodedCollection:
+    """The collection `tiny` as that ranker reads it."""
+    return read_as(kind.tokenization(checkpoint=checkpoint, **(SHORT | options)))
 
 
 def in_training(
@@ -76,13 +120,23 @@ def feed_forward(sources: Sources, seed: int = 0) -> FeedForward:
     return FeedForward(sources.vectors.filled(np.random.default_rng(seed)), generator(seed), preset="tiny")
 
 
-def steps(training: RankerTraining, count: int = 2) -> dict[str, torch.Tensor]:
+def steps(training: RankerTraining, count: int = 2) -> dict[str, Tensor]:
     """The weights after some updates on the same batch."""
     losses(training, count)
-    return {name: tensor.clone() for name, tensor in training.ranker.state_dict().items()}
+    return weights(training.ranker)
 
 
-def gradients(training: RankerTraining) -> dict[str, torch.Tensor]:
+def weights(ranker: nn.Module) -> dict[str, Tensor]:
+    """A copy of all that a ranker has learned."""
+    return {name: tensor.clone() for name, tensor in ranker.state_dict().items()}
+
+
+def equal(one: dict[str, Tensor], other: dict[str, Tensor]) -> bool:
+    """Whether weights, or gradients, are the same to the last bit."""
+    return one.keys() == other.keys() and all(torch.equal(tensor, other[name]) for name, tensor in one.items())
+
+
+def gradients(training: RankerTraining) -> dict[str, Tensor]:
     """Gradients of one update."""
     training.update(training.next_batch(), NEGATIVES)
     parameters = training.ranker.named_parameters()

@@ -73,6 +73,15 @@ REFUSED = {
     "labels.tsv": ("who is it\tan owl\t1\n", r":1: cell 3 of the first row is a number"),
     "names.tsv": ("query_txt\tpassage_txt\nwho is it\tan owl\n", "it has query_txt, passage_txt; name it by"),
     "ids.jsonl": ('{"query_id": "1", "positive_document_ids": ["2"]}\n', r"ids, not texts .*collection\.given=FILE"),
+    "hard.jsonl": (
+        '{"qid": 1, "pos": [1], "neg": {"bm25": [2, 3]}}\n',
+        r"ids, not texts \(qid, pos, neg\); .*collection\.given=",
+    ),
+    "qidpidtriples.tsv": ("1\t10\t20\n2\t11\t21\n", ":1: every cell of the first row is a number.*collection.given"),
+    "object.jsonl": ('{"query": "who", "positive": [{"url": "x"}]}\n', ":1: .*an object without a text: it has url"),
+    "pairs.jsonl": ('{"query": ["a", "b"], "pos": ["c", "d"]}\n' * 2, ":1: .*a list of 2 texts; write one text per q"),
+    "twice.csv": ("query,positive,positive\na,b,c\n", ":1: two columns are called 'positive'"),
+    "nul.csv": ("q\0u\0e\0r\0y\0,\0a\0\n\0", r":1: a NUL character, .*collection\.encoding=utf-16-le"),
     "page.jsonl": ("<!DOCTYPE html><html></html>", ":1: .*HTML: was a page downloaded"),
     "pointer.parquet": ("version https://git-lfs.github.com/spec/v1\n", "a pointer of Git LFS, .*git lfs pull"),
     "tokens.jsonl": ('{"query": [101, 7, 102], "positives": [[101, 8]]}\n', ":1: the query is a list of 3 numbers"),
@@ -91,12 +100,6 @@ def test_what_can_not_be_meant_is_refused_with_a_remedy(tmp_path, read, name):
     (tmp_path / name).write_text(REFUSED[name][0])
     with pytest.raises(BadInput, match=rf"{name}.*{REFUSED[name][1]}"):
         read(Pairs(tmp_path / name))
-
-
-def test_lists_of_one_length_in_several_rows_are_no_table(tmp_path, read):
-    rows = [{"query": ["ask", row["query"]], "pos": ["find", row["answer"]]} for row in ROWS]
-    with pytest.raises(BadInput, match=r":1: broken line: the query is a list of 2 texts; write one text per query"):
-        read(Pairs(write_lines(tmp_path / "rows.jsonl", rows)))
 
 
 NAMES = [("question1", "question2"), ("sentence_0", "sentence_1"), ("prompt", "completion"), ("query", "text")]

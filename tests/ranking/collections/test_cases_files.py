@@ -4,6 +4,7 @@ import bz2
 import gzip
 import json
 import lzma
+import math
 from pathlib import Path
 from typing import Any
 
@@ -100,25 +101,6 @@ def test_lines_before_the_header_are_left_out(tmp_path, read, head):
     assert answers(read(Pairs(tmp_path / "rows.csv"))) == EXPECTED
 
 
-@pytest.mark.parametrize(
-    ("text", "complaint"),
-    [
-        ("query,positive,positive\na,b,c\n", r":1: two columns are called 'positive'"),
-        ("q\0u\0e\0r\0y\0,\0a\0\n\0", r":1: a NUL character, .*collection\.encoding=utf-16-le"),
-    ],
-)
-def test_a_header_that_can_not_be_meant_is_named(tmp_path, read, text, complaint):
-    (tmp_path / "rows.csv").write_text(text)
-    with pytest.raises(BadInput, match=rf"rows\.csv{complaint}"):
-        read(Pairs(tmp_path / "rows.csv"))
-
-
-def test_triples_of_ids_are_no_texts(tmp_path, read):
-    (tmp_path / "qidpidtriples.tsv").write_text("1\t10\t20\n2\t11\t21\n")
-    with pytest.raises(BadInput, match=r"triples\.tsv:1: every cell of the first row is a number.*collection\.given"):
-        read(Pairs(tmp_path / "qidpidtriples.tsv"))
-
-
 def test_nothing_left_says_what_was_left_out(tmp_path, read):
     path = table(tmp_path / "rows.csv", [row | {"query": f"{row['query']} é"} for row in ROWS], encoding="latin-1")
     with pytest.raises(BadInput, match=r"not one query is left: 12 × wrong encoding; strict=true names"):
@@ -184,12 +166,6 @@ def test_nested_passages_are_documents(tmp_path, read, form):
     assert "Nobody sleeps here" in set(collection.documents["text"])
     if form == "tevatron":
         assert "0where does the bat sleep" in set(collection.documents["id"])
-
-
-def test_an_object_without_a_text_is_named(tmp_path, read):
-    path = write_lines(tmp_path / "rows.jsonl", [{"query": "who", "positive": [{"url": "x", "rank": 1}]}])
-    with pytest.raises(BadInput, match=r"rows\.jsonl:1: .*an object without a text: it has url, rank"):
-        read(Pairs(path))
 
 
 @pytest.mark.parametrize("row", [{"query": ""}, {"query": None}, {"answer": None}, {"answer": "  "}, {"answer": [""]}])
@@ -286,7 +262,8 @@ def test_scores_that_do_not_fit_are_named_or_left_out(tmp_path, faulty, scores):
     whole = {"pos_scores": [1.0], "neg_scores": [0.5, 0.4]} if "pos_scores" in scores else {"scores": [1.0, 0.5, 0.4]}
     rows = [row | {"neg": ["a", "b"]} | (scores if n == 5 else whole) for n, row in enumerate(ROWS)]
     path = write_lines(tmp_path / "rows.jsonl", rows)
-    collection = faulty(Pairs(path), "rows.jsonl:6", "broken line")
+    said = "" if "pos_scores" in scores else "not as many scores as documents"
+    collection = faulty(Pairs(path), "rows.jsonl:6", "broken line", said)
     assert len(collection.queries) == len(ROWS) - 1
     assert collection.given["score"].is_not_null().all()
 
@@ -297,13 +274,6 @@ def test_labels_that_contradict_each_other_are_named(tmp_path, faulty, first):
     path = write_lines(tmp_path / "rows.jsonl", rows)
     collection = faulty(Pairs(path), "rows.jsonl:13", "contradicting labels", "another label in line 3")
     assert answers(collection)[ROWS[2]["query"]] == {ROWS[2]["answer"]}
-
-
-def test_scores_that_are_no_numbers_are_named(tmp_path, read):
-    path = tmp_path / "rows.jsonl"
-    path.write_text('{"query": "a", "positive": "b", "negative": "c", "scores": [1, NaN]}\n')
-    with pytest.raises(BadInput, match=r"rows\.jsonl:1: broken line: the score is not a number \(nan\)"):
-        read(Pairs(path))
 
 
 # Splits
@@ -376,12 +346,6 @@ def test_candidates_by_id_beside_a_collection(tmp_path, read, form):
     assert collection.given["score"].is_not_null().all() == (form == "run")
 
 
-def test_ids_without_their_texts_are_refused_with_the_way(tmp_path, read):
-    path = write_lines(tmp_path / "hard.jsonl", [{"qid": 1, "pos": [1], "neg": {"bm25": [2, 3]}}])
-    with pytest.raises(BadInput, match=r"holds ids, not texts \(qid, pos, neg\); .*collection\.given=FILE"):
-        read(Pairs(path))
-
-
 @pytest.mark.parametrize("header", [False, True])
 def test_a_header_of_ms_marco_is_seen(tmp_path, read, header):
     files = {
@@ -416,8 +380,8 @@ def scored(path: Path, scores: list[Any]) -> Path:
     )
 
 
-@pytest.mark.parametrize("score", ["inf", "-inf", "1e300", "nan"])
-def test_scores_that_are_not_finite_are_named(tmp_path: Path, read, score: str) -> None:
+@pytest.mark.parametrize("score", ["inf", "-inf", "1e300", "nan", math.nan])
+def test_scores_that_are_not_finite_are_named(tmp_path: Path, read, score: str | float) -> None:
     with pytest.raises(BadInput, match=r"rows\.jsonl:1: broken line: the score is (out of range|not a number)"):
         read(Pairs(scored(tmp_path / "rows.jsonl", [[2, score]])))
     negative = {"qid": "q1", "neg": [{"id": "d1", "score": score}]}

@@ -112,21 +112,11 @@ def test_files_are_splits_and_what_is_one_is_cut(tmp_path, cache):
     assert whole.given.height == 20
 
 
-FAULTS = [
-    ({"query": "a", "positive": "b", "scores": [1, 2, 3]}, "not as many scores as documents"),
-    ({"query": "a", "positive": "b", "label": 0.5}, "a label is no whole number"),
-]
-
-
-@pytest.mark.parametrize(("row", "said"), FAULTS)
-def test_broken_rows_are_named(tmp_path, cache, row, said):
-    whole: dict[str, Any] = {"scores": [1.0]} if "scores" in row else {"label": 1}
-    path = json_lines(tmp_path, [{"query": "c", "positive": "d", **whole}, row])
-    with pytest.raises(BadInput, match=rf"rows\.jsonl:2: broken line: {said}"):
-        open_collection(Pairs(path, scores="teacher" if "scores" in row else None), cache)
-    scores = "teacher" if "scores" in row else None
-    collection = open_collection(Pairs(path, test=0, scores=scores), cache, strict=False)
-    assert collection.skipped == {"broken line": 1}
+def test_a_label_that_is_no_whole_number_is_named(tmp_path, faulty):
+    path = json_lines(
+        tmp_path, [{"query": "c", "positive": "d", "label": 1}, {"query": "a", "positive": "b", "label": 0.5}]
+    )
+    collection = faulty(Pairs(path, test=0), "rows.jsonl:2", "broken line", "a label is no whole number")
     assert collection.queries["text"].to_list() == ["c"]
 
 
@@ -134,15 +124,8 @@ def test_what_is_not_there_is_said(tmp_path, cache):
     with pytest.raises(BadInput, match="no such file or folder"):
         open_collection(Pairs(tmp_path / "none"), cache)
     path = parquet(tmp_path, [{"left": "a", "right": "b"}])
-    with pytest.raises(
-        BadInput, match=r"no column of the query or the positive by a usual name; it has left, right; name it by coll"
-    ):
-        open_collection(Pairs(path), cache)
     with pytest.raises(BadInput, match="has no column 'middle'; it has left, right"):
         open_collection(Pairs(path, query="left", positive="right", negatives=["middle"]), cache)
-    (tmp_path / "rows.txt").write_text("a")
-    with pytest.raises(BadInput, match="is no table by its name"):
-        open_collection(Pairs(tmp_path / "rows.txt"), cache)
     (tmp_path / "torn.parquet").write_bytes(path.read_bytes()[:-20])
     with pytest.raises(BadInput, match=r"torn\.parquet: can't be read"):
         open_collection(Pairs(tmp_path / "torn.parquet"), cache)

@@ -18,17 +18,14 @@ from ranking.collections.msmarco import MsMarco
 from ranking.collections.spans import groups_of, spans_of
 from ranking.collections.trec import Trec
 from ranking.errors import BadInput
-from tests.made_up import write_beir
-
-DOCUMENTS = 700
+from tests.made_up import seventh_of, write_beir
 
 
 @pytest.fixture
 def folder(tmp_path) -> Path:
     """A collection whose ids are not in the order of their documents."""
-    made = write_beir(tmp_path / "made_up", documents=DOCUMENTS)
-    (made / "corpus.jsonl").write_bytes(gzip.decompress((made / "corpus.jsonl.gz").read_bytes()))
-    (made / "corpus.jsonl.gz").unlink()
+    made = write_beir(tmp_path / "made_up", documents=700)
+    seventh_of(made)  # which unpacks it
     return made
 
 

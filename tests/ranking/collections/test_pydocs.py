@@ -14,6 +14,7 @@ import pytest
 from ranking.collections import packages
 from ranking.collections.cache import open_collection
 from ranking.collections.docstrings import Docstring, docstrings
+from ranking.collections.packages import dependencies
 from ranking.collections.pydocs import Pydocs
 from ranking.errors import BadInput
 
@@ -324,3 +325,12 @@ def test_the_fingerprint_tells_environments_apart(install, cache, monkeypatch):
     assert fingerprint("three", "1.1", ["alpha", "beta"], ["alpha", "beta"]) != first
     assert fingerprint("four", "1.0", ["alpha", "beta", "gamma"], ["alpha", "beta", "gamma"]) != first
     assert len(list(cache.iterdir())) == 3
+
+
+def test_what_an_import_puts_on_the_path_makes_no_difference(monkeypatch):
+    def found() -> dict[str, str]:
+        return {name: one.version for name, one in dependencies().items()}
+
+    whole = found()
+    monkeypatch.setattr(sys, "path", [each for each in sys.path if not each.endswith("thirdparty_files")])
+    assert found() == whole

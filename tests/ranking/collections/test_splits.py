@@ -1,8 +1,14 @@
-"""Every collection ends with three splits or with none."""
+"""Every collection ends with three splits or with none, and with queries that differ (`collections.checks`)."""
 
 import polars as pl
 import pytest
 
+from ranking.collections.beir import Beir
+from ranking.collections.cache import open_collection
+from ranking.collections.checks import join_repeats, known_ids, sound
+from ranking.collections.faults import Faults
+from ranking.collections.reader import GIVEN
+from ranking.collections.reader import JUDGEMENTS as READ
 from ranking.collections.splits import folds, usable
 from ranking.errors import BadInput
 
@@ -61,3 +67,83 @@ def test_folds_repeat_and_depend_on_nothing_but_ids():
 def test_too_few_folds():
     with pytest.raises(BadInput, match="no queries to train on"):
         folds(queries(none=9), 2)
+
+
+QUERIES = {"id": pl.String, "text": pl.String, "split": pl.String}
+JUDGEMENTS = {"query": pl.String, "document": pl.String, "grade": pl.Int32, "split": pl.String}
+
+
+def test_queries_of_one_text_are_one_query_in_the_dearest_split():
+    queries = pl.DataFrame(
+        [
+            ("a", "What is  gold?", "train"),
+            ("b", "what is silver?", "train"),
+            ("c", "what is gold?", "dev"),
+            ("d", " WHAT is\tgold? ", "test"),
+            ("e", "what is tin?", "dev"),
+        ],
+        QUERIES,
+        orient="row",
+    )
+    judgements = pl.DataFrame(
+        [("a", "x", 1, "train"), ("b", "x", 1, "train"), ("c", "x", 2, "dev"), ("c", "y", 0, "dev"), 
+         ("d", "z", 1, "test"), ("e", "x", 0, "dev")],
+        JUDGEMENTS,
+        orient="row",
+    )  # fmt: skip
+    given = pl.DataFrame([("c", "y", 2.0), ("b", "x", None), ("a", "y", 1.0)], GIVEN, orient="row")
+    found, judged, given, joined = join_repeats(queries, judgements, given)
+    assert joined == 2
+    assert given.rows() == [("a", "y", 2.0), ("b", "x", None)]
+    assert found.rows() == [
+        ("a", "What is  gold?", "test"),
+        ("b", "what is silver?", "train"),
+        ("e", "what is tin?", "dev"),
+    ]
+    assert judged.select("query", "document", "grade").rows() == [
+        ("a", "x", 2), ("b", "x", 1), ("a", "y", 0), ("a", "z", 1), ("e", "x", 0),
+    ]  # fmt: skip
+
+
+def test_queries_without_splits_stay_without():
+    queries = pl.DataFrame([("a", "x", None), ("b", "X", None)], QUERIES, orient="row")
+    judgements = pl.DataFrame([("b", "d", 1, None)], JUDGEMENTS, orient="row")
+    found, judged, _, joined = join_repeats(queries, judgements, pl.DataFrame(schema=GIVEN))
+    assert (found.rows(), judged.rows(), joined) == ([("a", "x", None)], [("a", "d", 1, None)], 1)
+
+
+@pytest.mark.parametrize("strict", [True, False])
+def test_a_reader_counts_what_it_joins(write_beir, tmp_path, strict):
+    folder = write_beir(
+        queries=[
+            {"_id": "q1", "text": "who digs?"},
+            {"_id": "q2", "text": "Who  digs?"},
+            {"_id": "q3", "text": "what?"},
+            {"_id": "q4", "text": "why?"},
+        ],
+        qrels={"train": [("q1", "d1", 1), ("q4", "d1", 1)], "dev": [("q2", "d2", 2)], "test": [("q3", "d3", 1)]},
+    )
+    collection = open_collection(Beir(folder), tmp_path / "cache", strict)
+    assert collection.queries.select("id", "split").rows() == [("q1", "dev"), ("q3", "test"), ("q4", "train")]
+    assert collection.facts == {"queries with the text of another": "1 joined to it, with their judgements"}
+    assert collection.skipped == {}
+
+
+def test_known_ids_are_each_once_in_the_documents_order():
+    documents = pl.DataFrame({"id": ["c", "a", "b"], "text": ["", "", ""]})
+    asked = pl.Series("document", ["b", "nowhere", "c", "b", None])
+    assert known_ids(documents, asked).to_list() == ["c", "b"]
+    assert known_ids(documents, pl.Series("document", [], dtype=pl.String)).to_list() == []
+
+
+@pytest.mark.parametrize(("repeated", "grade"), [("max", 3), ("mean", 2)])
+def test_a_document_that_was_pooled_and_not_judged_has_no_part_in_its_grade(repeated, grade):
+    ids = pl.DataFrame({"id": ["a", "d", "e"]})
+    rows = [("d", -1), ("d", 3), ("d", 1), ("e", -1), ("e", -1)]
+    judgements = pl.DataFrame(
+        [("a", document, given, "test", "qrels", line) for line, (document, given) in enumerate(rows, 1)],
+        READ,
+        orient="row",
+    )
+    merged, again = sound(judgements, ids, ids, Faults(), repeated)
+    assert (merged["document"].to_list(), merged["grade"].to_list(), again) == (["d", "e"], [grade, -1], 3)

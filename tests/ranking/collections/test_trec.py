@@ -5,10 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hydra.utils import instantiate
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
-from omegaconf import OmegaConf
 
 from ranking.collections import lines
 from ranking.collections.cache import open_collection
@@ -245,17 +243,6 @@ def test_any_collection_survives_being_written(write_trec, tmp_path_factory, doc
     assert {id: text.split() for id, text, *_ in collection.documents.iter_rows()} == documents
     assert {int(id): text.split() for id, text, *_ in collection.queries.iter_rows()} == topics
     assert len(collection.judgements) == len(documents) * len(topics)
-
-
-def test_hydra_makes_the_reader(write_trec, cache):
-    configuration = {
-        "_target_": "ranking.collections.trec.Trec",
-        "path": str(write_trec()),
-        "documents": ["docs.trec"],
-        "fields": ["title", "description"],
-    }
-    queries = open_collection(instantiate(OmegaConf.create(configuration)), cache).queries["text"]
-    assert queries[0].startswith("International Organized Crime Identify")
 
 
 def test_vaswani(shared_data, cache):

@@ -8,7 +8,6 @@ import pytrec_eval
 from ranking.bm25 import Bm25Options
 from ranking.collections.collection import Collection
 from ranking.encoding import EncodedCollection, Encoder
-from ranking.errors import BadInput
 from ranking.evaluation.evaluation import Evaluation
 from ranking.evaluation.origins import (
     Bm25Candidates,
@@ -196,14 +195,6 @@ ASKED = [  # words, category, relevant documents
     (1, "a", [4]),
     (3, "b", [0, 1, 3]),
 ]
-# Over everything: 2 and 3 are third and fourth; 3 is first; 4 is second; 0 ties with 2, whose id is later; 5 is first;
-# 4 is fifth; behind 2 the later id first: 3, 1, 4, 0.
-EVERYTHING = {
-    "R@1": [0, 1, 0, 0, 1, 0, 0],
-    "R@5": [1, 1, 1, 1, 1, 1, 1],
-    "RR": [1 / 3, 1, 1 / 2, 1 / 3, 1, 1 / 5, 1 / 2],
-    "AP": [(1 / 3 + 2 / 4) / 2, 1, 1 / 2, 1 / 3, 1, 1 / 5, (1 / 2 + 2 / 3 + 3 / 5) / 3],
-}
 # Of a: 0, 2, 4 in this order for a word; of b: 3 and then 1 for four words and for three.
 WITHIN = {
     "R@1": [0, 1, 0, 0, 0, 0, 1 / 3],
@@ -233,14 +224,13 @@ def six() -> Sources:
     return Sources(made, Encoder(min_count=1).encode(made)[0], None)
 
 
-@pytest.mark.parametrize(("origin", "expected"), [(FullCollection(None), EVERYTHING), (OwnCategory(None), WITHIN)])
-def test_the_two_search_spaces_by_hand(origin, expected):
+def test_the_space_of_a_category_by_hand():
     sources = six()
-    candidates = origin.candidates(sources, np.arange(7))
+    candidates = OwnCategory(None).candidates(sources, np.arange(7))
     assert candidates.documents is None
     assert candidates.depth is None
-    values = Evaluation(sources.encoded, candidates, list(expected))(Lengths())
-    for name, of_queries in expected.items():
+    values = Evaluation(sources.encoded, candidates, list(WITHIN))(Lengths())
+    for name, of_queries in WITHIN.items():
         assert values[name].tolist() == pytest.approx(of_queries), name
 
 
@@ -292,12 +282,3 @@ def test_bm25s_own_order_within_a_category(tiny_sources):
     ):
         expected = [document for document in row if document >= 0 and labels[document, 0] == category][:3]
         assert [document for document in found if document >= 0] == expected
-
-
-def test_a_collection_without_categories_is_bad_input(tiny_sources):
-    bare = replace(tiny_sources.encoded, documents=replace(tiny_sources.encoded.documents, labels=None))
-    none = np.full((12, 2), -1, np.int32)
-    without = replace(bare, documents=replace(bare.documents, labels=none))
-    for encoded in (bare, without):
-        with pytest.raises(BadInput, match="origin=category: the collection has no categories"):
-            OwnCategory().candidates(replace(tiny_sources, encoded=encoded), QUERIES)

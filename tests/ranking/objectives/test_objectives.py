@@ -1,3 +1,5 @@
+"""Losses by hand, of one relevant document or of graded gains and teachers, and what all of them promise."""
+
 import math
 
 import pytest
@@ -6,16 +8,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
+from ranking.errors import BadInput
 from ranking.objectives.block import Block
 from ranking.objectives.contrastive import Contrastive
+from ranking.objectives.distillation import Distillation, MarginMSE
+from ranking.objectives.listwise import ApproxNDCG, LambdaRank, ListMLE, ListNet
 from ranking.objectives.objective import Objective
 from ranking.objectives.pairwise import PairwiseHinge, RankNet
 from ranking.objectives.pointwise import PointwiseCrossEntropy
-from ranking.objectives.self_involvement import JointSIR
+from ranking.objectives.self_involvement import BlockLoss, ConditionalSIR, JointSIR
 from ranking.objectives.softmax import SoftmaxLikelihood
+from ranking.objectives.weighted_sum import WeightedSum
 
-ALL: list[Objective] = [SoftmaxLikelihood(), PairwiseHinge(), PairwiseHinge(0.3), RankNet(), PointwiseCrossEntropy()]
-WITHOUT_NEGATIVES = [*ALL, Contrastive(), JointSIR([2])]
+ALL: list[Objective] = [
+    *(SoftmaxLikelihood(), PairwiseHinge(), PairwiseHinge(0.3), RankNet(), PointwiseCrossEntropy(), ListNet()),
+    *(BlockLoss(), JointSIR([3, 2]), ConditionalSIR([3, 2]), ConditionalSIR([3, 2], condition="product")),
+]
+WITHOUT_NEGATIVES = [*ALL[:5], Contrastive(), JointSIR([2])]
 SCORES = torch.tensor([[1.0, 0.5, 2.0], [0.0, -1.0, 7.0]], dtype=torch.float64)
 PRESENT = torch.tensor([[True, True, True], [True, True, False]])
 
@@ -97,9 +106,9 @@ def test_a_batch_without_any_negative_is_finite(objective):
             assert float(loss) == 0
 
 
-@pytest.mark.by_day(2)
+@pytest.mark.by_day(4)
 @pytest.mark.parametrize("objective", ALL)
-@given(st.lists(st.sampled_from([-3e4, -100.0, 0.0, 100.0, 3e4]), min_size=3, max_size=3))
+@given(st.lists(st.sampled_from([-1e30, -3e4, -100.0, 0.0, 100.0, 3e4, 1e30]), min_size=3, max_size=3))
 def test_extreme_scores_are_finite(objective, scores):
     present = torch.tensor([[True, True, True]])
     loss, slope = gradient(objective, torch.tensor([scores]), present)
@@ -107,3 +116,130 @@ def test_extreme_scores_are_finite(objective, scores):
     assert torch.isfinite(slope).all()
     probabilities = objective.probabilities(torch.tensor([scores]), present)
     assert ((probabilities >= 0) & (probabilities <= 1)).all()
+
+
+ONE_ROW = torch.tensor([[1.0, 3.0, 2.0, 9.0]], dtype=torch.float64)
+THREE = torch.tensor([[True, True, True, False]])
+GRADES = torch.tensor([[1.0, 0.0, 2.0, 0.0]], dtype=torch.float64)
+"""The positive of grade 1, a negative, another relevant document of grade 2, and none."""
+TWO = torch.tensor([[2.0, 0.0, 1.0], [0.5, 1.5, -3.0]], dtype=torch.float64)
+WHOLE = torch.ones(2, 3, dtype=torch.bool)
+
+
+def block(teacher: Tensor | None = None, grades: Tensor = GRADES) -> Block:
+    return Block(THREE, find_gains=lambda: grades, find_teacher_scores=None if teacher is None else lambda: teacher)
+
+
+def value(objective: Objective, of: Block) -> float:
+    return float(objective.loss(ONE_ROW, of))
+
+
+def test_contrastive_by_hand():
+    def cost(relevant: float, temperature: float) -> float:
+        return math.log(1 + math.exp((3 - relevant) / temperature))
+
+    assert value(Contrastive(), block()) == pytest.approx((cost(1, 1) + cost(2, 1)) / 2)
+    assert value(Contrastive(0.5), block()) == pytest.approx((cost(1, 0.5) + cost(2, 0.5)) / 2)
+    one = Block(THREE)
+    assert value(Contrastive(), one) == pytest.approx(value(SoftmaxLikelihood(), one))
+
+
+def test_lambdarank_by_hand():
+    """Ranks are 3, 1 and 2; gains 1, 0 and 3; the ideal DCG is 3 + 1/log₂ 3."""
+    discount = [1 / math.log2(4), 1.0, 1 / math.log2(3)]
+    ideal = 3 + 1 / math.log2(3)
+    pairs = [(0, 1, 1), (2, 1, 3), (2, 0, 2)]  # better, worse, difference of their gains
+    scores = ONE_ROW[0].tolist()
+    expected = sum(
+        gain * abs(discount[i] - discount[j]) / ideal * math.log2(1 + math.exp(scores[j] - scores[i]))
+        for i, j, gain in pairs
+    )
+    assert value(LambdaRank(), block()) == pytest.approx(expected, rel=1e-6)
+    cut = 3 * abs(discount[1] - 0) * math.log2(1 + math.exp(1)) + 1 * 1 * math.log2(1 + math.exp(2))
+    assert value(LambdaRank(cutoff=1), block()) == pytest.approx(cut / 3, rel=1e-6)
+
+
+def test_approx_ndcg_by_hand():
+    def sigmoid(x: float) -> float:
+        return 1 / (1 + math.exp(-x))
+
+    first = 1 + sigmoid(2) + sigmoid(1)
+    third = 1 + sigmoid(1) + sigmoid(-1)
+    ideal = 3 + 1 / math.log2(3)
+    expected = 1 - (1 / math.log2(1 + first) + 3 / math.log2(1 + third)) / ideal
+    assert value(ApproxNDCG(), block()) == pytest.approx(expected, rel=1e-6)
+    assert value(ApproxNDCG(temperature=0.01), block()) == pytest.approx(
+        1 - (1 / math.log2(4) + 3 / math.log2(3)) / ideal, rel=1e-4
+    )
+
+
+def test_list_mle_by_hand():
+    """The better one first, then the other; the negative's place is of no account."""
+    all_three = math.log(math.exp(1) + math.exp(3) + math.exp(2))
+    expected = (all_three - 2) + (math.log(math.exp(1) + math.exp(3)) - 1)
+    assert value(ListMLE(), block()) == pytest.approx(expected)
+    assert value(ListMLE(), Block(THREE)) == pytest.approx(value(SoftmaxLikelihood(), Block(THREE)))
+
+
+def test_listnet_takes_grades():
+    wanted = torch.softmax(torch.tensor([1.0, 0, 2]), 0)
+    expected = -(wanted * torch.log_softmax(ONE_ROW[0, :3].float(), 0)).sum()
+    assert value(ListNet(), block()) == pytest.approx(float(expected), rel=1e-6)
+
+
+def test_grades_that_are_not_relevant_are_no_gain():
+    low = Block(THREE, find_gains=lambda: torch.tensor([[3.0, 1.0, 1.0, 0.0]]), relevant_from=2)
+    assert low.labels.tolist() == [[3, 0, 0, 0]]
+    assert Block(THREE).labels.tolist() == [[1, 0, 0, 0]]
+
+
+def test_margins_of_a_teacher_by_hand():
+    teacher = torch.tensor([[5.0, 2.0, float("nan"), 7.0]])
+    # The one known pair: the ranker's margin is −2, the teacher's 3.
+    assert value(MarginMSE(), block(teacher)) == pytest.approx(25)
+    assert value(MarginMSE(scale=0.5), block(teacher)) == pytest.approx(3.5**2)
+    nothing = torch.full((1, 4), float("nan"))
+    assert value(MarginMSE(), block(nothing)) == value(Distillation(), block(nothing)) == 0
+    with pytest.raises(BadInput, match="there is no teacher"):
+        value(MarginMSE(), block())
+
+
+def test_distillation_by_hand():
+    teacher = torch.tensor([[2.0, 0.0, float("nan"), 1.0]])
+    p = [math.exp(2) / (math.exp(2) + 1), 1 / (math.exp(2) + 1)]
+    q = [math.exp(1) / (math.exp(1) + math.exp(3)), math.exp(3) / (math.exp(1) + math.exp(3))]
+    expected = sum(a * math.log(a / b) for a, b in zip(p, q, strict=True))
+    assert value(Distillation(), block(teacher)) == pytest.approx(expected, rel=1e-6)
+    assert value(Distillation(), block(ONE_ROW.float())) == pytest.approx(0, abs=1e-6)
+
+
+def test_a_sum_by_hand():
+    teacher = torch.tensor([[5.0, 2.0, float("nan"), 7.0]])
+    both = WeightedSum({"margin_mse": 0.1}, contrastive=Contrastive(), margin_mse=MarginMSE())
+    assert value(both, block(teacher)) == pytest.approx(value(Contrastive(), block(teacher)) + 2.5)
+    assert both.takes_several
+    assert not WeightedSum(softmax=SoftmaxLikelihood(), kl=Distillation()).takes_several
+    for weights, terms, message in (
+        ({"kl": 1.0}, {"softmax": SoftmaxLikelihood()}, "no objective kl"),
+        ({"softmax": -1.0}, {"softmax": SoftmaxLikelihood()}, "choose a number from 0 up"),
+        ({}, {"sir": JointSIR()}, "a training of its kind"),
+    ):
+        with pytest.raises(BadInput, match=message):
+            WeightedSum(weights, **terms)
+    with pytest.raises(BadInput, match="no objective to add up"):
+        WeightedSum().check_block(4)
+
+
+def listnet_by_hand(scores: list[float], label: float) -> float:
+    labels = [label] + [0.0] * (len(scores) - 1)
+    of_labels, of_scores = (sum(map(math.exp, values)) for values in (labels, scores))
+    return -sum(
+        math.exp(wish) / of_labels * math.log(math.exp(score) / of_scores)
+        for wish, score in zip(labels, scores, strict=True)
+    )
+
+
+@pytest.mark.parametrize("label", [0.3, 1.0, 4.0])
+def test_listnet_is_the_cross_entropy_of_the_two_softmaxes(label):
+    wanted = (listnet_by_hand([2.0, 0.0, 1.0], label) + listnet_by_hand([0.5, 1.5, -3.0], label)) / 2
+    assert ListNet(label).loss(TWO, Block(WHOLE)).item() == pytest.approx(wanted, rel=1e-12)

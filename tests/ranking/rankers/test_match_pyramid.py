@@ -39,17 +39,6 @@ def test_pool_is_the_naive_loop(lengths, cells, dim, seed):
             assert torch.equal(pooled[row].select(dim - 1, cell), expected)
 
 
-@pytest.mark.parametrize("length", [1, 2, 5, 6, 7, 13, 29])
-def test_every_word_reaches_a_cell_and_padding_none(length):
-    """Image k is 1 at its word k alone, 0 at the other words, and 9 at the padding behind them."""
-    image = torch.cat([torch.eye(length), torch.full((length, 4), 9.0)], 1)[:, None, None]
-    for cells in (1, 2, 6, 11):
-        cell_of_word = pool(image, torch.full((length,), length), cells, dim=3)[:, 0, 0]
-        assert set(cell_of_word.unique().tolist()) <= {0.0, 1.0}
-        assert (cell_of_word.amax(1) == 1).all(), "a word was lost"
-        assert (cell_of_word.amax(0) == 1).all(), "a cell has no word"
-
-
 @torch.no_grad()
 def score(model: MatchPyramid, query: list[int], documents: list[list[int]]) -> Tensor:
     return model(Texts.of([query]), Texts.of(documents))[0]

@@ -1,4 +1,4 @@
-"""Lengths that a checkpoint was trained with, there and back."""
+"""Lengths that a checkpoint was trained with, there and back, and prompts by name and by text."""
 
 import json
 from collections.abc import Callable
@@ -11,7 +11,9 @@ from ranking.errors import BadInput
 from ranking.rankers.bi_encoder import BiEncoder
 from ranking.rankers.cross_encoder import CrossEncoder
 from ranking.rankers.decoder import Decoder
+from ranking.rankers.sentence_folder import SentenceFolder
 from ranking.rankers.text_lengths import FILE
+from ranking.tokenization import Prompts
 
 KINDS = {"bi_encoder": BiEncoder, "cross_encoder": CrossEncoder, "decoder": Decoder}
 
@@ -51,3 +53,18 @@ def test_a_file_of_something_else_is_refused(content, plain, tmp_path):
     (tmp_path / FILE).write_text(json.dumps(content))
     with pytest.raises(BadInput, match=r"two lengths|text_lengths\.json is no object"):
         lengths("bi_encoder", str(tmp_path))
+
+
+FOLDER = SentenceFolder("x", "x", prompts=Prompts("Q ", "D "), named={"query": "Q ", "web": "Search: ", "none": None})
+
+
+def test_a_prompt_is_named_or_written_out():
+    assert FOLDER.with_prompts(None, None) == FOLDER
+    assert FOLDER.with_prompts("web", None).prompts == Prompts("Search: ", "D ")
+    assert FOLDER.with_prompts("query: ", "").prompts == Prompts("query: ", "")
+    assert FOLDER.with_prompts("none", None).prompts == Prompts("", "D ")
+    with pytest.raises(BadInput, match=r"query_prompt: declares no prompt 'qurey'.*query, web"):
+        FOLDER.with_prompts("qurey", None)
+    assert FOLDER.with_prompts(None, "qurey ").prompts == Prompts("Q ", "qurey ")  # a text, by its space
+    assert SentenceFolder("x", "x").with_prompts("Frage", None).prompts == Prompts("Frage", "")
+    assert SentenceFolder("x", "x").with_prompts(None, "passage: ").prompts == Prompts("", "passage: ")
