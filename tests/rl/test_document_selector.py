@@ -1,18 +1,26 @@
-"""Tests of `rl.document_selector`: picks carried into a sampler, and the frozen agent that picks."""
+"""Tests of `rl.document_selector`: picks in a sampler, the frozen agent that picks, and its environment."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
+from torch import Tensor
 
+from ranking.encoding import Encoder
 from ranking.ranked_lists import RankedLists
 from ranking.sources import Sources
-from ranking.training import Batch, RankerTraining
-from rl.document_selector import LearnedSelector, Picks
+from ranking.training import Batch
+from ranking.vectors import RandomVectors
+from rl.candidates import candidate_table
+from rl.document_selector import DocumentActions, LearnedSelector, Picks
 from rl.networks import PolicyNetwork
 from rl.trained import TrainedAgent
 from sampling.retrieval.tfidf import TfIdf
 from sampling.selection.selector import Selector
+from tests.made_up import collection_of
+from tests.ranking.trained import equal, weights
 from tests.rl.documents import DOCUMENTS, PAIRS, PICKS, document_environment, document_state_tables, nearest, start_with
 from tests.sampling.test_contracts import check
 
@@ -71,15 +79,11 @@ def learned_selector(sources: Sources, greedy: bool = False) -> LearnedSelector:
     return selector
 
 
-def fitted(sources: Sources, selector: Selector) -> RankerTraining:
+def fitted(sources: Sources, selector: Selector) -> dict[str, torch.Tensor]:
+    """Weights that a training with the selector ends with."""
     training, sampler = start_with(sources, selector)(np.random.SeedSequence(0, spawn_key=(1, 0, 0)))
     training.fit(sampler)
-    return training
-
-
-def same_weights(one: RankerTraining, other: RankerTraining) -> bool:
-    weights = other.ranker.state_dict()
-    return all(tensor.equal(weights[name]) for name, tensor in one.ranker.state_dict().items())
+    return weights(training.ranker)
 
 
 def test_the_learned_selector_picks_what_the_agent_would(tiny_sources):
@@ -96,15 +100,113 @@ def test_the_learned_selector_picks_what_the_agent_would(tiny_sources):
         observation, _, done, _, _ = environment.step(action.ravel())
     assert len(seen) > 1, "it is not the same for every query"
     environment.training.restore_best()
-    training = fitted(tiny_sources, learned_selector(tiny_sources, greedy=True))
-    assert same_weights(environment.training, training)
+    learned = fitted(tiny_sources, learned_selector(tiny_sources, greedy=True))
+    assert equal(weights(environment.training.ranker), learned)
 
 
 def test_a_learned_selector_draws_alike_with_the_same_seed(tiny_sources):
     one, other = (fitted(tiny_sources, learned_selector(tiny_sources)) for _ in range(2))
-    assert same_weights(one, other)
-    assert not same_weights(one, fitted(tiny_sources, learned_selector(tiny_sources, greedy=True)))
+    assert equal(one, other)
+    assert not equal(one, fitted(tiny_sources, learned_selector(tiny_sources, greedy=True)))
 
 
 def test_an_interrupted_run_goes_on_to_the_last_bit(tiny_sources):
     check(tiny_sources, lambda: start_with(tiny_sources, learned_selector(tiny_sources))(np.random.SeedSequence(0))[1])
+
+
+def test_a_short_batch_has_no_candidates_behind_its_end(tiny_sources):
+    environment = document_environment(tiny_sources)
+    environment.reset()
+    action = environment.action_space.sample()
+    environment.step(action)
+    observation = environment.step(action)[0]  # before the third batch, of one pair
+    (query,) = environment.training.next_batch().queries
+    table = environment.tables.candidates
+    assert observation["present"].tolist() == [1, 0]
+    assert np.array_equal(observation["candidates"][0], table[query])
+    assert not observation["candidates"][1].any()
+
+
+def test_picks_of_queries_that_are_not_there_mean_nothing(tiny_sources):
+    def ends(absent: int) -> tuple[list[Tensor], dict[str, float]]:
+        environment = document_environment(tiny_sources)
+        environment.reset()
+        done = False
+        while not done:
+            action = np.zeros((PAIRS, PICKS), np.int64)
+            action[:, 1] = 1
+            action[len(environment.training.next_batch()) :] = absent
+            *_, done, _, info = environment.step(action.ravel())
+        return list(environment.training.ranker.state_dict().values()), info["summary"]
+
+    (weights, summary), (others, other) = ends(0), ends(3)
+    assert all(one.equal(two) for one, two in zip(weights, others, strict=True))
+    assert summary == other
+
+
+def test_shares_say_how_many_picks_are_bm25s():
+    actions = DocumentActions(documents=3, pairs=2, picks=2)
+    assert actions.space.nvec.tolist() == [3, 3, 3, 3]
+    candidates = np.zeros((1, 3, 5), np.float32)
+    candidates[0, :, 4] = [0.91, 0.90, 0]  # the tenth, the eleventh, none of its list
+
+    tables: Any = SimpleNamespace(candidates=candidates)
+    batch = Batch(np.array([0]), np.array([0], np.int32))
+    taken = [
+        actions.to_record(np.array(action), batch, tables) for action in ([0, 1, 0, 0], [2, 2, 0, 0], [0, 0, 0, 0])
+    ]
+    assert taken == [[1, 1, 0], [0, 0, 2], [2, 0, 0]]
+    assert list(actions.shares(taken).values()) == pytest.approx([3 / 6, 1 / 6, 2 / 6])
+    assert list(actions.shares([]).values()) == [0, 0, 0]
+
+
+def test_an_episode_says_so(tiny_sources):
+    environment = document_environment(tiny_sources)
+    environment.reset()
+    done = False
+    while not done:
+        *_, done, _, info = environment.step(environment.action_space.sample())
+    shares = {name: value for name, value in info["summary"].items() if name.startswith("share:")}
+    assert list(shares) == ["share:BM25 1-10", "share:BM25 11-100", "share:not in BM25's 100"]
+    assert sum(shares.values()) == pytest.approx(1)
+
+
+def sources_of(documents: list[str], queries: list[str], min_count: int = 1) -> Sources:
+    collection = collection_of(documents, queries)
+    encoded, words = Encoder(min_count=min_count).encode(collection)
+    return Sources(collection, encoded, RandomVectors(4).read(words))
+
+
+def lists_of(documents: list[list[int]], scores: list[list[float]]) -> RankedLists:
+    return RankedLists(np.array(documents, np.int32), np.array(scores, np.float32))
+
+
+def test_the_matrix_of_a_query_by_hand():
+    sources = sources_of(
+        ["night trains and night boats", "trains run", "a red garden"], ["night trains", "a garden of trains"]
+    )
+    lists = lists_of([[2, 0, 1], [1, -1, -1]], [[0.5, 0.25, -0.75], [1.5, -np.inf, -np.inf]])
+    table = candidate_table(lists, sources, 4)
+    assert table.shape == (2, 4, 5)
+    # "a red garden": no term of the query, three words, and BM25 does not find it.
+    assert table[0, 0].tolist() == pytest.approx([0, 3 / 103, 3 / 63, 0.5, 0])
+    # Night, trains and night again, of five words four different ones; BM25's first. The other one is its second.
+    assert table[0, 1].tolist() == pytest.approx([3 / 7, 5 / 105, 4 / 64, 0.25, 1.0])
+    assert table[0, 2].tolist() == pytest.approx([1 / 5, 2 / 102, 2 / 62, -0.75, 0.99])
+    # What rounding leaves above a cosine of 1 is cut; behind a list's end there is nothing.
+    assert table[1, 0].tolist() == pytest.approx([1 / 5, 2 / 102, 2 / 62, 1.0, 0.99])
+    assert not table[0, 3].any()
+    assert not table[1, 1:].any()
+
+
+def test_words_without_an_id_are_no_common_term():
+    sources = sources_of(["lion night", "night night"], ["zebra night"], min_count=2)
+    table = candidate_table(lists_of([[0, 1]], [[0.0, 0.0]]), sources, 2)
+    assert table[0, :, 0].tolist() == pytest.approx([1 / 5, 2 / 6])
+
+
+def test_a_table_is_cut_to_the_head_of_the_lists(tiny_sources):
+    lists = nearest(tiny_sources).lists
+    whole, head = (candidate_table(lists, tiny_sources, documents) for documents in (8, 3))
+    assert np.array_equal(whole[:, :3], head)
+    assert np.abs(whole).max() <= 1

@@ -57,9 +57,3 @@ def test_places_are_drawn_as_one_action_is(logits, uniform):
             edges = np.cumsum(np.exp(row - row.max()) / np.exp(row - row.max()).sum())
             if np.abs(edges - chance).min() > 1e-12:  # but for draws that rounding decides
                 assert place == np.searchsorted(edges, chance, side="right")
-
-
-def test_draws_by_hand():
-    logits = np.log([[0.2, 0.5, 0.3]])
-    drawn = inverse_cdf(logits, np.array([[0.0, 0.19, 0.21, 0.69, 0.71, 0.999]]))
-    assert drawn.tolist() == [[0, 0, 1, 1, 2, 2]]

@@ -10,6 +10,7 @@ from ranking.checkpoint import from_bytes, to_bytes
 from ranking.errors import BadInput
 from rl.rewards import Raw
 from sampling.policies.policy import SamplingPolicy
+from tests.ranking.trained import equal, weights
 from tests.rl.documents import document_environment
 from tests.rl.trainings import environment_of, starts
 
@@ -47,15 +48,6 @@ def test_gymnasium_accepts_it(tiny_sources, environment):
         check_env(environment(tiny_sources), skip_render_check=True)
 
 
-def test_rllib_accepts_it(tiny_sources):
-    """RLlib's own checker knows environments of several agents: here each has one copy."""
-    from ray.rllib.env.multi_agent_env import make_multi_agent
-    from ray.rllib.utils.pre_checks.env import check_multiagent_environments
-
-    several = make_multi_agent(lambda config: environment_of(tiny_sources, copy=1))
-    check_multiagent_environments(several({"num_agents": 2}))
-
-
 def test_an_episode_is_a_training(tiny_sources):
     environment = environment_of(tiny_sources)
     observations, rewards, info = play(environment, alternating())
@@ -81,29 +73,27 @@ def test_it_trains_as_a_run_with_the_same_choices_does(tiny_sources):
     training, sampler = starts(tiny_sources, Repeats)(np.random.SeedSequence(0, spawn_key=(1, 0, 0)))
     training.fit(sampler)
     environment.training.restore_best()
-    for name, weights in environment.training.ranker.state_dict().items():
-        assert weights.equal(training.ranker.state_dict()[name])
+    assert equal(weights(environment.training.ranker), weights(training.ranker))
 
 
-def test_an_action_is_held(tiny_sources):
-    environment = environment_of(tiny_sources, decision_every=2)
+@pytest.mark.parametrize(
+    ("decision_every", "decisions", "batches"),
+    [(2, 5, [5, 4]), ("epoch", 3, [6, 3])],  # of two batches each, the last of one; of an epoch each
+)
+def test_an_action_is_held(tiny_sources, decision_every, decisions, batches):
+    environment = environment_of(tiny_sources, decision_every=decision_every)
     _, rewards, info = play(environment, alternating())
-    assert len(rewards) == 5  # of two batches each, the last of one
-    assert info["decision"] == 5
-    assert [row["batches"] for row in environment.sampler.report()] == [5, 4]
+    assert len(rewards) == info["decision"] == decisions
+    assert [row["batches"] for row in environment.sampler.report()] == batches
 
 
-def test_one_decision_an_epoch(tiny_sources):
-    environment = environment_of(tiny_sources, decision_every="epoch")
-    _, rewards, _ = play(environment, alternating())
-    assert len(rewards) == 3
-    assert [row["batches"] for row in environment.sampler.report()] == [6, 3]
-
-
-@pytest.mark.parametrize("decision_every", [0, -1, "batch"])
-def test_hold_is_a_number_or_epoch(tiny_sources, decision_every):
+@pytest.mark.parametrize(
+    ("environment", "decision_every"),
+    [*((environment_of, each) for each in (0, -1, "batch")), *((document_environment, each) for each in (2, "epoch"))],
+)
+def test_hold_is_a_number_or_epoch_and_picks_are_for_one_batch(tiny_sources, environment, decision_every):
     with pytest.raises(BadInput, match="decision_every"):
-        environment_of(tiny_sources, decision_every=decision_every)
+        environment(tiny_sources, decision_every=decision_every)
 
 
 def test_no_two_copies_and_no_two_episodes_share_a_seed(tiny_sources):

@@ -9,6 +9,7 @@ import torch
 from ranking.errors import BadInput
 from rl.imitation import Imitated, Imitation, States, imitate, states_of
 from rl.networks import PolicyNetwork
+from tests.ranking.trained import equal
 from tests.rl.documents import DOCUMENTS, PAIRS, PICKS, document_environment
 
 LISTED = 3
@@ -87,7 +88,7 @@ def test_held_out_queries_teach_nothing():
     changed.observations["candidates"][4::5] = torch.rand(8, 1, LISTED, 5)
     changed.observations["candidates"][4::5, 0, 0, 4] = 1
     one, other = (taught(each, epochs=2).weights for each in (states, changed))
-    assert all(one[name].equal(other[name]) for name in one)
+    assert equal(one, other)
 
 
 def test_queries_that_are_not_there_or_have_no_label_teach_nothing():
@@ -99,18 +100,12 @@ def test_queries_that_are_not_there_or_have_no_label_teach_nothing():
         return taught(states, epochs=2).weights
 
     one, other = weights(0.25), weights(0.75)
-    assert all(one[name].equal(other[name]) for name in one)
+    assert equal(one, other)
 
 
 def test_there_must_be_something_to_imitate():
     with pytest.raises(BadInput, match="no candidate is among BM25's first 5"):
         taught(states_with([[0, 0.95, 0], [0, 0, 0]]), top=5)
-
-
-def test_the_same_seed_gives_the_same_weights():
-    one, other = (taught(many(), epochs=3) for _ in range(2))
-    assert one.figures == other.figures
-    assert all(one.weights[name].equal(other.weights[name]) for name in one.weights)
 
 
 def test_states_are_those_of_an_episode(tiny_sources):

@@ -165,10 +165,3 @@ class TestDocuments:
     def test_outputs_must_be_documents(self):
         with pytest.raises(ValueError, match="31 outputs"):
             network_of(*self.names, outputs=31)
-
-
-def test_the_similarity_is_averaged_over_the_queries():
-    network = network_of("model", "similarity")
-    seen = observations_of("model", "similarity")
-    mean = seen | {"similarity": seen["similarity"].mean(1, keepdim=True).expand(-1, PAIRS, -1, -1)}
-    assert torch.allclose(network(seen), network(mean), atol=1e-6)

@@ -1,14 +1,18 @@
-"""Tests of `rl.policy`: a frozen agent chooses the functions of a run."""
+"""Tests of `rl.policy`, `rl.trained` and `rl.fork_values`: what was learned chooses the functions of a run."""
 
 import itertools
+import json
 
 import numpy as np
 import pytest
 import torch
 
+from ranking.checkpoint import from_bytes, to_bytes
+from ranking.errors import BadInput
 from ranking.sources import Sources
 from ranking.training import RankerTraining
 from rl.draws import logits_of
+from rl.fork_values import FEATURES, FromForks
 from rl.policy import LearnedPolicy
 from rl.state import State
 from rl.trained import TrainedAgent
@@ -78,3 +82,51 @@ def test_the_functions_are_found_by_name(tiny_sources):
 def test_an_interrupted_run_goes_on_to_the_last_bit(tiny_sources):
     agent = agent_of(tiny_sources, decision_every=2)
     check(tiny_sources, lambda: run_of(tiny_sources, agent)[1])
+
+
+def test_an_agent_survives_its_file(tiny_sources):
+    agent = agent_of(tiny_sources, decision_every="epoch")
+    again = TrainedAgent.from_bytes(agent.to_bytes(), "agent.safetensors")
+    assert again.functions == agent.functions
+    assert again.state == agent.state
+    assert again.decision_every == "epoch"
+    observation = {name: torch.rand(1, *part.shape) for name, part in state_tables_of(tiny_sources).space.items()}
+    assert again.actor()(observation).equal(agent.actor()(observation))
+
+
+def test_an_agent_with_the_options_of_an_older_version_is_refused(tiny_sources):
+    agent = from_bytes(agent_of(tiny_sources).to_bytes())
+    older = {"hold" if name == "decision_every" else name: value for name, value in agent.items()}
+    with pytest.raises(BadInput, match="agent of another version"):
+        TrainedAgent.from_bytes(to_bytes(older), "file")
+
+
+def test_what_is_no_agent_is_refused():
+    with pytest.raises(BadInput, match="not a learned agent"):
+        TrainedAgent.from_bytes(to_bytes({"agent": "another"}), "file")
+    with pytest.raises(BadInput, match="not a whole checkpoint"):
+        TrainedAgent.from_bytes(b"pickle", "file")
+    with pytest.raises(BadInput, match=r"agent is"):
+        LearnedPolicy(agent=-1)
+
+
+def test_it_takes_the_best_action_by_the_clock(tmp_path, tiny_sources):
+    """bm25 is worth −spent, its highest of 4 is worth spent: the one in the first half, the other in the second."""
+    fitted = {"actions": ["bm25", "bm25@dynamic:4"], "clock": [[0, -1], [0, 1]], "length": 2}
+    (tmp_path / "regression.json").write_text(json.dumps({**fitted, "state": np.zeros((2, 5)).tolist()}))
+    policy = FromForks(str(tmp_path), "clock")
+    assert policy.every == 2
+    training, sampler = starts(tiny_sources, lambda: policy)(np.random.SeedSequence(7))
+    taken: list[str] = []
+    training.fit(sampler, on_step=lambda _: taken.append(str(policy.action)))
+    assert taken[0] == "bm25"
+    assert taken[-1] == "bm25@dynamic:4"
+    assert taken == sorted(taken)
+    assert len(FEATURES["state"]) == 5
+
+
+def test_a_folder_without_a_regression_is_bad_input(tmp_path):
+    with pytest.raises(BadInput, match="can't read a regression of forks"):
+        FromForks(str(tmp_path))
+    with pytest.raises(BadInput, match="by is"):
+        FromForks(str(tmp_path), "weather")

@@ -63,18 +63,11 @@ def test_the_sample_is_the_validation_of_some_queries(training):
     assert len(whole) == 2
     assert ValidationSample(training, 50)(training.ranker).tolist() == whole.tolist()
     assert ValidationSample(training, 1)(training.ranker).tolist() == [whole[0]]
-
-
-def test_the_sample_knows_the_first_stage(training):
     sample = ValidationSample(training, 50)
     assert sample.first_stage.tolist() == training.validation.of_bm25()["AP@8"].tolist()
     assert sample.ideal.tolist() == training.validation.of_ideal()["AP@8"].tolist()
-
-
-def test_a_diverged_ranker_is_worth_nothing(training):
-    sample = ValidationSample(training, 2)
     next(training.ranker.parameters()).data.fill_(np.nan)
-    assert sample(training.ranker).tolist() == [0, 0]
+    assert sample(training.ranker).tolist() == [0, 0]  # a diverged ranker is worth nothing
 
 
 def test_the_ceiling_is_the_ideal_order_of_the_candidates(tiny_sources):

@@ -1,4 +1,4 @@
-"""Tests of `rl.state`: what an agent sees of a training."""
+"""Tests of `rl.state`, `rl.similarity` and `rl.compression`: what an agent sees of a training."""
 
 import math
 
@@ -9,9 +9,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ranking.errors import BadInput
-from ranking.training import UpdateResult
+from ranking.ranked_lists import RankedLists
+from ranking.sources import Sources
+from ranking.training import Batch, UpdateResult
+from ranking.vectors import WordVectors, directions
+from rl.compression import compress
 from rl.networks import PolicyNetwork
+from rl.similarity import similarity_table
 from rl.state import State, StateOptions, StateTables
+from sampling.retrieval.bm25 import Bm25Function
+from sampling.retrieval.function import RetrievalFunction
 from tests.rl.trainings import state_tables_of
 
 
@@ -89,3 +96,70 @@ def test_numbers_that_are_none_are_replaced(training, tiny_sources):
 def test_bad_options_are_refused(options):
     with pytest.raises(BadInput):
         StateOptions(**options)
+
+
+class Scored(RetrievalFunction):
+    """Gives a document its own number as its score."""
+
+    def own_scores(self, sources, queries, documents):
+        return documents.astype(np.float32)
+
+    def prepare(self, encoded, lists) -> None:
+        pass
+
+    sample = top = prepare
+
+
+def test_similarity_is_that_of_the_lists(encoded_of, tiny):
+    encoded = encoded_of([[2]] * 9, [[2]] * 3, {0: {8: 1}, 1: {3: 1}})
+    lists = RankedLists(
+        np.array([[4, 2], [5, -1], [-1, -1]], np.int32), np.array([[4, 2], [5, -np.inf], [-np.inf, -np.inf]])
+    )
+    table = similarity_table(Scored(), lists, Sources(tiny, encoded, WordVectors(np.zeros((3, 2)), np.zeros(3, bool))))
+    # Mean 3, deviation 1, maximum 4, the positive's 8 is 4 above it; the largest number of the table is 5.
+    np.testing.assert_allclose(table[0] * 5, [3, 1, 4, 4], rtol=1e-6)
+    np.testing.assert_allclose(table[1] * 5, [5, 0, 5, -2], rtol=1e-6)
+    np.testing.assert_array_equal(table[2], [0, 0, 0, 0])
+
+
+def test_random_sampling_is_measured_by_cosines(tiny_sources):
+    table = state_tables_of(tiny_sources).similarity["random"]
+    assert table.shape == (8, 4)
+    assert np.abs(table).max() == 1
+    assert (table[:, 2] >= table[:, 0]).all()
+    assert (table[:, 1] > 0).all()
+
+
+def test_bm25s_table_knows_the_positive(tiny_sources):
+    function = Bm25Function(depth=4)
+    ranked = function.rank(tiny_sources).without_relevant(tiny_sources.encoded.judgements)
+    table = similarity_table(function, ranked, tiny_sources)
+    # Most words of "who digs tunnels under a lawn" stand in its relevant document alone, far above all others.
+    assert table[0, 3] > 0
+    assert np.isfinite(table).all()
+
+
+def test_compression_adds_up_the_words_of_a_text(encoded_of):
+    encoded = encoded_of([[2, 2, 3], [3], [4]], [[2], [3, 4]], {0: {0: 1}, 1: {2: 1}})
+    table = np.array([[0, 0], [0, 0], [1, 0], [0, 1], [-1, 0]], np.float32)
+    found = compress(encoded, WordVectors(table, table.any(axis=1)), "tf")
+    # Document 0 is 2·(1, 0) + (0, 1), over its length √5; document 1 is relevant to nobody.
+    np.testing.assert_allclose(found.documents, [[2 / 5**0.5, 1 / 5**0.5], [-1, 0]], rtol=1e-6)
+    np.testing.assert_array_equal(found.relevant, [0, 2])
+    np.testing.assert_allclose(found.queries, [[1, 0], [-(0.5**0.5), 0.5**0.5]], rtol=1e-6)
+    rows = found.matrix(Batch(np.array([1]), np.array([2], np.int32)), 2)
+    np.testing.assert_allclose(rows, [found.queries[1], found.documents[1], [0, 0], [0, 0]])
+
+
+def test_compression_by_idf_weighs_words(encoded_of):
+    encoded = encoded_of([[2, 3]], [[2]], {0: {0: 1}})
+    table = np.array([[0, 0], [0, 0], [1, 0], [0, 1]], np.float32)
+    found = compress(encoded, WordVectors(table, table.any(axis=1)), "idf")
+    weights = encoded.idf[2:4]
+    np.testing.assert_allclose(found.documents[0], weights / np.linalg.norm(weights), rtol=1e-6)
+
+
+def test_a_text_without_a_known_word_has_no_direction(encoded_of):
+    encoded = encoded_of([[2]], [[2]], {})
+    table = np.zeros((3, 4), np.float32)
+    assert not directions(encoded.documents, table, encoded.idf).any()

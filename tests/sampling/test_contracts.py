@@ -33,9 +33,8 @@ from sampling.sampler import Sampler
 from sampling.selection.selector import Selector
 from sampling.selection.uniform import Uniform
 from sampling.staged_training import CompressedLists
-from tests.ranking.trained import in_small_batches
+from tests.ranking.trained import Bag, in_small_batches
 from tests.sampling.batches import steps
-from tests.sampling.retrieval.test_dense import Bag
 
 GROUPS: dict[str, tuple[Any, type]] = {
     "policy": (sampling.policies, SamplingPolicy),

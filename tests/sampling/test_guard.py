@@ -45,15 +45,11 @@ def listed(guard: Guard, sources: Sources) -> tuple[list[list[int]], int]:
     return [[document for document in row if document >= 0] for row in lists.documents.tolist()], guarded.total
 
 
-def test_the_limit_comes_from_the_best_relevant_document(sources):
-    assert positive_scores(Known(6), sources, Guard(positive="best"), np.arange(3)).tolist() == [10, -2, np.inf]
-    assert positive_scores(Known(6), sources, Guard(positive="best"), np.array([1])).tolist() == [-2]
-
-
 def test_the_positive_is_the_lowest_unless_another_is_chosen(sources):
     """Query 0 has the relevant documents 0 (5) and 1 (10): nothing but 5 (4) is below the lowest."""
-    lowest = positive_scores(Known(6), sources, Guard())
-    assert lowest.tolist() == [5, -2, np.inf]
+    assert positive_scores(Known(6), sources, Guard()).tolist() == [5, -2, np.inf]
+    assert positive_scores(Known(6), sources, Guard(positive="best"), np.arange(3)).tolist() == [10, -2, np.inf]
+    assert positive_scores(Known(6), sources, Guard(positive="best"), np.array([1])).tolist() == [-2]
     assert listed(Guard(relative=0.1), sources)[0][0] == [5]
     assert listed(Guard(relative=0.1, positive="lowest"), sources)[0][0] == [5]
     assert listed(Guard(relative=0.1, positive="best"), sources)[0][0] == [3, 4, 5]

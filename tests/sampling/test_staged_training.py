@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 from ranking.checkpoint import from_bytes, to_bytes
 from ranking.objectives.self_involvement import JointSIR, SequentialSIR
@@ -17,6 +16,7 @@ from sampling.sampler import Sampler
 from sampling.selection.top import Top
 from sampling.selection.uniform import Uniform
 from sampling.staged_training import CompressedLists, StagedTraining, compress_lists
+from tests.ranking.trained import equal, weights
 from tests.sampling.batches import batch_of, listed
 
 Assemble = Callable[[], tuple[RankerTraining, Sampler]]
@@ -65,31 +65,27 @@ def test_a_pick_at_random_hands_all_on_to_draw_from(assemble):
     assert compressed.lists.counts.tolist() == [6, 6, 6, 4, 0, 0, 0, 0]
 
 
-def weights(staged: StagedTraining) -> dict[str, torch.Tensor]:
-    return {name: tensor.clone() for name, tensor in staged.training.ranker.state_dict().items()}
-
-
 @pytest.mark.parametrize("flows", [False, True])
 def test_levels_start_from_the_checkpoint_or_from_the_weights_before(flows, assemble):
     starts, ends = [], []
 
     class Watched(StagedTraining):
         def _start_stage(self, lists: Any) -> None:
-            ends.append(weights(self))
+            ends.append(weights(self.training.ranker))
             super()._start_stage(lists)
 
     staged = Watched(assemble(SequentialSIR([4, 3], flows=flows)))
-    starts.append(weights(staged))
+    starts.append(weights(staged.training.ranker))
     for training in staged.trainings():
         if staged.stage:
-            starts.append(weights(staged))
+            starts.append(weights(staged.training.ranker))
         training.fit(staged.sampler)
     assert len(starts) == 3
     assert len(ends) == 2
     for start, end in zip(starts[1:], ends, strict=True):
         first = starts[0]
-        assert all(torch.equal(start[name], (end if flows else first)[name]) for name in start)
-        assert not all(torch.equal(end[name], first[name]) for name in first)
+        assert equal(start, end if flows else first)
+        assert not equal(end, first)
 
 
 def test_later_stages_are_trained_on_compressed_lists(assemble):
@@ -118,8 +114,7 @@ def test_one_stage_is_a_plain_training(assemble):
     fit(staged)
     training, sampler = assemble(JointSIR([4, 3]))()
     training.fit(sampler)
-    for name, tensor in training.ranker.state_dict().items():
-        assert torch.equal(tensor, staged.training.ranker.state_dict()[name])
+    assert equal(weights(training.ranker), weights(staged.training.ranker))
 
 
 def fit(staged: StagedTraining, on_validation: Callable[[RankerTraining], None] = lambda training: None) -> None:
@@ -153,8 +148,7 @@ def test_interrupted_it_goes_on_at_the_level_where_it_was(at, assemble):
     fit(other)
     assert other.report() == whole.report()
     assert (other.steps, other.epochs) == (whole.steps, whole.epochs)
-    for name, tensor in whole.training.ranker.state_dict().items():
-        assert torch.equal(tensor, other.training.ranker.state_dict()[name])
+    assert equal(weights(whole.training.ranker), weights(other.training.ranker))
 
 
 def test_the_head_that_competes_is_the_functions_own(assemble):

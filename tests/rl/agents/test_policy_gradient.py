@@ -1,4 +1,6 @@
-"""Tests of `rl.agents.policy_gradient`: what actor-critic and REINFORCE share."""
+"""Tests of actor-critic (equations 9–11 of Cohen et al. 2019) and REINFORCE, and of what they share, by hand."""
+
+from typing import Any
 
 import numpy as np
 import pytest
@@ -7,9 +9,12 @@ from gymnasium.spaces import MultiDiscrete
 from ray.rllib.core import DEFAULT_MODULE_ID
 from ray.rllib.core.columns import Columns
 
-from rl.agents.actor_critic import ActorCriticLearner
+from cluster.config.build import build
+from cluster.config.groups import option
+from rl.agents.actor_critic import ActorCritic, ActorCriticLearner
 from rl.agents.policy_gradient import ENDS, _running_rms, transitions
-from tests.rl.agents.learners import ACTOR_LR, GAMMA, episode_of, gradient, learner_of, observation, stepped
+from rl.agents.reinforce import ReinforceLearner
+from tests.rl.agents.learners import ACTOR_LR, CRITIC_LR, GAMMA, episode_of, gradient, learner_of, observation, stepped
 
 
 def test_copies_that_step_together_are_averaged():
@@ -79,3 +84,61 @@ def test_transitions_keep_order_and_ends():
         assert np.array_equal(rows[Columns.OBS]["model"][row], own.get_observations(step)["model"])
         assert np.array_equal(rows[Columns.NEXT_OBS]["model"][row], own.get_observations(step + 1)["model"])
         assert rows[Columns.ACTIONS][row] == own.get_actions(step)
+
+
+def assert_equations_9_to_11(episode: Any, terminated: bool = False, **options: Any) -> None:
+    """Hold one update, at the learning rates of `options`, against the equations by hand."""
+    rates = {"actor_lr": ACTOR_LR, "critic_lr": CRITIC_LR} | options
+    before, after, module = stepped(learner_of(ActorCriticLearner, **rates), [episode])
+    state, following = observation(episode, 0), observation(episode, 1)
+    value = module.critic(state).squeeze()
+    expected_next = 0.0 if terminated else module.critic(following).item()  # cut off is not over
+    delta = float(episode.get_rewards(0)) + GAMMA * expected_next - value.item()
+    moved = gradient(value, module)
+    log_chance = torch.log_softmax(module.actor(state), 1)[0, int(episode.get_actions(0))]
+    moved |= {name: part for name, part in gradient(log_chance, module).items() if name.startswith("actor")}
+    assert len(moved) == len(before)
+    for name, direction in moved.items():
+        rate = rates["actor_lr" if name.startswith("actor") else "critic_lr"]
+        assert torch.allclose(after[name], before[name] + rate * delta * direction, atol=1e-6), name
+        assert direction.abs().max() > 0
+
+
+@pytest.mark.by_day(1)
+@pytest.mark.parametrize(("terminated", "truncated"), [(True, False), (False, True), (False, False)])
+def test_one_step_follows_equations_9_to_11(terminated, truncated):
+    assert_equations_9_to_11(episode_of(1, terminated, truncated), terminated)
+
+
+def test_the_agent_as_printed_follows_equations_9_to_11_and_nothing_else():
+    printed: ActorCritic = build(option("agent", "as_printed"))
+    assert printed.options["quota"] == {"steps": 1}
+    options = {name: value for name, value in printed.options.items() if name != "quota"}
+    assert_equations_9_to_11(episode_of(1, False), **options | {"actor_lr": 0.5})
+
+
+@pytest.mark.nightly
+def test_returns_are_worked_out_backwards():
+    learner = learner_of(ReinforceLearner)
+    batch = {
+        Columns.REWARDS: torch.tensor([1.0, 2.0, 4.0, 8.0, 16.0]),
+        ENDS: torch.tensor([False, False, True, False, True]),
+    }
+    # The first episode terminated, the second was cut off where the critic said 10.
+    returns = learner.targets(batch, torch.tensor([5.0, 5.0, 0.0, 5.0, 10.0]))
+    expected = [1 + 0.9 * (2 + 0.9 * 4), 2 + 0.9 * 4, 4, 8 + 0.9 * (16 + 0.9 * 10), 16 + 0.9 * 10]
+    assert torch.allclose(returns, torch.tensor(expected))
+
+
+def test_reinforce_weighs_each_step_by_its_return_above_the_baseline():
+    episode = episode_of(3, True)
+    before, after, module = stepped(learner_of(ReinforceLearner), [episode])
+    rewards = [float(episode.get_rewards(step)) for step in range(3)]
+    returns = [sum(GAMMA**later * rewards[step + later] for later in range(3 - step)) for step in range(3)]
+    total = torch.zeros(())
+    for step in range(3):
+        state = observation(episode, step)
+        advantage = returns[step] - module.critic(state).item()
+        total = total + advantage * torch.log_softmax(module.actor(state), 1)[0, int(episode.get_actions(step))]
+    for name, direction in gradient(total / 3, module).items():
+        assert torch.allclose(after[name], before[name] + ACTOR_LR * direction, atol=1e-6)

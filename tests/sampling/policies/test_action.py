@@ -1,11 +1,23 @@
 import numpy as np
 import pytest
+import torch
 
+from cluster.config.build import build
+from cluster.config.compose import compose
 from ranking.errors import BadInput
+from ranking.sources import Sources
 from sampling.policies.action import Action
+from sampling.policies.aligned import Aligned, dot
+from sampling.policies.by_query import ByQuery
+from sampling.sampler import Sampler
 from sampling.selection.dynamic import Dynamic
+from sampling.selection.uniform import Uniform
+from tests.sampling.test_contracts import random_and_bm25, training_of
 
 OWN = ["in_batch", "bm25"]
+
+
+# An action
 
 
 @pytest.mark.parametrize(
@@ -46,3 +58,146 @@ def test_shares_of_queries_and_of_negatives():
         twice.assign(OWN, OWN, 3, 5, None, rng)
     # The first function's action: nothing but what it supplies anyway.
     assert (Action.parse("in_batch").assign(OWN, OWN, 8, 4, 1, rng) == [0, 0, 0, -1]).all()
+
+
+def policy_of(sources: Sources, **options: object) -> tuple[Aligned, object]:
+    functions = random_and_bm25(sources)
+    policy, training = Aligned(**{"batches": 1, **options}), training_of(sources)
+    policy.set_functions(list(functions))
+    policy.start_run(functions, training)
+    return policy, training
+
+
+# The action that is aligned with the validation sample
+
+
+def test_the_dot_product_of_a_gradient_by_rows():
+    rows = torch.sparse_coo_tensor(torch.tensor([[0, 2]]), torch.tensor([[1.0, 2.0], [3.0, 4.0]]), (3, 2))
+    dense = torch.arange(6.0).reshape(3, 2)
+    assert dot([dense, None], [rows, torch.ones(1)]) == 0 * 1 + 1 * 2 + 4 * 3 + 5 * 4
+    assert dot([dense], [rows]) == dot([dense], [rows.to_dense()])
+
+
+def test_a_step_along_the_best_action_lowers_the_loss_on_the_sample_most(tiny_sources):
+    """What the dot product says is what a small step of plain descent does."""
+    policy, training = policy_of(tiny_sources, actions=["random", "bm25:1-2"], after=0.0)
+    actions = policy.actions
+    before = [weight.detach().clone() for weight in training.trained_weights]
+    values = policy.alignments(actions, 3, training, np.random.default_rng(5))
+    assert all(old.equal(new) for old, new in zip(before, training.trained_weights, strict=True))
+    again = policy.alignments(actions, 3, training, np.random.default_rng(5))
+    assert all(np.array_equal(again[name], values[name]) for name in values)
+    assert set(values) == {"random", "bm25:1-2", "bm25@simans"}
+    wanted = policy._sample_gradients(training)[0]
+    with torch.no_grad():  # against the sample's own gradient the dot product with it shrinks: a bowl
+        for weight, slope in zip(training.trained_weights, wanted, strict=True):
+            weight -= 0.5 * slope
+    assert dot(wanted, policy._sample_gradients(training)[0]) < dot(wanted, wanted)
+
+
+def test_it_begins_with_scores_and_then_takes_the_largest(tiny_sources):
+    policy, training = policy_of(tiny_sources, actions=["random", "bm25:1-2"], after=0.0, every=1)
+    certain = {"random": np.array([1.0, 1.0]), "bm25:1-2": np.array([2.0, 2.5]), "bm25@simans": np.zeros(2)}
+    policy.alignments = lambda *_: certain
+    assigned = policy.assign(training.next_batch(), 2, training, np.random.default_rng(0))
+    assert (assigned == 1).all()
+    assert policy.window == (1, 2)
+    means = {"random": 1.0, "bm25:1-2": 2.25, "bm25@simans": 0.0}
+    assert policy.taken == [{"step": 0, "action": "bm25:1-2", "values": means}]
+    later, other = policy_of(tiny_sources)
+    later.assign(other.next_batch(), 2, other, np.random.default_rng(0))
+    assert later.action == Action("bm25", selector="simans")
+    assert later.taken == []
+    assert [str(action) for action in later.actions or ()] == [
+        "random", "bm25", "bm25:1-4", "bm25:1-20", "bm25@simans", "bm25@dynamic:64",
+    ]  # fmt: skip
+
+
+def test_a_lead_within_its_error_changes_nothing(tiny_sources):
+    policy, _ = policy_of(tiny_sources, actions=["random", "bm25"], first="bm25", otherwise="bm25")
+    values = {"bm25": np.zeros(4), "random": np.array([3.0, -1.0, 3.0, -1.0])}  # 1 on average, with an error of 1.15
+    assert policy.best(values) == Action("bm25")
+    policy.evidence = 0.5
+    assert policy.best(values) == Action("random")
+    policy.evidence = 2.0
+    assert policy.best({"bm25": np.zeros(4), "random": np.array([1.0, 0.9, 1.0, 1.1])}) == Action("random")
+
+
+def test_the_number_of_negatives_is_an_action_if_there_is_room(tiny_sources):
+    policy, training = policy_of(tiny_sources, each=1, after=0.0, evidence=1e9)
+    assigned = policy.assign(training.next_batch(), 9, training, np.random.default_rng(0))
+    assert policy.action == Action("bm25", share=4)  # nothing leads it
+    assert ((assigned == 1).sum(1) == 4).all()
+    assert ((assigned == 0).sum(1) == 5).all()
+    narrow, other = policy_of(tiny_sources, each=1, after=0.0, evidence=1e9)
+    assigned = narrow.assign(other.next_batch(), 3, other, np.random.default_rng(0))
+    assert narrow.action == Action("bm25", selector="simans")
+    assert ((assigned == 0).sum(1) == 2).all()
+
+
+def test_an_action_of_no_function_is_bad_input(tiny_sources):
+    with pytest.raises(BadInput, match="no function 'dense'"):
+        policy_of(tiny_sources, actions=["dense"])
+
+
+def test_the_recommended_policy_is_aligned_with_the_batch_and_bm25():
+    config = compose(["policy=recommended", "sampling.negatives=9"])
+    policy = build(config["policy"], "policy")
+    policy.set_functions(list(config["function"]))
+    assert isinstance(policy, Aligned)
+    assert list(config["function"]) == ["in_batch", "bm25"]
+    assert (policy.each, str(policy.first), str(policy.otherwise)) == (1, "bm25@simans", "bm25*4")
+
+
+# An action for each half of the queries
+
+
+def sampler_of(sources: Sources, count: int = 2, **options: object) -> Sampler:
+    return Sampler(ByQuery(**options), random_and_bm25(sources), Uniform(), count, np.random.default_rng(0))
+
+
+def test_each_half_gets_its_action(tiny_sources):
+    """Windows of one function that differ between the queries of one batch."""
+    training, sampler = training_of(tiny_sources), sampler_of(tiny_sources, 2, actions=["bm25:1-2", "bm25:3-4"])
+    bm25, batch = sampler.functions["bm25"], training.examples
+    negatives = sampler.negatives(batch, training)
+    gap = bm25.lists.features["score_gap"]
+    below = sampler.policy.split.below(batch, training)
+    assert gap[batch.queries[below]].min() > gap[batch.queries[~below]].max()  # all ranks are 1
+    top = bm25.top(batch, 4, np.random.default_rng(0)).documents
+    for row, low in enumerate(below.tolist()):
+        assert set(negatives[row]) == set(top[row, :2] if low else top[row, 2:])
+
+
+def test_each_supplies_its_function_to_one_half(tiny_sources):
+    training = training_of(tiny_sources)
+    sampler = sampler_of(tiny_sources, 5, each=1, actions=["bm25*2", "random"], feature="score_gap", quantile=0.4)
+    sampler.negatives(training.examples, training)
+    below = sampler.policy.split.below(training.examples, training)
+    assert 0 < below.sum() < len(below)
+    assert (sampler.assigned[below] == [0, 0, 0, 1, 1]).all()
+    assert (sampler.assigned[~below] == [0, 0, 0, -1, -1]).all()
+
+
+def test_the_shares_of_an_epoch_are_its_decision(tiny_sources):
+    training, sampler = training_of(tiny_sources), sampler_of(tiny_sources, actions=["bm25@simans", "random"])
+    training.fit(sampler)
+    taken = sampler.policy.taken
+    assert len(taken) == training.epoch
+    assert [decision["step"] // training.steps_per_epoch for decision in taken] == list(range(training.epoch))
+    below = sampler.policy.split.below(training.examples, training)
+    share = float(below.mean())
+    for decision in taken:
+        assert decision["values"] == pytest.approx({"bm25@simans": share, "random": 1 - share})
+
+
+def test_bad_actions_are_bad_input(tiny_sources):
+    for actions in (["bm25"], ["bm25", "random", "bm25@simans"]):
+        with pytest.raises(BadInput, match="two kinds of queries"):
+            ByQuery(actions=actions)
+    with pytest.raises(BadInput, match="no function 'dense'"):
+        sampler_of(tiny_sources, actions=["dense", "bm25"])
+    with pytest.raises(BadInput, match="quantile"):
+        ByQuery(quantile=1.0)
+    with pytest.raises(BadInput, match="positive_rank, score_gap"):
+        ByQuery(feature="length")

@@ -1,4 +1,4 @@
-"""The negatives of `policy=refined`: a mixture that shares out the negatives of each query."""
+"""A mixture shares out the negatives of each query, as in `policy=refined`, or the queries (`policies.shares`)."""
 
 import math
 from dataclasses import replace
@@ -13,11 +13,17 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from cluster.config.groups import option
+from ranking.batch import Batch, pairs_of
 from ranking.encoding import EncodedCollection
-from ranking.training import Batch, RankerTraining, UpdateResult
+from ranking.errors import BadInput
+from ranking.training import RankerTraining, UpdateResult
+from sampling.filtered import WindowedFunction
 from sampling.policies.mixture import Mixture
+from sampling.policies.shares import share_queries
+from sampling.retrieval.bm25 import Bm25Function
 from sampling.retrieval.category import OtherCategory, SameCategory, SameSubcategory
 from sampling.retrieval.function import RetrievalFunction
+from sampling.retrieval.in_batch import InBatch
 from sampling.sampler import Sampler
 from sampling.selection.uniform import Uniform
 
@@ -41,19 +47,12 @@ def shares(drawn: np.ndarray, functions: int = 3) -> np.ndarray:
     return np.stack([(drawn == place).sum(1) for place in range(functions)], 1)
 
 
-@pytest.mark.parametrize(("count", "expected"), [(10, [2, 3, 5]), (100, [20, 30, 50]), (200, [40, 60, 100])])
-def test_whole_proportions_are_exact_for_each_query(count, expected):
-    for seed in range(5):
-        drawn = assigned(count, 400, seed=seed)
-        assert drawn.shape == (400, count)
-        assert drawn.dtype == np.int64
-        assert (np.diff(drawn, axis=1) >= 0).all()  # a function's stand together
-        assert (shares(drawn) == expected).all()
-
-
-@pytest.mark.parametrize("count", [1, 2, 3, 5, 7, 9, 11, 33])
-def test_others_are_the_whole_number_below_or_above(count):
-    counts = shares(assigned(count, 20_000))
+@pytest.mark.parametrize("count", [1, 2, 3, 5, 7, 9, 10, 11, 33, 100])
+def test_proportions_are_exact_if_whole_and_otherwise_the_number_below_or_above(count):
+    drawn = assigned(count, 20_000)
+    assert (drawn.shape, drawn.dtype) == ((20_000, count), np.int64)
+    assert (np.diff(drawn, axis=1) >= 0).all()  # a function's stand together
+    counts = shares(drawn)
     assert (counts.sum(1) == count).all()
     for of_function, weight in zip(counts.T, WEIGHTS, strict=True):
         low = math.floor(count * weight + 1e-9)
@@ -180,3 +179,57 @@ def test_what_the_collection_cannot_fill_is_missing(tiny_encoded, tiny_training)
     assert [rows[name]["negatives"] for name in NAMES] == [8, 3, 0]
     assert [rows[name]["missing"] for name in NAMES] == [0, 9, 20]
     assert [rows[name]["fallback"] for name in NAMES] == [7, 3, 0]
+
+
+def test_a_share_of_the_queries_gets_some_of_each_other_function():
+    assigned = share_queries(np.array([0.0, 0.25, 1.0]), 40, 10, 2, np.random.default_rng(0))
+    assert ((assigned == 0).sum(1) == 6).all()  # what is left to the first: 10 − 2 · 2
+    assert sorted(np.unique((assigned == 1).sum(1), return_counts=True)[1]) == [10, 30]
+    assert ((assigned == 2).sum(1) == 2).all()
+    there = assigned >= 0
+    assert (there[:, 1:] <= there[:, :-1]).all()  # −1 stands behind the others
+    assert all((np.diff(row[row >= 0]) >= 0).all() for row in assigned)
+    again = share_queries(np.array([0.0, 0.25, 1.0]), 40, 10, 2, np.random.default_rng(0))
+    assert np.array_equal(assigned, again)
+
+
+def test_something_must_be_left_to_the_first_function():
+    with pytest.raises(BadInput, match="leaves none for the first"):
+        share_queries(np.array([0.5, 0.5]), 4, 2, 2, np.random.default_rng(0))
+
+
+def test_a_mixture_gives_some_queries_one_more_negative_within_a_window(tiny_sources, tiny_training):
+    bm25, in_batch = Bm25Function(depth=6), InBatch()
+    bm25.prepare(tiny_sources.encoded, bm25.rank(tiny_sources).without_relevant(tiny_sources.encoded.judgements))
+    in_batch.prepare(tiny_sources.encoded, None)
+    policy = Mixture([0.5, 0.5], each=1, window=[2, 3])
+    sampler = Sampler(policy, {"in_batch": in_batch, "bm25": bm25}, Uniform(), 3, np.random.default_rng(0))
+    training, batch = tiny_training(), pairs_of(tiny_sources.encoded, np.arange(4)).take(np.array([0, 1, 2, 4]))
+    negatives = sampler.negatives(batch, training)
+    last = bm25.lists.documents[batch.queries, 1:3]
+    rows, columns = np.nonzero(sampler.assigned == 1)
+    assert len(rows) == 2  # half of the queries
+    for row, column in zip(rows, columns, strict=True):
+        assert negatives[row, column] in [*last[row], -1]
+    assert (negatives[sampler.assigned < 0] == -1).all()
+    update = training.update(batch, negatives)
+    sampler.observe(negatives, update)
+    assert sampler.report()[1]["negatives"] == (negatives[rows, columns] >= 0).sum()
+
+
+def test_a_window_shows_its_ranks_alone(tiny_sources):
+    whole = Bm25Function(depth=8)
+    whole.prepare(tiny_sources.encoded, whole.rank(tiny_sources))
+    batch, rng = Batch(np.arange(4), np.zeros(4, np.int32)), np.random.default_rng(0)
+    head = whole.top(batch, 8, rng).documents
+    windowed = WindowedFunction(whole, 2, 4)
+    assert np.array_equal(windowed.top(batch, 2, rng).documents, head[:, 1:3])
+    assert np.array_equal(windowed.top(batch, 9, rng).documents, head[:, 1:4])
+    drawn = np.stack([windowed.sample(batch, 2, rng).documents for _ in range(50)])
+    for row, documents in enumerate(head[:, 1:4]):
+        seen = set(drawn[:, row].ravel()) - {-1}
+        assert seen == set(documents) - {-1}
+    there = drawn[drawn[..., 1] >= 0]
+    assert (there[:, 0] != there[:, 1]).all()
+    with pytest.raises(BadInput, match="window"):
+        WindowedFunction(whole, 4, 2)

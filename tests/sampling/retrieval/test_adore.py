@@ -22,6 +22,7 @@ from sampling.policies.fixed import Fixed
 from sampling.retrieval.dense import Dense, Refresh
 from sampling.sampler import Sampler
 from sampling.selection.top import Top
+from tests.ranking.trained import sum_of_words
 
 QUERIES = np.arange(6)
 
@@ -42,16 +43,12 @@ class TwoTowers(DenseRanker):
     def dimension(self) -> int:
         return 6
 
-    def _sum(self, table: Tensor, texts: Texts) -> Tensor:
-        tokens = torch.from_numpy(texts.padded(int(texts.lengths.max(initial=1))).astype(np.int64))
-        return (table[tokens] * (tokens > 0)[..., None]).sum(1)
-
     def represent_queries(self, queries: Texts) -> Tensor:
-        return self._sum(self.asked, queries)
+        return sum_of_words(self.asked, queries)
 
     def represent_documents(self, documents: Texts) -> Tensor:
         self.documents_read += len(documents)
-        return self._sum(self.answers, documents)
+        return sum_of_words(self.answers, documents)
 
     def layers(self) -> list[nn.Module]:
         return [self]
@@ -88,7 +85,7 @@ def test_it_learns_from_the_top_of_now_and_documents_stay(objective, tiny_source
             with torch.no_grad():
                 products = (
                     ranker.represent_queries(training.encoded.queries.take(batch.queries))
-                    @ ranker._sum(ranker.answers, training.encoded.documents).T
+                    @ sum_of_words(ranker.answers, training.encoded.documents).T
                 )
             for query, row, scores in zip(batch.queries.tolist(), shown, products, strict=True):
                 order = torch.argsort(scores, descending=True, stable=True).tolist()

@@ -6,13 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from ranking.checkpoint import from_bytes, to_bytes
 from ranking.embedding import embed
 from ranking.errors import BadInput
 from ranking.index import IndexOptions
-from ranking.rankers.dense import DenseRanker
 from ranking.texts import Texts
 from ranking.training import RankerTraining
 from sampling.guard import Guard
@@ -25,30 +24,8 @@ from sampling.retrieval.random import RandomFunction
 from sampling.sampler import Sampler
 from sampling.selection.top import Top
 from sampling.selection.uniform import Uniform
-from tests.ranking.trained import in_small_batches
+from tests.ranking.trained import Bag, in_small_batches
 from tests.sampling.batches import batch_of, steps
-
-
-class Bag(DenseRanker):
-    """A text is the sum of its words' vectors."""
-
-    def __init__(self, words: int, dimension: int = 5) -> None:
-        super().__init__()
-        self.table = nn.Parameter(torch.randn(words, dimension, generator=torch.Generator().manual_seed(1)))
-
-    @property
-    def dimension(self) -> int:
-        return self.table.shape[1]
-
-    def represent_queries(self, queries: Texts) -> Tensor:
-        tokens = torch.from_numpy(queries.padded(int(queries.lengths.max(initial=1))).astype(np.int64))
-        return (self.table[tokens] * (tokens > 0)[..., None]).sum(1)
-
-    def represent_documents(self, documents: Texts) -> Tensor:
-        return self.represent_queries(documents)
-
-    def layers(self) -> list[nn.Module]:
-        return [self]
 
 
 @pytest.fixture
@@ -234,9 +211,9 @@ def test_weights_are_published_at_the_start_and_every_so_many_steps(bag_training
     assert source.state_dict()["functions"]["dense"]["index"] == {"mine": 5}
 
 
-def test_a_loaded_state_is_the_service_s_and_nothing_is_published_over_it(bag_training):
+def test_nothing_is_published_over_a_loaded_state_or_by_a_training_that_diverged(bag_training):
     training, service = bag_training(), ByHand()
-    function = Dense(refresh=Refresh("async"))
+    function = Dense(refresh=Refresh("async", every=1))
     function.attach_index(service)
     function.prepare(training.encoded, None)
     nothing = vars(GuardedDocuments.joined([]))
@@ -245,14 +222,6 @@ def test_a_loaded_state_is_the_service_s_and_nothing_is_published_over_it(bag_tr
     assert (service.loaded, service.published, function.guarded) == ({"mine": 6}, [], 9)
     function.start_run(training)  # another training of the same function starts afresh
     assert (len(service.published), function.guarded) == (1, 0)
-
-
-def test_a_training_that_diverged_publishes_nothing(bag_training):
-    training, service = bag_training(), ByHand()
-    function = Dense(refresh=Refresh("async", every=1))
-    function.attach_index(service)
-    function.prepare(training.encoded, None)
-    function.start_run(training)
     training.diverged = True
     function.after_update(training)
     assert len(service.published) == 1

@@ -1,12 +1,22 @@
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
+from ranking.encoding import EncodedCollection
+from ranking.errors import BadInput
 from ranking.ranked_lists import stack_lists
+from ranking.sources import Sources
+from ranking.vectors import RandomVectors
+from sampling.retrieval import embedding
 from sampling.retrieval.bm25 import Bm25Function
+from sampling.retrieval.embedding import Embedding
 from sampling.retrieval.ranked import draw_positions
+from sampling.retrieval.tfidf import TfIdf
 from tests.sampling.batches import batch_of
 
 
@@ -61,13 +71,6 @@ def test_samples_are_distinct_documents_of_the_list_with_their_scores():
         assert (candidates.documents.dtype, candidates.scores.dtype) == (np.int32, np.float32)
 
 
-def test_samples_are_uniform():
-    candidates = ready().sample(batch_of(np.zeros(20_000, np.int64)), 2, np.random.default_rng(1))
-    frequencies = np.unique(candidates.documents, return_counts=True)[1]
-    assert len(frequencies) == 5
-    assert np.abs(frequencies / 20_000 - 2 / 5).max() < 0.015
-
-
 def test_the_top_is_the_lists_head():
     candidates = ready().top(batch_of(1, 0, 2), 4, np.random.default_rng(0))
     assert candidates.documents.tolist() == [[4, 2, -1, -1], [9, 3, 5, 1], [-1] * 4]
@@ -78,3 +81,96 @@ def test_the_top_is_the_lists_head():
 def test_a_ranked_function_needs_lists(encoded_of):
     with pytest.raises(ValueError, match="received no lists"):
         Bm25Function().prepare(encoded_of([[1]], [[1]], {}), None)
+
+
+def brute_force(sources: Sources) -> np.ndarray:
+    """Cosines of all queries and documents, a word at a time."""
+
+    def unit(texts: object, row: int) -> np.ndarray:
+        tokens = texts.take(np.array([row])).tokens
+        total = sum(float(sources.encoded.idf[token]) * sources.vectors.table[token].astype(float) for token in tokens)
+        return total / max(float(np.linalg.norm(total)), 1e-12)
+
+    encoded: EncodedCollection = sources.encoded
+    queries = np.array([unit(encoded.queries, row) for row in range(len(encoded.queries))])
+    documents = np.array([unit(encoded.documents, row) for row in range(len(encoded.documents))])
+    return queries @ documents.T
+
+
+def test_lists_are_those_of_brute_force(tiny_sources):
+    cosines = brute_force(tiny_sources)
+    lists = TfIdf(depth=7).rank(tiny_sources)
+    assert lists.documents.shape == (8, 7)
+    assert (lists.documents.dtype, lists.scores.dtype) == (np.int32, np.float32)
+    np.testing.assert_allclose(lists.scores, -np.sort(-cosines, axis=1)[:, :7], atol=1e-6)
+    np.testing.assert_allclose(np.take_along_axis(cosines, lists.documents, 1), lists.scores, atol=1e-6)
+
+
+@pytest.mark.parametrize("embeds", [False, True])
+def test_a_short_collection_is_listed_whole_and_documents_alike_in_its_order(embeds, small_bert, tiny_sources):
+    lists = (Embedding(small_bert, depth=100) if embeds else TfIdf(depth=100)).rank(tiny_sources)
+    assert (np.sort(lists.documents, axis=1) == np.arange(12)).all()
+    for row in lists.documents.tolist():
+        assert row.index(11) == row.index(10) + 1  # the last two documents of `tiny`
+
+
+def test_own_scores_are_on_the_lists_scale(tiny_sources):
+    function, cosines = TfIdf(), brute_force(tiny_sources)
+    queries, documents = np.array([3, 0]), np.array([[0, -1, 11], [4, 5, -1]])
+    scores = function.own_scores(tiny_sources, queries, documents)
+    expected = np.where(documents < 0, -np.inf, np.take_along_axis(cosines[queries], np.maximum(documents, 0), 1))
+    np.testing.assert_allclose(scores, expected, atol=1e-6)
+
+
+def test_word_vectors_that_nobody_trained_are_bad_input(tiny_sources):
+    words = [""] * len(tiny_sources.encoded.idf)
+    with pytest.raises(BadInput, match="vectors=glove"):
+        TfIdf().rank(replace(tiny_sources, vectors=RandomVectors(4).read(words)))
+
+
+@pytest.fixture(scope="module")
+def transformers_vectors(small_bert) -> Any:
+    """Mean of the last layer, of unit length, by transformers alone."""
+    import torch
+    from transformers import AutoModel, AutoTokenizer
+
+    tokenizer, model = AutoTokenizer.from_pretrained(small_bert), AutoModel.from_pretrained(small_bert).eval()
+
+    def of(texts: list[str]) -> np.ndarray:
+        rows = []
+        for text in texts:
+            with torch.no_grad():
+                mean = model(**tokenizer(text, return_tensors="pt")).last_hidden_state[0].mean(0)
+            rows.append((mean / mean.norm()).numpy())
+        return np.stack(rows)
+
+    return of
+
+
+def test_lists_are_the_cosines_of_the_checkpoint(small_bert, tiny_sources, transformers_vectors, monkeypatch):
+    monkeypatch.setattr(embedding, "CHUNK", 3)
+    function = Embedding(small_bert, depth=5)
+    lists = function.rank(tiny_sources)
+    collection = tiny_sources.collection
+    queries, documents = (
+        transformers_vectors(frame["text"].to_list()) for frame in (collection.queries, collection.documents)
+    )
+    cosines = queries @ documents.T
+    assert lists.scores == pytest.approx(-np.sort(-cosines, axis=1)[:, :5], abs=1e-5)
+    assert np.take_along_axis(cosines, lists.documents, 1) == pytest.approx(lists.scores, abs=1e-5)
+    own = function.own_scores(tiny_sources, np.array([6, 1]), np.array([[3, -1], [0, 11]]))
+    assert own[:, 0] == pytest.approx(cosines[[6, 1], [3, 0]], abs=1e-5)
+    assert np.isneginf(own[0, 1])
+    assert (Embedding(small_bert, depth=5).rank(tiny_sources).scores == lists.scores).all()
+
+
+def test_options_reach_the_encoder(small_bert, tiny_sources):
+    whole = Embedding(small_bert, depth=12).rank(tiny_sources)
+    for other in ({"layers": 1}, {"pooling": "cls"}, {"similarity": "dot"}, {"max_document": 2}):
+        assert (Embedding(small_bert, depth=12, **other).rank(tiny_sources).scores != whole.scores).any()
+
+
+def test_a_checkpoint_that_is_not_there_is_one_line(tiny_sources, tmp_path):
+    with pytest.raises(BadInput) as caught:
+        Embedding(str(tmp_path)).rank(tiny_sources)
+    assert str(tmp_path) in str(caught.value)

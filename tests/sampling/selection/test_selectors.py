@@ -1,19 +1,29 @@
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from scipy.stats import chisquare
 
 from ranking.errors import BadInput
-from ranking.training import Batch
+from ranking.pair_scores import PairScores
+from ranking.rankers.dense import DenseRanker
+from ranking.training import Batch, RankerTraining
+from sampling.filtered import FilteredFunction
+from sampling.relevant_pairs import RelevantPairs
 from sampling.retrieval.function import CandidateBatch
+from sampling.retrieval.random import RandomFunction
 from sampling.selection.ahns import AHNS
 from sampling.selection.dynamic import Dynamic
 from sampling.selection.error_reduction import ErrorReduction
 from sampling.selection.from_margin import FromMargin
+from sampling.selection.margin_balanced import MarginBalanced
 from sampling.selection.selector import Selector, pick
+from sampling.selection.shared import Shared
 from sampling.selection.simans import SimANS
 from sampling.selection.top import Top
+from sampling.selection.tri_sampler import TriSampler
 from sampling.selection.uniform import Uniform
 from sampling.selection.window import Window
 from tests.sampling.batches import listed
@@ -196,3 +206,111 @@ def test_from_margin_picks_a_quantile_of_the_batches_margins(monkeypatch):
     monkeypatch.setitem(SCORE, 0, 2.0)  # the margins of BY_SCORE: −5 −1 0 1 1.9 7
     for quantile, first in ((0, 14), (0.4, 13), (0.6, 15), (1, 12)):
         assert select(FromMargin(quantile, 6), 1, 3).documents.tolist() == [[first]] * 3
+
+
+def offered(training: RankerTraining, count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    function = RandomFunction()
+    function.prepare(training.encoded, None)
+    batch = training.next_batch()
+    pairs = RelevantPairs(training.encoded)
+    documents = (
+        Shared()
+        .select(batch, FilteredFunction(function, pairs), count, training, np.random.default_rng(seed))
+        .documents
+    )
+    return batch.queries, documents
+
+
+@pytest.mark.parametrize("count", [1, 2, 5, 8])
+def test_all_queries_are_shown_the_same_but_for_what_is_relevant(count, tiny_training):
+    training = tiny_training()
+    relevant = training.encoded.judgements.relevant()
+    for seed in range(20):
+        queries, documents = offered(training, count, seed)
+        assert documents.shape == (len(queries), count)
+        pool = {int(d) for d in documents.ravel() if d >= 0}
+        for query, row in zip(queries, documents, strict=True):
+            own = set(relevant.of(query)[0].tolist())
+            assert {int(d) for d in row if d >= 0} == pool - own
+            assert len(set(row[row >= 0])) == (row >= 0).sum()
+
+
+def test_more_than_there_are_and_the_same_again(tiny_training):
+    training = tiny_training()
+    _, documents = offered(training, 100)
+    assert documents.shape[1] <= 12
+    assert (documents >= 0).any(axis=1).all()
+    np.testing.assert_array_equal(documents, offered(training, 100)[1])
+
+
+VECTORS = np.array([[1, 0], [1, 0], [0.5, 0.75**0.5], [0.5, -(0.75**0.5)]], np.float32)
+"""The positive, its twin, and two documents that score the same with the query, one near and one far from both."""
+
+
+class Flat(DenseRanker):
+    """Documents in a plane."""
+
+    dimension = 2
+
+    def represent_queries(self, queries: Any) -> torch.Tensor:
+        raise NotImplementedError
+
+    def represent_documents(self, documents: Any) -> torch.Tensor:
+        return torch.from_numpy(VECTORS[documents])
+
+    def layers(self) -> list[Any]:
+        return []
+
+
+def test_it_prefers_equal_sides():
+    """The query is 60° from the positive. 1 is the positive's twin, 2 the query itself, and 3 is opposite."""
+    query = np.array([0.5, 0.75**0.5], np.float32)
+    training = SimpleNamespace(
+        ranker=Flat(),
+        encoded=SimpleNamespace(documents=SimpleNamespace(take=lambda rows: rows)),
+        score=lambda queries, documents: (VECTORS[documents] @ query).astype(np.float32),
+    )
+    function = listed([[1, 2, 3]])
+    batch = Batch(np.zeros(9000, np.int64), np.zeros(9000, np.int32))
+    picked = TriSampler(4.0, 3).select(batch, function, 1, training, np.random.default_rng(0)).documents
+    # The side is ½. Sides to query and positive: 1 has ½ and 1; 2 has 1 and ½; 3 has −½ and ½.
+    weights = np.exp(-4.0 * np.array([0.25, 0.25, 1.0]))
+    counts = [np.count_nonzero(picked == document) for document in (1, 2, 3)]
+    assert counts == pytest.approx(9000 * weights / weights.sum(), abs=100)
+
+
+def test_it_needs_a_vector_per_text():
+    with pytest.raises(BadInput, match="no vector per document"):
+        TriSampler().start_run({}, SimpleNamespace(ranker=object()))
+
+
+BATCH = Batch(np.zeros(6000, np.int64), np.full(6000, 9, np.int32))
+
+
+def training(scores: dict[int, float]) -> Any:
+    documents, values = np.array(list(scores), int), np.array([*scores.values()])
+    return SimpleNamespace(teacher=PairScores.of(np.zeros(len(scores), int), documents, values, 10))
+
+
+def test_bins_are_drawn_evenly_and_documents_within_them():
+    """Seven documents far below the positive and one near it: half of the draws are of that one."""
+    scores = {place: float(place) / 100 for place in range(7)} | {7: 5.0}
+    one = MarginBalanced(bins=2, candidates=8)
+    picked = one.select(BATCH, listed([range(8)]), 1, training(scores), np.random.default_rng(0))
+    counts = np.bincount(picked.documents[:, 0], minlength=8) / len(BATCH)
+    assert counts[7] == pytest.approx(0.5, abs=0.03)
+    assert counts[:7] == pytest.approx(np.full(7, 1 / 14), abs=0.02)
+
+
+def test_what_the_teacher_does_not_know_is_a_bin_of_its_own():
+    one = MarginBalanced(bins=2, candidates=4)
+    picked = one.select(BATCH, listed([range(4)]), 1, training({0: 1.0, 1: 9.0}), np.random.default_rng(0))
+    counts = np.bincount(picked.documents[:, 0], minlength=4) / len(BATCH)
+    assert counts == pytest.approx([1 / 3, 1 / 3, 1 / 6, 1 / 6], abs=0.03)
+    nothing = one.select(BATCH, listed([range(4)]), 4, training({}), np.random.default_rng(0))
+    assert (np.sort(nothing.documents, axis=1) == np.arange(4)).all()
+
+
+def test_without_a_teacher_it_is_refused():
+    with pytest.raises(BadInput, match="there is no teacher"):
+        MarginBalanced().start_run({}, SimpleNamespace(teacher=None))
