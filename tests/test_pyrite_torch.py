@@ -85,18 +85,6 @@ def test_a_teachers_scores_stand_beside_the_documents(base: list[str]) -> None:
     assert known  # of positives
 
 
-def test_a_teacher_says_which_negatives(base: list[str]) -> None:
-    options = [*base, "function=bm25", "sampling.negatives=2", "teacher=bm25"]
-    shown = {
-        selector: [batch.document_ids for batch in Negatives([*options, f"selector={selector}"])]
-        for selector in ("margin_balanced", "uniform")
-    }
-    assert shown["margin_balanced"] == [
-        batch.document_ids for batch in Negatives([*options, "selector=margin_balanced"])
-    ]
-    assert shown["margin_balanced"] != shown["uniform"]
-
-
 @pytest.mark.by_day(2)
 @pytest.mark.parametrize(
     "option", ["function=[in_batch,memory]", "function=dense", "selector=adversarial", "policy=curriculum"]

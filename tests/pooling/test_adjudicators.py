@@ -5,8 +5,10 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from pooling.across_topics import AcrossTopics
+from pooling.across_topics import AcrossTopics, first_slots, pool_of_topics
 from pooling.adjudicators import compiled as compiling
 from pooling.adjudicators.adjudicator import Adjudicator
 from pooling.adjudicators.bandit.bandit import Bandit
@@ -26,7 +28,7 @@ from pooling.adjudicators.upper_confidence import UCB1, UCB1Tuned
 from pooling.pool import Pool
 from pooling.priors import Prior
 from pooling.rewards import Binary, Graded
-from pooling.simulation import Method, found_at, simulate
+from pooling.simulation import found_at, simulate
 from ranking.errors import BadInput
 
 # Three runs that share documents; 1, 4 and 5 are relevant.
@@ -239,54 +241,6 @@ def test_a_shared_budget(pool_of, least, turns):
     assert [documents.tolist() for documents in judged.documents] == [[0, 1, 2], [0, 1, 2]]
 
 
-METHODS: dict[str, Method] = {
-    "docid": DocID(),
-    "rank": Rank(),
-    "random": Bandit(Random(), "played"),
-    "epsilon_greedy": Bandit(EpsilonGreedy(), "played"),
-    "ucb1": Bandit(UCB1(), "played", discount=0.9),
-    "ucb1_tuned": Bandit(UCB1Tuned(), "played", window=9),
-    "thompson": Bandit(Thompson(), teams=True),
-    "max_mean": Bandit(MaxMean(), forget=True),
-    "move_to_front": Bandit(MoveToFront(), "played", "replay"),
-    "moffat_a": MoffatA(),
-    "moffat_b": MoffatB(),
-    "moffat_c": MoffatC(),
-    "hedge": Hedge(),
-    "posterior_fusion": PosteriorFusion(),
-    "shared": AcrossTopics(Bandit(MaxMean()), Bandit(Thompson()), 3),
-}
-
-
-def simulated(method: Method, pool: Pool, seeds: list[int], **options) -> list[list[list[int]]]:
-    """For each seed the documents of each topic, and the turns where there are any."""
-    return [
-        [*(documents.tolist() for documents in judged.documents), [] if judged.turns is None else judged.turns.tolist()]
-        for judged in simulate(method, pool, seeds, **options)
-    ]
-
-
-@pytest.mark.by_day(4)
-@pytest.mark.parametrize("name", METHODS)
-def test_the_seed_decides(name, random_pool):
-    method, pool = METHODS[name], random_pool(np.random.default_rng(1))
-    alone = simulated(method, pool, [4, 5])
-    assert simulated(method, pool, [4, 5], threads=2) == alone
-    assert simulated(method, pool, [5]) == alone[1:]
-    if not isinstance(method, AcrossTopics):
-        [some] = simulated(method, pool.only(["2", "4"]), [4])
-        assert some[:2] == [alone[0][1], alone[0][3]]
-
-
-@pytest.mark.by_day(4)
-@pytest.mark.parametrize("name", METHODS)
-def test_chance_decides_ties_alone(name, pool_of):
-    lists = np.arange(40).reshape(4, 10).tolist()  # what has the same rank is tied
-    pool = pool_of([lists, lists], [[document % 3 == 0 for document in range(40)]] * 2)
-    one, other = simulated(METHODS[name], pool, [4, 5])
-    assert (one == other) == (name in {"docid", "rank"})
-
-
 def test_rewards():
     assert Binary()([-1, 0, 1, 2], 2, 3).tolist() == [0, 0, 0, 1]
     assert Graded()([-1, 0, 1, 2, 4], 1, 4).tolist() == [0, 0, 0.25, 0.5, 1]
@@ -345,3 +299,46 @@ def test_a_loop_is_named_after_its_method_and_sources():
     assert names[0] == names[1]
     assert len(set(names)) == 3
     assert names[0].startswith("_choose_upper_confidence_UCB1_")
+
+
+SIZES = st.lists(st.integers(1, 9), min_size=1, max_size=6)
+
+
+def test_topics_as_a_pool():
+    sizes = np.array([2, 1, 3])
+    assert first_slots(sizes).tolist() == [0, 2, 3]
+    pool = pool_of_topics(sizes)
+    assert pool.ranking.tolist() == [[0, 1, -1], [2, -1, -1], [3, 4, 5]]
+    assert pool.lengths.tolist() == [2, 1, 3]
+    assert pool.holders.tolist() == [0, 0, 1, 2, 2, 2]
+    assert pool.size == 6
+
+
+def test_the_guard_takes_turns():
+    method = AcrossTopics(Rank(), Bandit(MaxMean()), 3)
+    assert method.guard(np.array([2, 1, 4])).tolist() == [0, 1, 2, 0, 2, 2]
+    assert AcrossTopics(Rank(), Bandit(MaxMean()), 0).guard(np.array([2, 1])).tolist() == []
+
+
+@given(sizes=SIZES, least=st.integers(0, 12), seed=st.integers(0, 5), data=st.data())
+def test_every_document_once_and_the_least_first(sizes, least, seed, data):
+    method = AcrossTopics(Rank(), Bandit(MaxMean()), least)
+    rewards = [np.array(data.draw(st.lists(st.sampled_from([0.0, 1.0]), min_size=n, max_size=n))) for n in sizes]
+    turns = method.turns(np.array(sizes), rewards, seed)
+    assert np.bincount(turns, minlength=len(sizes)).tolist() == sizes
+    guarded = np.minimum(sizes, least)
+    assert np.bincount(turns[: guarded.sum()], minlength=len(sizes)).tolist() == guarded.tolist()
+    assert turns.tolist() == method.turns(np.array(sizes), rewards, seed).tolist()
+
+
+def test_a_shared_budget_goes_where_it_pays(pool_of):
+    # Nothing is relevant in the first topic, everything in the second: of a budget of 5 judgements a topic, 10 in all,
+    # each has its 2, and the second takes what is left.
+    documents = list(range(8))
+    pool = pool_of([[documents], [documents]], [[0] * 8, [1] * 8])
+    [order] = simulate(AcrossTopics(Rank(), Bandit(MaxMean()), 2), pool, [0])
+    assert order.spent(5).tolist() == [2, 8]
+    assert order.judged(1, 5).tolist() == documents
+    assert found_at(pool, order, [5, 8]).tolist() == [[0, 8], [0, 8]]
+    [alone] = simulate(Rank(), pool, [0])
+    assert alone.spent(5).tolist() == [5, 5]

@@ -10,8 +10,6 @@ from pooling.sentinels import UNPOOLED
 from ranking.trec_files import read_qrels
 from tests.pooling.made_up import random_order
 
-EPSILON = 1e-5
-
 
 def as_results(ranked: np.ndarray) -> dict[str, float]:
     """A ranking as pytrec_eval takes it; what is not in the pool has an id that the qrels lack."""
@@ -34,32 +32,6 @@ def by_trec_eval(pool: Pool, order: JudgingOrder, spent: np.ndarray) -> dict[str
             for number, topic in enumerate(pool.topics):
                 values[measure][number, run] = results[topic.name][measure]
     return values
-
-
-def test_by_hand(pool_of):
-    pool = pool_of([[[0, 1, 2, 3], [3, 4, 0, -1]]], [[1, 0, 1, 0, 1]], outside=1)
-    evaluation = PoolEvaluation(pool)
-    order = JudgingOrder([np.array([1, 2, 0, 3, 4], np.int32)])
-
-    nothing = evaluation(evaluation.states(order, np.array([1])))
-    assert not nothing.ap.any()
-    assert not nothing.inf_ap.any()
-
-    # Documents 1 (no) and 2 (yes) are judged. The first run has 2 at rank 3, above it one judged and one that is not:
-    # both pooled, none relevant. The second run holds neither.
-    some = evaluation(evaluation.states(order, np.array([2])))
-    assert some.ap[0] == pytest.approx([1 / 3, 0])
-    assert some.inf_ap[0] == pytest.approx([1 / 3 + 2 / 3 * 2 / 2 * EPSILON / (1 + 2 * EPSILON), 0])
-
-    # 0 as well. In the second run it is at rank 3 below two that are not judged: the share is ε/2ε, a half.
-    more = evaluation(evaluation.states(order, np.array([3])))
-    assert more.ap[0] == pytest.approx([(1 + 2 / 3) / 2, 1 / 3 / 2])
-    share = (1 + EPSILON) / (2 + 2 * EPSILON)
-    assert more.inf_ap[0] == pytest.approx([(1 + 1 / 3 + 2 / 3 * share) / 2, (1 / 3 + 2 / 3 / 2) / 2])
-
-    # Three relevant ones in the pool and one outside.
-    assert evaluation.full()[0] == pytest.approx([(1 + 2 / 3) / 4, (1 / 2 + 2 / 3) / 4])
-    assert evaluation.found(evaluation.states(order, np.array([3]))).tolist() == [2]
 
 
 def test_a_topic_with_one_relevant_document_and_one_with_none(pool_of):

@@ -58,8 +58,6 @@ def test_judgements_given_again_may_stop(tmp_path):
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        ("7 0 a 0.5\n", "qrels:1: broken line: grade '0.5' is not a whole number"),
-        ("7 0 a 3000000000\n", "qrels:1: broken line: grade '3000000000' is not a whole number"),
         ("7 0 a nan\n", "qrels:1: broken line: grade 'nan' is not a whole number"),
         ('{"7": {"a": "x"}}', r"grade 'x' is not a whole number"),
         ("# only a comment\n", "no lines in it"),
@@ -89,7 +87,7 @@ def test_minus_one_is_pooled_and_not_judged():
         ("0301", "301", r"the runs have '0301', the judgements '301'; they differ in leading zeros"),
         ("301.1", "301", r"the runs have '301.1', the judgements '301'; they differ in what follows the first point"),
         ("q301", "301", r"the runs have 'q301', the judgements '301'; they differ in letters before the number"),
-        ("x", "y", "are they of the same collection"),
+        ("x", "y", "no topic in common.*are they of the same collection"),
     ],
 )
 def test_topics_that_differ_in_form_are_named(of_runs, judged, says):

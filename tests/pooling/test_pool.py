@@ -45,22 +45,6 @@ def test_a_pool():
     }
 
 
-def test_holders_of_a_document():
-    pool = make_pool(RUNS, QRELS, depth=3).topics[0].pool
-
-    def held(document: int) -> list[tuple[int, int]]:
-        cells = slice(pool.offsets[document], pool.offsets[document + 1])
-        return list(zip(pool.holders[cells].tolist(), pool.ranks[cells].tolist(), strict=True))
-
-    assert [held(document) for document in range(5)] == [
-        [(0, 1)],
-        [(0, 2), (1, 0)],
-        [(0, 0), (1, 2)],
-        [(1, 1)],
-        [(2, 0)],
-    ]
-
-
 def test_higher_grades_alone():
     pool = make_pool(RUNS, QRELS, relevant_from=2)
     assert pool.is_relevant(pool.topics[0]).tolist() == [False, False, False, False, True]
@@ -93,11 +77,6 @@ def test_topics_of_ones_choice():
 def test_options_out_of_range(options):
     with pytest.raises(BadInput, match="1 or more"):
         make_pool(RUNS, QRELS, **options)
-
-
-def test_nothing_in_common():
-    with pytest.raises(BadInput, match="no topic in common"):
-        make_pool(RUNS, qrels_of(("9", "a", 1)))
 
 
 @given(st.lists(st.lists(st.integers(0, 9), max_size=6, unique=True), min_size=1, max_size=6).filter(any))

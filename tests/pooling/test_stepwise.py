@@ -1,30 +1,20 @@
 """Judging one document at a time: what a topic and a campaign hand out, and what they refuse."""
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 
 from pooling.across_topics import AcrossTopics
-from pooling.adjudicators.adjudicator import Adjudication, Adjudicator, topic_rng
+from pooling.adjudicators.adjudicator import Adjudication, topic_rng
 from pooling.adjudicators.bandit.bandit import Bandit
 from pooling.adjudicators.max_mean import MaxMean
 from pooling.adjudicators.moffat import MoffatC
 from pooling.adjudicators.static import DocID, Rank
 from pooling.adjudicators.thompson import Thompson
 from pooling.campaign import Campaign
-from pooling.pool import Pool, Topic
-from pooling.simulation import simulate
+from pooling.pool import Pool
 from tests.pooling.made_up import judged_by
 
-MakesPools = Callable[..., Pool]
-
-METHODS: dict[str, Adjudicator] = {
-    "docid": DocID(),
-    "rank": Rank(),
-    "thompson": Bandit(Thompson()),
-    "moffat_c": MoffatC(),
-}
+THOMPSON = Bandit(Thompson())
 SHARED = AcrossTopics(Bandit(MaxMean()), Bandit(MaxMean(), rate=0.9), 3)
 
 
@@ -33,41 +23,7 @@ def pool(random_pool) -> Pool:
     return random_pool(np.random.default_rng(8))
 
 
-def adjudication(name: str, pool: Pool, seed: int = 2) -> tuple[Adjudication, Topic]:
-    topic = pool.topics[0]
-    rng = topic_rng(seed, topic.name)
-    return Adjudication(METHODS[name], topic.pool, rng, pool.runs, pool.relevant_from, pool.highest), topic
-
-
-def stepped(judging: Adjudication, topic: Topic, steps: int = -1) -> list[int]:
-    """Judges what is asked for, until nothing is or the steps are done."""
-    judged: list[int] = []
-    while len(judged) != steps and (document := judging.next()) is not None:
-        judging.judge(document, int(topic.grades[document]))
-        judged.append(document)
-    return judged
-
-
-def test_one_topic(pool):
-    judging, topic = adjudication("thompson", pool)
-    assert not judging.judged.any()
-    assert stepped(judging, topic) == simulate(METHODS["thompson"], pool, [2])[0].documents[0].tolist()
-    assert judging.judged.all()
-    assert judging.next() is None
-
-
-def test_a_state_stays_as_it_was_taken(pool):
-    judging, topic = adjudication("thompson", pool)
-    first = stepped(judging, topic, 5)
-    state = judging.state_dict()
-    rest = stepped(judging, topic)
-    resumed, _ = adjudication("thompson", pool)
-    resumed.load_state_dict(state)
-    assert stepped(resumed, topic) == rest
-    assert not set(first) & set(rest)
-
-
-@pytest.mark.parametrize("method", [METHODS["thompson"], SHARED], ids=["thompson", "shared"])
+@pytest.mark.parametrize("method", [THOMPSON, SHARED], ids=["thompson", "shared"])
 def test_a_topic_of_ones_choice(method, pool):
     campaign = Campaign(pool, method, 1)
     size = pool.topics[2].pool.size
@@ -89,17 +45,18 @@ def test_what_was_judged_elsewhere_is_learnt(pool_of):
 
 
 def test_supplied_by_a_run(pool_of):
-    pool = pool_of([[[0, 1, -1], [2, 1, 3]]], [[0, 1, 0, 0]])
-    judging, topic = adjudication("docid", pool)
+    [topic] = pool_of([[[0, 1, -1], [2, 1, 3]]], [[0, 1, 0, 0]]).topics
+    judging = Adjudication(DocID(), topic.pool, topic_rng(2, "1"), ["run0", "run1"])
+    assert not judging.judged.any()
     assert [judging.supply(1), judging.supply(1), judging.supply(0), judging.supply(1)] == [2, 1, 0, 3]
     with pytest.raises(ValueError, match="no document left"):
         judging.supply(0)
     assert judging.next() is None
-    assert topic.pool.size == 4
 
 
 def test_an_open_document(pool):
-    judging, topic = adjudication("rank", pool)
+    [topic] = pool.only(["1"]).topics
+    judging = Adjudication(Rank(), topic.pool, topic_rng(2, "1"), pool.runs)
     document = judging.next()
     assert document is not None
     assert not judging.is_open(document)
@@ -121,12 +78,12 @@ def test_wrong_documents(pool):
 
 
 def test_the_state_of_another_pool_or_method(pool, random_pool):
-    state = Campaign(pool, METHODS["thompson"]).state_dict()
+    state = Campaign(pool, THOMPSON).state_dict()
     for other in (
-        Campaign(pool, METHODS["moffat_c"]),
+        Campaign(pool, MoffatC()),
         Campaign(pool, SHARED),
-        Campaign(pool.only(["1", "2"]), METHODS["thompson"]),
-        Campaign(random_pool(np.random.default_rng(3), runs=4), METHODS["thompson"]),
+        Campaign(pool.only(["1", "2"]), THOMPSON),
+        Campaign(random_pool(np.random.default_rng(3), runs=4), THOMPSON),
     ):
         with pytest.raises(ValueError, match="another pool"):
             other.load_state_dict(state)

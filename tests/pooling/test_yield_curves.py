@@ -16,11 +16,6 @@ def test_decay_and_variance_are_those_of_the_cut_off_distribution(rate):
     assert _variance(np.array([rate]))[0] == pytest.approx(cut.var(), rel=1e-6)
 
 
-def test_nothing_falls_where_the_mean_is_a_half_or_more():
-    assert _decay(np.array([0.5, 0.7])).tolist() == [0, 0]
-    assert _variance(np.array([0.0]))[0] == pytest.approx(1 / 12, rel=1e-5)
-
-
 def test_exponential_is_the_fit_of_maximum_likelihood():
     """With so many events the bound at .5 is the estimate, or nearly."""
     rng = np.random.default_rng(3)

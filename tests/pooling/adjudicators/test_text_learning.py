@@ -2,17 +2,18 @@ import numpy as np
 import polars as pl
 import pytest
 
-from pooling.adjudicators.adjudicator import judging_order, topic_rng
+from pooling.adjudicators.adjudicator import Adjudicator, judging_order, topic_rng
 from pooling.adjudicators.autotar import AutoTar
 from pooling.adjudicators.continuous_learning import ContinuousLearning
+from pooling.adjudicators.machine_prior import MachinePrior
 from pooling.adjudicators.sampled import CERTAIN
 from pooling.adjudicators.scalable_learning import ScalableLearning
-from pooling.adjudicators.text_learning import TextLearning
 from pooling.estimates import estimate
 from pooling.estimation import topic_samples
-from pooling.pool import Pool, TopicPool
+from pooling.pool import Pool, TopicPool, with_machine
 from pooling.terms import NO_TEXT_NOTE, CollectionTexts, matrix_of, with_terms
 from ranking.errors import BadInput
+from tests.pooling.made_up import qrels_of
 
 WORDS = ["wing flutter", "boundary layer", "shock wave", "heat transfer"]
 
@@ -26,10 +27,9 @@ def pool(pool_of) -> Pool:
     return with_terms(pool, CollectionTexts(documents, {"1": "wings that flutter"}))
 
 
-def order_of(method: TextLearning, pool: Pool, seed: int = 0) -> list[int]:
+def order_of(method: Adjudicator, pool: Pool) -> list[int]:
     [topic] = pool.topics
-    rewards = topic.grades.astype(float)
-    return judging_order(method, topic.pool, rewards, topic_rng(seed, topic.name), pool.runs).tolist()
+    return judging_order(method, topic.pool, topic.grades.astype(float), topic_rng(0, "1"), pool.runs).tolist()
 
 
 def test_words_are_stemmed_and_rows_have_unit_length(pool):
@@ -91,3 +91,36 @@ def test_a_pool_without_texts_is_refused(pool_of):
     bare: TopicPool = pool_of([[[0, 1]]], [[0, 1]]).topics[0].pool
     with pytest.raises(BadInput, match="learns from texts"):
         AutoTar().start(bare, np.random.default_rng(0), ["run0"])
+
+
+@pytest.fixture
+def eight(pool_of) -> Pool:
+    """Eight documents that a run ranks by their number, the last four relevant."""
+    return pool_of([[list(range(8))]], [[0, 0, 0, 0, 1, 1, 1, 1]])
+
+
+def graded(pool: Pool, grades: list[int]) -> Pool:
+    return with_machine(pool, qrels_of(*(("1", f"d{number:03}", grade) for number, grade in enumerate(grades))))
+
+
+def test_what_the_machine_finds_relevant_comes_first_and_then_ranks_decide(eight):
+    assert order_of(MachinePrior(), graded(eight, [0, 0, 0, 0, 1, 1, 1, 1])) == [4, 5, 6, 7, 0, 1, 2, 3]
+
+
+def test_a_machine_that_is_wrong_is_soon_believed_no_more(pool_of):
+    # Thirty that it has for relevant are not. Its word's odds fall to 1.8 / (n + .2), below .2 / 1.8 of the others from
+    # n = 16 on (ranks weigh little beside); from the first relevant one on the others lead.
+    truth = [0] * 30 + [1] * 30
+    pool = graded(pool_of([[list(range(60))]], [truth]), [1 - grade for grade in truth])
+    order = order_of(MachinePrior(), pool)
+    assert max(order[:10]) < 30
+    first = next(place for place, document in enumerate(order) if document >= 30)
+    assert 12 <= first <= 24
+    assert min(order[first : first + 30]) >= 30
+
+
+def test_grades_of_other_topics_are_refused(eight):
+    with pytest.raises(BadInput, match="no document of the pool"):
+        with_machine(eight, qrels_of(("9", "d000", 1)))
+    with pytest.raises(BadInput, match="no grades of a machine"):
+        MachinePrior().start(eight.topics[0].pool, np.random.default_rng(0), ["run0"])

@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import betabinom, poisson
 
-from pooling.judging.outlook import Expectation, _quantile, estimate_recall, expected_yield
-from pooling.judging.progress import TopicProgress
+from pooling.judging.outlook import _quantile, estimate_recall, expected_yield
+from pooling.judging.progress import CURVE_POINTS, TopicProgress
 from pooling.stopping import TargetRecall
 
 
@@ -43,21 +43,43 @@ def test_the_bound_is_the_poisson_quantile(mean, share):
     assert poisson.cdf(number - 1, mean) < share + 1e-9
 
 
-def test_expected_yield_by_hand():
-    # Nothing seen: Beta(½, ½) is even about a half, and five of ten are expected.
-    assert expected_yield([], 100) == Expectation(10, pytest.approx(5), 0, 10, 0)
-    # 5 of the last 20: 5.5 / 21 of ten.
-    recent = expected_yield([True] * 5 + [False] * 15, 40)
-    assert recent.mean == pytest.approx(10 * 5.5 / 21)
-    assert (recent.documents, recent.recent) == (10, 20)
-    assert expected_yield([True], 3) == Expectation(3, pytest.approx(3 * 1.5 / 2), 0, 3, 1)
-    assert expected_yield([True], 0) is None
-
-
-@given(st.lists(st.booleans(), max_size=20), st.integers(1, 15))
+@given(st.lists(st.booleans(), max_size=20), st.integers(0, 15))
 def test_the_interval_holds_nine_tenths(recent, left):
     found = expected_yield(recent, left)
+    if found is None:
+        assert left == 0
+        return
+    assert (found.documents, found.recent) == (min(left, 10), len(recent))
     number = betabinom(min(left, 10), 0.5 + sum(recent), 0.5 + len(recent) - sum(recent))
     assert number.cdf(found.high) - number.cdf(found.low - 1) >= 0.9 - 1e-9
     assert number.cdf(found.low - 1) < 0.05
     assert found.mean == pytest.approx(min(left, 10) * (0.5 + sum(recent)) / (1 + len(recent)))
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.sampled_from([True, False, None])), max_size=40))
+def test_running_figures_are_those_of_all_judgements(changes):
+    progress, kept = TopicProgress(), dict[int, bool]()
+    for document, relevant in changes:
+        if relevant is None and document not in kept:
+            continue
+        progress.set(document, relevant)
+        if relevant is None:
+            del kept[document]
+        else:
+            kept[document] = relevant
+    order = list(kept.values())
+    assert len(progress) == len(order)
+    assert progress.found == sum(order)
+    assert progress.places == pytest.approx(sum(place + 0.5 for place, relevant in enumerate(order) if relevant))
+    assert progress.recent(3) == order[::-1][:3]
+    assert progress.curve() == [(place, sum(order[:place])) for place in range(1, len(order) + 1) if order[place - 1]]
+
+
+def test_a_long_curve_has_few_points_and_its_last():
+    progress = TopicProgress()
+    for document in range(5000):
+        progress.set(document, document % 2 == 1)
+    curve = progress.curve()
+    assert len(curve) <= CURVE_POINTS
+    assert curve[-1] == (5000, 2500)
+    assert all(judged == 2 * found for judged, found in curve)

@@ -109,13 +109,6 @@ def simulated(pool: Pool, method: str) -> Judged:
     return judgements(simulate(METHODS[method](), pool, [0])[0])
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_one_assessor_gets_the_order_that_is_simulated(tmp_path, pool, method):
-    room = Room(tmp_path, pool, method)
-    room.session.sign_in("ada")
-    assert room.judge_all("ada") == simulated(pool, method)
-
-
 @pytest.mark.by_day(2)
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("save_every", [3, 1000])
@@ -203,6 +196,9 @@ def test_a_stale_page_is_told_so(room):
         room.session.judge("ada", *room.names(place), 7, room.request())
     with pytest.raises(Refused, match="sign in"):
         room.session.next("grace")
+    for topic in ("99", None):
+        with pytest.raises(Refused, match="no topic"):
+            room.session.turn("ada", topic)
     assert len(room.session.state.judgements) == 1
 
 
@@ -480,12 +476,6 @@ def test_the_method_hears_a_correction_as_if_it_had_been_the_first(tmp_path, poo
     corrected.session.undo("ada", "the corrected one")
     assert not corrected.session.state.judgements
     assert not corrected.restart().state.judgements
-
-
-def test_a_topic_that_is_not_there(room):
-    for topic in ("99", None):
-        with pytest.raises(Refused, match="no topic"):
-            room.session.turn("ada", topic)
 
 
 @pytest.mark.parametrize(

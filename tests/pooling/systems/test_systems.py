@@ -102,7 +102,7 @@ def test_over_real_text_no_two_are_alike_and_families_differ(tmp_path):
     assert np.mean(shared) < 0.7
 
 
-def test_judgements_are_those_of_the_topics(collection, made):
+def test_judgements_are_those_of_the_topics_and_are_pooled(collection, made):
     qrels = read_qrels(made.qrels)
     topics = qrels["query"].unique()
     assert len(topics) == 6
@@ -110,11 +110,7 @@ def test_judgements_are_those_of_the_topics(collection, made):
     assert qrels.sort("query").equals(theirs.select("query", "document", "grade").sort("query"))
     split = collection.queries.filter(pl.col("id").is_in(topics.implode()))["split"]
     assert set(split) == {"test"}  # the trained systems take all train and dev queries of so small a collection
-
-
-def test_they_pool(made):
-    pool = make_pool(read_runs(str(made.runs)), read_qrels(made.qrels), depth=10)
-    assert len(pool.topics) == 6
+    pool = make_pool(read_runs(str(made.runs)), qrels, depth=10)
     assert pool.notes["topics of the judgements that the runs lack"] == 0
     assert sum(pool.is_relevant(topic).sum() for topic in pool.topics) >= 5  # of 6: a topic shares rare words with its
 
