@@ -3,8 +3,6 @@
 Prints the session's folder; then does its work when told to, a line each time; ends with its input.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 

@@ -1,8 +1,5 @@
 """The command line, as tests run it."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
@@ -10,9 +7,6 @@ import pytest
 
 from cluster.commands.cli import main
 from cluster.statistics.summary import COSTS
-
-Refusal = Callable[..., str]
-"""The fixture `refusal`."""
 
 
 def command(*arguments: str) -> int:

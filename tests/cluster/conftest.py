@@ -1,13 +1,12 @@
 """Runs and judgements on disk, small."""
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tests.cluster.command_line import Refusal, command
+from tests.cluster.command_line import command
 
 DOCUMENTS = 60
 TOPICS = 4
@@ -33,7 +32,7 @@ def write_runs(folder: Path, seed: int = 0) -> Path:
 
 
 @pytest.fixture
-def refusal(capsys: pytest.CaptureFixture[str]) -> Refusal:
+def refusal(capsys) -> Callable[..., str]:
     """Runs a command that is refused, and returns its one line."""
 
     def run(*arguments: str) -> str:
@@ -46,12 +45,12 @@ def refusal(capsys: pytest.CaptureFixture[str]) -> Refusal:
 
 
 @pytest.fixture(scope="session")
-def small_pool(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def small_pool(tmp_path_factory) -> Path:
     """A folder with runs/ and qrels.txt."""
     return write_runs(tmp_path_factory.mktemp("pools") / "small")
 
 
 @pytest.fixture(scope="session")
-def of_small_pool(small_pool: Path) -> list[str]:
+def of_small_pool(small_pool) -> list[str]:
     """Overrides that name them."""
     return [f"runs={small_pool / 'runs'}", f"qrels={small_pool / 'qrels.txt'}", "depth=10", "dashboard=false"]

@@ -5,8 +5,6 @@ fields of KubeRay's v1 API that they use. Helm's values are held against the man
 that they stand for, the script for Slurm is run with a Slurm that only notes what it is asked.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
@@ -34,7 +32,6 @@ from cluster.plan.sweep import plan
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
 FILES = ("Dockerfile", "cluster.yaml", "raycluster.yaml", "rayjob.yaml", "study.sbatch", "values.yaml")
-WITHOUT_BUCKET = ("Dockerfile", "study.sbatch")
 MANIFESTS = ("raycluster.yaml", "rayjob.yaml")
 GPU = "nvidia.com/gpu"
 KINDS: dict[type, str] = {
@@ -117,7 +114,7 @@ def project() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_each_file_says_how_it_is_used(name: str) -> None:
+def test_each_file_says_how_it_is_used(name):
     said = head_of(name)
     assert any(line.startswith("make install" if name == "study.sbatch" else "docker build") for line in said)
     assert name == "Dockerfile" or any(f"deploy/{name}" in line for line in said)
@@ -125,9 +122,15 @@ def test_each_file_says_how_it_is_used(name: str) -> None:
     for line in said:
         if line.startswith("pyrite "):
             assert parsed(re.split(r"\s{3,}", line)[0])
+    # Results go where every node can write.
+    uris = re.findall(r"(?:out=|--resume |pyrite report )([a-z0-9]+:[^\s`]+)", text_of(name))
+    assert uris or name in ("Dockerfile", "study.sbatch")
+    for uri in uris:
+        assert uri.startswith("s3://example-bucket/")
+        assert ClusterPaths(WorkingFolder(Path(), {}), False).output(uri) == uri
 
 
-def test_what_ray_up_takes() -> None:
+def test_what_ray_up_takes():
     import ray.autoscaler
 
     schema = json.loads((Path(ray.autoscaler.__file__).parent / "ray-schema.json").read_text(encoding="utf-8"))
@@ -139,10 +142,17 @@ def test_what_ray_up_takes() -> None:
     assert {"GPU" in kind["resources"] for kind in workers} == {True, False}
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(content | {"workers": 3}, schema)
+    # The dashboard is served on loopback alone, and nodes get the token.
+    assert "--dashboard-host=127.0.0.1" in " ".join(content["head_start_ray_commands"])
+    assert "0.0.0.0" not in text_of("cluster.yaml")
+    assert "security_group" not in content["provider"]
+    assert "--env RAY_AUTH_MODE=token" in content["docker"]["run_options"]
+    assert content["file_mounts"] == {"/home/ray/.ray/auth_token": "~/.ray/auth_token"}
+    assert any(line.startswith("ray get-auth-token --generate") for line in head_of("cluster.yaml"))
 
 
 @pytest.mark.parametrize("manifest", MANIFESTS)
-def test_what_kuberay_takes(manifest: str) -> None:
+def test_what_kuberay_takes(manifest):
     content = content_of(manifest)
     assert (content["apiVersion"], content["kind"]) == ("ray.io/v1", "RayJob" if "job" in manifest else "RayCluster")
     assert not faults(content)
@@ -150,13 +160,20 @@ def test_what_kuberay_takes(manifest: str) -> None:
     content["spec"]["backoffLimit"] = "0"
     content["spec"]["workers"] = []
     assert faults(content) == ["backoffLimit", "workers"]
-
-
-def test_both_manifests_have_the_same_cluster() -> None:
     assert cluster_of("raycluster.yaml") == cluster_of("rayjob.yaml")
+    # Pods have the token from a secret.
+    cluster = cluster_of(manifest)
+    assert cluster["authOptions"]["mode"] == "token"
+    secret = cluster["authOptions"]["secretName"]
+    for container in containers_of(cluster):
+        variables = {variable["name"]: variable for variable in container["env"]}
+        assert variables["RAY_AUTH_MODE"]["value"] == "token"
+        token = {"valueFrom": {"secretKeyRef": {"name": secret, "key": "auth_token"}}}
+        assert variables["RAY_AUTH_TOKEN"] == {"name": "RAY_AUTH_TOKEN", **token}
+    assert f"create secret generic {secret} --from-literal=auth_token=" in " ".join(head_of(manifest))
 
 
-def test_helm_makes_the_cluster_of_the_manifest() -> None:
+def test_helm_makes_the_cluster_of_the_manifest():
     values = content_of("values.yaml")
     cluster = cluster_of("raycluster.yaml")
     assert values["fullnameOverride"] == content_of("raycluster.yaml")["metadata"]["name"]
@@ -180,7 +197,7 @@ def test_helm_makes_the_cluster_of_the_manifest() -> None:
         assert container["env"] == values["common"]["containerEnv"] == token
 
 
-def test_one_image_everywhere() -> None:
+def test_one_image_and_one_version_of_ray_everywhere():
     named = {container["image"] for manifest in MANIFESTS for container in containers_of(cluster_of(manifest))}
     helm = content_of("values.yaml")["image"]
     image = content_of("cluster.yaml")["docker"]["image"]
@@ -189,16 +206,13 @@ def test_one_image_everywhere() -> None:
     assert build[build.index("-t") + 1] == push[-1] == image
     assert build[build.index("-f") + 1] == "deploy/Dockerfile"
     assert image.endswith(f":{project()['project']['version']}-ray{ray_version()}")
-
-
-def test_one_version_of_ray_everywhere() -> None:
     assert f"\nARG RAY_VERSION={ray_version()}\n" in text_of("Dockerfile")
     assert {cluster_of(manifest)["rayVersion"] for manifest in MANIFESTS} == {ray_version()}
     for name in FILES:
         assert set(re.findall(r"(?<![\d.])2\.\d+\.\d+", text_of(name))) <= {ray_version()}
 
 
-def test_the_image_has_what_the_project_has() -> None:
+def test_the_image_has_what_the_project_has():
     copied = re.findall(r"^COPY --chown=\S+ (.+) \S+$", text_of("Dockerfile"), re.MULTILINE)
     sources = {name for line in copied for name in line.split()}
     assert all((ROOT / name).exists() for name in sources)
@@ -209,7 +223,7 @@ def test_the_image_has_what_the_project_has() -> None:
     assert {extra for line in extras for extra in line.split(",")} <= set(settings["project"]["optional-dependencies"])
 
 
-def test_the_entrypoint_is_a_study_of_ours(tmp_path: Path) -> None:
+def test_the_entrypoint_is_a_study_of_ours(tmp_path):
     out, overrides = split_output(parsed(job()["entrypoint"]))
     assert shlex.split(job()["entrypoint"])[1] == "study"
     study = StudyExperiment.read([*overrides, f"out={tmp_path / 'out'}"]).plan
@@ -219,29 +233,14 @@ def test_the_entrypoint_is_a_study_of_ours(tmp_path: Path) -> None:
     assert {planned.config["resources"]["gpu"] for planned in runs} == {0.25}
     assert out is not None
     assert compose([f"out={out}"], "study")["out"] == out
-
-
-def test_a_resumed_study_is_what_the_manifest_says() -> None:
-    out, _ = split_output(parsed(job()["entrypoint"]))
+    # It is resumed as the manifest says, and interrupted as ours are.
     again = next(line for line in head_of("rayjob.yaml") if line.startswith("entrypoint: "))
     chosen, more = parser().parse_known_args(shlex.split(again.removeprefix("entrypoint: "))[1:])
     assert (chosen.verb, chosen.resume, chosen.overrides, more) == ("study", out, [], [])
     assert f"`pyrite report {out}`" in " ".join(head_of("rayjob.yaml"))
-
-
-def test_a_job_is_interrupted_as_ours_are() -> None:
     assert yaml.safe_load(job()["runtimeEnvYAML"]) == {"env_vars": STOP_AS_CTRL_C}
     assert job()["backoffLimit"] == 0
     assert job()["shutdownAfterJobFinishes"]
-
-
-@pytest.mark.parametrize("name", FILES)
-def test_results_go_where_every_node_can_write(name: str) -> None:
-    uris = re.findall(r"(?:out=|--resume |pyrite report )([a-z0-9]+:[^\s`]+)", text_of(name))
-    assert name in WITHOUT_BUCKET or uris
-    for uri in uris:
-        assert uri.startswith("s3://example-bucket/")
-        assert ClusterPaths(WorkingFolder(Path(), {}), False).output(uri) == uri
 
 
 SLURM = """#!/bin/bash
@@ -282,7 +281,7 @@ def submitted(folder: Path, study: str, interrupt: bool = False) -> tuple[int, l
                     psutil.Process(pid).kill()
 
 
-def test_slurm_starts_ray_on_every_node_and_hands_on_how_the_study_ended(tmp_path: Path) -> None:
+def test_slurm_starts_ray_on_every_node_and_hands_on_how_the_study_ended(tmp_path):
     code, asked = submitted(tmp_path, "exit 2")
     assert code == 2
     steps = [line for line in asked if line.startswith("srun") and "ray start" in line]
@@ -291,7 +290,7 @@ def test_slurm_starts_ray_on_every_node_and_hands_on_how_the_study_ended(tmp_pat
     assert f"pyrite study seeds=2 out={tmp_path}/outputs/slurm-7" in asked
 
 
-def test_slurm_continues_a_study_and_queues_it_again_if_it_ran_out_of_time(tmp_path: Path) -> None:
+def test_slurm_continues_a_study_and_queues_it_again_if_it_ran_out_of_time(tmp_path):
     (tmp_path / "outputs" / "slurm-7").mkdir(parents=True)
     (tmp_path / "outputs" / "slurm-7" / "config.yaml").touch()
     wait = (
@@ -305,51 +304,15 @@ def test_slurm_continues_a_study_and_queues_it_again_if_it_ran_out_of_time(tmp_p
     assert "scontrol requeue 7" in asked
 
 
-def test_nothing_is_served_beyond_the_cluster() -> None:
+def test_pods_get_what_they_may_use_which_ray_counts_and_serve_nothing_beyond_the_cluster():
     cluster = cluster_of("raycluster.yaml")
     assert cluster["headGroupSpec"]["serviceType"] == "ClusterIP"
     head, *workers = containers_of(cluster)
     assert {port["containerPort"] for port in head["ports"]} == {6379, 8265, 8080}  # and not Ray Client's 10001
     assert not any("ports" in container for container in workers)
-
-
-def test_ray_up_serves_the_dashboard_on_loopback_alone() -> None:
-    content = content_of("cluster.yaml")
-    started = " ".join(content["head_start_ray_commands"])
-    assert "--dashboard-host=127.0.0.1" in started
-    assert "0.0.0.0" not in text_of("cluster.yaml")
-    assert "security_group" not in content["provider"]
-
-
-@pytest.mark.parametrize("manifest", MANIFESTS)
-def test_pods_have_the_token_from_a_secret(manifest: str) -> None:
-    cluster = cluster_of(manifest)
-    assert cluster["authOptions"]["mode"] == "token"
-    secret = cluster["authOptions"]["secretName"]
-    for container in containers_of(cluster):
-        variables = {variable["name"]: variable for variable in container["env"]}
-        assert variables["RAY_AUTH_MODE"]["value"] == "token"
-        token = {"valueFrom": {"secretKeyRef": {"name": secret, "key": "auth_token"}}}
-        assert variables["RAY_AUTH_TOKEN"] == {"name": "RAY_AUTH_TOKEN", **token}
-    assert f"create secret generic {secret} --from-literal=auth_token=" in " ".join(head_of(manifest))
-
-
-def test_ray_up_gives_nodes_the_token() -> None:
-    content = content_of("cluster.yaml")
-    assert "--env RAY_AUTH_MODE=token" in content["docker"]["run_options"]
-    assert content["file_mounts"] == {"/home/ray/.ray/auth_token": "~/.ray/auth_token"}
-    assert any(line.startswith("ray get-auth-token --generate") for line in head_of("cluster.yaml"))
-
-
-def test_pods_get_what_they_may_use() -> None:
-    cluster = cluster_of("raycluster.yaml")
     for given in [cluster["autoscalerOptions"], *containers_of(cluster)]:
         assert given["resources"]["requests"] == given["resources"]["limits"]
         assert {"cpu", "memory"} <= set(given["resources"]["limits"])
-
-
-def test_ray_counts_what_pods_get() -> None:
-    cluster = cluster_of("raycluster.yaml")
     assert cluster["headGroupSpec"]["rayStartParams"]["num-cpus"] == "0"
     with_gpu = set()
     for group in cluster["workerGroupSpecs"]:

@@ -1,7 +1,5 @@
 """What processes of ours load: each waits for it, and some are to run where a package is not installed."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path
@@ -25,7 +23,7 @@ def run(program: str) -> str:
     return ended.stdout
 
 
-def test_neither_a_pool_here_nor_a_report_loads_ray_or_what_runs(small_pool: Path, tmp_path: Path) -> None:
+def test_neither_a_pool_here_nor_a_report_loads_ray_or_what_runs(small_pool, tmp_path):
     asked = [f"runs={small_pool / 'runs'}", f"qrels={small_pool / 'qrels.txt'}"]
     asked += ["depth=10", "method=mtf,docid", "seeds=1", "ranking_quality=false", f"out={tmp_path / 'out'}"]
     rooms = [Path(str(room.__file__)).parent for room in (cluster.reports, cluster.statistics)]
@@ -43,7 +41,7 @@ def test_neither_a_pool_here_nor_a_report_loads_ray_or_what_runs(small_pool: Pat
     assert said.splitlines()[-3:] == ["[]", "['cluster.reports.study_report', 'cluster.statistics.summary']", "[]"]
 
 
-def test_who_hands_out_runs_on_a_cluster_loads_nothing_that_trains_or_draws(tmp_path: Path) -> None:
+def test_who_hands_out_runs_on_a_cluster_loads_nothing_that_trains_or_draws(tmp_path):
     write_outcome(Storage(str(tmp_path)), "one", Outcome(epochs=3, queries={"bm25": np.arange(4)}))
     said = run(
         "import cluster.commands.study, cluster.executors.tune, cluster.runs.remote_artifacts\n"
@@ -60,7 +58,7 @@ def test_who_hands_out_runs_on_a_cluster_loads_nothing_that_trains_or_draws(tmp_
     assert said.splitlines() == ["6", "[]", "[]", "[]", "[]"]
 
 
-def test_help_loads_nothing_heavy() -> None:
+def test_help_loads_nothing_heavy():
     verbs = [[], *([verb] for verb in ("train", "study", "pool", "judge", "report", "options", "submit"))]
     said = run(
         "from cluster.commands.cli import main\n"
@@ -74,7 +72,7 @@ def test_help_loads_nothing_heavy() -> None:
 
 
 @pytest.mark.parametrize(("own", "meanwhile"), [("", "(10000, 100, 10)"), ("gc.set_threshold(0)", "(0, 10, 10)")])
-def test_garbage_is_looked_for_as_usual_once_all_is_imported(own: str, meanwhile: str) -> None:
+def test_garbage_is_looked_for_as_usual_once_all_is_imported(own, meanwhile):
     program = (
         f"import gc; {own}\n"
         "usual = gc.get_threshold()\n"

@@ -1,7 +1,5 @@
 """The runs of a study as `trials.parquet` has them, made up."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any
 

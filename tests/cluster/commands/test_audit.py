@@ -1,19 +1,17 @@
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
 
-from tests.cluster.command_line import Refusal, command
+from tests.cluster.command_line import command
 from tests.made_up import write_texts
 
 WORDS = ["wing", "flow", "heat", "shock", "layer", "plate", "jet", "cone", "tail", "gust", "rotor", "panel"]
 
 
 @pytest.fixture(scope="module")
-def collection(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def collection(tmp_path_factory) -> Path:
     """A BEIR folder: 12 topics of 20 documents that share a word, four of which are known to be relevant, and
     truth.txt, by which all twenty are."""
     folder, rng = tmp_path_factory.mktemp("hidden"), np.random.default_rng(3)
@@ -32,7 +30,7 @@ def collection(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_hidden_positives_are_found_and_mended(collection: Path, tmp_path: Path, refusal: Refusal) -> None:
+def test_hidden_positives_are_found_and_mended(collection, tmp_path, refusal):
     given = [
         "collection=beir", f"collection.path={collection}", "ranker=static", "vectors=random", "function=bm25,random",
         "training.max_epochs=2", "sampling.recorded=1", "seeds=1", "origin=random", "validation.origin=random",
@@ -71,16 +69,7 @@ def test_hidden_positives_are_found_and_mended(collection: Path, tmp_path: Path,
     assert "of the sample have no judgement" in refusal("audit", str(study), "budget=60", others, f"out={audited}")
 
 
-def test_a_study_without_a_record_is_refused(tmp_path: Path, refusal: Refusal) -> None:
-    out = f"out={tmp_path / 'audit'}"
-    assert "run it with sampling.recorded=1" in refusal("audit", str(tmp_path), out)
-    assert "studies has no default" in refusal("audit", out)
-    assert "nowhere: no such folder; name the out=" in refusal("audit", str(tmp_path / "nowhere"), out)
-
-
-def test_a_mined_folder_is_audited(
-    collection: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], refusal: Refusal
-) -> None:
+def test_a_mined_folder_is_audited_and_one_without_a_record_refused(collection, tmp_path, capsys, refusal):
     mined, audited = tmp_path / "mined", tmp_path / "audit"
     given = [
         "collection=beir", f"collection.path={collection}", "function=bm25", "count=2", f"cache={tmp_path / 'cache'}",
@@ -111,10 +100,14 @@ def test_a_mined_folder_is_audited(
     printed = capsys.readouterr().out
     assert "broken line: 1\njudgements given again (the highest grade counts): 1\n" in printed
     assert pl.read_csv(audited / "rates.csv").select("method", "rate").rows() == [("mined", 1.0)]
+    out = f"out={tmp_path / 'audit'}"
+    assert "run it with sampling.recorded=1" in refusal("audit", str(tmp_path), out)
+    assert "studies has no default" in refusal("audit", out)
+    assert "nowhere: no such folder; name the out=" in refusal("audit", str(tmp_path / "nowhere"), out)
 
 
 @pytest.mark.nightly
-def test_ids_with_blanks_are_refused_before_anything_is_judged(tmp_path: Path, refusal: Refusal) -> None:
+def test_ids_with_blanks_are_refused_before_anything_is_judged(tmp_path, refusal):
     """A run can't hold them. `test_a_mined_folder_is_audited` is the quick test of the command."""
     corpus = [{"_id": f"doc {n}", "text": f"{word} {WORDS[n - 1]}"} for n, word in enumerate(WORDS)]
     queries = [{"_id": f"q{n}", "text": word} for n, word in enumerate(WORDS)]

@@ -1,21 +1,19 @@
 """Judging beyond the pool: relevant documents that no run has are found by their texts."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
 
-from tests.cluster.command_line import Refusal, command
+from tests.cluster.command_line import command
 from tests.made_up import write_texts
 
 WORDS = ["wing", "flow", "heat", "shock"]
 
 
 @pytest.fixture(scope="module")
-def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def files(tmp_path_factory) -> Path:
     """Four topics of 12 relevant documents among 120. Two runs have six of the relevant, and 14 others; no run has the
     rest."""
     folder, rng = tmp_path_factory.mktemp("beyond"), np.random.default_rng(2)
@@ -54,14 +52,11 @@ def found(files: Path, out: Path, *more: str) -> dict[str, float]:
     return {f"{method} {budget}": mean for method, budget, mean in rows.iter_rows()}
 
 
-def test_learning_from_texts_reaches_beyond_the_pool(files: Path, tmp_path: Path) -> None:
+def test_learning_from_texts_reaches_beyond_the_pool_where_the_collection_has_the_topics(files, tmp_path, refusal):
     within, beyond = found(files, tmp_path / "within"), found(files, tmp_path / "beyond", "beyond=15")
     assert within["cal 0"] == within["mm 0"] == 6  # the runs have no more
     assert beyond["cal 0"] == beyond["mm 0"] == 12
     assert beyond["cal 14"] > 11 > within["cal 14"]
-
-
-def test_topics_that_the_collection_lacks_are_refused(files: Path, tmp_path: Path, refusal: Refusal) -> None:
     (tmp_path / "run").write_text("x1 Q0 d0-1 1 9 r\n")
     (tmp_path / "qrels").write_text("x1 0 d0-1 1\n")
     given = [f"runs=[{tmp_path / 'run'}]", f"qrels={tmp_path / 'qrels'}", "collection=beir", "beyond=5", "method=mm"]

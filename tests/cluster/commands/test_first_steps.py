@@ -1,11 +1,8 @@
-"""Tests of the verbs that begin or survey: none, init, list, compare, doctor and completion."""
-
-from __future__ import annotations
+"""Tests of the verbs that begin or survey: none, init, list, compare, options, doctor and completion."""
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -21,20 +18,20 @@ from cluster.commands.list_studies import read_folder
 from cluster.commands.verbs import parse
 from cluster.output.event_log import EventLog
 from cluster.output.manifest import write_config
-from cluster.output.methods import SWEPT
 from cluster.output.storage import Storage
 from cluster.output.tables import required_table, write_table
 from cluster.plan.sweep import points
 from ranking.errors import BadInput
-from tests.cluster.command_line import Refusal, command
+from tests.cluster.command_line import command
 from tests.cluster.trial_rows import trials_of
 
 
 def study(
     folder: Path, values: dict[str, Sequence[float]], overrides: str = "", first_seed: int = 0,
     fingerprint: str = "f", collection: str = "made_up",
+    swept: Callable[[str, int], tuple[str, str]] | None = None,
 ) -> Storage:  # fmt: skip
-    """Write a finished study: a run per function and seed."""
+    """Write a finished study: a run per function and seed, which may say what of it was swept."""
     storage = Storage(str(folder))
     rows = []
     for function, numbers in values.items():
@@ -44,6 +41,7 @@ def study(
                 "run": f"{folder.name}-{function}-{seed}", "overrides": text, "function": function, "seed": seed,
                 "error": None, "collection": collection, "fingerprint": fingerprint, "diverged": False,
                 "bm25:AP@100": number, "bm25:AP@100:bm25": 0.3,
+                "swept": [dict(zip(("key", "value"), swept(function, seed), strict=True))] if swept else [],
             })  # fmt: skip
     write_table(storage, "trials", trials_of(rows))
     known = {"command": f"pyrite study out={folder}", "study": {}, "collections": {fingerprint: collection}}
@@ -60,13 +58,23 @@ def terminal(folders: Sequence[Storage]) -> str:
     return shown.get()
 
 
-def test_no_verb_prints_examples(capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_verb_prints_examples_options_are_listed_and_removed_verbs_have_a_successor(capsys, refusal):
     assert command() == 0
     shown = capsys.readouterr().out
     assert len([line for line in shown.splitlines() if line.startswith("  pyrite ")]) == 3
+    assert command("options", "--for", "pool", "method=mm") == 0
+    shown = capsys.readouterr().out
+    assert "pooling.adjudicators.max_mean.MaxMean" in shown
+    assert "judgements a topic" in shown
+    assert "method=posterior_fusion" in shown
+    assert refusal("pool", "colour=red") == "there is no option colour; see `pyrite options --for pool`"
+    for verb, instead in (("jobs", "ray job list"), ("dashboard", "ray metrics launch-prometheus")):
+        line = refusal(verb, "--address", "auto")
+        assert line.startswith(f"there is no verb {verb} any more; use ")
+        assert instead in line
 
 
-def test_equal_runs_are_counted_once_and_seeds_are_pooled(tmp_path: Path) -> None:
+def test_equal_runs_are_counted_once_and_seeds_are_pooled(tmp_path):
     one = study(tmp_path / "one", {"bm25": [0.4, 0.5], "random": [0.1, 0.2]})
     two = study(tmp_path / "two", {"bm25": [0.5, 0.6]}, first_seed=1)
     shown = terminal([one, two])
@@ -76,7 +84,7 @@ def test_equal_runs_are_counted_once_and_seeds_are_pooled(tmp_path: Path) -> Non
     assert row.split()[-1] == "3"
 
 
-def test_methods_are_tested_over_seeds_and_queries(tmp_path: Path) -> None:
+def test_methods_are_tested_over_seeds_and_queries(tmp_path):
     """A difference that three seeds share and the queries do not is not marked."""
     values = {"bm25": [0.40, 0.41, 0.42], "random": [0.30, 0.31, 0.32]}
     folders = [study(tmp_path / "one", values), study(tmp_path / "two", values)]  # the same runs
@@ -98,7 +106,7 @@ def test_methods_are_tested_over_seeds_and_queries(tmp_path: Path) -> None:
     assert row["low_both"] < 0 < row["high_both"]
 
 
-def test_options_that_differ_are_listed_and_compared_by_seed(tmp_path: Path) -> None:
+def test_options_that_differ_are_listed_and_compared_by_seed(tmp_path):
     one = study(tmp_path / "one", {"bm25": [0.4, 0.5, 0.3]})
     two = study(tmp_path / "two", {"bm25": [0.5, 0.7, 0.6]}, "training.max_epochs=3")
     assert differing_options(read_studies([one, two])) == {"training.max_epochs": ["5", "3"]}
@@ -110,12 +118,7 @@ def test_options_that_differ_are_listed_and_compared_by_seed(tmp_path: Path) -> 
     assert row.split()[-2:] == [".074", "3"]
 
 
-def test_other_results_of_the_same_run_are_reported(tmp_path: Path) -> None:
-    folders = [study(tmp_path / name, {"bm25": [value]}) for name, value in (("one", 0.4), ("two", 0.5))]
-    assert "1 of them have other results in another study" in terminal(folders)
-
-
-def test_studies_of_other_collections_are_compared_over_places(tmp_path: Path) -> None:
+def test_studies_of_other_collections_are_compared_over_places(tmp_path):
     values = {"one": {"bm25": [0.4, 0.5, 0.6], "random": [0.3, 0.45, 0.5]}}
     values["two"] = {"bm25": [0.2, 0.3, 0.1], "random": [0.1, 0.15, 0.1]}
     folders = [study(tmp_path / name, each, fingerprint=name, collection=name) for name, each in values.items()]
@@ -126,29 +129,19 @@ def test_studies_of_other_collections_are_compared_over_places(tmp_path: Path) -
     assert "against bm25" in terminal(folders)
 
 
-def test_methods_of_a_study_without_labels_keep_their_names_beside_labels(tmp_path: Path) -> None:
-    labelled = study(tmp_path / "labelled", {"bm25": [0.4, 0.5], "random": [0.1, 0.2]})
-    swept = {"bm25": "hard", "random": "easy"}
-    _sweep(labelled, [{"key": "label", "value": swept[row["function"]]} for row in _rows(labelled)])
-    plain = study(tmp_path / "plain", {"tfidf": [0.4, 0.5, 0.3, 0.2]})
-    _sweep(plain, [{"key": "negatives.tfidf", "value": str(row["seed"] % 2)} for row in _rows(plain)])
+def test_methods_of_a_study_without_labels_keep_their_names_beside_labels(tmp_path):
+    names = {"bm25": "hard", "random": "easy"}
+    values = {"bm25": [0.4, 0.5], "random": [0.1, 0.2]}
+    labelled = study(tmp_path / "labelled", values, swept=lambda function, seed: ("label", names[function]))
+    values = {"tfidf": [0.4, 0.5, 0.3, 0.2]}
+    plain = study(tmp_path / "plain", values, swept=lambda function, seed: ("negatives.tfidf", str(seed % 2)))
     shown = terminal([labelled, plain])
     for name in ("hard", "easy", "tfidf · uniform · negatives.tfidf=0", "tfidf · uniform · negatives.tfidf=1"):
         row = next(line for line in shown.splitlines() if line.strip(" │┃").startswith(f"{name} "))
         assert row.split()[-1] == "2", row
 
 
-def _rows(storage: Storage) -> list[dict[str, Any]]:
-    return required_table(storage, "trials").to_dicts()
-
-
-def _sweep(storage: Storage, pairs: Sequence[dict[str, str]]) -> None:
-    trials = required_table(storage, "trials")
-    swept = pl.Series("swept", [[pair] for pair in pairs], dtype=SWEPT)
-    write_table(storage, "trials", trials.with_columns(swept))
-
-
-def test_measures_are_no_part_of_a_method(tmp_path: Path) -> None:
+def test_measures_are_no_part_of_a_method(tmp_path):
     one = study(tmp_path / "one", {"bm25": [0.4, 0.5]})
     two = study(tmp_path / "two", {"bm25": [0.4, 0.5]}, "'measures=[AP@100]' origin=[bm25]")
     shown = terminal([one, two])
@@ -159,14 +152,16 @@ def test_measures_are_no_part_of_a_method(tmp_path: Path) -> None:
     assert not any("· measures" in line for line in shown.splitlines())
 
 
-def test_studies_with_nothing_in_common_are_refused(tmp_path: Path) -> None:
+def test_other_results_of_the_same_run_are_reported_and_studies_with_nothing_in_common_refused(tmp_path):
     one = study(tmp_path / "one", {"bm25": [0.4]}, fingerprint="one")
     two = study(tmp_path / "two", {"random": [0.4]}, fingerprint="two")
+    again = study(tmp_path / "again", {"bm25": [0.5]}, fingerprint="one")
+    assert "1 of them have other results in another study" in terminal([one, again])
     with pytest.raises(BadInput, match=r"two methods in common \(one: made_up one; two: made_up two\)"):
         compare([one, two])
 
 
-def test_compare_writes_a_page_and_needs_two_folders(tmp_path: Path, refusal: Refusal) -> None:
+def test_compare_writes_a_page_and_needs_two_folders(tmp_path, refusal):
     study(tmp_path / "one", {"bm25": [0.4, 0.5]})
     study(tmp_path / "two", {"random": [0.5, 0.6]})
     both = [str(tmp_path / "one"), str(tmp_path / "two")]
@@ -181,7 +176,7 @@ def test_compare_writes_a_page_and_needs_two_folders(tmp_path: Path, refusal: Re
     assert "is one folder that is named twice" in refusal("compare", str(tmp_path / "one"), f"{tmp_path / 'one'}/")
 
 
-def test_list_shows_the_state_of_each_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_list_shows_the_state_of_each_folder(tmp_path, capsys):
     storage = study(tmp_path / "studies" / "one", {"bm25": [0.4]})
     with EventLog(storage).session("study", False, runs=2, done=0):
         EventLog(storage).emit("run ended", run="a", best=0.4)
@@ -211,14 +206,12 @@ def test_list_shows_the_state_of_each_folder(tmp_path: Path, capsys: pytest.Capt
         (["judge", "--resume", "one", "--export", "qrels.txt"], "exclude each other"),
     ],
 )
-def test_nothing_on_a_command_line_is_dropped(arguments: list[str], says: str, refusal: Refusal) -> None:
+def test_nothing_on_a_command_line_is_dropped(arguments, says, refusal):
     assert says in refusal(*arguments)
 
 
-def test_a_report_reads_its_options_and_refuses_others(
-    tmp_path: Path, refusal: Refusal, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    of_study, of_pool, baselines = tmp_path / "study", tmp_path / "pool", list[str]()
+def test_a_report_reads_its_options_and_refuses_others(tmp_path, refusal, monkeypatch):
+    of_study, of_pool, baselines = tmp_path / "study", tmp_path / "pool", []
     write_config(Storage(str(of_study)), {"study": {}})
     write_config(Storage(str(of_pool)), {"pools": {}})
     assert "seeds=3 can't change a report" in refusal("report", str(of_study), "seeds=3")
@@ -228,7 +221,7 @@ def test_a_report_reads_its_options_and_refuses_others(
     assert baselines == ["mm[rate=0.5]"]
 
 
-def test_the_file_of_init_is_a_study(tmp_path: Path) -> None:
+def test_the_file_of_init_is_a_study(tmp_path):
     data, path = tmp_path / "my pairs.csv", tmp_path / "study.yaml"
     data.write_text("query,positive\na,b\n")
     path.write_text(study_file(str(data), "models/mini", "small"))
@@ -237,9 +230,11 @@ def test_the_file_of_init_is_a_study(tmp_path: Path) -> None:
     assert {f"collection.path={data}", "ranker.checkpoint=models/mini", "scale=small"} <= set(overrides)
     runs = [text for text in overrides if not text.startswith(("baseline=", "seeds=", "collection.path="))]
     assert len(points([], [], runs)) == 3
+    with pytest.raises(BadInput, match="there is no such file"):
+        parse(["study", str(tmp_path / "other.yaml")])
 
 
-def test_init_asks_writes_once_and_refuses_what_is_not_there(tmp_path: Path) -> None:
+def test_init_asks_writes_once_and_refuses_what_is_not_there(tmp_path):
     answers = iter(["", "models/mini", "small"])
     assert answer({}, lambda question: next(answers)) == {"data": "", "model": "models/mini", "scale": "small"}
     for given, message in (({"data": "nowhere.csv"}, "does not exist"), ({"scale": "huge"}, "no scale 'huge'")):
@@ -251,26 +246,13 @@ def test_init_asks_writes_once_and_refuses_what_is_not_there(tmp_path: Path) -> 
     assert command("init", "scale=tiny", f"out={target}") == 2
 
 
-@pytest.mark.parametrize("content", ["a: 1", "- 3", "- nothing"])
-def test_a_file_that_is_no_list_of_overrides_is_refused(content: str, tmp_path: Path) -> None:
-    path = tmp_path / "study.yaml"
-    path.write_text(content)
-    with pytest.raises(BadInput, match="is not a list of overrides"):
-        parse(["study", str(path)])
-    with pytest.raises(BadInput, match="there is no such file"):
-        parse(["study", str(tmp_path / "other.yaml")])
-
-
-def test_completions() -> None:
+def test_completions(capsys):
     assert completions("pyrite st") == ["study"]
     assert completions("pyrite study selector=un") == ["selector=uniform"]
     assert "function.bm25.k1=" in completions("pyrite train function.bm25.")
     assert "training.patience=" in completions("pyrite submit study training.pa")
     assert "method=mtf" in completions("pyrite pool method=mt")
     assert completions("pyrite nothing x") == []
-
-
-def test_completion_prints_a_script_or_words(capsys: pytest.CaptureFixture[str]) -> None:
     for shell, script in SCRIPTS.items():
         assert command("completion", shell) == 0
         assert capsys.readouterr().out.strip() == script
@@ -278,9 +260,7 @@ def test_completion_prints_a_script_or_words(capsys: pytest.CaptureFixture[str])
     assert capsys.readouterr().out == "uniform\n"  # behind "=", which ends a word in bash
 
 
-def test_doctor_finds_what_keeps_a_study_from_running(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_doctor_finds_what_keeps_a_study_or_a_verb_from_running(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYRITE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(doctor, "gpus", lambda: ["a card"])
@@ -298,9 +278,6 @@ def test_doctor_finds_what_keeps_a_study_from_running(
     shown = capsys.readouterr().out
     assert "can't be written (Permission denied): set PYRITE_CACHE" in shown
     assert "--shm-size=2g" in shown
-
-
-def test_doctor_names_the_verb_that_lacks_a_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(doctor.OPTIONAL, "no_such_module", ("pyrite judge", "judge"))
     (finding,) = [each for each in doctor.missing() if each.name == "no_such_module"]
     assert "needed by pyrite judge" in finding.text

@@ -1,24 +1,12 @@
 """Tests of `pyrite fork`, from a kept run to its table."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import polars as pl
-import pytest
 
-from tests.cluster.command_line import Refusal, command
+from tests.cluster.command_line import command
 from tests.cluster.runs.test_fork import SMALL
 
 
-def test_a_kept_run_is_forked_and_gone_on_with(
-    beir_folder: Path,
-    own_cache: Path,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    refusal: Refusal,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_kept_run_is_forked_and_gone_on_with(beir_folder, own_cache, tmp_path, capsys, refusal, monkeypatch):
     kept, out = str(tmp_path / "run"), tmp_path / "forks"
     monkeypatch.chdir(beir_folder.parent)
     assert command("train", "collection=beir", f"collection.path={beir_folder.name}", *SMALL, f"out={kept}") == 0

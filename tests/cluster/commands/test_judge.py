@@ -1,7 +1,5 @@
 """`pyrite judge`: from its options to a page that is ready."""
 
-from __future__ import annotations
-
 import io
 import json
 import re
@@ -14,16 +12,13 @@ import pytest
 from rich.console import Console
 
 from cluster.commands.judge import judge, listen, write_qrels
-from cluster.config.compose import compose
 from pooling.judging.access import links_of
 from pooling.judging.store import Event, Store, read
 from ranking.errors import BadInput
 
-Start = Callable[..., str]
-
 
 @pytest.fixture
-def files(tmp_path: Path) -> Path:
+def files(tmp_path) -> Path:
     """Runs, a collection that nothing was judged of yet, topics, and old judgements."""
     (tmp_path / "runs").mkdir()
     for run in "ab":
@@ -39,7 +34,7 @@ def files(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def start(files: Path, monkeypatch: pytest.MonkeyPatch) -> Start:
+def start(files, monkeypatch) -> Callable[..., str]:
     """Starts the command with a page that ends at once; returns what it said."""
 
     def begin(*overrides: str) -> str:
@@ -47,7 +42,7 @@ def start(files: Path, monkeypatch: pytest.MonkeyPatch) -> Start:
         with monkeypatch.context() as patched:
             patched.setattr("cluster.commands.judge.run", lambda app, listening: listening.close())
             judge([f"out={files / 'out'}", "port=0", *overrides], console)
-        return console.file.getvalue()  # type: ignore[attr-defined]
+        return console.file.getvalue()
 
     return begin
 
@@ -65,7 +60,7 @@ def judged(files: Path) -> dict[str, Any]:
     return settings
 
 
-def test_a_link_is_printed_with_what_is_worth_knowing(start: Start, files: Path) -> None:
+def test_a_link_is_printed_with_what_is_worth_knowing(start, files):
     said = start(*options(files), f"topics={files / 'topics.tsv'}", f"qrels={files / 'qrels'}")
     assert "2 topics, 10 documents of 2 runs in the pool" in said
     assert "judgements taken over: 2" in said
@@ -76,9 +71,10 @@ def test_a_link_is_printed_with_what_is_worth_knowing(start: Start, files: Path)
     tokens = [link.token for link in links_of(secret.encode(), None)]
     assert links == [("owner", tokens[0]), ("assessors", tokens[1])]
     assert "other machines" not in said
+    assert read(files / "out").settings["method"].startswith("posterior_fusion ")
 
 
-def test_the_second_time_the_folder_is_enough(start: Start, files: Path) -> None:
+def test_the_second_time_the_folder_is_enough(start, files):
     first = start(*options(files), "method=mm", "grades=[0,1,2]", "seed=3")
     settings = judged(files)
     assert settings["grades"] == [0, 1, 2]
@@ -97,24 +93,24 @@ def test_the_second_time_the_folder_is_enough(start: Start, files: Path) -> None
             start(other)
 
 
-def test_other_machines_are_let_in_with_a_warning(start: Start, files: Path) -> None:
+def test_other_machines_are_let_in_with_a_warning(start, files):
     assert "other machines can reach this page" in start(*options(files), "host=0.0.0.0")
     assert "other machines" not in start()  # and not again unless it is said again
 
 
-def test_export(start: Start, files: Path) -> None:
+def test_export(start, files):
     start(*options(files), f"qrels={files / 'qrels'}")
     judged(files)
     console = Console(file=io.StringIO(), width=200)
     write_qrels([f"out={files / 'out'}"], str(files / "made" / "qrels.txt"), console)
     assert (files / "made" / "qrels.txt").read_text().splitlines() == ["1 0 d1 1", "1 0 d3 1", "1 0 elsewhere 0"]
-    assert "1 documents judged, 2 known before" in console.file.getvalue()  # type: ignore[attr-defined]
+    assert "1 documents judged, 2 known before" in console.file.getvalue()
     console = Console(file=io.StringIO(), width=200)
     write_qrels([f"out={files / 'out'}"], str(files / "made" / "all.csv"), console)
     lines = (files / "made" / "all.csv").read_text().splitlines()
     assert lines[0] == "topic,document,grade,assessor,time,note"
     assert lines[1].startswith("1,d1,1,ada,")
-    assert "1 judgements: " in console.file.getvalue()  # type: ignore[attr-defined]
+    assert "1 judgements: " in console.file.getvalue()
     for wrong in ("resolve=mean", "method=mm"):
         with pytest.raises(BadInput):
             write_qrels([f"out={files / 'out'}", wrong], str(files / "qrels.txt"), console)
@@ -134,7 +130,7 @@ def test_export(start: Start, files: Path) -> None:
         (["serve=true"], "there is no option serve any more: "),
     ],
 )  # fmt: skip
-def test_bad_options_are_one_line(start: Start, files: Path, more: list[str], says: str) -> None:
+def test_bad_options_are_one_line(start, files, more, says):
     given = [text for text in options(files) if text.split("=")[0] != more[0].split("=")[0]]
     with pytest.raises(BadInput) as caught:
         start(*given, *more)
@@ -142,24 +138,21 @@ def test_bad_options_are_one_line(start: Start, files: Path, more: list[str], sa
 
 
 @pytest.mark.parametrize("lacking", ["runs", "collection"])
-def test_what_has_no_default_is_asked_for(start: Start, files: Path, lacking: str) -> None:
+def test_what_has_no_default_is_asked_for(start, files, lacking):
     with pytest.raises(BadInput, match=lacking):
         start(*(text for text in options(files) if not text.startswith(lacking)))
 
 
-def test_a_taken_port_is_one_line() -> None:
+def test_a_taken_port_and_a_folder_elsewhere_are_one_line(files):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(BadInput, match=rf"^can't listen on port {port} of 127.0.0.1 \(Address already in use\)"):
             listen("127.0.0.1", port)
-
-
-def test_a_folder_elsewhere_is_refused(files: Path) -> None:
     with pytest.raises(BadInput, match="not a folder on this machine"):
         judge([*options(files), "out=s3://bucket/folder"], Console(quiet=True))
 
 
-def test_each_assessor_gets_a_link(start: Start, files: Path) -> None:
+def test_each_assessor_gets_a_link(start, files):
     said = start(*options(files), "assessors=[Ada Lovelace,grace]", "url=https://judging.example.org/")
     links = re.findall(r"^(.+): https://judging\.example\.org/\?token=(\S+)$", said, re.MULTILINE)
     assert [whose for whose, _ in links] == ["your link, as the owner", "link for Ada Lovelace", "link for grace"]
@@ -169,7 +162,7 @@ def test_each_assessor_gets_a_link(start: Start, files: Path) -> None:
     assert links[1][1] not in again
 
 
-def test_topics_have_owners(start: Start, files: Path) -> None:
+def test_topics_have_owners(start, files):
     path = files / "owners.tsv"
     path.write_text("1\tada\n")
     said = start(*options(files), f"owners={path}", "assessors=[ada,grace]")
@@ -184,15 +177,7 @@ def test_topics_have_owners(start: Start, files: Path) -> None:
             start(f"owners={path}")
 
 
-def test_every_option_has_a_default_but_what_is_judged() -> None:
-    config = compose(["collection=pydocs", "runs=runs"], "judge")
-    assert config["host"] == "127.0.0.1"
-    assert list(config["method"]) == ["posterior_fusion"]
-
-
-def test_a_campaign_is_continued_from_another_folder(
-    start: Start, files: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_campaign_is_continued_from_another_folder(start, files, monkeypatch):
     monkeypatch.chdir(files)
     start("runs=[runs/a,runs/b]", "collection=beir", "collection.path=beir", "topics=topics.tsv")
     for folder, more in (("elsewhere", "budget=2"), ("runs", "topics=../topics.tsv")):

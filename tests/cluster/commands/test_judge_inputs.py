@@ -1,22 +1,17 @@
 """`pyrite judge` on what people bring: the whole command, its page over HTTP, and its export read back."""
 
-from __future__ import annotations
-
 import csv
 import io
-import json
 import re
 import threading
-import urllib.error
-import urllib.request
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from http.cookiejar import CookieJar
 from pathlib import Path
 from typing import Any
 
 import pytest
+import requests
 import uvicorn
 from rich.console import Console
 
@@ -37,20 +32,15 @@ class Page:
     """A browser that is signed in."""
 
     def __init__(self, address: str, token: str, name: str = "ada") -> None:
-        self._address = address
-        self._opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(CookieJar()))
-        self._opener.open(f"{address}/?token={token}", timeout=120).read()
+        self._address, self._session = address, requests.Session()
+        self._session.get(f"{address}/?token={token}", timeout=120).raise_for_status()
         self.state = self.post("sign-in", name=name)
 
     def post(self, path: str, **content: Any) -> dict[str, Any]:
-        headers = {"Origin": self._address, "Content-Type": "application/json"}
-        request = urllib.request.Request(f"{self._address}/{path}", json.dumps(content).encode(), headers)
-        try:
-            with self._opener.open(request, timeout=120) as answer:
-                self.read = answer.read()
-        except urllib.error.HTTPError as error:
-            return json.loads(error.read()) | {"status": error.code}
-        return json.loads(self.read)
+        url, headers = f"{self._address}/{path}", {"Origin": self._address}
+        answer = self._session.post(url, json=content, headers=headers, timeout=120)
+        self.read = answer.content
+        return answer.json() if answer.ok else answer.json() | {"status": answer.status_code}
 
     def act(self, path: str, **content: Any) -> dict[str, Any]:
         """Do something with the document on the screen, and return the next."""
@@ -108,7 +98,7 @@ class Campaign:
             if isinstance(server, BaseException):
                 thread.join()
                 raise server
-            self.printed = console.file.getvalue()  # type: ignore[attr-defined]
+            self.printed = console.file.getvalue()
             link = re.search(r"link for assessors: (\S+)/\?token=(\S+)", self.printed)
             try:
                 yield Page(link[1], link[2])
@@ -130,13 +120,13 @@ class Campaign:
 
 
 @pytest.fixture
-def campaign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Campaign:
+def campaign(tmp_path, monkeypatch) -> Campaign:
     made, documents = Campaign(tmp_path, monkeypatch), {f"D{n}": f"wind text {n}" for n in range(4)}
     made.write(documents, {"a": {"301": [*documents]}}, {"301": "wind"})
     return made
 
 
-def test_every_id_is_judged_skipped_and_exported(campaign: Campaign) -> None:
+def test_every_id_is_judged_skipped_and_exported(campaign):
     campaign.write(dict.fromkeys(IDS, "wind"), {"a": {"301": IDS}}, {"301": "wind"})
     with campaign.page() as page:
         assert page.act("skip")["document"]["name"] == IDS[1]
@@ -152,14 +142,14 @@ def test_every_id_is_judged_skipped_and_exported(campaign: Campaign) -> None:
     assert not any(cell.startswith(("=", "+", "-", "@")) for cell in cells)
 
 
-def test_a_grade_below_zero_is_given_and_read(campaign: Campaign) -> None:
+def test_a_grade_below_zero_is_given_and_read(campaign):
     with campaign.page("grades=[-2,0,1,2]") as page:
         for grade in (-2, 0, 1, 2):
             page.act("judge", grade=grade)
     assert campaign.exported() == [("301", f"D{n}", grade) for n, grade in enumerate((-2, 0, 1, 2))]
 
 
-def test_documents_of_minus_one_are_asked_for(campaign: Campaign) -> None:
+def test_documents_of_minus_one_are_asked_for(campaign):
     (campaign.folder / "old").write_text("301 0 D1 -1\n301 0 D2 1\n301 0 D2 0\n")
     asked = []
     with campaign.page(f"qrels={campaign.folder / 'old'}") as page:
@@ -171,7 +161,7 @@ def test_documents_of_minus_one_are_asked_for(campaign: Campaign) -> None:
     assert campaign.exported() == [("301", "D0", 0), ("301", "D1", 0), ("301", "D2", 1), ("301", "D3", 0)]
 
 
-def test_topics_without_a_run_or_a_text_are_named(campaign: Campaign) -> None:
+def test_topics_without_a_run_or_a_text_are_named(campaign):
     runs = {"a": {"301": ["D0", "D1"], "302": ["D1"]}}
     campaign.write({"D0": "wind", "D1": "\u2028"}, runs, {"301": "wind"})
     (campaign.folder / "topics").write_text("301\twind\n303\twater\n304\tair\n301\tice\nbroken\n")
@@ -187,7 +177,7 @@ def test_topics_without_a_run_or_a_text_are_named(campaign: Campaign) -> None:
     assert "judgements of topics that no run has, which are not taken over: 1" in campaign.printed
 
 
-def test_ids_with_blanks_are_refused_where_they_can_be_chosen(campaign: Campaign) -> None:
+def test_ids_with_blanks_are_refused_where_they_can_be_chosen(campaign):
     documents = {"two words": "zebra wind", "D0": "wind", "more": "zebra"}
     campaign.write(documents, {"a": {"301": ["D0"]}}, {"301": "wind"})
     with campaign.page() as page:
@@ -199,7 +189,7 @@ def test_ids_with_blanks_are_refused_where_they_can_be_chosen(campaign: Campaign
     assert campaign.exported() == [("301", "more", 1)]
 
 
-def test_a_document_of_ten_megabytes_comes_in_parts(campaign: Campaign) -> None:
+def test_a_document_of_ten_megabytes_comes_in_parts(campaign):
     long = "wind <script>alert(1)</script> " * 330_000
     campaign.write({"D0": long, "D1": "x"}, {"a": {"301": ["D0", "D1"]}}, {"301": "wind"})
     with campaign.page() as page:
@@ -212,7 +202,7 @@ def test_a_document_of_ten_megabytes_comes_in_parts(campaign: Campaign) -> None:
 
 
 @pytest.mark.parametrize("escaped", [r"\ud800", r"\udc00 wind", r"\ud83d", r"\u0000", r"\ufeff"])
-def test_texts_that_no_file_could_hold_are_cleaned_or_refused(campaign: Campaign, escaped: str) -> None:
+def test_texts_that_no_file_could_hold_are_cleaned_or_refused(campaign, escaped):
     corpus = campaign.folder / "corpus" / "corpus.jsonl"
     corpus.write_text(f'{{"_id": "D0", "title": "", "text": "wind {escaped} end"}}\n')
     refused = None
@@ -226,7 +216,7 @@ def test_texts_that_no_file_could_hold_are_cleaned_or_refused(campaign: Campaign
     assert "corpus.jsonl:1" in refused if refused else campaign.exported() == [("301", "D0", 1)]
 
 
-def test_an_answer_does_not_grow_with_the_topics(campaign: Campaign) -> None:
+def test_an_answer_does_not_grow_with_the_topics(campaign):
     names = [str(number) for number in range(600)]
     campaign.write({"D0": "wind"}, {"a": {name: ["D0"] for name in names}}, dict.fromkeys(names, "wind" * 9))
     with campaign.page("method=docid") as page:
@@ -235,7 +225,7 @@ def test_an_answer_does_not_grow_with_the_topics(campaign: Campaign) -> None:
         assert page.state["topic_count"] == 600
 
 
-def test_a_campaign_grows_and_keeps_all(campaign: Campaign) -> None:
+def test_a_campaign_grows_and_keeps_all(campaign):
     with campaign.page("depth=2", "budget=20") as page:
         page.act("judge", grade=1, note="kept")
         page.act("skip")

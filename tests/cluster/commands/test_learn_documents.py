@@ -1,7 +1,5 @@
 """Learning agents that pick documents, from the command line's options to a run that uses one."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +26,7 @@ PICKING = [
 
 
 @pytest.fixture(scope="module")
-def own(base: list[str], tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+def own(base, tmp_path_factory) -> list[str]:
     """Overrides of runs with word vectors, which tf·idf needs."""
     words = [*TOPICS, *WORDS, *(f"thing{number}" for number in range(20))]
     rows = np.random.default_rng(0).normal(size=(len(words), 6))
@@ -40,19 +38,19 @@ def own(base: list[str], tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def config(own: list[str]) -> dict[str, Any]:
+def config(own) -> dict[str, Any]:
     return compose_learning([*own, *SMALL, *PICKING])
 
 
 @pytest.fixture(scope="module")
-def folder(config: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(config, tmp_path_factory) -> Path:
     """An agent that was learned."""
     folder = tmp_path_factory.mktemp("picking") / "agent"
     taught(config, folder)
     return folder
 
 
-def test_what_it_leaves(config: dict[str, Any], folder: Path) -> None:
+def test_what_it_leaves(config, folder):
     agent = read_agent(str(folder))
     assert (agent.documents, agent.functions, agent.decision_every) == (6, ["tfidf"], 1)
     assert agent.network["shapes"]["candidates"] == [8, 6, 5]
@@ -65,7 +63,7 @@ def test_what_it_leaves(config: dict[str, Any], folder: Path) -> None:
     assert episodes["actions"].list.len().to_list() == [0] * episodes.height
 
 
-def test_a_run_takes_its_negatives_from_it(own: list[str], folder: Path) -> None:
+def test_a_run_takes_its_negatives_from_it(own, folder):
     config = compose([*own, "selector=learned", f"selector.checkpoint={folder}"])
     check_run(config, agent_of(config))
     training, sampler = assemble(config, Artifacts().parts(config), 0)
@@ -91,7 +89,7 @@ def test_a_run_takes_its_negatives_from_it(own: list[str], folder: Path) -> None
         (["actions.documents=1"], "actions.documents"),
     ],
 )
-def test_what_can_not_be_learned(own: list[str], wrong: list[str], message: str) -> None:
+def test_what_can_not_be_learned(own, wrong, message):
     with pytest.raises(BadInput, match=message):
         compose_learning([*own, *SMALL, *PICKING, *wrong])
 
@@ -104,14 +102,14 @@ def test_what_can_not_be_learned(own: list[str], wrong: list[str], message: str)
         (["selector=learned", "selector.checkpoint={folder}", "function.tfidf.depth=5"], "depth=6 or more"),
     ],
 )
-def test_where_an_agent_does_not_fit(own: list[str], folder: Path, wrong: list[str], message: str) -> None:
+def test_where_an_agent_does_not_fit(own, folder, wrong, message):
     config = compose([*own, *(text.format(folder=folder) for text in wrong)])
     with pytest.raises(BadInput, match=message):
         check_run(config, agent_of(config))
 
 
 @pytest.mark.nightly
-def test_an_interrupted_learning_goes_on(config: dict[str, Any], folder: Path, tmp_path: Path) -> None:
+def test_an_interrupted_learning_goes_on(config, folder, tmp_path):
     """To the same agent, also of what imitation had come to."""
 
     def interrupt(progress: LearningProgress) -> None:

@@ -1,7 +1,5 @@
 """Tests of `pyrite learn actions=mixture`: searches by whole trainings, resumable, the same wherever they train."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -44,9 +42,7 @@ def learning(beir_folder: Path, *more: str) -> dict[str, Any]:
 
 @pytest.mark.by_day(1)
 @pytest.mark.parametrize("agent", ["evolution", "schedule"])
-def test_a_search_goes_on_where_it_was_and_its_agent_is_used(
-    beir_folder: Path, own_cache: Path, tmp_path: Path, agent: str
-) -> None:
+def test_a_search_goes_on_where_it_was_and_its_agent_is_used(beir_folder, own_cache, tmp_path, agent):
     more = ["agent.rounds=1", "agent.finalists=2", "agent.sampler=tpe"] if agent == "schedule" else []
     config = learning(beir_folder, f"agent={agent}", "validation.origin=[bm25,random]", *more)
     parts, whole = Artifacts().parts(config), store(tmp_path / "whole")
@@ -60,12 +56,10 @@ def test_a_search_goes_on_where_it_was_and_its_agent_is_used(
     # In another order, and cut short after three trainings.
     half = store(tmp_path / "half")
 
-    def backwards(trainings: Sequence[CandidateTraining], most: list[int] = [3]) -> Iterator[dict[str, Any]]:  # noqa: B006
-        for each in reversed(trainings):
-            if not most[0]:
-                raise KeyboardInterrupt
-            most[0] -= 1
+    def backwards(trainings: Sequence[CandidateTraining]) -> Iterator[dict[str, Any]]:
+        for each in trainings[:-4:-1]:
             yield train_candidate(config, parts, each, half)
+        raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         search_agent(config, backwards, half)
@@ -79,15 +73,15 @@ def test_a_search_goes_on_where_it_was_and_its_agent_is_used(
 
     search_agent(config, counted, half)
     assert len(again) == trainings - 3
-    assert np.array_equal(read_agent(half.storage.place).parameters, read_agent(whole.storage.place).parameters)  # type: ignore[union-attr]
+    assert np.array_equal(read_agent(half.storage.place).parameters, read_agent(whole.storage.place).parameters)
     assert half.storage.read("episodes.parquet") == whole.storage.read("episodes.parquet")
 
     learned = read_agent(str(tmp_path / "whole"))
     assert isinstance(learned, MixtureAgent)
     assert learned.facts["trainings"] == told[-1]
     study = ["policy=learned", f"policy.checkpoint={tmp_path / 'whole'}"]
-    own = [text for text in SMALL if text.split("=")[0].split(".")[0] not in ("actions", "agent", "state", "episodes")]
-    own = [text for text in own if not text.startswith("decision_every")]
+    of_learning = ("actions", "agent", "state", "episodes", "decision_every")
+    own = [text for text in SMALL if not text.startswith(of_learning)]
     run = compose(["collection=beir", f"collection.path={beir_folder}", *own, *study])
     training, sampler = assemble(run, Artifacts().parts(run), 0)
     assert isinstance(sampler.policy, MixturePolicy)
@@ -96,7 +90,7 @@ def test_a_search_goes_on_where_it_was_and_its_agent_is_used(
     assert supplied["in_batch"] > supplied["bm25"] > 0
 
 
-def test_trainings_of_other_code_are_repeated(beir_folder: Path, own_cache: Path, tmp_path: Path) -> None:
+def test_trainings_of_other_code_are_repeated(beir_folder, own_cache, tmp_path):
     config = learning(beir_folder, "agent=bandit", "episodes=4")
     trained = list[str]()
 
@@ -119,9 +113,9 @@ def test_trainings_of_other_code_are_repeated(beir_folder: Path, own_cache: Path
     assert set(trained) == {f"000-{number:02d}-0" for number in range(4)}
 
 
-def test_a_generation_shares_its_seeds_and_the_next_has_others(beir_folder: Path, own_cache: Path) -> None:
+def test_a_generation_shares_its_seeds_and_too_many_workers_are_refused(beir_folder, own_cache, monkeypatch, tmp_path):
     config = learning(beir_folder, "agent=evolution")
-    agent = MixtureAgent([], None, None, 1, "linear", np.zeros(0), {})  # type: ignore[arg-type]
+    agent = MixtureAgent([], None, None, 1, "linear", np.zeros(0), {})
 
     def state(generation: int, candidate: int) -> tuple[int, ...]:
         sequence = CandidateTraining(generation, candidate, 0, agent).sequence(config["seed"])
@@ -129,6 +123,10 @@ def test_a_generation_shares_its_seeds_and_the_next_has_others(beir_folder: Path
 
     assert state(0, 0) == state(0, 1)
     assert state(0, 0) != state(1, 0)
+    monkeypatch.setattr("ray.cluster_resources", lambda: {"CPU": 4.0})
+    config = learning(beir_folder, "agent=evolution", "resources.workers=99")
+    with pytest.raises(BadInput, match=r"asks for 99 .*; choose fewer resources.workers"):
+        in_ray_tasks(config, {}, store(tmp_path))
 
 
 @pytest.mark.by_day(3)
@@ -146,7 +144,7 @@ def test_a_generation_shares_its_seeds_and_the_next_has_others(beir_folder: Path
         (["agent=evolution", "agent.warm_start=somewhere"], "pyrite fork"),
     ],
 )
-def test_what_does_not_fit_together_is_refused(more: list[str], says: str) -> None:
+def test_what_does_not_fit_together_is_refused(more, says):
     small = [text for text in SMALL if not text.startswith("agent.")]
     if "actions=functions" in more:
         small = [text for text in small if not text.startswith(("actions", "state"))]
@@ -156,9 +154,7 @@ def test_what_does_not_fit_together_is_refused(more: list[str], says: str) -> No
         compose_learning([*small, *more])
 
 
-def test_the_command_searches_in_this_process_without_ray(
-    beir_folder: Path, own_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_command_searches_in_this_process_without_ray(beir_folder, own_cache, tmp_path, monkeypatch):
     def refuse(*arguments: object) -> None:
         raise AssertionError("Ray was started")
 
@@ -170,9 +166,7 @@ def test_the_command_searches_in_this_process_without_ray(
 
 
 @pytest.mark.nightly
-def test_the_command_searches_in_ray_tasks(
-    ray_session: None, beir_folder: Path, own_cache: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_searches_in_ray_tasks(ray_session, beir_folder, own_cache, tmp_path, capsys):
     out = tmp_path / "agent"
     asked = ["agent=evolution", "collection=beir", f"collection.path={beir_folder}", *SMALL, "workers=1"]
     assert command("learn", *asked, f"out={out}") == 0
@@ -184,13 +178,11 @@ def test_the_command_searches_in_ray_tasks(
     here = store(tmp_path / "here")
     search_agent(config, in_this_process(config, Artifacts().parts(config), here), here)
     there = read_agent(str(out))
-    assert np.array_equal(there.parameters, read_agent(here.storage.place).parameters)  # type: ignore[union-attr]
+    assert np.array_equal(there.parameters, read_agent(here.storage.place).parameters)
 
 
 @pytest.mark.nightly
-def test_a_candidate_on_two_workers_has_the_numbers_of_one(
-    ray_session: None, beir_folder: Path, own_cache: Path, tmp_path: Path
-) -> None:
+def test_a_candidate_on_two_workers_has_the_numbers_of_one(ray_session, beir_folder, own_cache, tmp_path):
     sgd = {"_target_": "torch.optim.SGD", "_partial_": True, "lr": 0.5}  # see tests/cluster/training/test_workers.py
     config = learning(beir_folder, "agent=evolution", "resources.workers=2", "workers=0") | {"optimizer": sgd}
     parts, agent = Artifacts().parts(config), build(config["agent"])
@@ -212,16 +204,7 @@ def test_a_candidate_on_two_workers_has_the_numbers_of_one(
     assert here["steps"] > 0
 
 
-def test_more_workers_than_a_local_ray_has_are_refused(
-    monkeypatch: pytest.MonkeyPatch, beir_folder: Path, own_cache: Path, tmp_path: Path
-) -> None:
-    monkeypatch.setattr("ray.cluster_resources", lambda: {"CPU": 4.0})
-    config = learning(beir_folder, "agent=evolution", "resources.workers=99")
-    with pytest.raises(BadInput, match=r"asks for 99 .*; choose fewer resources.workers"):
-        in_ray_tasks(config, {}, store(tmp_path))
-
-
-def test_what_functions_cost_is_charged(beir_folder: Path, own_cache: Path, tmp_path: Path) -> None:
+def test_what_functions_cost_is_charged(beir_folder, own_cache, tmp_path):
     free = learning(beir_folder, "agent=bandit", "episodes=4")
     dear = learning(beir_folder, "agent=bandit", "episodes=4", "actions.mixture.costs={bm25: 0.1}")
     parts = Artifacts().parts(free)
@@ -234,7 +217,7 @@ def test_what_functions_cost_is_charged(beir_folder: Path, own_cache: Path, tmp_
         learning(beir_folder, "agent=bandit", "actions.mixture.costs={bm25: -1}")
 
 
-def test_the_study_that_a_learning_proposes_is_of_its_own_ranker_and_functions(tmp_path: Path) -> None:
+def test_the_study_that_a_learning_proposes_is_of_its_own_ranker_and_functions(tmp_path):
     overrides = ["agent=evolution", "actions=mixture", "collection=pydocs", "scale=tiny", "episodes=8"]
     proposed = _comparison(compose_learning(overrides), overrides, str(tmp_path / "agent"))
     runs, _ = StudyExperiment.new([*proposed, "seeds=1", f"out={tmp_path / 'out'}"]).plan.runs()

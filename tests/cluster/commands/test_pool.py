@@ -1,13 +1,11 @@
 """The real command, small."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import polars as pl
 import pytest
 
-from tests.cluster.command_line import Refusal, command
+from tests.cluster.command_line import command
 
 FILES = {
     "config.yaml", "trials.parquet", "curves.parquet", "totals.parquet", "budgets.parquet", "effort.parquet",
@@ -19,7 +17,7 @@ CONTRASTS = "contrasts=[[posterior_fusion,mm],[mm,docid]]"
 
 
 @pytest.fixture(scope="module")
-def study(of_small_pool: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def study(of_small_pool, tmp_path_factory) -> Path:
     """Eight methods over a small pool, two seeds each, with all that can be told of them."""
     out = tmp_path_factory.mktemp("pool_studies") / "main"
     asked = [*of_small_pool, METHODS, CONTRASTS, "seeds=2", "reuse=true", "local=true", f"out={out}"]
@@ -28,16 +26,20 @@ def study(of_small_pool: list[str], tmp_path_factory: pytest.TempPathFactory) ->
     return out
 
 
-def test_a_pooling_study_leaves_its_files(study: Path) -> None:
+def test_a_pooling_study_leaves_its_files_and_a_page_that_says_what_was_compared(study):
     assert {path.name for path in study.iterdir() if path.is_file()} >= FILES
     figures = {"found", "gained", "ranking_quality", "stopping", "estimates", "reuse"}
     assert {path.stem for path in (study / "figures").iterdir()} == figures
     assert not list(study.rglob("*.part"))
     assert (pl.read_parquet(study / "trials.parquet")["status"] == "done").all()
+    page = (study / "report.html").read_text()
+    for text in ("posterior_fusion", "When to stop", "Runs that took no part", "6 runs of 3 teams", "method=mm"):
+        assert text in page
+    assert page.count("<figure") == 6
 
 
 @pytest.mark.nightly
-def test_on_ray_it_is_the_same(study: Path, of_small_pool: list[str], ray_session: None, tmp_path: Path) -> None:
+def test_on_ray_it_is_the_same(study, of_small_pool, ray_session, tmp_path):
     methods = ["mm", "stratified_sampling"]
     asked = [*of_small_pool, f"method={','.join(methods)}", "seeds=2", "reuse=true", "concurrent=1"]
     assert command("pool", *asked, f"out={tmp_path}") == 0
@@ -47,7 +49,7 @@ def test_on_ray_it_is_the_same(study: Path, of_small_pool: list[str], ray_sessio
         assert here.filter(pl.col("method").is_in(methods)).equals(there), name
 
 
-def test_every_method_finds_the_same_documents_in_the_end(study: Path) -> None:
+def test_every_method_finds_the_same_documents_in_the_end_as_the_summary_has_it(study):
     curves = pl.read_parquet(study / "curves.parquet")
     assert curves.columns == ["pool", "method", "seed", "topic", "judgements", "found"]
     ends = curves.group_by("method", "seed", "topic").agg(pl.col("judgements").max(), pl.col("found").max())
@@ -55,9 +57,6 @@ def test_every_method_finds_the_same_documents_in_the_end(study: Path) -> None:
     assert ends.select("judgements", "found").unique().rows() == [(1, 1)]
     rises = curves.sort("judgements").select(pl.col("found").diff().over("method", "seed", "topic"))
     assert rises["found"].max() == 1  # a row wherever a document is found: nothing is left out
-
-
-def test_the_summary_has_a_row_a_method_and_budget(study: Path) -> None:
     summary = pl.read_csv(study / "summary.csv")
     assert summary.columns[:5] == ["pool", "method", "judgements", "budget", "found_mean"]
     assert len(summary) == 8 * summary["judgements"].n_unique()
@@ -67,14 +66,7 @@ def test_the_summary_has_a_row_a_method_and_budget(study: Path) -> None:
     assert at_once["found"].to_list() == pytest.approx([totals[0]] * 8)
 
 
-def test_the_report_says_what_was_compared(study: Path) -> None:
-    page = (study / "report.html").read_text()
-    for text in ("posterior_fusion", "When to stop", "Runs that took no part", "6 runs of 3 teams", "method=mm"):
-        assert text in page
-    assert page.count("<figure") == 6
-
-
-def test_contrasts_named_beforehand_are_told(study: Path) -> None:
+def test_contrasts_named_beforehand_are_told(study):
     asked = pl.read_csv(study / "contrasts.csv")
     assert asked.columns == ["pool", "method", "against", "judgements", "difference", "low", "high", "p"]
     assert set(asked.select("method", "against").rows()) == {("posterior_fusion", "mm"), ("mm", "docid")}
@@ -88,24 +80,20 @@ def test_contrasts_named_beforehand_are_told(study: Path) -> None:
 
 
 @pytest.mark.nightly
-def test_making_the_report_again_gives_the_same_page(study: Path) -> None:
+def test_making_the_report_again_gives_the_same_page(study):
     before = {name: (study / name).read_bytes() for name in ("report.html", "summary.csv", "contrasts.csv")}
     assert command("report", str(study)) == 0
     assert {name: (study / name).read_bytes() for name in before} == before
 
 
-def test_a_study_that_is_finished_is_not_started_anew(
-    study: Path, of_small_pool: list[str], capsys: pytest.CaptureFixture[str], refusal: Refusal
-) -> None:
+def test_a_study_that_is_finished_is_not_started_anew(study, small_pool, of_small_pool, capsys, refusal):
     assert "holds results already" in refusal("pool", *of_small_pool, METHODS, f"out={study}")
     before = (study / "summary.csv").read_bytes()
     assert command("pool", "--resume", str(study)) == 0
     assert "(8 of 8 done)" in capsys.readouterr().out
     assert (study / "summary.csv").read_bytes() == before
     assert "can't change on resume" in refusal("pool", "--resume", str(study), "seeds=3")
-
-
-def test_a_changed_pool_is_not_gone_on_with(study: Path, small_pool: Path, refusal: Refusal) -> None:
+    # Nor is it gone on with if its pool has changed.
     qrels = small_pool / "qrels.txt"
     before = qrels.read_text()
     try:
@@ -116,7 +104,7 @@ def test_a_changed_pool_is_not_gone_on_with(study: Path, small_pool: Path, refus
         qrels.write_text(before)
 
 
-def test_a_pool_without_relevant_documents_is_reported(small_pool: Path, tmp_path: Path) -> None:
+def test_a_pool_without_relevant_documents_is_reported(small_pool, tmp_path):
     qrels = tmp_path / "none.txt"
     qrels.write_text((small_pool / "qrels.txt").read_text().replace(" 1\n", " 0\n"))
     given = [f"runs={small_pool / 'runs'}", f"qrels={qrels}", "method=mtf,mm", "seeds=1", "local=true"]
@@ -126,20 +114,15 @@ def test_a_pool_without_relevant_documents_is_reported(small_pool: Path, tmp_pat
     assert set(pl.read_csv(out / "summary.csv")["found_mean"]) == {0.0}
 
 
-def test_a_method_that_needs_grades_is_refused_without_them(of_small_pool: list[str], refusal: Refusal) -> None:
+def test_what_a_pool_has_no_grades_for_or_is_no_study_for_is_refused(study, of_small_pool, refusal):
     line = refusal("pool", *of_small_pool, "method=machine_prior,mm", "local=true")
     assert "machine_prior needs a machine's grades, and the pool small has none; give machine=FILE" in line
-
-
-def test_pools_are_not_compared_as_studies(study: Path, refusal: Refusal) -> None:
     line = refusal("compare", str(study), str(study.parent / "other"))
     assert f"{study}/config.yaml: was written by `pyrite pool`, and not by a study" in line
     assert "was written by `pyrite pool`" in refusal("study", "--power", str(study))
 
 
-def test_a_prior_from_a_file_beside_the_user_and_another_baseline(
-    of_small_pool: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_prior_from_a_file_beside_the_user_and_another_baseline(of_small_pool, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     prior = "method.mm.arm.prior={_target_: pooling.priors.PriorFile, path: prior.txt}"
     names = ["a0", "a1", "b2", "b3", "c4", "c5"]

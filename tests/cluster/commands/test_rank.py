@@ -1,7 +1,5 @@
 """`pyrite rank`: what a run has learned ranks any collection, and pools read what it leaves."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
@@ -22,9 +20,7 @@ from tests.made_up import write_beir
 
 
 @pytest.fixture(scope="module", params=["static", "dssm"])
-def training(
-    request: pytest.FixtureRequest, base: list[str], tmp_path_factory: pytest.TempPathFactory
-) -> pyrite.TrainingResult:
+def training(request, base, tmp_path_factory) -> pyrite.TrainingResult:
     """One that reads our words, and one with tokens of its own."""
     folder = tmp_path_factory.mktemp("rank") / request.param
     options = ["function=random", f"ranker={request.param}", "origin=[bm25,full]", "training.max_epochs=1"]
@@ -32,7 +28,7 @@ def training(
 
 
 @pytest.fixture
-def of_rank(beir_folder: Path, own_cache: Path) -> list[str]:
+def of_rank(beir_folder, own_cache) -> list[str]:
     return ["collection=beir", f"collection.path={beir_folder}", "measures=[AP@10]"]
 
 
@@ -51,9 +47,7 @@ def average_precision(run: pl.DataFrame, folder: Path, cache: Path) -> float:
 
 @pytest.mark.by_day(2)
 @pytest.mark.parametrize("origin", ["bm25", "full"])
-def test_it_ranks_as_the_training_measured(
-    training: pyrite.TrainingResult, of_rank: list[str], beir_folder: Path, tmp_path: Path, origin: str
-) -> None:
+def test_it_ranks_as_the_training_measured(training, of_rank, beir_folder, tmp_path, origin):
     out = tmp_path / "runs" / f"{origin}.run.gz"
     assert command("rank", training.folder, *of_rank, f"origin={origin}", f"out={out}") == 0
     run = read_run(out)
@@ -67,9 +61,7 @@ def test_it_ranks_as_the_training_measured(
         pyrite.rank(training.folder, [*of_rank, f"out={out}"])
 
 
-def test_another_collection_is_read_with_the_words_of_the_training(
-    training: pyrite.TrainingResult, own_cache: Path, tmp_path: Path
-) -> None:
+def test_another_collection_is_read_with_the_words_of_the_training(training, own_cache, tmp_path):
     folder = write_beir(tmp_path / "other", seed=5, documents=50)
     weights = training.weights
     out = pyrite.rank(weights, ["collection=beir", f"collection.path={folder}", "origin=full", f"out={tmp_path / 'r'}"])
@@ -87,9 +79,7 @@ def test_another_collection_is_read_with_the_words_of_the_training(
             np.testing.assert_allclose(scores[0], lines["score"], rtol=1e-4, atol=1e-5)
 
 
-def test_topics_that_nobody_judged_over_the_candidates_of_a_run(
-    small_bert: str, of_rank: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_topics_that_nobody_judged_over_the_candidates_of_a_run(small_bert, of_rank, tmp_path, capsys):
     (tmp_path / "topics.tsv").write_text("a\tBären\nb\towls b\nc\t\nbroken\n", encoding="latin-1")
     (tmp_path / "first.run").write_text("a Q0 d3 1 9 x\na Q0 d13 2 8 x\nb Q0 d5 1 7 x\n")
     options = [f"topics={tmp_path / 'topics.tsv'}", "encoding=latin-1"]
@@ -104,7 +94,7 @@ def test_topics_that_nobody_judged_over_the_candidates_of_a_run(
     assert set(run["tag"]) == {"bert"}
 
 
-def test_what_is_no_ranker_is_refused(base: list[str], of_rank: list[str], tmp_path: Path) -> None:
+def test_what_is_no_ranker_is_refused(base, of_rank, tmp_path):
     (tmp_path / "empty").mkdir()
     for place, said in (("nowhere", "no such run or "), (tmp_path / "empty", "neither a run nor a checkpoint")):
         with pytest.raises(BadInput, match=said):
@@ -116,7 +106,7 @@ def test_what_is_no_ranker_is_refused(base: list[str], of_rank: list[str], tmp_p
         pyrite.rank("nowhere", [*of_rank, "vectors=random"])
 
 
-def test_a_checkpoint_is_read_as_the_ranker_that_is_named(small_bert: str, of_rank: list[str], tmp_path: Path) -> None:
+def test_a_checkpoint_is_read_as_the_ranker_that_is_named(small_bert, of_rank, tmp_path):
     """Without a word it is a bi-encoder. The class alone is enough, and so is the option's name, with its options."""
     asked = {
         "by itself": [],

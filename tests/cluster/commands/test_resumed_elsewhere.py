@@ -1,9 +1,6 @@
 """A command that is resumed from another folder than the one in which it was started."""
 
-from __future__ import annotations
-
 import os
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,9 +26,7 @@ class Continued(StudyExperiment):
         return cls(storage)
 
 
-def test_relative_paths_refer_to_the_folder_of_the_first_command(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_relative_paths_refer_to_the_folder_of_the_first_command(tmp_path, monkeypatch):
     for name in ("first", "other"):
         (tmp_path / name).mkdir()
     write_config(Storage(str(tmp_path / "other" / "out")), {"study": {}, STARTED_IN: str(tmp_path / "first")})
@@ -47,14 +42,11 @@ def test_relative_paths_refer_to_the_folder_of_the_first_command(
     assert os.getcwd() == str(tmp_path / "other")
 
 
-def test_a_folder_of_another_machine_changes_nothing(tmp_path: Path) -> None:
+def test_a_folder_of_another_machine_changes_nothing_and_paths_that_exist_become_absolute(tmp_path):
     assert recorded_folder({}) is None
     assert recorded_folder({STARTED_IN: str(tmp_path / "nowhere")}) is None
     assert recorded_folder({STARTED_IN: os.getcwd()}) is None
     assert recorded_folder({STARTED_IN: str(tmp_path)}) == str(tmp_path)
-
-
-def test_paths_that_exist_become_absolute(tmp_path: Path) -> None:
     (tmp_path / "runs").mkdir()
     for name in ("a.gz", "b.gz"):
         (tmp_path / "runs" / name).touch()

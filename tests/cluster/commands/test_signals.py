@@ -1,7 +1,5 @@
 """Commands that the system ends, and output that is not UTF-8."""
 
-from __future__ import annotations
-
 import io
 import os
 import signal
@@ -29,7 +27,7 @@ def _no_signal_is_ignored() -> Iterator[None]:
 
 
 @pytest.mark.parametrize(("signum", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
-def test_what_the_system_sends_interrupts_as_ctrl_c_does(signum: signal.Signals, code: int) -> None:
+def test_what_the_system_sends_interrupts_as_ctrl_c_does(signum, code):
     before = signal.getsignal(signum)
     with pytest.raises(KeyboardInterrupt) as raised, handled_signals(restore=True):
         signal.raise_signal(signum)  # to this thread: another one's would interrupt no wait of this one
@@ -39,15 +37,12 @@ def test_what_the_system_sends_interrupts_as_ctrl_c_does(signum: signal.Signals,
     assert signal.getsignal(signum) == before
 
 
-def test_an_interrupt_of_ray_has_the_code_of_the_signal_that_arrived() -> None:
+def test_the_signal_that_arrived_counts_and_one_that_nohup_ignores_stays_ignored():
     with handled_signals(restore=True):
         with pytest.raises(Terminated):
             signal.raise_signal(signal.SIGTERM)
         assert exit_code(KeyboardInterrupt()) == 143
     assert exit_code(KeyboardInterrupt()) == 130
-
-
-def test_a_process_under_nohup_keeps_ignoring_that_its_terminal_is_closed() -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         with handled_signals(restore=True):
@@ -59,9 +54,7 @@ def test_a_process_under_nohup_keeps_ignoring_that_its_terminal_is_closed() -> N
 @pytest.mark.parametrize(
     ("verb", "again"), [("study", "pyrite study --resume here"), ("train", "the same command again")]
 )
-def test_a_command_that_is_terminated_prints_how_to_continue(
-    verb: str, again: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_command_that_is_terminated_prints_how_to_continue(verb, again, monkeypatch):
     class Ended:
         @classmethod
         def read(cls, overrides: Any, resume: Any) -> Any:
@@ -81,7 +74,7 @@ def test_a_command_that_is_terminated_prints_how_to_continue(
 
 
 @pytest.mark.parametrize("encoding", ["latin-1", "ascii", "utf-8"])
-def test_characters_that_the_output_lacks_are_replaced(encoding: str) -> None:
+def test_characters_that_the_output_lacks_are_replaced(encoding):
     program = (
         "from cluster.commands.signals import replace_unprintable; replace_unprintable()\n"
         "print('± → résultats \\udcff')"

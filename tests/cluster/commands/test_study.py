@@ -1,7 +1,5 @@
 """The real commands, small."""
 
-from __future__ import annotations
-
 import shlex
 from pathlib import Path
 
@@ -10,28 +8,25 @@ import pytest
 
 from cluster.output.event_log import EventLog
 from cluster.output.storage import Storage
-from tests.cluster.command_line import Refusal, command
+from tests.cluster.command_line import command
 
 FILES = {"config.yaml", "trials.parquet", "queries.parquet", "samplers.parquet", "steps.parquet"}
 FILES |= {"summary.csv", "report.html"}
 
 
 @pytest.fixture(scope="module")
-def study(base: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def study(base, tmp_path_factory) -> Path:
     """The main job's nine methods over a made-up collection, two seeds each, in this process."""
     out = tmp_path_factory.mktemp("studies") / "main"
     assert command("study", *base, "seeds=2", "local=true", f"out={out}") == 0
     return out
 
 
-def test_a_study_leaves_its_files(study: Path) -> None:
+def test_a_study_leaves_its_files_and_a_summary_of_its_methods(study):
     assert {path.name for path in study.iterdir() if path.is_file()} >= FILES
     assert {path.suffix for path in (study / "figures").iterdir()} == {".png"}
     assert not list(study.rglob("*.part"))
     assert not (study / "states").exists() or not list((study / "states").iterdir())
-
-
-def test_the_summary_has_its_columns_and_methods(study: Path) -> None:
     summary = pl.read_csv(study / "summary.csv")
     needed = ["ranker", "policy", "function", "selector", "measure", "candidates", "runs", "mean", "std", "min", "max"]
     assert {*needed, "t_p", "ks_p"} <= set(summary.columns)
@@ -41,7 +36,7 @@ def test_the_summary_has_its_columns_and_methods(study: Path) -> None:
     assert set(summary["candidates"]) == {"bm25", "random"}
 
 
-def test_its_page_shows_negatives_that_were_shown(study: Path) -> None:
+def test_its_page_shows_negatives_that_were_shown(study):
     examples = pl.read_parquet(study / "examples.parquet")
     assert examples["run"].n_unique() == 9  # a run of each method
     assert examples["query"].n_unique() == 3
@@ -53,10 +48,7 @@ def test_its_page_shows_negatives_that_were_shown(study: Path) -> None:
     assert (examples["text"] != examples["relevant"]).all()
 
 
-def test_in_this_process_it_is_the_same(
-    study: Path, base: list[str], ray_session: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
+def test_in_this_process_it_is_the_same(study, base, ray_session, tmp_path, monkeypatch, capsys):
     assert not (study / "tune").exists()  # nothing of Ray Tune
     ended = [event for event in EventLog.read(Storage(str(study))) if event["event"] == "run ended"]
     assert len(ended) == 18
@@ -74,7 +66,7 @@ def test_in_this_process_it_is_the_same(
         assert here[column].to_list() == on_tune[column].to_list(), column
 
 
-def test_the_command_beside_a_run_reproduces_it(study: Path, tmp_path: Path) -> None:
+def test_the_command_beside_a_run_reproduces_it(study, tmp_path):
     row = pl.read_parquet(study / "trials.parquet").row(5, named=True)
     assert command("train", *shlex.split(row["overrides"]), f"out={tmp_path / 'one'}") == 0
     again = pl.read_parquet(tmp_path / "one" / "trials.parquet").row(0, named=True)
@@ -84,11 +76,14 @@ def test_the_command_beside_a_run_reproduces_it(study: Path, tmp_path: Path) -> 
     assert (tmp_path / "one" / "weights" / row["run"] / "model.safetensors").is_file()
 
 
-def test_resuming_what_is_finished_runs_nothing(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_finished_is_neither_run_again_nor_overwritten(study, capsys, base, refusal):
     before = (study / "summary.csv").read_bytes()
     assert command("study", "--resume", str(study)) == 0
     assert "18 done" in capsys.readouterr().out
     assert (study / "summary.csv").read_bytes() == before
+    assert "--resume" in refusal("study", *base, f"out={study}")
+    assert "search=optuna can't change a study" in refusal("study", "search=optuna", "--resume", str(study))
+    assert "holds results of `pyrite study`" in refusal("train", *base, f"out={study}")
 
 
 @pytest.mark.parametrize(
@@ -107,9 +102,7 @@ def test_resuming_what_is_finished_runs_nothing(study: Path, capsys: pytest.Capt
         (["train", f"out={__file__}"], "test_study"),
     ],
 )
-def test_bad_input_is_one_line_and_exit_code_2(
-    arguments: list[str], says: str, refusal: Refusal, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_bad_input_is_one_line_and_exit_code_2(arguments, says, refusal, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     assert says in refusal(*arguments)
 
@@ -118,20 +111,12 @@ def test_bad_input_is_one_line_and_exit_code_2(
     "content",
     ["a: [", "study: 5\noverrides: []\ndesign: {}", "overrides: [seed=0]", "study: {seeds: x}\noverrides: []"],
 )
-def test_a_damaged_configuration(content: str, tmp_path: Path, refusal: Refusal) -> None:
+def test_a_damaged_configuration(content, tmp_path, refusal):
     (tmp_path / "config.yaml").write_text(content)
     assert refusal("study", "--resume", str(tmp_path))
 
 
-def test_a_folder_with_a_study_is_not_overwritten(study: Path, base: list[str], refusal: Refusal) -> None:
-    assert "--resume" in refusal("study", *base, f"out={study}")
-    assert "search=optuna can't change a study" in refusal("study", "search=optuna", "--resume", str(study))
-    assert "holds results of `pyrite study`" in refusal("train", *base, f"out={study}")
-
-
-def test_a_failed_run_is_reported_and_the_others_go_on(
-    base: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_failed_run_is_reported_and_the_others_go_on(base, tmp_path, capsys):
     out = tmp_path / "failing"
     # One of the rates is far too high.
     sweep = ["policy=fixed", "function=bm25", "selector=uniform", "optimizer.lr=1e30,0.01"]
@@ -143,7 +128,7 @@ def test_a_failed_run_is_reported_and_the_others_go_on(
 
 
 @pytest.mark.gpu
-def test_two_runs_share_a_gpu(study: Path, base: list[str], cuda: str, tmp_path: Path) -> None:
+def test_two_runs_share_a_gpu(study, base, cuda, tmp_path):
     asked = ["policy=fixed", "function=bm25", "selector=uniform", "seeds=2", "resources.gpu=0.5", "dashboard=false"]
     assert command("study", *base, *asked, f"out={tmp_path}") == 0
     events = [event["event"] for event in EventLog.read(Storage(str(tmp_path)))]

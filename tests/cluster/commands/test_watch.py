@@ -1,11 +1,8 @@
 """What is shown of a study while it runs, here and elsewhere."""
 
-from __future__ import annotations
-
 import io
 import os
 import socket
-from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -15,18 +12,15 @@ from cluster.commands.watch import Replay, watch
 from cluster.output.event_log import EventLog
 from cluster.output.lock import FILE, is_held
 from cluster.output.storage import Storage
-from tests.cluster.command_line import Refusal, command
+from tests.cluster.command_line import command
 
-
-def said(place: Path, **options: int) -> tuple[int, str]:
-    text = io.StringIO()
-    return watch(str(place), Console(file=text, width=100, **options), every=0.01), text.getvalue()  # type: ignore[arg-type]
+STUDY = "study: {}\noverrides: []\ndesign: {}\ncommand: pyrite study\n"
 
 
 @pytest.fixture
-def running(tmp_path: Path) -> EventLog:
+def running(tmp_path) -> EventLog:
     """A study of three runs, one of them done and one under way."""
-    (tmp_path / "config.yaml").write_text("study: {}\noverrides: []\ndesign: {}\ncommand: pyrite study\n")
+    (tmp_path / "config.yaml").write_text(STUDY)
     log = EventLog(Storage(str(tmp_path)))
     log.emit("began", verb="study", process=os.getpid(), runs=3, done=0)
     log.emit("run started", run="a")
@@ -38,7 +32,7 @@ def running(tmp_path: Path) -> EventLog:
     return log
 
 
-def test_the_table_of_a_log_is_the_one_of_the_study(running: EventLog) -> None:
+def test_the_table_of_a_log_is_the_one_of_the_study(running):
     text = io.StringIO()
     replay = Replay(Console(file=text, width=100, force_terminal=True), "study", "AP")
     assert replay.append(EventLog.read(running.storage))
@@ -57,41 +51,28 @@ def test_the_table_of_a_log_is_the_one_of_the_study(running: EventLog) -> None:
     assert (replay.end, table.done, table.failed) == (None, 1, 0)
 
 
-def test_one_watches_until_the_end(running: EventLog, tmp_path: Path) -> None:
-    running.emit("run ended", run="b", best=0.5)
-    running.emit("finished")
-    code, text = said(tmp_path)
-    assert code == 0
-    assert "2/3 runs" in text
-
-
-def test_a_process_that_is_gone_is_said_to_be(running: EventLog, tmp_path: Path) -> None:
-    code, text = said(tmp_path)
-    assert code == 1
-    assert f"To continue: pyrite study --resume {tmp_path}" in text.replace("\n", "")
-
-
 @pytest.mark.parametrize(
-    ("config", "verb", "noun"), [("mined: x\ncommand: x\n", "mine", "shards"), ("fork: {}\n", "fork", "forks")]
+    ("config", "verb", "noun"),
+    [(STUDY, "study", "runs"), ("mined: x\ncommand: x\n", "mine", "shards"), ("fork: {}\n", "fork", "forks")],
 )
-def test_verbs_whose_runs_have_no_steps_are_watched(
-    config: str, verb: str, noun: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_one_watches_until_the_end_or_the_process_is_gone(config, verb, noun, tmp_path, capsys):
     (tmp_path / "config.yaml").write_text(config)
     log = EventLog(Storage(str(tmp_path)))
     log.emit("began", verb=verb, process=os.getpid(), runs=2, done=0)
     log.emit("run ended", run="a")
-    code, text = said(tmp_path)
-    assert code == 1
+    console = Console(file=io.StringIO(), width=100)
+    assert watch(str(tmp_path), console, every=0.01) == 1
+    text = console.file.getvalue()
     assert f"1/2 {noun}" in text
-    assert f"pyrite {verb} --resume" in text
+    assert f"To continue: pyrite {verb} --resume {tmp_path}" in text.replace("\n", "")
     log.emit("run ended", run="b")
     log.emit("finished")
     assert command("watch", str(tmp_path)) == 0
     assert f"2/2 {noun}" in capsys.readouterr().out
 
 
-def test_who_writes_to_a_folder_is_seen_from_outside(tmp_path: Path) -> None:
+def test_who_writes_to_a_folder_is_seen_from_outside(tmp_path, refusal):
+    assert str(tmp_path) in refusal("watch", str(tmp_path))  # nothing yet
     storage, file = Storage(str(tmp_path)), tmp_path / FILE
     assert not is_held(storage)
     file.write_text(f"process {os.getpid()} on {socket.gethostname()}")
@@ -102,12 +83,8 @@ def test_who_writes_to_a_folder_is_seen_from_outside(tmp_path: Path) -> None:
     assert is_held(storage)
 
 
-def test_nothing_to_watch_is_said(tmp_path: Path, refusal: Refusal) -> None:
-    assert str(tmp_path) in refusal("watch", str(tmp_path))
-
-
 @pytest.mark.nightly
-def test_the_report_of_half_a_study(base: list[str], tmp_path: Path) -> None:
+def test_the_report_of_half_a_study(base, tmp_path):
     out = tmp_path / "out"
     asked = [*base, "policy=fixed", "function=bm25,random", "selector=uniform", "seeds=1", "local=true", f"out={out}"]
     assert command("study", *asked) == 0

@@ -1,22 +1,21 @@
-"""Functions under names of their own."""
-
-from __future__ import annotations
+"""Functions under names of their own, and YAML files of overrides that users write."""
 
 import pytest
 from hydra.core.override_parser.overrides_parser import OverridesParser
 
-from cluster.config.aliases import as_override
+from cluster.config.aliases import as_override, read_overrides
 from cluster.config.build import build
 from cluster.config.compose import compose
 from cluster.config.counts import counts_of
 from cluster.config.groups import option
 from cluster.config.validate import check_counts
+from cluster.config.yaml_file import read_yaml
 from cluster.plan.applicable import applicable_overrides
 from cluster.plan.sweep import points
 from ranking.errors import BadInput
 
 
-def test_two_run_files_and_another_keep_their_order_and_options() -> None:
+def test_two_run_files_and_another_keep_their_order_and_options():
     config = compose([
         "policy=mixture", "function=[run_file@hdct,bm25,run_file@ance]", "function.hdct.path=one",
         "function.ance.path=two", "function.ance.depth=7", "function.bm25.k1=1.5",
@@ -27,37 +26,30 @@ def test_two_run_files_and_another_keep_their_order_and_options() -> None:
     assert config["function"]["bm25"] == option("function", "bm25")["bm25"] | {"k1": 1.5}
 
 
-@pytest.mark.parametrize(
-    ("overrides", "says"),
-    [
-        (["function=[run_file@x,bm25@x]"], "two functions one name"),
-        (["function=[run_file@a-b]"], "can't read 'run_file@a-b'"),
-        (["function=nothing@x"], "no function 'nothing'"),
-        (["function=run_file@x"], "function.x.path has no default"),
-    ],
-)
-def test_bad_names_are_one_line(overrides: list[str], says: str) -> None:
-    with pytest.raises(BadInput) as caught:
-        compose(overrides)
-    assert says in str(caught.value)
-
-
-def test_a_study_knows_whose_options_they_are() -> None:
+def test_a_study_gives_options_to_the_methods_with_that_function():
     found = points([], [], ["function=[run_file@x],[bm25@y]", "function.x.path=a", "function.y.k1=2", "policy=fixed"])
     kept = applicable_overrides(found, {"function"})
     assert len(kept) == 2
     for point in kept:
         assert set(compose(point.overrides)["function"]) <= {"x", "y"}
+    lines = [["function=random"], ["function=[in_batch,bm25]", "selector.bm25=uniform,dynamic"]]
+    found = points(lines, [], ["negatives.bm25=1"])
+    assert [point.overrides for point in found] == [
+        ("function=random",),
+        ("function=[in_batch,bm25]", "selector.bm25=uniform", "negatives.bm25=1"),
+        ("function=[in_batch,bm25]", "selector.bm25=dynamic", "negatives.bm25=1"),
+    ]
+    assert "selector.bm25" in found[1].swept
 
 
 @pytest.mark.parametrize(
     "value", [None, True, False, 3, -1.5, "it's", "a, b: {c}", "???", [1, "x"], {"a": {"b": [None]}}]
 )
-def test_values_come_back_from_the_override_grammar(value: object) -> None:
+def test_values_come_back_from_the_override_grammar(value):
     assert OverridesParser.create().parse_override(f"key={as_override(value)}").value() == value
 
 
-def test_a_function_has_a_selector_and_a_number_of_its_own() -> None:
+def test_a_function_has_a_selector_and_a_number_of_its_own():
     config = compose([
         "function=[in_batch,run_file@hdct]", "function.hdct.path=x", "negatives.hdct=2", "selector.hdct=dynamic",
         "selector.hdct.lam=0", "selector=simans", "selector.a=2",
@@ -71,19 +63,17 @@ def test_a_function_has_a_selector_and_a_number_of_its_own() -> None:
         compose(["selector.bm25=nearest"])
 
 
-def test_a_part_may_be_null() -> None:
+def test_a_part_may_be_null():
     assert compose(["teacher=bm25", "peft=lora", "teacher=null"]).get("teacher") is None
     assert compose(["teacher=null", "teacher=bm25"])["teacher"] == option("teacher", "bm25")
     assert compose(["trial_scheduler=null"], "study").get("trial_scheduler") is None
     found = points([], [], ["teacher=null,bm25", "policy=fixed"])
     assert [compose(point.overrides).get("teacher") is None for point in found] == [True, False]
-    with pytest.raises(BadInput, match="selector has no value; choose one of adversarial"):
-        compose(["selector=null"])
     with pytest.raises(BadInput, match="must be a string or a list"):
         compose(["collection=3"])
 
 
-def test_a_verb_that_reads_a_checkpoint_takes_a_ranker_by_its_name() -> None:
+def test_a_verb_that_reads_a_checkpoint_takes_a_ranker_by_its_name():
     whole = {name: value for name, value in option("ranker", "decoder").items() if name != "defaults"}
     for verb, more in (("rank", ["checkpoint=x"]), ("mine", [])):
         config = compose([*more, "ranker=decoder", "ranker.words=[A,B]"], verb)
@@ -93,7 +83,7 @@ def test_a_verb_that_reads_a_checkpoint_takes_a_ranker_by_its_name() -> None:
             compose([*more, "ranker=nearest"], verb)
 
 
-def test_all_in_batch_negatives_stand_beside_a_mined_one() -> None:
+def test_all_in_batch_negatives_stand_beside_a_mined_one():
     def counts(*given: str) -> dict[str, int] | None:
         config = compose(["ranker=static", *given])
         functions = {name: build(node) for name, node in config["function"].items()}
@@ -115,18 +105,7 @@ def test_all_in_batch_negatives_stand_beside_a_mined_one() -> None:
             check_counts(compose(given))
 
 
-def test_a_study_gives_them_to_the_methods_with_that_function() -> None:
-    lines = [["function=random"], ["function=[in_batch,bm25]", "selector.bm25=uniform,dynamic"]]
-    found = points(lines, [], ["negatives.bm25=1"])
-    assert [point.overrides for point in found] == [
-        ("function=random",),
-        ("function=[in_batch,bm25]", "selector.bm25=uniform", "negatives.bm25=1"),
-        ("function=[in_batch,bm25]", "selector.bm25=dynamic", "negatives.bm25=1"),
-    ]
-    assert "selector.bm25" in found[1].swept
-
-
-def test_a_list_of_objectives_is_their_sum() -> None:
+def test_a_list_of_objectives_is_their_sum():
     config = compose([
         "objective=[contrastive,margin_mse]", "objective.weights.margin_mse=0.1",
         "objective.contrastive.temperature=0.5",
@@ -139,3 +118,25 @@ def test_a_list_of_objectives_is_their_sum() -> None:
     assert config["teacher"]["_target_"].endswith("Bm25Function")
     with pytest.raises(BadInput, match="no objective 'margins'"):
         compose(["objective=[contrastive,margins]"])
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"a:\n\t- b\n", r"a\.yaml:2: can't be read .*write blanks, not tabs"),
+        (b"a: {b: 1}\nc: 2\na: 3\n", r"a\.yaml:3: can't be read \('a' is given twice\)"),
+        (b"- !!python/object/apply:os.system [echo]\n", r"a\.yaml:1: can't be read"),
+        (b"- a=\xff\n", "can't be read"),
+        (b"a: 1\n", "is not a list of overrides"),
+        (b"- nothing\n", "is not a list of overrides"),
+        (b"- a=1\n- 3\n", r"is not a list of overrides: entry 2 is 3; write a line"),
+        (b"- a=1\n- b=1\n- a=2\n", r"a\.yaml: gives a twice"),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_said_in_a_line(content, says, tmp_path):
+    path = tmp_path / "a.yaml"
+    path.write_bytes(content)
+    with pytest.raises(BadInput, match=says):
+        read_overrides(str(path))
+    with pytest.raises(BadInput, match=r"can't be read \(Is a directory\)"):
+        read_yaml(str(tmp_path))

@@ -1,7 +1,5 @@
 """Every experiment of `conf/experiment`, expanded and held against what its runs and its paper need."""
 
-from __future__ import annotations
-
 import functools
 import re
 from pathlib import Path
@@ -22,7 +20,7 @@ from cluster.plan.sweep import Planned, identity, plan
 from cluster.reports import study_tables
 from cluster.reports.paper_table import map_methods, printed
 from ranking.errors import BadInput
-from tests.cluster.command_line import Refusal, command
+from tests.cluster.command_line import command
 from tests.examples import NIGHTLY
 
 EXPERIMENTS = group_options()["experiment"]
@@ -60,22 +58,15 @@ def as_trials(runs: list[Planned]) -> pl.DataFrame:
     return study_tables.trials_table(rows)
 
 
-class Tiny(dict[str, list[Planned]]):
-    """The runs of each experiment at scale=tiny, planned when they are asked for."""
-
-    def __missing__(self, name: str) -> list[Planned]:
-        self[name] = planned(study(name, "scale=tiny"))
-        return self[name]
-
-
-@pytest.fixture(scope="module")
-def tiny() -> dict[str, list[Planned]]:
-    return Tiny()
+@functools.cache
+def tiny(name: str) -> list[Planned]:
+    """The runs of an experiment at scale=tiny."""
+    return planned(study(name, "scale=tiny"))
 
 
 @pytest.mark.by_day(3)
 @pytest.mark.parametrize("name", EXPERIMENTS)
-def test_runs_of_each_experiment_are_sound(name: str) -> None:
+def test_runs_of_each_experiment_are_sound(name):
     """The first and the last by day, all at night."""
     runs = planned(study(name, "scale=tiny"), ends=not NIGHTLY)
     assert len({identity(run.config) for run in runs}) == len(runs) > 1
@@ -86,10 +77,10 @@ def test_runs_of_each_experiment_are_sound(name: str) -> None:
 
 @pytest.mark.by_day(2)
 @pytest.mark.parametrize("name", COHEN)
-def test_what_is_to_be_learned_composes(name: str, tiny: dict[str, list[Planned]]) -> None:
+def test_what_is_to_be_learned_composes(name):
     actions = {"policy": "functions", "selector": "documents"}
     learned = {
-        (part, *run.config[part]["learn"]) for run in tiny[name] for part in actions if run.config[part].get("learn")
+        (part, *run.config[part]["learn"]) for run in tiny(name) for part in actions if run.config[part].get("learn")
     }
     assert learned
     for part, *overrides in learned:
@@ -99,7 +90,7 @@ def test_what_is_to_be_learned_composes(name: str, tiny: dict[str, list[Planned]
 
 @pytest.mark.by_day(2)
 @pytest.mark.parametrize("name", COHEN)
-def test_a_smaller_scale_has_fewer_seeds_and_agents(name: str) -> None:
+def test_a_smaller_scale_has_fewer_seeds_and_agents(name):
     def size(*scale: str) -> int:
         whole = study(name, *scale)
         return len(whole.points()) * len(whole.seeds)
@@ -107,9 +98,13 @@ def test_a_smaller_scale_has_fewer_seeds_and_agents(name: str) -> None:
     sizes = [size(f"scale={scale}") for scale in ("paper", "medium", "small", "tiny")]
     assert sizes == sorted(set(sizes), reverse=True)
     assert sizes[0] == size()
+    # Another collection takes the place of the paper's.
+    points = study(name, "scale=tiny", "collection=pydocs").points()
+    assert not [text for point in points for text in point.overrides if "path" in text]
+    assert "nowhere/at/all" in str(study(name, "data=nowhere/at/all").design)
 
 
-def test_a_scale_gives_way_to_what_the_user_asks_for() -> None:
+def test_a_scale_gives_way_to_what_the_user_asks_for():
     assert study("cohen2019_table2", "scale=small", "seeds=7").seeds == list(range(7))
     assert study("cohen2019_table2", "scale=small", "seed=4,5").seeds == [4, 5]
     points = study("cohen2019_table2", "scale=small", "policy.agent=8,9").points()
@@ -119,8 +114,8 @@ def test_a_scale_gives_way_to_what_the_user_asks_for() -> None:
 
 @pytest.mark.by_day(3)
 @pytest.mark.parametrize("name", COHEN)
-def test_every_figure_of_the_paper_has_a_run_beside_it(name: str, tiny: dict[str, list[Planned]]) -> None:
-    published, trials = published_of(study(name)), as_trials(tiny[name])
+def test_every_figure_of_the_paper_has_a_run_beside_it(name):
+    published, trials = published_of(study(name)), as_trials(tiny(name))
     found = map_methods(published, trials)
     assert all(found.values()), "each of the paper's methods has one of ours"
     ours = [method for methods in found.values() for method in methods]
@@ -137,18 +132,18 @@ def test_every_figure_of_the_paper_has_a_run_beside_it(name: str, tiny: dict[str
 
 @pytest.mark.by_day(2)
 @pytest.mark.parametrize("name", SAEIDI)
-def test_every_condition_of_saeidi_has_a_run_beside_it(name: str, tiny: dict[str, list[Planned]]) -> None:
+def test_every_condition_of_saeidi_has_a_run_beside_it(name):
     published = published_of(study(name))
-    found = map_methods(published, as_trials(tiny[name]))
+    found = map_methods(published, as_trials(tiny(name)))
     assert list(found) == ["no_ctg", "ctg_rnd", "ctg_rfn"]
-    rankers = {run.config["choices"]["ranker"] for run in tiny[name]}
+    rankers = {run.config["choices"]["ranker"] for run in tiny(name)}
     assert all({ranker for ranker, _ in ours} == rankers for ours in found.values())
-    assert all({"category", "full"} == set(run.config["origin"]) for run in tiny[name])
+    assert all({"category", "full"} == set(run.config["origin"]) for run in tiny(name))
     assert published.differs
 
 
-def test_table_1_is_two_rankers_by_eleven_methods_on_two_collections(tiny: dict[str, list[Planned]]) -> None:
-    trials = as_trials(tiny["cohen2019_table1"])
+def test_the_tables_and_limits_of_cohen():
+    trials = as_trials(tiny("cohen2019_table1"))
     methods = trials.group_by("collection", "ranker").agg(pl.struct("policy", "function", "selector").n_unique())
     assert methods["policy"].to_list() == [11] * 4
     assert len(trials) == 52  # and two learners more
@@ -156,46 +151,31 @@ def test_table_1_is_two_rankers_by_eleven_methods_on_two_collections(tiny: dict[
     assert sum(len(rankers) for rows in published.figures.values() for rankers in rows.values()) == 36
     best = max(rows["f_FF"] for rows in published.figures["Webscope L4"].values())
     assert printed(best) == (".1239", ".011", "*†")
-
-
-def test_table_2_differs_by_reward_alone(tiny: dict[str, list[Planned]]) -> None:
-    runs = [run for run in tiny["cohen2019_table2"] if run.config["policy"].get("learn")]
+    runs = [run for run in tiny("cohen2019_table2") if run.config["policy"].get("learn")]
     learned = [run for run in runs if "agent=actor_critic" in str(run.config["policy"]["learn"])]
     assert len(runs) == len(learned) + 2  # what is evolved and what is tuned
     rewards = {item for run in learned for text in run.config["policy"]["learn"] for item in items_of(text)}
     assert {item for item in rewards if "reward" in item} == {"reward=diff", "reward=raw", "reward=ceil"}
     assert len({identity(run.config | {"policy": {}}) for run in learned}) == 1
-
-
-def test_the_limits_of_section_6_4() -> None:
     for name, option, value in (("epoch_limit", "max_epochs", 4), ("patience", "patience", 10)):
         runs = planned(study(f"cohen2019_{name}", "scale=small"), ends=True)
         assert {run.config["training"][option] for run in runs} == {value}
 
 
-@pytest.mark.by_day(2)
-@pytest.mark.parametrize("name", COHEN)
-def test_another_collection_takes_the_place_of_the_papers(name: str) -> None:
-    of = study(name, "scale=tiny", "collection=pydocs")
-    paths = [text for point in of.points() for text in point.overrides if "path" in text]
-    assert not paths
-    assert "nowhere/at/all" in str(study(name, "data=nowhere/at/all").design)
-
-
-def test_a_file_is_not_the_folder_of_an_experiment() -> None:
+def test_what_is_absent_is_one_line(refusal, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     with pytest.raises(BadInput, match=r"leave it out; for a file of your own: .* collection\.path=pairs\.csv"):
         StudyExperiment.read(["data=pairs.csv"])
-
-
-def test_data_that_is_absent_is_one_line(refusal: Refusal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+    line = refusal("study", "experiment=pu2021_table2", "scale=small", "out=out")
+    assert line.startswith("ranker.checkpoint has no default; give it with ranker.checkpoint=")
     absent = "data/medquad: there is no such folder; put the collection medquad there.*data=.*PYRITE_DATA"
     assert re.search(absent, refusal("study", "experiment=cohen2019_patience", "scale=tiny"))
     monkeypatch.setenv("PYRITE_DATA", "elsewhere")
     assert "elsewhere/medquad" in refusal("study", "experiment=cohen2019_patience", "scale=tiny")
+    assert not (tmp_path / "out").exists()
 
 
-def test_an_unknown_key_of_an_experiment_is_refused() -> None:
+def test_an_unknown_key_of_an_experiment_is_refused():
     with pytest.raises(BadInput, match="colour"):
         compose(["experiment=cohen2019_table2", "+experiment.published.colour=red"], "study")
     figures = "experiment.published.figures={Webscope L4:{R_diff:{f_FF:much}}}"
@@ -233,7 +213,7 @@ def sketched(of: StudyPlan) -> pl.DataFrame:
         ("pu2021_figure5", "tiny", 12, [6, 4, 2]),
     ],
 )
-def test_a_scale_has_blocks_and_levels_of_its_own(name: str, scale: str, block: int, levels: list[int]) -> None:
+def test_a_scale_has_blocks_and_levels_of_its_own(name, scale, block, levels):
     of = study(name, f"scale={scale}")
     (random,), (deepest,) = (plan(of.points()[place], [], [0]) for place in (0, -1))
     for run in (random, deepest):
@@ -249,7 +229,7 @@ def test_a_scale_has_blocks_and_levels_of_its_own(name: str, scale: str, block: 
 @pytest.mark.by_day(3)
 @pytest.mark.parametrize("scale", ["paper", "small", "tiny"])
 @pytest.mark.parametrize("name", PU)
-def test_every_method_of_pu_has_a_run_beside_it(name: str, scale: str) -> None:
+def test_every_method_of_pu_has_a_run_beside_it(name, scale):
     checkpoints = "a/wlp,a/ict,a/prop" if name == "pu2021_table1" else "a/bert,a/electra"
     of = study(name, f"scale={scale}", f"ranker.checkpoint={checkpoints}")
     published = published_of(of)
@@ -265,7 +245,7 @@ def test_every_method_of_pu_has_a_run_beside_it(name: str, scale: str) -> None:
     assert set(published.measures.values()) <= set(given["measures"].strip("[]").split(",")) == measures
 
 
-def test_a_checkpoint_that_is_no_electra_stands_for_bert() -> None:
+def test_a_checkpoint_that_is_no_electra_stands_for_bert():
     of = study("pu2021_table2", "scale=tiny", "ranker.checkpoint=some/minilm")
     found = map_methods(published_of(of), sketched(of))
     assert found["BERT + V3"] == [
@@ -274,15 +254,12 @@ def test_a_checkpoint_that_is_no_electra_stands_for_bert() -> None:
     assert found["ELECTRA + V3"] == []
 
 
-def test_lists_may_come_from_run_files() -> None:
+def test_lists_may_come_from_run_files_and_other_levels_may_be_asked_for():
     files = ["function=run_file", "function.run_file.path=a", "origin=[run_file]", "origin.run_file.path=b"]
     of = study("pu2021_table2", "scale=small", *files, "validation.origin=run_file")
     (run,) = plan(of.points()[-1], [], [0])
     assert (*run.config["function"], *run.config["origin"]) == ("run_file", "run_file")
     assert run.config["validation"]["origin"] == "run_file"
-
-
-def test_other_levels_may_be_asked_for() -> None:
     points = study("pu2021_table3", "scale=small", "objective.levels=[10,5]").points()
     levels = [text for point in points for text in point.overrides if text.startswith("objective.levels")]
     assert levels == ["objective.levels=[10,5]"] * 8
@@ -292,20 +269,14 @@ def test_other_levels_may_be_asked_for() -> None:
         check_run(run.config, None)
 
 
-def test_adore_takes_the_papers_short_steps_or_the_users() -> None:
+def test_adore_takes_the_papers_short_steps_or_the_users():
     assert {run.config["optimizer"]["lr"] for run in planned(study("adore"))} == {5e-6}
     assert {run.config["optimizer"]["lr"] for run in planned(study("adore", "optimizer.lr=1e-5"))} == {1e-5}
     assert {run.config["validation"]["origin"] for run in planned(study("adore"))} == {"full"}
 
 
-def test_a_missing_checkpoint_is_one_line(refusal: Refusal, tmp_path: Path) -> None:
-    line = refusal("study", "experiment=pu2021_table2", "scale=small", f"out={tmp_path / 'out'}")
-    assert line.startswith("ranker.checkpoint has no default; give it with ranker.checkpoint=")
-    assert not (tmp_path / "out").exists()
-
-
 @pytest.mark.nightly
-def test_a_study_learns_its_agents_and_says_how_reliably(base: list[str], ray_session: None, tmp_path: Path) -> None:
+def test_a_study_learns_its_agents_and_says_how_reliably(base, ray_session, tmp_path):
     """A reward of table 2, with an agent, on the made-up collection."""
     learn = "['reward=diff','episodes=2','copies=2','random_baseline=0']"
     mine = [text for text in base if not text.startswith("scale=")]

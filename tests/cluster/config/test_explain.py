@@ -1,9 +1,6 @@
 """Every option is explained, wherever it stands."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +12,7 @@ from cluster.config.explain import comments, explanations, show, summary_line
 from cluster.config.groups import CHOICES, CONF, group_options, option
 from cluster.config.parts import PARTS
 from cluster.config.signatures import defaults, explanations_of, first_line, read_args
-from tests.cluster.config.test_configuration import FILES
+from tests.cluster.config.test_configuration import FILES, targets
 
 WITHOUT = ("experiment", "scale", "recipe", "pool_scale", "cut")
 """Groups whose files set what others explain."""
@@ -30,35 +27,26 @@ def paths(node: Any, at: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
             yield (*at, str(key))
 
 
-def targets(node: Any, at: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Each part's path and class."""
-    if isinstance(node, dict):
-        if "_target_" in node:
-            yield at, node["_target_"]
-        for key, value in node.items():
-            yield from targets(value, (*at, str(key)))
-
-
 @pytest.mark.by_day(7)
 @pytest.mark.parametrize("path", [path for path in FILES if path.parent.name not in WITHOUT],
                          ids=lambda path: f"{path.parent.name}/{path.stem}")  # fmt: skip
-def test_every_option_of_every_file_says_what_it_means(path: Path) -> None:
+def test_every_option_of_every_file_says_what_it_means(path):
     content = OmegaConf.to_container(OmegaConf.load(path))
     at = tuple(first.split()[2].split(".")) if (first := path.read_text().splitlines()[0]).startswith("# @pac") else ()
     at = () if at == ("_global_",) else at
     said = {key[len(at) :] for key in comments(path, ())}
-    said |= {(*key, name) for key, target in targets(content) for name in explanations_of(target)}
+    said |= {(*key, name) for key, node in targets(content) for name in explanations_of(node["_target_"])}
     assert not set(paths(content)) - said, f"{path} leaves options unexplained"
 
 
 @pytest.mark.by_day(2)
 @pytest.mark.parametrize("primary", ["config", "learn", "pool", "fork"])
-def test_every_option_of_a_command_says_what_it_means(primary: str) -> None:
+def test_every_option_of_a_command_says_what_it_means(primary):
     config = compose([], primary)
     assert {key for key in paths(config) if key[0] != CHOICES} <= set(explanations(config, primary))
 
 
-def test_comments_are_found_where_they_stand(tmp_path: Path) -> None:
+def test_comments_are_found_where_they_stand(tmp_path):
     file = tmp_path / "part.yaml"
     file.write_text(
         "# The part.\ndefaults:\n  - inner: none   # what is in it\n"
@@ -76,31 +64,24 @@ def test_comments_are_found_where_they_stand(tmp_path: Path) -> None:
 NAMES = [(group, name) for group, names in group_options().items() if group not in WITHOUT for name in names]
 
 
-@pytest.mark.by_day(14)
+@pytest.mark.by_day(20)
 @pytest.mark.parametrize(("group", "name"), NAMES)
-def test_every_argument_of_every_part_is_explained(group: str, name: str) -> None:
+def test_every_argument_of_every_part_is_explained_and_every_name_has_a_summary_line(group, name):
     commented = (
         set() if name in PARTS.get(group, {}) else {key[-1] for key in comments(CONF / group / f"{name}.yaml", ())}
     )
-    for _, target in targets(option(group, name)):
+    for _, node in targets(option(group, name)):
+        target = node["_target_"]
         unexplained = set(defaults(target)) - set(explanations_of(target)) - commented
         assert not unexplained, f"{target} explains none of {', '.join(sorted(unexplained))}"
-
-
-@pytest.mark.by_day(20)
-@pytest.mark.parametrize(("group", "name"), NAMES)
-def test_every_name_has_a_summary_line(group: str, name: str) -> None:
     assert summary_line(group, name).strip()
 
 
-def test_an_argument_is_explained_by_its_class_or_a_base() -> None:
+def test_an_argument_is_explained_by_its_class_or_a_base_in_every_form():
     assert "rank" in explanations_of("sampling.selection.window.Window")["first"]
     assert "depth" in explanations_of("sampling.retrieval.run_file.RunFile")
     assert explanations_of("torch.optim.Adam") == {}
     assert first_line("sampling.selection.uniform.Uniform")
-
-
-def test_args_are_read_in_every_form() -> None:
     docstring = (
         "A part.\n\nArgs:\n    lam: the weight, 0 to 1.\n    first, last: ranks,\n        from 1.\n"
         "    kind (str): `top` or\n\n        `random`.\n\nRaises:\n    BadInput: never.\n"
@@ -111,7 +92,7 @@ def test_args_are_read_in_every_form() -> None:
     assert read_args("A part without arguments.") == {}
 
 
-def test_options_are_shown_beside_what_they_mean() -> None:
+def test_options_are_shown_beside_what_they_mean():
     console = Console(width=500, no_color=True)
     with console.capture() as shown:
         show(["function=[bm25,dense]", "selector=window"], console)

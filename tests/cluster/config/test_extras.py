@@ -1,7 +1,5 @@
 """A command whose extra is not installed says so in one line."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import tomllib
@@ -18,19 +16,16 @@ main(["judge", "runs=somewhere", "collection=pydocs"])
 """
 
 
-def test_what_to_install() -> None:
+def test_what_to_install():
     program = HIDING.format(hidden=[module for module, extra in EXTRAS.items() if extra == "judge"])
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert ended.returncode == 2, ended.stdout + ended.stderr
     assert "pip install 'pyrite-ir[judge]'" in ended.stderr.splitlines()[-1]
 
 
-def test_a_module_of_an_extra_is_told_from_any_other() -> None:
+def test_a_module_of_an_extra_is_told_from_any_other_and_extras_are_those_of_the_package():
     assert missing_extra(ModuleNotFoundError("no", name="colours")) is None
     assert "pyrite-ir[rl]" in str(missing_extra(ModuleNotFoundError("no", name="tree")))
-
-
-def test_the_extras_are_those_of_the_package() -> None:
     with (Path(__file__).parents[3] / "pyproject.toml").open("rb") as file:
         extras = tomllib.load(file)["project"]["optional-dependencies"]
     assert set(EXTRAS.values()) <= set(extras)

@@ -1,7 +1,3 @@
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 
 from cluster.config.compose import compose
@@ -9,20 +5,22 @@ from cluster.config.trust import VARIABLE, from_folder
 from cluster.output.manifest import write_config
 from cluster.output.storage import Storage
 from ranking.errors import BadInput
-from tests.cluster.command_line import Refusal
 
 FOREIGN = ["selector._target_=subprocess.Popen", "+selector.args=[touch,here]"]
 
 
-def test_the_user_may_name_any_class() -> None:
+def test_the_user_may_name_any_class_and_trust_a_package(monkeypatch):
     assert compose(FOREIGN)["selector"]["_target_"] == "subprocess.Popen"
+    monkeypatch.setenv(VARIABLE, "mine,subprocess")
+    with from_folder():
+        assert compose(FOREIGN)["selector"]["_target_"] == "subprocess.Popen"
 
 
 @pytest.mark.parametrize(
     "overrides", [FOREIGN, ["+training.hook={_target_: subprocess.Popen}"], ["selector._target_=samplings.Evil"],
                   ["policy._target_=${selector.name}", "+selector.name=os.system"]]
 )  # fmt: skip
-def test_a_folder_may_name_our_classes_alone(overrides: list[str]) -> None:
+def test_a_folder_may_name_our_classes_alone(overrides):
     with from_folder():
         compose(["selector=top", "optimizer=adamw"])
         with pytest.raises(BadInput, match=r"the folder names a class that is not Pyrite's; if you know and trust it"):
@@ -31,15 +29,7 @@ def test_a_folder_may_name_our_classes_alone(overrides: list[str]) -> None:
         compose(FOREIGN)
 
 
-def test_the_user_may_trust_a_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(VARIABLE, "mine,subprocess")
-    with from_folder():
-        assert compose(FOREIGN)["selector"]["_target_"] == "subprocess.Popen"
-
-
-def test_a_study_from_elsewhere_runs_nothing_of_its_own(
-    base: list[str], tmp_path: Path, refusal: Refusal, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_study_from_elsewhere_runs_nothing_of_its_own(base, tmp_path, refusal, monkeypatch):
     from cluster.commands.study import _options
 
     monkeypatch.chdir(tmp_path)

@@ -1,7 +1,5 @@
 """Tests of `cluster.config.validate`; what a run's parts refuse is in `test_configuration`."""
 
-from __future__ import annotations
-
 import pytest
 
 from cluster.config.compose import compose
@@ -9,21 +7,15 @@ from cluster.config.validate import check_optimizer, check_pooling, check_shardi
 from ranking.errors import BadInput
 
 
-def test_options_of_workers_that_make_no_sense() -> None:
+def test_workers_that_make_no_sense_and_copies_that_are_not_shared_out_evenly_are_refused():
     check_workers({"workers": 3, "least": 3})
     with pytest.raises(BadInput, match=r"^resources.least: least is 4, but the run starts with 3 workers"):
         check_workers({"workers": 3, "least": 4})
-
-
-@pytest.mark.parametrize("shares", [(8, 2, 0), (8, None, 0), (8, None, 2), (8, 4, 2), (3, 0, 0)])
-def test_copies_that_can_be_shared_out(shares: tuple[int, int | None, int]) -> None:
-    check_shares(*shares)
-
-
-@pytest.mark.parametrize("shares", [(8, 3, 0), (8, 2, 4), (8, 0, 1), (8, None, 3)])
-def test_copies_are_shared_out_evenly(shares: tuple[int, int | None, int]) -> None:
-    with pytest.raises(BadInput, match="divide evenly"):
+    for shares in ((8, 2, 0), (8, None, 0), (8, None, 2), (8, 4, 2), (3, 0, 0)):
         check_shares(*shares)
+    for shares in ((8, 3, 0), (8, 2, 4), (8, 0, 1), (8, None, 3)):
+        with pytest.raises(BadInput, match="divide evenly"):
+            check_shares(*shares)
 
 
 @pytest.mark.parametrize(
@@ -34,7 +26,7 @@ def test_copies_are_shared_out_evenly(shares: tuple[int, int | None, int]) -> No
         (["qrels=some.txt"], "qrels= is given without runs="),
     ],
 )
-def test_a_pool_comes_from_one_place(overrides: list[str], says: str) -> None:
+def test_a_pool_comes_from_one_place(overrides, says):
     check_pooling(compose(["runs=some", "qrels=some.txt"], "pool"))
     check_pooling(compose(["pools=some.yaml"], "pool"))
     with pytest.raises(BadInput, match=says):
@@ -55,7 +47,7 @@ SHARED = ["ranker=bi_encoder", "resources.shard=true", "resources.workers=2"]
         (["selector=adversarial"], "selector: each worker would copy"),
     ],
 )
-def test_what_needs_a_whole_ranker_is_refused_where_weights_are_split(overrides: list[str], said: str) -> None:
+def test_what_needs_a_whole_ranker_is_refused_where_weights_are_split(overrides, said):
     check_sharding(compose([*SHARED, "ranker.checkpoint=none"]))
     with pytest.raises(BadInput, match=said):
         check_sharding(compose([*SHARED, "ranker.checkpoint=none", *overrides]))
@@ -75,12 +67,12 @@ def test_what_needs_a_whole_ranker_is_refused_where_weights_are_split(overrides:
         ("+optimizer.amsgrad=often", r"^optimizer.amsgrad is 'often'; choose true or false$"),
     ],
 )
-def test_options_that_an_optimizer_refuses_are_found_before_anything_is_read(override: str, message: str) -> None:
+def test_options_that_an_optimizer_refuses_are_found_before_anything_is_read(override, message):
     with pytest.raises(BadInput, match=message):
         check_optimizer(compose([override])["optimizer"])
 
 
-def test_optimizers_with_fitting_options() -> None:
+def test_optimizers_with_fitting_options():
     for overrides in (
         ["optimizer=adam"],
         ["optimizer=adamw", "optimizer.lr=1"],

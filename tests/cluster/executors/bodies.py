@@ -1,7 +1,5 @@
 """Bodies of tasks, and tasks, for the tests of executors."""
 
-from __future__ import annotations
-
 import os
 import time
 from pathlib import Path

@@ -1,14 +1,11 @@
 """Tests of `cluster.executors.local` and the warm processes next to it."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -53,13 +50,9 @@ def warm(count: int = 1) -> Iterator[Processes]:
         yield started
 
 
-@pytest.mark.parametrize("threads", [1, 3])
-def test_every_task_ends_once(threads: int) -> None:
-    done = list(LocalExecutor(threads).run(numbers(7)))
+def test_every_task_ends_once_and_one_thread_keeps_the_order_and_stops_when_it_is_told():
+    done = list(LocalExecutor(3).run(numbers(7)))
     assert sorted((int(each.task.key), each.result()) for each in done) == [(n, n * n) for n in range(7)]
-
-
-def test_one_thread_keeps_the_order_and_stops_when_it_is_told() -> None:
     ended: list[str] = []
     for done in LocalExecutor().run(numbers(9), stop=lambda: len(ended) == 4):
         ended.append(done.task.key)
@@ -67,7 +60,7 @@ def test_one_thread_keeps_the_order_and_stops_when_it_is_told() -> None:
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_errors_are_tried_again_and_bad_input_is_not(threads: int, tmp_path: Path) -> None:
+def test_errors_are_tried_again_and_bad_input_is_not(threads, tmp_path):
     seen = Seen()
     asked = [("once", 1, "raise"), ("always", 9, "raise"), ("wrong", 9, "refuse")]
     tasks = [failing(tmp_path, *each) for each in asked]
@@ -102,27 +95,24 @@ class Doubling:
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_tasks_may_depend_on_results(threads: int) -> None:
+def test_tasks_may_depend_on_results(threads):
     assert [done.value for done in LocalExecutor(threads).run(Doubling())] == [4, 16, 256]
 
 
-def test_a_task_runs_after_those_that_it_needs() -> None:
+def test_a_task_runs_after_those_that_it_needs_and_what_is_built_once_serves_all(tmp_path):
     tasks = [
         Task("last", square, {"number": 3}, needs=frozenset({"first", "second"})),
         Task("first", square, {"number": 1}),
         Task("second", square, {"number": 2}, needs=frozenset({"first"})),
     ]
     assert [done.task.key for done in LocalExecutor().run(tasks)] == ["first", "second", "last"]
-
-
-def test_what_is_built_once_serves_all_tasks(tmp_path: Path) -> None:
     shared = {"counter": Once(f"{BODIES}:Counter", {"folder": str(tmp_path), "step": 10}), "parts": {"a": 1, "b": 2}}
     tasks = [Task(str(n), f"{BODIES}:add", {"number": n}) for n in range(3)]
     assert [done.value[0] for done in LocalExecutor(shared=shared).run(tasks)] == [13, 14, 15]
     assert len(list(tmp_path.iterdir())) == 1
 
 
-def test_a_scheduler_stops_a_task_by_what_it_reports() -> None:
+def test_a_scheduler_stops_a_task_by_what_it_reports():
     class Half:
         def reached(self, key: str, step: int, value: float) -> dict[str, bool]:
             return {key: value < 0.5}
@@ -139,7 +129,7 @@ def test_a_scheduler_stops_a_task_by_what_it_reports() -> None:
     assert ("at 3", "4") not in seen.events
 
 
-def test_other_processes_share_the_work(processes: Processes, tmp_path: Path) -> None:
+def test_other_processes_share_the_work(processes, tmp_path):
     while not processes.ready():
         time.sleep(0.02)
     shared = {"counter": Once(f"{BODIES}:Counter", {"folder": str(tmp_path)})}
@@ -149,7 +139,7 @@ def test_other_processes_share_the_work(processes: Processes, tmp_path: Path) ->
     assert {process for _, process in done} == {int(path.name.split("-")[1]) for path in tmp_path.iterdir()}
 
 
-def test_a_process_that_ends_is_replaced_until_it_is_the_tasks_fault(tmp_path: Path) -> None:
+def test_a_process_that_ends_is_replaced_until_it_is_the_tasks_fault(tmp_path):
     with warm() as alone:
         tasks = [failing(tmp_path, "twice", 1, "die"), failing(tmp_path, "always", 9, "die")]
         done = list(LocalExecutor(0, alone).run(tasks, retry=Retry(limit=2)))
@@ -160,7 +150,7 @@ def test_a_process_that_ends_is_replaced_until_it_is_the_tasks_fault(tmp_path: P
 
 
 @pytest.mark.parametrize("killed_first", [False, True])
-def test_a_stop_ends_what_other_processes_do_and_does_not_start_it_again(tmp_path: Path, killed_first: bool) -> None:
+def test_a_stop_ends_what_other_processes_do_and_does_not_start_it_again(tmp_path, killed_first):
     with warm(2) as others:
         seen = Seen()
         tasks = [
@@ -178,7 +168,7 @@ def test_a_stop_ends_what_other_processes_do_and_does_not_start_it_again(tmp_pat
     assert ("retrying", "long") not in seen.events
 
 
-def test_reports_cross_from_another_process() -> None:
+def test_reports_cross_from_another_process():
     seen = Seen()
     with warm() as alone:
         (done,) = LocalExecutor(0, alone).run([Task("r", f"{BODIES}:reports", {"number": 3})], watch=seen)
@@ -186,7 +176,7 @@ def test_reports_cross_from_another_process() -> None:
     assert seen.events == [("started", "r"), ("at 1", "r"), ("at 2", "r"), ("at 3", "r"), ("ended", "r")]
 
 
-def test_a_function_in_a_process_of_its_own(tmp_path: Path) -> None:
+def test_a_function_in_a_process_of_its_own(tmp_path):
     assert in_process(f"{BODIES}:square", {"number": 12}) == 144
     with pytest.raises(ValueError, match="try 0") as raised:
         in_process(f"{BODIES}:fails", {"folder": str(tmp_path), "name": "a", "times": 1})
@@ -198,9 +188,7 @@ def test_a_function_in_a_process_of_its_own(tmp_path: Path) -> None:
 CONFIG = {"policy": {"_target_": "__main__.OfANotebook", "parts": [{"_target_": "pathlib.Path"}]}}
 
 
-def test_classes_of_a_notebook_and_relative_paths_work_in_another_process(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_classes_of_a_notebook_and_relative_paths_work_in_another_process(tmp_path, monkeypatch):
     program = "class OfANotebook:\n    name = 'mine'\n"
     namespace = {"__name__": "__main__"}
     exec(program, namespace)
@@ -212,8 +200,6 @@ def test_classes_of_a_notebook_and_relative_paths_work_in_another_process(
         task = Task("a", f"{BODIES}:notebook", {"config": CONFIG, "path": os.path.join("data", "file")})
         (done,) = LocalExecutor(0, alone).run([task])
     assert done.result() == ("mine", "there")
-
-
-def test_a_name_that_is_not_defined_is_refused_before_anything_runs() -> None:
+    # A name that is not defined is refused before anything runs.
     with pytest.raises(BadInput, match=r"__main__\.Nothing: is not defined in this program"):
         origin_of(Task("a", "", {"config": {"policy": {"_target_": "__main__.Nothing"}}}))

@@ -1,7 +1,5 @@
 """What a run, an index and an agent take of a cluster, packed and spread: as docs/guide/cluster.md has it."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 
@@ -39,24 +37,11 @@ def pooled(*overrides: str) -> dict[str, float]:
     return dict(only)
 
 
-def test_a_trial_is_packed_with_its_encoders_or_spread() -> None:
+def test_a_trial_with_its_encoders_and_ray_trains_workers_are_packed_or_spread():
     packed = trial(*DENSE, "index.encoders=2", "index.cpu=0.5")
     assert packed.bundles == [{"CPU": 1}, {"CPU": 0.5}, {"CPU": 0.5}]
     assert packed.strategy == "PACK"
     assert trial("resources.placement=spread").strategy == "SPREAD"
-
-
-def test_what_a_cluster_calls_its_own_is_asked_for_by_each_process() -> None:
-    asked = compose(["resources.custom={rack_a: 0.5}", "resources.cpu=2"])["resources"]
-    assert Resources.of(asked).bundle() == Resources.of_run(asked).bundle() == {"CPU": 2, "GPU": 0, "rack_a": 0.5}
-    four = asked | {"workers": 4}
-    assert demand(four) == {"CPU": 8, "GPU": 0, "rack_a": 2}
-    assert at_once([demand(four)], {"CPU": 64, "rack_a": 5}) == 2
-    with pytest.raises(BadInput, match=r"^resources.custom.rack_a: a run asks for 2 and this machine has 1"):
-        check_demand(four, {"CPU": 8, "rack_a": 1})
-
-
-def test_ray_trains_workers_and_an_index_apart_are_placed_alike() -> None:
     asked = compose(["resources.placement=spread", "resources.workers=3", "resources.custom={rack_a: 1}"])["resources"]
     scaling = _scaling(asked)
     assert scaling.placement_strategy == "SPREAD"
@@ -65,7 +50,14 @@ def test_ray_trains_workers_and_an_index_apart_are_placed_alike() -> None:
     assert not EncoderOptions.of(compose(DENSE)).spread
 
 
-def test_a_run_is_the_same_wherever_it_runs() -> None:
+def test_what_a_cluster_calls_its_own_is_asked_for_by_each_process_and_no_part_of_a_run():
+    asked = compose(["resources.custom={rack_a: 0.5}", "resources.cpu=2"])["resources"]
+    assert Resources.of(asked).bundle() == Resources.of_run(asked).bundle() == {"CPU": 2, "GPU": 0, "rack_a": 0.5}
+    four = asked | {"workers": 4}
+    assert demand(four) == {"CPU": 8, "GPU": 0, "rack_a": 2}
+    assert at_once([demand(four)], {"CPU": 64, "rack_a": 5}) == 2
+    with pytest.raises(BadInput, match=r"^resources.custom.rack_a: a run asks for 2 and this machine has 1"):
+        check_demand(four, {"CPU": 8, "rack_a": 1})
     elsewhere = ["resources.placement=spread", "resources.custom={rack_a: 1}"]
     assert identity(compose(elsewhere)) == identity(compose([]))
     (one,) = plan(*points([[]], [], elsewhere), [], [0])
@@ -73,7 +65,7 @@ def test_a_run_is_the_same_wherever_it_runs() -> None:
     assert one.name == other.name
 
 
-def test_pooling_and_mining_ask_for_what_a_cluster_calls_its_own() -> None:
+def test_pooling_and_mining_ask_for_what_a_cluster_calls_its_own():
     own = ["custom={rack_a: 0.5}", "memory=2"]
     method = pooled(*own, "cpu=2")
     assert method == {"CPU": 2, "memory": 2e9, "rack_a": 0.5}
@@ -83,6 +75,8 @@ def test_pooling_and_mining_ask_for_what_a_cluster_calls_its_own() -> None:
     assert Resources.of(compose([], "mine")).ray_options() == {"num_cpus": 1, "num_gpus": 0}
     with pytest.raises(BadInput, match=r"^custom.rack_a: a method asks for 0.5 and this machine has 0"):
         check_bundle(method, {"CPU": 8, "memory": 8e9}, "a method")
+    with pytest.raises(BadInput, match="mines in this process"):  # one worker reserves nothing
+        MineExperiment.new(["custom={rack_a: 1}"])
 
 
 @pytest.mark.parametrize(
@@ -92,11 +86,6 @@ def test_pooling_and_mining_ask_for_what_a_cluster_calls_its_own() -> None:
         *((verb, wrong) for verb in ("pool", "mine") for wrong in ("custom={rack_a: 0}", "custom=3", "memory=0")),
     ],
 )
-def test_what_can_not_be_asked_for_is_refused(verb: str, wrong: str) -> None:
+def test_what_can_not_be_asked_for_is_refused(verb, wrong):
     with pytest.raises(BadInput, match=wrong.split("=")[0]):
         compose([wrong], verb)
-
-
-def test_one_worker_mines_here_and_reserves_nothing() -> None:
-    with pytest.raises(BadInput, match="mines in this process"):
-        MineExperiment.new(["custom={rack_a: 1}"])

@@ -1,9 +1,5 @@
 """Tests of `cluster.executors.ray_tasks` on a local Ray."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 import ray
 
@@ -13,7 +9,7 @@ from ranking.errors import BadInput
 from tests.cluster.executors.bodies import BODIES, failing, numbers
 
 
-def test_tasks_on_ray(ray_session: None, tmp_path: Path) -> None:
+def test_tasks_on_ray(ray_session, tmp_path):
     # In the order of their needs, with values from the object store.
     tasks = [
         Task("b", f"{BODIES}:square", {"number": 3}, needs=frozenset({"a"})),

@@ -1,7 +1,5 @@
 """The Ray that a command starts by itself."""
 
-from __future__ import annotations
-
 import ipaddress
 import json
 import os
@@ -38,7 +36,7 @@ print("TOKEN", mode, os.environ.get("RAY_AUTH_MODE"))
 
 
 @pytest.mark.nightly
-def test_a_local_ray_listens_on_loopback_alone_and_has_a_token(tmp_path: Path) -> None:
+def test_a_local_ray_listens_on_loopback_alone_and_has_a_token(tmp_path):
     environment = {key: value for key, value in os.environ.items() if not key.startswith("RAY_")}
     environment["HOME"] = str(tmp_path)
     (tmp_path / "sampling.py").write_text("raise SystemExit('imported')")
@@ -63,7 +61,7 @@ def test_a_local_ray_listens_on_loopback_alone_and_has_a_token(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("failures", [1, 9])
-def test_a_ray_that_does_not_come_up_is_started_again(failures: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_ray_that_does_not_come_up_is_started_again(failures, monkeypatch):
     import ray
 
     started: list[str] = []
@@ -98,12 +96,12 @@ def test_a_ray_that_does_not_come_up_is_started_again(failures: int, monkeypatch
         ("127.0.0.1:1", "nothing answers"),
     ],
 )
-def test_an_address_of_another_kind_is_refused_with_what_to_give(address: str, remedy: str) -> None:
+def test_an_address_of_another_kind_is_refused_with_what_to_give(address, remedy):
     with pytest.raises(BadInput, match=remedy):
         check_address(address)
 
 
-def test_a_job_server_in_the_environment_is_no_cluster_to_run_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_server_in_the_environment_is_no_cluster_to_run_on(monkeypatch):
     monkeypatch.setenv("RAY_ADDRESS", "http://head:8265")
     assert not is_cluster(None)
     assert is_cluster("auto")
@@ -125,9 +123,7 @@ VERSIONS = (
         (ConnectionError("no route"), r"^head:6379: Ray can't be reached \(no route\)"),
     ],
 )
-def test_what_ray_refuses_is_one_line_with_its_remedy(
-    error: Exception, line: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_ray_refuses_is_one_line_with_its_remedy(error, line, monkeypatch):
     import ray
 
     def init(**options: object) -> None:
@@ -138,14 +134,12 @@ def test_what_ray_refuses_is_one_line_with_its_remedy(
     monkeypatch.setattr("cluster.executors.session.check_address", lambda address: None)
     with pytest.raises(BadInput, match=line), session("head:6379"):
         pass
-
-
-def test_a_job_of_another_version_names_the_option_for_the_interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
+    # A job of another version is told the option for the interpreter.
     monkeypatch.setenv("RAY_JOB_CONFIG_JSON_ENV_VAR", "{}")
     assert "`pyrite submit --python`" in str(_refusal(RuntimeError(VERSIONS), "head:6379", None))
 
 
-def test_sessions_have_a_folder_that_is_short_and_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sessions_have_a_folder_that_is_short_and_ours(tmp_path, monkeypatch):
     monkeypatch.delenv("RAY_TMPDIR", raising=False)
     long = tmp_path / ("x" * 60)
     long.mkdir()
@@ -160,7 +154,7 @@ def test_sessions_have_a_folder_that_is_short_and_ours(tmp_path: Path, monkeypat
         assert _short_folder() == {} or not os.access("/tmp/ray", os.W_OK)
 
 
-def test_nothing_of_ray_is_set_when_we_are_imported() -> None:
+def test_nothing_of_ray_is_set_when_we_are_imported():
     program = (
         "import os\nbefore = dict(os.environ)\nimport cluster.commands.cli, pyrite\n"
         "print({key for key in os.environ if os.environ[key] != before.get(key)} - {'_RJEM_MALLOC_CONF'})"
@@ -170,7 +164,7 @@ def test_nothing_of_ray_is_set_when_we_are_imported() -> None:
     assert ended.stdout.strip() == "set()"
 
 
-def test_files_of_the_user_with_our_names_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_of_the_user_with_our_names_are_found(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", ["/nowhere/pyrite"])
     assert clashing_files() == []

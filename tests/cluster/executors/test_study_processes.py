@@ -1,7 +1,5 @@
 """Runs of a study in warm processes: the same results as in the study's process."""
 
-from __future__ import annotations
-
 import time
 import traceback
 from pathlib import Path
@@ -32,7 +30,7 @@ def study(base: list[str], out: Path, *more: str) -> StudyExperiment:
     return experiment
 
 
-def test_runs_in_another_process_are_what_they_are_here(base: list[str], tmp_path: Path) -> None:
+def test_runs_in_another_process_are_what_they_are_here(base, tmp_path):
     here, elsewhere = study(base, tmp_path / "here", "seeds=2"), study(base, tmp_path / "elsewhere", "seeds=2")
     shared = {"opened": Once("cluster.runs.artifacts:OpenedParts")}
     with Processes(1, WARM_UP, caller=False) as alone:
@@ -49,14 +47,15 @@ def test_runs_in_another_process_are_what_they_are_here(base: list[str], tmp_pat
         assert one.means() == other.means()
 
 
-def test_the_path_from_the_command_to_the_first_update_is_short(base: list[str], tmp_path: Path) -> None:
+def test_the_path_from_the_command_to_the_first_update_is_short(base, tmp_path):
     """So that a reader can follow it: a dozen calls of our own, in eight files at most."""
     paths: list[list[str]] = []
     update = RankerTraining.update
 
     def traced(self: RankerTraining, *arguments: Any) -> Any:
-        calls = traceback.extract_stack()
-        paths.append([Path(call.filename).relative_to(ROOT).as_posix() for call in calls if _is_ours(call.filename)])
+        calls = [Path(call.filename) for call in traceback.extract_stack()]
+        ours = [call.relative_to(ROOT).as_posix() for call in calls if call.is_relative_to(ROOT)]
+        paths.append([path for path in ours if path.startswith(("cluster/", "ranking/", "sampling/"))])
         return update(self, *arguments)
 
     with pytest.MonkeyPatch.context() as patch:
@@ -68,32 +67,13 @@ def test_the_path_from_the_command_to_the_first_update_is_short(base: list[str],
     assert len(set(paths[0])) <= 8
 
 
-def _is_ours(name: str) -> bool:
-    return any(Path(name).is_relative_to(ROOT / package) for package in ("cluster", "ranking", "sampling"))
-
-
-def test_a_study_on_a_cluster_starts_no_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_more_runs_at_once_than_the_study_allows_and_no_processes_on_a_cluster(monkeypatch, base, tmp_path):
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     monkeypatch.setattr("cluster.executors.processes.WarmProcess", lambda warm_up: pytest.fail("started"))
     for overrides in (["seeds=2", "local=false"], ["address=there"]):
         assert len(Processes.for_command(overrides, "")) == 0
     monkeypatch.setenv("RAY_ADDRESS", "there")
     assert len(Processes.for_command([], "")) == 0
-
-
-class Ready:
-    ready = alive = True
-
-    def __init__(self, warm_up: str) -> None:
-        assert warm_up == "math:sqrt"
-
-    def close(self) -> None:
-        self.alive = False
-
-
-def test_no_more_runs_at_once_than_the_study_allows(
-    monkeypatch: pytest.MonkeyPatch, base: list[str], tmp_path: Path
-) -> None:
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     monkeypatch.setattr("cluster.executors.processes.WarmProcess", Ready)
     monkeypatch.setattr("cluster.executors.processes.cores", lambda: 8)
@@ -105,3 +85,13 @@ def test_no_more_runs_at_once_than_the_study_allows(
         executor = experiment._executor({})
         assert isinstance(executor, LocalExecutor)
         assert executor._room() == room
+
+
+class Ready:
+    ready = alive = True
+
+    def __init__(self, warm_up: str) -> None:
+        assert warm_up == "math:sqrt"
+
+    def close(self) -> None:
+        self.alive = False

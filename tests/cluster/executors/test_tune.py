@@ -1,7 +1,5 @@
 """Trials that lose their process, and those that fail by themselves; how many run at once."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys
@@ -66,9 +64,7 @@ def errors_of(
 
 
 @pytest.mark.nightly
-def test_only_errors_of_a_body_count_against_its_retries_and_bad_input_is_not_tried_again(
-    ray_session: None, tmp_path: Path
-) -> None:
+def test_only_errors_of_a_body_count_against_its_retries_and_bad_input_is_not_tried_again(ray_session, tmp_path):
     runs: dict[str, dict[str, Any]] = {
         "failing": {"raises": 2},
         "both": {"killed": 1, "raises": 1},
@@ -81,9 +77,7 @@ def test_only_errors_of_a_body_count_against_its_retries_and_bad_input_is_not_tr
 
 
 @pytest.mark.nightly
-def test_a_run_whose_machine_will_be_taken_away_moves_as_often_as_that_happens(
-    ray_session: None, tmp_path: Path
-) -> None:
+def test_a_run_whose_machine_will_be_taken_away_moves_as_often_as_that_happens(ray_session, tmp_path):
     errors, table = errors_of(tmp_path, {"moving": {"leaves": MAX_RESTARTS + 2}}, 0)
     assert errors == {}
     assert (table.done, table.failed, table.retried) == (1, 0, 0)
@@ -94,7 +88,7 @@ def test_a_run_whose_machine_will_be_taken_away_moves_as_often_as_that_happens(
     assert "run lost" not in {event["event"] for event in events}
 
 
-def test_what_cannot_be_written_ends_all_trials(ray_session: None, tmp_path: Path) -> None:
+def test_what_cannot_be_written_ends_all_trials(ray_session, tmp_path):
     runs = {f"run{number}": {"raises": 9, "kind": "full"} for number in range(5)}
     with pytest.raises(Unwritable, match=r"out/x: the disk is full; make room"):
         errors_of(tmp_path, runs, 3, concurrent=1)
@@ -114,9 +108,7 @@ def killed_for_memory(file: str, wants: float, context: Context) -> dict[str, An
 
 
 @pytest.mark.nightly
-def test_a_trial_killed_for_memory_takes_more_of_a_machine_and_leaves_the_others_alone(
-    ray_session: None, tmp_path: Path
-) -> None:
+def test_a_trial_killed_for_memory_takes_more_of_a_machine_and_leaves_the_others_alone(ray_session, tmp_path):
     cores = int(ray.cluster_resources()["CPU"])
     wants = {"light": 0, "heavy": 1, "fatal": cores + 1}
     tasks = [
@@ -139,7 +131,7 @@ def test_a_trial_killed_for_memory_takes_more_of_a_machine_and_leaves_the_others
     assert [event["reason"] for event in lost] == ["killed by Ray's memory monitor"]
 
 
-def test_what_is_reserved_doubles_up_to_the_largest_machine_that_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_reserved_doubles_up_to_the_largest_machine_that_fits(monkeypatch):
     machines = [{"CPU": 4, "GPU": 2, "memory": 32e9}, {"CPU": 16, "memory": 64e9}, {"memory": 99e9}]
     monkeypatch.setattr(ray, "nodes", lambda: [{"Alive": True, "Resources": each} for each in machines])
 
@@ -156,7 +148,7 @@ def test_what_is_reserved_doubles_up_to_the_largest_machine_that_fits(monkeypatc
     assert larger(CPU=1, GPU=1, memory=32e9) is None
 
 
-def test_a_kill_for_memory_is_a_loss_to_tune_whatever_the_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kill_for_memory_is_a_loss_to_tune_whatever_the_error(monkeypatch):
     heard: list[Exception] = []
     monkeypatch.setattr(RayActorManager, "_actor_task_failed", lambda self, task, error: heard.append(error))
     manager = object.__new__(tune_failures.ActorManager)
@@ -168,13 +160,13 @@ def test_a_kill_for_memory_is_a_loss_to_tune_whatever_the_error(monkeypatch: pyt
 
 
 @pytest.mark.nightly
-def test_a_run_that_is_lost_again_and_again_is_given_up(ray_session: None, tmp_path: Path) -> None:
+def test_a_run_that_is_lost_again_and_again_is_given_up(ray_session, tmp_path):
     errors, _ = errors_of(tmp_path, {"fatal": {"killed": 99}}, 0, limit=1)
     assert list(errors) == ["fatal"]
     assert len(list(tmp_path.glob("fatal-*"))) == 2
 
 
-def test_as_many_go_at_once_as_the_cluster_of_now_has_room_for(ray_session: None) -> None:
+def test_as_many_go_at_once_as_the_cluster_of_now_has_room_for_and_one_lost_for_good_has_an_error(ray_session):
     rooms = iter([3, 1, None])
     trials = _Trials(Listed(Task(name, dict) for name in "abcdef"), Watch(), lambda: False, FaultTolerantScheduler())
     limiter = ConcurrencyLimiter(trials, 2)
@@ -187,9 +179,6 @@ def test_as_many_go_at_once_as_the_cluster_of_now_has_room_for(ray_session: None
     watch.on_step_begin(2, [])
     assert [limiter.suggest(name) is not None for name in "678"] == [True, True, True]
     assert [done.task.key for done in trials.done] == ["a"]
-
-
-def test_a_trial_that_is_lost_for_good_has_an_error() -> None:
     trials = _Trials(Listed([Task("a", dict)]), Watch(), lambda: False, FaultTolerantScheduler())
     assert trials.suggest("1")["run"] == {"name": "a"}
     trials.on_trial_complete("1", error=True)

@@ -1,7 +1,5 @@
 """A negative index on Ray actors: what it answers, when, and what it does when it is lost."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -47,13 +45,13 @@ def start(folder: Path, refresh: Refresh) -> RemoteIndex:
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory) -> Path:
     """Of the asynchronous index."""
     return tmp_path_factory.mktemp("async")
 
 
 @pytest.fixture(scope="module")
-def of_one(ray_session: None, folder: Path) -> Iterator[RemoteIndex]:
+def of_one(ray_session, folder) -> Iterator[RemoteIndex]:
     """An index that is served as soon as it is built."""
     index = start(folder, Refresh("async", every=10))
     yield index
@@ -61,7 +59,7 @@ def of_one(ray_session: None, folder: Path) -> Iterator[RemoteIndex]:
 
 
 @pytest.fixture(scope="module")
-def of_lag(ray_session: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RemoteIndex]:
+def of_lag(ray_session, tmp_path_factory) -> Iterator[RemoteIndex]:
     """A lagged index."""
     index = start(tmp_path_factory.mktemp("lagged"), Refresh("lagged", every=10, lag=15))
     yield index
@@ -69,19 +67,19 @@ def of_lag(ray_session: None, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 
 @pytest.fixture
-def asynchronous(of_one: RemoteIndex) -> RemoteIndex:
+def asynchronous(of_one) -> RemoteIndex:
     """An index that knows of nothing."""
     return emptied(of_one)
 
 
 @pytest.fixture
-def lagged(of_lag: RemoteIndex) -> RemoteIndex:
+def lagged(of_lag) -> RemoteIndex:
     """An index that knows of nothing."""
     return emptied(of_lag)
 
 
 @pytest.fixture
-def gate(folder: Path) -> Iterator[Path]:
+def gate(folder) -> Iterator[Path]:
     """Encoders of the asynchronous index wait while this file is there."""
     path = folder / "gate"
     yield path
@@ -123,7 +121,7 @@ def same(left: list[Answer], right: list[Answer]) -> bool:
     )
 
 
-def test_lagged_answers_are_those_of_an_index_in_the_trainers_own_process(lagged: RemoteIndex) -> None:
+def test_lagged_answers_are_those_of_an_index_in_the_trainers_own_process(lagged):
     encoded: Any = SimpleNamespace(**dict(zip(("documents", "queries"), ToyCorpus().texts(), strict=True)))
     local = LocalIndex(WordSums(), encoded, IndexOptions(), lag=15)
     runs = []
@@ -137,7 +135,7 @@ def test_lagged_answers_are_those_of_an_index_in_the_trainers_own_process(lagged
     assert all(right(answer) for answer in runs[0])
 
 
-def test_a_lagged_index_goes_on_after_an_interrupt_as_if_there_had_been_none(lagged: RemoteIndex) -> None:
+def test_a_lagged_index_goes_on_after_an_interrupt_as_if_there_had_been_none(lagged):
     lagged.publish(weights_of(0), 0)
     whole = drive(lagged)
     emptied(lagged).publish(weights_of(0), 0)
@@ -149,7 +147,7 @@ def test_a_lagged_index_goes_on_after_an_interrupt_as_if_there_had_been_none(lag
 
 
 @pytest.mark.nightly
-def test_a_reader_never_sees_half_a_swap(asynchronous: RemoteIndex) -> None:
+def test_a_reader_never_sees_half_a_swap(asynchronous):
     asynchronous.publish(weights_of(0), 0)
     asynchronous.search(QUERIES, 5, 0)
     actor, over = ray.get_actor(asynchronous.name), threading.Event()
@@ -174,7 +172,7 @@ def test_a_reader_never_sees_half_a_swap(asynchronous: RemoteIndex) -> None:
     assert {0, 10, 20, 30} <= {answer.step for answers in heard.values() for answer in answers}
 
 
-def test_the_newest_wins_where_weights_come_faster_than_builds(asynchronous: RemoteIndex, gate: Path) -> None:
+def test_the_newest_wins_where_weights_come_faster_than_builds(asynchronous, gate):
     asynchronous.publish(weights_of(0), 0)
     asynchronous.search(QUERIES, 5, 0)
     gate.touch()
@@ -194,7 +192,7 @@ def test_the_newest_wins_where_weights_come_faster_than_builds(asynchronous: Rem
     assert right(after)
 
 
-def test_a_bound_on_staleness_makes_readers_wait(asynchronous: RemoteIndex, gate: Path) -> None:
+def test_a_bound_on_staleness_makes_readers_wait(asynchronous, gate):
     bounded = client_of(asynchronous, Refresh("async", every=10, max_staleness=10), print)
     bounded.publish(weights_of(0), 0)
     bounded.search(QUERIES, 5, 10)
@@ -211,14 +209,14 @@ def test_a_bound_on_staleness_makes_readers_wait(asynchronous: RemoteIndex, gate
     assert answers[0].step == 10
 
 
-def test_vectors_may_change_their_dimension(asynchronous: RemoteIndex) -> None:
+def test_vectors_may_change_their_dimension(asynchronous):
     for step, dimension in ((0, 8), (10, 3), (20, 16)):
         asynchronous.publish(weights_of(step, dimension), step)
         until(lambda step=step: step in asynchronous.status()["versions"])
         assert right(asynchronous.search(QUERIES, 5, step), dimension=dimension)
 
 
-def test_scores_are_those_of_the_version_that_answered_last(asynchronous: RemoteIndex) -> None:
+def test_scores_are_those_of_the_version_that_answered_last(asynchronous):
     asynchronous.publish(weights_of(0), 0)
     asynchronous.search(QUERIES, 5, 0)
     for step in (10, 20, 30):  # the version that answered stays, however many come after it
@@ -238,9 +236,7 @@ def test_scores_are_those_of_the_version_that_answered_last(asynchronous: Remote
 
 
 @pytest.mark.nightly
-def test_it_comes_back_when_it_is_killed_in_the_middle_of_a_build_and_of_a_query(
-    asynchronous: RemoteIndex, gate: Path
-) -> None:
+def test_it_comes_back_when_it_is_killed_in_the_middle_of_a_build_and_of_a_query(asynchronous, gate):
     said: list[str] = []
     bounded = client_of(asynchronous, Refresh("async", every=10, max_staleness=10), said.append)
     bounded.publish(weights_of(0), 0)

@@ -1,8 +1,5 @@
 """What a run asks of the cluster for its negative indexes, and what it goes on with when it has lost one."""
 
-from __future__ import annotations
-
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -27,13 +24,10 @@ def config_of(mode: str = "lagged", workers: int = 1, **index: Any) -> dict[str,
     }
 
 
-@pytest.mark.parametrize(("mode", "live"), [("lagged", True), ("async", True), ("sync", False), ("never", False)])
-def test_only_indexes_that_are_built_beside_the_training_live_on_actors(mode: str, live: bool) -> None:
-    assert live_functions(config_of(mode)) == (["dense"] if live else [])
-    assert len(reserved(config_of(mode))) == live
-
-
-def test_a_trial_sets_aside_what_its_encoders_take() -> None:
+def test_a_trial_sets_aside_what_encoders_take_whose_index_is_built_beside_the_training():
+    for mode, live in (("lagged", True), ("async", True), ("sync", False), ("never", False)):
+        assert live_functions(config_of(mode)) == (["dense"] if live else [])
+        assert len(reserved(config_of(mode))) == live
     config = config_of(encoders=3, cpu=0.5, gpu=0.25)
     assert reserved(config) == [{"CPU": 0.5, "GPU": 0.25}] * 3
     assert demand(config) == {"CPU": 1.5, "GPU": 0.75}
@@ -41,7 +35,7 @@ def test_a_trial_sets_aside_what_its_encoders_take() -> None:
     assert reserved(config_of(workers=2)) == []  # what is free must do
 
 
-def test_encoders_that_would_never_come_are_refused() -> None:
+def test_encoders_that_would_never_come_are_refused():
     check_room(config_of(encoders=2), {"CPU": 4, "GPU": 1})
     check_room(config_of("sync", encoders=9), {"CPU": 2, "GPU": 1})
     with pytest.raises(BadInput, match=r"index.cpu: a run and the encoders of its index ask for 5 CPUs .* has 4"):
@@ -50,12 +44,9 @@ def test_encoders_that_would_never_come_are_refused() -> None:
         check_room(config_of(gpu=1), {"CPU": 4, "GPU": 1})
     with pytest.raises(BadInput, match=r"ask for 5 CPUs"):
         check_room(config_of(workers=2), {"CPU": 4, "GPU": 1})
-
-
-@pytest.mark.parametrize("wrong", ["encoders=0", "cpu=0", "gpu=-1"])
-def test_encoders_of_nothing_are_refused(wrong: str) -> None:
-    with pytest.raises(BadInput, match=f"index.{wrong.split('=')[0]}"):
-        compose([f"index.{wrong}"])
+    for wrong in ("encoders=0", "cpu=0", "gpu=-1"):
+        with pytest.raises(BadInput, match=f"index.{wrong.split('=')[0]}"):
+            compose([f"index.{wrong}"])
 
 
 def training_of(ranker: Any, documents: int = 60) -> Any:
@@ -63,7 +54,7 @@ def training_of(ranker: Any, documents: int = 60) -> Any:
     return SimpleNamespace(ranker=ranker, encoded=encoded)
 
 
-def test_an_index_is_stated_before_it_starts_and_given_to_its_function(tmp_path: Path) -> None:
+def test_an_index_is_stated_before_it_starts_and_given_to_its_function(tmp_path):
     dense, bm25 = Dense(refresh=Refresh("lagged")), SimpleNamespace()
     said: list[str] = []
     config = config_of() | {"cache": str(tmp_path)}
@@ -80,7 +71,7 @@ def test_an_index_is_stated_before_it_starts_and_given_to_its_function(tmp_path:
         assert attached == {}
 
 
-def test_what_can_not_be_searched_or_does_not_fit_is_refused(tmp_path: Path) -> None:
+def test_what_can_not_be_searched_or_does_not_fit_is_refused(tmp_path):
     functions: Any = {"dense": Dense(refresh=Refresh("lagged"))}
     config = config_of() | {"cache": str(tmp_path)}
     with pytest.raises(BadInput, match="object has no vectors that an index could search; choose ranker=bi_encoder"):
@@ -92,10 +83,10 @@ def test_what_can_not_be_searched_or_does_not_fit_is_refused(tmp_path: Path) -> 
         attach_indexes(functions, training_of(WordSums()), config, "run").__enter__()
 
 
-def test_actors_read_what_a_run_reads(base: list[str]) -> None:
+def test_actors_read_what_a_run_reads(base):
     config = compose([*base, "function=bm25", "function.bm25.k1=1.2"])
     corpus = PreparedCorpus(config)
-    encoded = Artifacts().part(config, "base").encoded  # type: ignore[union-attr]
+    encoded = Artifacts().part(config, "base").encoded
     documents, queries = corpus.texts()
     assert (documents.tokens == encoded.documents.tokens).all()
     assert (queries.offsets == encoded.queries.offsets).all()

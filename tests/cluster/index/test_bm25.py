@@ -1,7 +1,5 @@
 """BM25 in shards: scores and lists of one index of all documents, to the bit, also where a shard dies."""
 
-from __future__ import annotations
-
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -21,9 +19,7 @@ from cluster.runs.execute import run
 from ranking.bm25 import Bm25, Bm25Options
 from ranking.bm25_pieces import PiecedBm25
 from ranking.collections.collection import Collection
-from ranking.encoding import EncodedCollection
 from ranking.errors import BadInput
-from ranking.sources import Sources
 from sampling.guard import Guard, negatives_lists
 from sampling.retrieval.bm25 import Bm25Function
 from tests.ranking.test_bm25 import by_chance
@@ -40,7 +36,7 @@ def collection() -> Collection:
 
 
 @pytest.mark.parametrize("shards", [1, 2, 5])
-def test_a_collection_that_is_cut_is_searched_as_one_that_is_not(shards: int, tmp_path: Path) -> None:
+def test_a_collection_that_is_cut_is_searched_as_one_that_is_not(shards, tmp_path):
     pairs = np.random.default_rng(2).integers(-1, 200, (30, 50))
     expected, of_pairs = Bm25(collection(), OPTIONS).search(EVERY, 15, pairs)
     for _ in ("made", "found"):
@@ -53,18 +49,16 @@ def test_a_collection_that_is_cut_is_searched_as_one_that_is_not(shards: int, tm
     assert len(list(tmp_path.iterdir())) == 1
 
 
-def test_shard_actors_find_the_same_and_after_a_loss(
-    ray_session: None, base: list[str], own_cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_shard_actors_find_the_same_and_after_a_loss(ray_session, base, own_cache, monkeypatch):
     monkeypatch.setattr("cluster.executors.pieces.connected", lambda: False)  # both pieces are made in this process
     config = compose([*base, "function=bm25", "function.bm25.shards=2"])
     assert served_functions(config) == ["bm25"]
     assert live_functions(config) == []
     function, said = Bm25Function(shards=2), []
-    sources = Artifacts().sources(config, Artifacts().part(config, "base"))  # type: ignore[arg-type]
+    sources = Artifacts().sources(config, Artifacts().part(config, "base"))
     queries, pairs = np.arange(len(sources.encoded.queries)), np.tile(np.arange(10), (len(sources.encoded.queries), 1))
     expected, of_pairs = sources.bm25(function.options).search(queries, 7, pairs)
-    with attach_indexes({"bm25": function}, None, config, "a run", said.append) as attached:  # type: ignore[arg-type]
+    with attach_indexes({"bm25": function}, None, config, "a run", said.append) as attached:
         served = attached["bm25"]
         assert isinstance(served, ServedBm25)
         assert function._served is served
@@ -81,7 +75,7 @@ def test_shard_actors_find_the_same_and_after_a_loss(
 
 
 @pytest.mark.nightly
-def test_readers_may_continue_without_a_shard(ray_session: None, tmp_path: Path) -> None:
+def test_readers_may_continue_without_a_shard(ray_session, tmp_path):
     index, lines = PiecedBm25(collection(), OPTIONS, shards=2, cut=tmp_path / "cut"), list[str]()
     served = ServedBm25(index, 2, tmp_path / "served", lines.append, "skip")
     every, first = index.search(EVERY, 200)[0], index.ranges[0].stop
@@ -105,16 +99,14 @@ def test_readers_may_continue_without_a_shard(ray_session: None, tmp_path: Path)
 
 
 @pytest.mark.parametrize("depth", [3, 50])
-def test_lists_of_a_batch_are_those_that_are_made_before(
-    depth: int, tiny: Collection, tiny_encoded: EncodedCollection, tiny_sources: Sources, tmp_path: Path
-) -> None:
+def test_lists_of_a_batch_are_those_that_are_made_before(depth, tiny, tiny_encoded, tiny_sources, tmp_path):
     ahead, asked = Bm25Function(depth), Bm25Function(depth, shards=3)
     ahead.prepare(tiny_encoded, negatives_lists(ahead, tiny_sources, Guard())[0])
     asked.prepare(tiny_encoded, None)
     with pytest.raises(BadInput, match=r"function.bm25.shards.*nothing serves them"):
-        asked.start_run(None)  # type: ignore[arg-type]
+        asked.start_run(None)
     asked.attach_index(PiecedBm25(tiny, asked.options, shards=3, cut=tmp_path))
-    asked.start_run(None)  # type: ignore[arg-type]
+    asked.start_run(None)
     batch = batch_of(0, 3, 1, 3)
     for method in ("sample", "top"):
         for count in (1, 2, 9):
@@ -125,7 +117,7 @@ def test_lists_of_a_batch_are_those_that_are_made_before(
             assert (found.scores == expected.scores).all()
 
 
-def test_a_run_is_the_same_whether_lists_are_made_before_or_asked_for(base: list[str]) -> None:
+def test_a_run_is_the_same_whether_lists_are_made_before_or_asked_for(base):
     outcomes = []
     for shards in (1, 2):
         given = ["function=[bm25,random]", "selector=uniform", "training.max_epochs=2"]
@@ -136,7 +128,7 @@ def test_a_run_is_the_same_whether_lists_are_made_before_or_asked_for(base: list
         def attach(training: Any, sampler: Any, config: Any = config, shards: int = shards) -> Any:
             function = sampler.functions["bm25"]
             if shards > 1:
-                index = Artifacts().sources(config, Artifacts().part(config, "base")).bm25(function.options, shards)  # type: ignore[arg-type]
+                index = Artifacts().sources(config, Artifacts().part(config, "base")).bm25(function.options, shards)
                 function.attach_index(index)
             return nullcontext()
 
@@ -146,19 +138,12 @@ def test_a_run_is_the_same_whether_lists_are_made_before_or_asked_for(base: list
     assert first.validations == second.validations
 
 
-def test_what_shards_do_not_go_with_is_refused() -> None:
-    with pytest.raises(BadInput, match="Bm25Function: shards is"):
-        Bm25Function(shards=0)
-    with pytest.raises(BadInput, match="Bm25Function: on_lost_shard is"):
-        Bm25Function(on_lost_shard="hope")  # type: ignore[arg-type]
-
-
 @pytest.mark.parametrize(
     "wanted",
     [["sampling.guard.relative=0.9"], ["teacher=bm25"], ["policy=learned", "function=bm25"]],
     ids=lambda each: each[0],
 )
-def test_lists_that_are_wanted_before_the_training_are_made_from_the_shards(base: list[str], wanted: list[str]) -> None:
+def test_lists_that_are_wanted_before_the_training_are_made_from_the_shards(base, wanted):
     parts, config = {}, {}
     for shards in (1, 2):
         config = compose([*base, "function=bm25", f"function.bm25.shards={shards}", *wanted])
@@ -170,5 +155,5 @@ def test_lists_that_are_wanted_before_the_training_are_made_from_the_shards(base
     assert parts[1].guarded.total == parts[2].guarded.total
     assert (parts[1].guarded.total > 0) == (wanted[0] == "sampling.guard.relative=0.9")
     asked = compose([*base, "function=bm25", "function.bm25.shards=2"])
-    assert Artifacts().part(asked, "function:bm25").lists is None  # type: ignore[union-attr]
+    assert Artifacts().part(asked, "function:bm25").lists is None
     assert list((Path(config["cache"]) / "bm25").iterdir())  # it was searched in shards

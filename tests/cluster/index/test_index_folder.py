@@ -1,11 +1,8 @@
 """What an index finds in its folder when it comes back."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -34,15 +31,12 @@ def build(folder: IndexFolder, publication: Publication, content: np.ndarray) ->
     finish_version(building, place, 4, publication.step, publication.digest, OPTIONS)
 
 
-def test_weights_are_named_by_what_they_hold(tmp_path: Path) -> None:
+def test_what_was_published_is_named_by_what_it_holds_and_waits_in_the_order_of_steps(tmp_path):
     content = content_of(1)
     assert digest_of(content) == weights_digest({"table": torch.ones(2, 3)})
     for version in (None, 0, 17):
         publication = Publication(200, version, digest_of(content))
         assert Publication.named(publication.file) == publication
-
-
-def test_what_was_published_waits_in_the_order_of_steps(tmp_path: Path) -> None:
     folder = IndexFolder(tmp_path)
     waiting = [Publication(step, None, digest_of(content_of(step))) for step in (1000, 20, 300)]
     contents = [content_of(publication.step) for publication in waiting]
@@ -55,7 +49,7 @@ def test_what_was_published_waits_in_the_order_of_steps(tmp_path: Path) -> None:
     assert [each.step for each in IndexFolder(tmp_path).published()] == [300, 1000]
 
 
-def test_a_good_version_is_found_again_and_its_weights_wait_no_more(tmp_path: Path) -> None:
+def test_a_good_version_is_found_again_and_its_weights_wait_no_more(tmp_path):
     folder, publication = IndexFolder(tmp_path), Publication(40, None, digest_of(content_of(1)))
     folder.publish(publication, content_of(1))
     build(folder, publication, content_of(1))
@@ -69,7 +63,7 @@ def test_a_good_version_is_found_again_and_its_weights_wait_no_more(tmp_path: Pa
 
 
 @pytest.mark.parametrize("broken", ["weights", "other weights", "vectors", "record", "no weights"])
-def test_a_broken_version_is_removed(tmp_path: Path, broken: str) -> None:
+def test_a_broken_version_is_removed(tmp_path, broken):
     folder, publication = IndexFolder(tmp_path), Publication(40, None, digest_of(content_of(1)))
     build(folder, publication, content_of(1))
     place = folder.version_path(40)
@@ -86,7 +80,7 @@ def test_a_broken_version_is_removed(tmp_path: Path, broken: str) -> None:
     assert not place.exists()
 
 
-def test_half_files_of_a_killed_actor_are_cleared_away(tmp_path: Path) -> None:
+def test_half_files_of_a_killed_actor_are_cleared_away(tmp_path):
     folder = IndexFolder(tmp_path)
     good, cut = (Publication(step, None, digest_of(content_of(step))) for step in (1, 2))
     folder.publish(good, content_of(1))
@@ -99,7 +93,7 @@ def test_half_files_of_a_killed_actor_are_cleared_away(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == [good.file]
 
 
-def test_what_the_dead_have_left_is_removed_and_nothing_else(tmp_path: Path) -> None:
+def test_what_the_dead_have_left_is_removed_and_nothing_else(tmp_path):
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
     for name in ("mine", "dead", "elsewhere", "damaged"):

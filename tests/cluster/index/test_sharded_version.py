@@ -1,7 +1,5 @@
 """A version on shards: what it does where a shard has no answer, with shards that this process plays."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -36,7 +34,7 @@ class Played:
 
 
 @pytest.fixture(autouse=True)
-def _no_object_store(monkeypatch: pytest.MonkeyPatch) -> None:
+def _no_object_store(monkeypatch) -> None:
     monkeypatch.setattr("cluster.index.sharded_build.ray.put", lambda each: each)
 
 
@@ -51,30 +49,27 @@ def made(actors: Any, skip: bool) -> tuple[ShardedVersion, list[tuple[str, int]]
     return ShardedVersion(actors, 3, "digest", repair, lambda number: done.append(("background", number)), skip), done
 
 
-def test_a_shard_without_the_version_is_repaired_before_an_answer() -> None:
+def test_a_shard_without_the_version_is_repaired_before_an_answer_and_a_lost_one_when_it_is_back():
     version, done = made(Played({1}, set()), skip=False)
     documents, products = version.search(QUERIES, 10)
     expected = VectorIndex.build(VECTORS, IndexOptions()).search(QUERIES, 10)
     assert (documents == expected[0]).all()
     assert products.tobytes() == expected[1].tobytes()
     assert done == [("repair", 1)]
-
-
-def test_readers_that_skip_go_on_and_it_is_mended_meanwhile() -> None:
-    version, done = made(Played({1}, set()), skip=True)
-    assert set(np.unique(version.search(QUERIES, 10)[0])) == {-1, *range(5)}
-    scores = version.scores(QUERIES, np.tile(np.arange(-1, 10), (4, 1)))
-    assert np.isfinite(scores).sum(axis=1).tolist() == [5] * 4
-    assert done == [("background", 1)] * 2
-    version.actors.without.add(0)  # type: ignore[attr-defined]
-    assert (version.search(QUERIES, 3)[0] == -1).all()
-    assert set(np.unique(replace(version, skip=False).search(QUERIES, 10)[0])) == set(range(10))
-
-
-def test_a_lost_shard_is_not_repaired_before_it_is_back() -> None:
     version, done = made(Played({1}, {1}), skip=True)
     assert set(np.unique(version.search(QUERIES, 10)[0])) == {-1, *range(5)}
     assert done == []
     version.actors.lost.clear()
     version.search(QUERIES, 10)
     assert done == [("background", 1)]
+
+
+def test_readers_that_skip_go_on_and_it_is_mended_meanwhile():
+    version, done = made(Played({1}, set()), skip=True)
+    assert set(np.unique(version.search(QUERIES, 10)[0])) == {-1, *range(5)}
+    scores = version.scores(QUERIES, np.tile(np.arange(-1, 10), (4, 1)))
+    assert np.isfinite(scores).sum(axis=1).tolist() == [5] * 4
+    assert done == [("background", 1)] * 2
+    version.actors.without.add(0)
+    assert (version.search(QUERIES, 3)[0] == -1).all()
+    assert set(np.unique(replace(version, skip=False).search(QUERIES, 10)[0])) == set(range(10))

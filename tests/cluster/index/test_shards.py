@@ -1,7 +1,5 @@
 """A negative index in shards: the same lists whatever their number, and what happens when one is lost."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -34,12 +32,12 @@ def start(folder: Path, refresh: Refresh, shards: int, listed: Listed | None = N
     )  # fmt: skip
     said: list[str] = []
     index = RemoteIndex(spec, refresh, said.append)
-    index.said = said  # type: ignore[attr-defined]
+    index.said = said
     return index
 
 
 @pytest.fixture(scope="module")
-def of_two(ray_session: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RemoteIndex]:
+def of_two(ray_session, tmp_path_factory) -> Iterator[RemoteIndex]:
     """A lagged index of two shards, and lists of half the queries."""
     index = start(tmp_path_factory.mktemp("two"), Refresh("lagged", every=10, lag=15), 2, LISTED)
     yield index
@@ -61,9 +59,7 @@ def local(shards: int, lag: int = 15) -> LocalIndex:
 
 
 @pytest.mark.nightly
-def test_lists_are_the_same_to_the_bit_in_one_two_and_five_shards(
-    of_two: RemoteIndex, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_lists_are_the_same_to_the_bit_in_one_two_and_five_shards(of_two, monkeypatch):
     monkeypatch.setattr("ranking.shards.BLOCK", 7)
     runs, indexes = [], (local(1), local(5), of_two)
     for index in indexes:
@@ -80,7 +76,7 @@ def test_lists_are_the_same_to_the_bit_in_one_two_and_five_shards(
 
 
 @pytest.mark.nightly
-def test_queries_that_are_listed_are_read_and_others_searched(of_two: RemoteIndex) -> None:
+def test_queries_that_are_listed_are_read_and_others_searched(of_two):
     emptied(of_two).publish(weights_of(3), 3)
     whole = of_two.search(QUERIES, 5, 3)
     assert right(whole)
@@ -93,7 +89,7 @@ def test_queries_that_are_listed_are_read_and_others_searched(of_two: RemoteInde
 
 
 @pytest.mark.nightly
-def test_a_shard_that_is_killed_goes_on_from_its_disk_and_without_a_disk_is_built_again(of_two: RemoteIndex) -> None:
+def test_a_shard_that_is_killed_goes_on_from_its_disk_and_without_a_disk_is_built_again(of_two):
     emptied(of_two).publish(weights_of(7), 7)
     before = of_two.search(QUERIES, 20, 7)
     kept, lost = (of_two.folder / "shards" / name / "000000007" / "documents.npy" for name in "01")
@@ -109,7 +105,7 @@ def test_a_shard_that_is_killed_goes_on_from_its_disk_and_without_a_disk_is_buil
 
 
 @pytest.mark.nightly
-def test_the_serving_actor_finds_its_shards_again(of_two: RemoteIndex) -> None:
+def test_the_serving_actor_finds_its_shards_again(of_two):
     emptied(of_two).publish(weights_of(5), 5)
     before = of_two.search(QUERIES, 20, 5)
     made = (of_two.folder / "shards" / "1" / "000000005" / "documents.npy").stat().st_mtime_ns
@@ -120,7 +116,7 @@ def test_the_serving_actor_finds_its_shards_again(of_two: RemoteIndex) -> None:
 
 @pytest.mark.nightly
 @pytest.mark.usefixtures("ray_session")
-def test_readers_may_go_on_without_a_shard(tmp_path: Path) -> None:
+def test_readers_may_go_on_without_a_shard(tmp_path) -> None:
     index = start(tmp_path, Refresh("async", every=10, on_lost_shard="skip"), 2)
     index.publish(weights_of(0), 0)
     whole = index.search(QUERIES, 60, 0)
@@ -133,12 +129,12 @@ def test_readers_may_go_on_without_a_shard(tmp_path: Path) -> None:
     assert set(np.unique(first.documents)) == {-1, *range(28)}
     assert (first.documents[:, :28] == whole.documents[whole.documents < 28].reshape(12, 28)).all()
     until(lambda: same([index.search(QUERIES, 60, 0)], [whole]))
-    said = [line.removeprefix(index.name) for line in index.said]  # type: ignore[attr-defined]
+    said = [line.removeprefix(index.name) for line in index.said]
     assert said == [": shard 1 is lost; continuing without its documents", ": shard 1 is back"]
     index.close()
 
 
-def test_encoders_take_blocks_of_their_own_machine_first() -> None:
+def test_encoders_take_blocks_of_their_own_machine_first():
     blocks = [TextBlock(start, start + 1, False, Path("file"), 0, shard) for start, shard in enumerate([0, 1, 1, 0, 1])]
     waiting = WaitingBlocks(blocks, {0: "here", 1: "there"})
     assert [waiting.take(node).start for node in ("here", "there", "here", "here", "elsewhere")] == [0, 1, 3, 2, 4]

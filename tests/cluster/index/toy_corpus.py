@@ -1,7 +1,5 @@
 """A corpus that takes no time to encode, and whose encoders can be held up and killed."""
 
-from __future__ import annotations
-
 import os
 import time
 from dataclasses import dataclass

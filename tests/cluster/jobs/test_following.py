@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import io
 from collections.abc import AsyncIterator
 from types import SimpleNamespace
@@ -38,7 +36,7 @@ class Client:
 
 
 @pytest.fixture(autouse=True)
-def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def _at_once(monkeypatch) -> None:
     monkeypatch.setattr(following, "POLL_S", 0)
 
 
@@ -58,32 +56,31 @@ def said() -> Console:
         (details("STOPPED"), 130),
     ],
 )
-def test_exit_codes(info: Any, code: int) -> None:
+def test_exit_codes(info, code):
     assert exit_code(info) == code
 
 
-def test_a_job_that_failed_without_an_exit_code_says_why() -> None:
-    info = details("FAILED", None, "No node\n has the resource.")
-    assert outcome(info, 1) == "has failed: No node has the resource."
-
-
-def test_a_server_that_is_lost(said: Console) -> None:
+def test_a_server_that_is_lost_and_a_reader_that_had_enough(said):
     client: Any = Client([["one\n", ConnectionError("no route")]], [details("RUNNING")])
-    with pytest.raises(
-        BadInput, match=r"study-1: the job server is lost \(no route\), and the job may continue; .*logs"
-    ):
+    lost = r"study-1: the job server is lost \(no route\), and the job may continue; .*logs"
+    with pytest.raises(BadInput, match=lost):
+        follow(client, "study-1", said)
+    client = Client([["a line\n", BrokenPipeError()]], [details("RUNNING")])
+    with pytest.raises(BrokenPipeError):
         follow(client, "study-1", said)
 
 
-def test_the_log_is_shown_and_the_code_handed_on(said: Console, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_log_is_shown_and_the_code_handed_on(said, capsys):
     client: Any = Client([["a line\n"]], [details("RUNNING"), details("RUNNING"), details("FAILED", 2)])
     assert follow(client, "study-1", said) == 2
     assert capsys.readouterr().out == "a line\n"
     assert said.file.getvalue() == "study-1 has failed with exit code 2\n"
+    without = details("FAILED", None, "No node\n has the resource.")
+    assert outcome(without, 1) == "has failed: No node has the resource."
 
 
 @pytest.mark.parametrize(("mode", "before"), [("token", "RAY_AUTH_MODE=token "), ("disabled", "")])
-def test_ctrl_c_leaves_the_job_running(mode: str, before: str, said: Console, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_leaves_the_job_running(mode, before, said, monkeypatch):
     monkeypatch.setenv("RAY_AUTH_MODE", mode)
     client: Any = Client([["a line\n", KeyboardInterrupt()]], [details("RUNNING")])
     assert follow(client, "study-1", said) == 130
@@ -92,9 +89,3 @@ def test_ctrl_c_leaves_the_job_running(mode: str, before: str, said: Console, mo
         f"study-1 continues. Follow it with: {before}ray job logs --follow {there}; "
         f"stop it with: {before}ray job stop {there}"
     )
-
-
-def test_a_reader_that_had_enough_is_no_lost_server(said: Console) -> None:
-    client: Any = Client([["a line\n", BrokenPipeError()]], [details("RUNNING")])
-    with pytest.raises(BrokenPipeError):
-        follow(client, "study-1", said)

@@ -1,8 +1,5 @@
-from __future__ import annotations
-
 import json
 import os
-import socket
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -13,7 +10,7 @@ from ray.exceptions import AuthenticationError
 from cluster.jobs import job_server
 from cluster.jobs.job_server import VARIABLE, connected, find_server, refusals_in_one_line
 from ranking.errors import BadInput
-from tests.cluster.command_line import Refusal
+from tests.cluster.jobs.test_submitted_study import free_ports
 
 ANSWERS: dict[str, tuple[int, str]] = {
     "/page": (200, "<html>"),
@@ -48,18 +45,12 @@ def made_up() -> Iterator[str]:
 
 
 @pytest.fixture(autouse=True)
-def _nothing_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def _nothing_named(monkeypatch) -> None:
     monkeypatch.delenv(VARIABLE, raising=False)
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
 
 
-def free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return int(taken.getsockname()[1])
-
-
-def test_the_address_goes_before_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_address_goes_before_the_variable(made_up, monkeypatch):
     monkeypatch.setenv("RAY_ADDRESS", "http://third:8265")
     assert find_server(None) == "http://third:8265"
     monkeypatch.setenv(VARIABLE, "http://second:8265/")
@@ -67,65 +58,47 @@ def test_the_address_goes_before_the_variable(monkeypatch: pytest.MonkeyPatch) -
     assert find_server("https://first/ray/") == "https://first/ray"
     assert find_server("first:9000") == "http://first:9000"
     assert find_server("first") == "http://first:8265"
-
-
-def test_the_variable_does_not_go_before_the_address(made_up: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, "http://192.0.2.1:8265")
     with connected(made_up) as client:
         assert client.get_address() == made_up
     assert os.environ[VARIABLE] == "http://192.0.2.1:8265"
 
 
-@pytest.mark.parametrize("address", ["ray://head:10001", "http://"])
-def test_addresses_of_something_else(address: str) -> None:
-    with pytest.raises(BadInput, match=r"is no address of a job server; .*http://HOST:8265"):
-        find_server(address)
-
-
-def test_nobody_answers(refusal: Refusal) -> None:
-    line = refusal("submit", "--address", f"127.0.0.1:{free_port()}", "study")
+def test_no_server_answers_and_no_ray_runs_here(monkeypatch, refusal):
+    line = refusal("submit", "--address", f"127.0.0.1:{free_ports(1)[0]}", "study")
     assert "no server answers" in line
     assert "ray start --head" in line
-
-
-def test_no_ray_runs_here(monkeypatch: pytest.MonkeyPatch, refusal: Refusal) -> None:
     monkeypatch.setattr("ray._private.services.canonicalize_bootstrap_address_or_die", lambda address: "127.0.0.1:1")
     line = refusal("submit", "study")
     assert "no Ray with a job server runs on this machine; start one with `ray start --head`" in line
     assert "--address" in line
 
 
-@pytest.mark.parametrize(
-    ("named", "remedy"), [("127.0.0.1:1", "is the cluster running"), ("ray://h:1", "http://h:8265")]
-)
-def test_a_ray_address_that_is_none(named: str, remedy: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RAY_ADDRESS", named)
-    with pytest.raises(BadInput, match=remedy):
-        find_server(None)
-
-
-def test_a_proxy_that_does_not_reach_the_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{free_port()}")
+def test_addresses_that_are_none_of_a_job_server_and_a_proxy_that_does_not_reach_it(monkeypatch):
+    for address in ("ray://head:10001", "http://"):
+        with pytest.raises(BadInput, match=r"is no address of a job server; .*http://HOST:8265"):
+            find_server(address)
+    for named, remedy in (("127.0.0.1:1", "is the cluster running"), ("ray://h:1", "http://h:8265")):
+        monkeypatch.setenv("RAY_ADDRESS", named)
+        with pytest.raises(BadInput, match=remedy):
+            find_server(None)
+    monkeypatch.delenv("RAY_ADDRESS")
+    monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{free_ports(1)[0]}")
     with pytest.raises(BadInput, match=r"the proxy does not answer .*; add h to NO_PROXY"), connected("h"):
         pass
 
 
-@pytest.mark.parametrize("path", ["/page", "/other"])
-def test_something_else_answers(made_up: str, path: str, refusal: Refusal) -> None:
-    assert "is no job server of Ray" in refusal("submit", "--address", made_up + path, "study")
+def test_something_else_answers_or_a_server_that_refuses(made_up, monkeypatch, refusal):
+    for path in ("/page", "/other"):
+        assert "is no job server of Ray" in refusal("submit", "--address", made_up + path, "study")
+    for path, token in (("/locked", False), ("/wrong", True)):
+        monkeypatch.setattr(job_server, "has_token", lambda token=token: token)
+        line = refusal("submit", "--address", made_up + path, "study")
+        assert ("refuses this token" if token else "requires its token") in line
+        assert "RAY_AUTH_TOKEN, RAY_AUTH_TOKEN_PATH or ~/.ray/auth_token" in line
 
 
-@pytest.mark.parametrize(("path", "token"), [("/locked", False), ("/wrong", True)])
-def test_a_server_that_refuses_says_what_to_set(
-    made_up: str, path: str, token: bool, monkeypatch: pytest.MonkeyPatch, refusal: Refusal
-) -> None:
-    monkeypatch.setattr(job_server, "has_token", lambda: token)
-    line = refusal("submit", "--address", made_up + path, "study")
-    assert ("refuses this token" if token else "requires its token") in line
-    assert "RAY_AUTH_TOKEN, RAY_AUTH_TOKEN_PATH or ~/.ray/auth_token" in line
-
-
-def test_a_client_that_sends_no_token_by_its_mode(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_client_that_sends_no_token_by_its_mode_and_faults_of_our_own(monkeypatch):
     monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
     monkeypatch.setenv("RAY_AUTH_TOKEN", "f" * 64)
     with (
@@ -133,8 +106,5 @@ def test_a_client_that_sends_no_token_by_its_mode(monkeypatch: pytest.MonkeyPatc
         refusals_in_one_line("http://head:8265"),
     ):
         raise AuthenticationError("no token")
-
-
-def test_our_own_faults_keep_their_traceback() -> None:
     with pytest.raises(RuntimeError, match="ours"), refusals_in_one_line("http://head:8265"):
         raise RuntimeError("ours")

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import io
 import shlex
 import sys
@@ -13,7 +11,7 @@ from cluster.jobs import submission
 from cluster.jobs.submission import JobRequest, is_this_machine, job_arguments, send
 from cluster.jobs.working_folder import ClusterPaths, WorkingFolder
 from ranking.errors import BadInput
-from tests.cluster.command_line import Refusal, command
+from tests.cluster.command_line import command
 
 
 class Client:
@@ -35,7 +33,7 @@ def console() -> Console:
 
 
 @pytest.fixture
-def of_two_machines(monkeypatch: pytest.MonkeyPatch) -> None:
+def of_two_machines(monkeypatch) -> None:
     monkeypatch.setattr(submission, "is_this_machine", lambda url: False)
 
 
@@ -45,7 +43,7 @@ def sent(order: JobRequest, console: Console) -> Client:
     return client
 
 
-def test_overrides_come_through_intact(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, console: Console) -> None:
+def test_overrides_come_through_intact(tmp_path, monkeypatch, console):
     monkeypatch.setattr(submission, "is_this_machine", lambda url: True)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.py").write_text("")
@@ -61,7 +59,7 @@ def test_overrides_come_through_intact(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 @pytest.mark.usefixtures("of_two_machines")
-def test_what_a_cluster_is_told(tmp_path: Path, console: Console) -> None:
+def test_what_a_cluster_is_told(tmp_path, console) -> None:
     (tmp_path / "requirements.txt").write_text("einops\n")
     (tmp_path / "code").mkdir()
     (tmp_path / "code" / "mine.py").write_text("")
@@ -97,9 +95,7 @@ def test_what_a_cluster_is_told(tmp_path: Path, console: Console) -> None:
         JobRequest("study", ["out=s3://lab/s"], folder="nowhere"),
     ],
 )
-def test_refused_before_anything_is_sent(
-    order: JobRequest, console: Console, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_refused_before_anything_is_sent(order, console, tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.py").write_text("")
     client: Any = Client()
@@ -108,7 +104,7 @@ def test_refused_before_anything_is_sent(
     assert not client.given
 
 
-def test_a_job_that_was_not_told_where_to_write() -> None:
+def test_a_job_that_was_not_told_where_to_write():
     folder, start = WorkingFolder(Path("/home/me"), {}), Path("/home/me")
     here, shared = ClusterPaths(folder, True, (), start), ClusterPaths(folder, False, ("/mnt/lab",), start)
     elsewhere = ClusterPaths(folder, False, (), start)
@@ -119,7 +115,7 @@ def test_a_job_that_was_not_told_where_to_write() -> None:
     assert job_arguments(going_on, "study-1", elsewhere) == ["study", "--resume", "s3://lab/s", "retries=2"]
 
 
-def test_options_may_stand_among_the_overrides(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_options_may_stand_among_the_overrides_and_unknown_ones_are_refused(monkeypatch, capsys):
     found: list[tuple[JobRequest, str | None, bool]] = []
 
     def submit(order: JobRequest, address: str | None, detach: bool, console: Console) -> int:
@@ -133,6 +129,10 @@ def test_options_may_stand_among_the_overrides(monkeypatch: pytest.MonkeyPatch) 
     assert list(order.overrides) == ["seeds=2", "out=s3://l/s", "scale=small"]
     assert (order.verb, order.cpus, order.resources, order.shared) == ("study", 1, {"big": 1.0}, ("/mnt/lab",))
     assert (address, detach) == ("head", True)
+    assert command("submit", "judge") == 2
+    assert command("study", "seeds=2", "--fast") == 2
+    assert "unrecognized arguments: --fast" in capsys.readouterr().err
+    assert command("report", "outputs/s", "--fast") == 2
 
 
 @pytest.mark.parametrize(
@@ -147,51 +147,34 @@ def test_options_may_stand_among_the_overrides(monkeypatch: pytest.MonkeyPatch) 
         (["train", "--resume", "out"], "train has no --resume"),
     ],
 )
-def test_options_that_make_no_sense(arguments: list[str], says: str, refusal: Refusal) -> None:
+def test_options_that_make_no_sense(arguments, says, refusal):
     assert refusal("submit", *arguments).startswith(says)
 
 
-def test_what_is_not_known_is_refused_as_before(capsys: pytest.CaptureFixture[str]) -> None:
-    assert command("submit", "judge") == 2
-    assert command("study", "seeds=2", "--fast") == 2
-    assert "unrecognized arguments: --fast" in capsys.readouterr().err
-    assert command("report", "outputs/s", "--fast") == 2
-
-
-@pytest.mark.parametrize("refusals", [0, 2])
-def test_a_cluster_that_is_just_starting_is_waited_for(
-    refusals: int, console: Console, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_cluster_that_is_just_starting_is_waited_for(console, monkeypatch):
     monkeypatch.setattr(submission, "POLL_S", 0.0)
-    answers = [RuntimeError(f"Request failed with status code 500: {submission.NO_AGENT}, please try again later.")]
-    tried = []
+    starting = RuntimeError(f"Request failed with status code 500: {submission.NO_AGENT}, please try again later.")
+    answers: list[RuntimeError] = []
 
     def send_it() -> None:
-        tried.append(1)
-        if len(tried) <= refusals:
-            raise answers[0]
+        if answers:
+            raise answers.pop()
 
-    with console.capture() as said:
-        submission.submit_when_ready(send_it, console)
-    assert len(tried) == refusals + 1
-    assert said.get().count("waiting up to 60 s until it takes jobs") == bool(refusals)
-
-
-def test_a_cluster_that_never_takes_jobs_refuses_in_the_end(console: Console) -> None:
-    def refuse() -> None:
-        raise RuntimeError(f"status code 500: {submission.NO_AGENT}")
-
-    with pytest.raises(RuntimeError, match="No available agent"):
-        submission.submit_when_ready(refuse, console, timeout_s=-1)
-
-    def fail() -> None:
-        raise RuntimeError("status code 500: something else")
-
+    for refusals in (0, 2):
+        answers.extend([starting] * refusals)
+        with console.capture() as said:
+            submission.submit_when_ready(send_it, console)
+        assert not answers
+        assert said.get().count("waiting up to 60 s until it takes jobs") == bool(refusals)
+    answers.append(starting)
+    with pytest.raises(RuntimeError, match="No available agent"):  # in the end
+        submission.submit_when_ready(send_it, console, timeout_s=-1)
+    answers.append(RuntimeError("status code 500: something else"))
     with pytest.raises(RuntimeError, match="something else"):  # at once
-        submission.submit_when_ready(fail, console)
+        submission.submit_when_ready(send_it, console)
 
 
-def test_which_clusters_are_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_which_clusters_are_this_machine(monkeypatch):
     nodes = [{"node_ip": "127.0.0.1"}]
     monkeypatch.setattr("ray.util.state.list_nodes", lambda **options: nodes)
     assert is_this_machine("http://127.0.0.1:8265")

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import contextlib
 import os
 import re
@@ -32,7 +30,7 @@ def free_ports(count: int) -> list[int]:
 
 
 @pytest.fixture
-def head(own_cache: Path) -> Iterator[str]:
+def head(own_cache) -> Iterator[str]:
     """URL of the job server of a Ray that is being started with `ray start --head`, and will ask for the token."""
     folder = tempfile.mkdtemp(prefix="pyrite-", dir="/tmp")  # sockets have short names
     gcs, dashboard, agent, clients = free_ports(4)
@@ -75,9 +73,7 @@ def wait_for(url: str) -> None:
 
 
 @pytest.mark.nightly
-def test_a_submitted_study_gives_the_same_summary(
-    head: str, base: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_submitted_study_gives_the_same_summary(head, base, tmp_path, monkeypatch, capsys):
     """With a selector in a module of the working folder; which files travel is tested in `test_working_folder.py`."""
     own = "from sampling.selection.uniform import Uniform\n\n\nclass OwnUniform(Uniform):\n    pass\n"
     (tmp_path / "own_selector.py").write_text(own)

@@ -1,7 +1,5 @@
 """The files that travel with a job, and the paths of its overrides."""
 
-from __future__ import annotations
-
 import subprocess
 import zipfile
 from pathlib import Path
@@ -21,7 +19,7 @@ def git(folder: Path, *arguments: str) -> None:
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Path:
+def project(tmp_path) -> Path:
     """A repository with a submodule, a nested clone, a linked folder, an environment, and ignored files."""
     plugin, outside, project = tmp_path / "plugin", tmp_path / "outside", tmp_path / "project"
     for folder, name in ((plugin, "own.py"), (outside, "table.csv"), (project / "nested", "code.py")):
@@ -49,16 +47,13 @@ def names(folder: WorkingFolder) -> list[str]:
     return sorted(name for name in folder.sizes if not name.rpartition("/")[2].startswith(".git") and name[0] != ".")
 
 
-def test_submodules_links_and_nested_clones_travel_and_ignored_files_stay(project: Path) -> None:
+def test_submodules_links_and_nested_clones_travel_ignored_files_stay_and_ray_packs_the_same(project, tmp_path):
     folder = WorkingFolder.of(project)
     assert names(folder) == SENT
     assert ".env" not in folder.sizes
     assert folder.summary() == f"sending {len(folder.sizes)} files (0.0 MiB) of {project}"
     assert folder.excludes[-1] == "/docs/again"
     assert names(WorkingFolder.of(project, ["docs", "*.csv"])) == ["mine/run.py", "nested/code.py", "plugin/own.py"]
-
-
-def test_ray_packs_exactly_the_listed_files(project: Path, tmp_path: Path) -> None:
     from ray._private.ray_constants import get_runtime_env_default_excludes
     from ray._private.runtime_env.packaging import create_package
 
@@ -69,48 +64,44 @@ def test_ray_packs_exactly_the_listed_files(project: Path, tmp_path: Path) -> No
         assert sorted(name for name in packed.namelist() if not name.endswith("/")) == sorted(folder.sizes)
 
 
-def test_too_much_is_refused_with_the_largest_files(project: Path) -> None:
+def test_too_much_is_refused_with_the_largest_files_and_nothing_too(project, tmp_path):
     for size, name in enumerate(["one", "two", "three", "four"], 1):
         (project / "docs" / name).write_bytes(bytes(size * 2**20))
     with pytest.raises(BadInput, match=r"holds more than 5 MiB; .*docs/.* \(\d\.0 MiB\).*\.rayignore or --exclude"):
         WorkingFolder.of(project, limit=5 * 2**20)
     assert WorkingFolder.of(project, ["/docs"], limit=5 * 2**20)
-
-
-def test_a_folder_that_does_not_exist_or_is_empty(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"there is no such folder; .*--working-dir"):
         WorkingFolder.of(tmp_path / "nowhere")
-    (tmp_path / ".gitignore").write_text("*\n")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "empty" / ".gitignore").write_text("*\n")
     with pytest.raises(BadInput, match=r"has no files to send"):
-        WorkingFolder.of(tmp_path)
+        WorkingFolder.of(tmp_path / "empty")
 
 
 @pytest.fixture
-def here(project: Path) -> ClusterPaths:
+def here(project) -> ClusterPaths:
     """Paths for a cluster that is this machine."""
     return ClusterPaths(WorkingFolder.of(project), True, (), project)
 
 
 @pytest.fixture
-def remote(project: Path) -> ClusterPaths:
+def remote(project) -> ClusterPaths:
     """Paths for a cluster of other machines."""
     return ClusterPaths(WorkingFolder.of(project), False, ("/mnt/lab",), project)
 
 
-def test_outputs_are_relative_to_the_current_folder_or_seen_by_every_node(
-    here: ClusterPaths, remote: ClusterPaths, project: Path
-) -> None:
+def test_outputs_are_relative_to_the_current_folder_or_seen_by_every_node(here, remote, project):
+    assert split_output(["seeds=2", "out=outputs/s"]) == ("outputs/s", ["seeds=2"])
+    assert split_output(["out='my study'", "seeds=2"]) == ("my study", ["seeds=2"])
+    assert split_output(["out=null"]) == (None, [])
+    assert split_output(["seeds=2"]) == (None, ["seeds=2"])
     assert here.output("outputs/s") == f"{project}/outputs/s"
     for paths, out in ((here, "/somewhere/s"), (here, "s3://lab/s"), (remote, "gs://lab/s"), (remote, "/mnt/lab/s")):
         assert paths.output(out) == out
     assert remote.output("file:///mnt/lab/s") == "/mnt/lab/s"
-
-
-@pytest.mark.by_day(2)
-@pytest.mark.parametrize("out", ["outputs/s", "/home/me/s", "/mnt/laboratory/s", "/mnt/lab/../s", "file:///home/me/s"])
-def test_outputs_that_no_other_node_sees_are_refused(remote: ClusterPaths, out: str) -> None:
-    with pytest.raises(BadInput, match=r"^out: .* is a path of this machine, .* --shared FOLDER"):
-        remote.output(out)
+    for out in ("outputs/s", "/home/me/s", "/mnt/laboratory/s", "/mnt/lab/../s", "file:///home/me/s"):
+        with pytest.raises(BadInput, match=r"^out: .* is a path of this machine, .* --shared FOLDER"):
+            remote.output(out)
 
 
 @pytest.mark.by_day(3)
@@ -126,7 +117,7 @@ def test_outputs_that_no_other_node_sees_are_refused(remote: ClusterPaths, out: 
         ("policy.checkpoint=choice(linked, 'docs')", "choice(linked, docs)"),
     ],
 )
-def test_inputs_in_the_working_folder_travel(given: str, sent: str, remote: ClusterPaths, project: Path) -> None:
+def test_inputs_in_the_working_folder_travel(given, sent, remote, project):
     key = given.partition("=")[0]
     assert remote.inputs([given]) == [f"{key}={sent}"]
     whole = given.replace("./", "")
@@ -135,15 +126,20 @@ def test_inputs_in_the_working_folder_travel(given: str, sent: str, remote: Clus
     assert remote.inputs([whole]) == [f"{key}={sent}"]
 
 
-def test_inputs_on_this_machine_become_absolute(here: ClusterPaths, project: Path) -> None:
+def test_inputs_on_this_machine_or_in_a_shared_folder_become_absolute(here, project):
     assert here.inputs(["collection.path=data/corpus.jsonl", "pools=docs", "relabel=mine/run.py"]) == [
         f"collection.path={project}/data/corpus.jsonl", f"pools={project}/docs", f"relabel={project}/mine/run.py"
     ]  # fmt: skip
     swept = here.inputs(["policy.checkpoint=docs,nested"])[0]
     assert values_of(swept) == [f"{project}/docs", f"{project}/nested"]
+    (project / "with space").mkdir()
+    for given in ("'with space'", "with space"):  # quoted if Hydra needs it
+        assert here.inputs([f"collection.path={given}"]) == [f"collection.path='{project}/with space'"]
+    shared = ClusterPaths(WorkingFolder.of(project), False, (str(project.parent),), project)
+    assert shared.inputs(["relabel=../outside/table.csv"]) == [f"relabel={project.parent}/outside/table.csv"]
 
 
-def test_inputs_that_no_other_node_sees_are_refused(remote: ClusterPaths, project: Path) -> None:
+def test_inputs_that_no_other_node_sees_are_refused(remote, project):
     outside = project.parent / "outside" / "table.csv"
     for override in (f"evaluate={outside}", "collection.path=../outside", f"collection.folders={{a:{outside}}}"):
         with pytest.raises(BadInput, match=r"is on this machine only: it is outside the working folder"):
@@ -154,7 +150,7 @@ def test_inputs_that_no_other_node_sees_are_refused(remote: ClusterPaths, projec
         remote.inputs(["track.mlflow.uri=sqlite:///mlflow.db"])
 
 
-def test_values_that_are_no_paths_of_this_machine_stay(here: ClusterPaths, remote: ClusterPaths) -> None:
+def test_values_that_are_no_paths_of_this_machine_stay(here, remote):
     given = ["ranker.checkpoint=sentence-transformers/all-MiniLM-L6-v2", "collection.path=/corpora/x", "limits.test=9",
              "function=docs", "~recipe", "optimizer.lr=tag(log,interval(1e-4,1e-2))", "cache=null", "runs=s3://l/r",
              "baseline='policy=fixed function=bm25'", "track.mlflow.uri=http://lab:5000"]  # fmt: skip
@@ -162,27 +158,7 @@ def test_values_that_are_no_paths_of_this_machine_stay(here: ClusterPaths, remot
     assert remote.inputs(given) == given
 
 
-def test_inputs_in_a_shared_folder_stay_absolute(project: Path) -> None:
-    paths = ClusterPaths(WorkingFolder.of(project), False, (str(project.parent),), project)
-    assert paths.inputs(["relabel=../outside/table.csv"]) == [f"relabel={project.parent}/outside/table.csv"]
-
-
-def test_values_are_quoted_if_hydra_needs_it(here: ClusterPaths, project: Path) -> None:
-    (project / "with space").mkdir()
-    for given in ("'with space'", "with space"):
-        assert here.inputs([f"collection.path={given}"]) == [f"collection.path='{project}/with space'"]
-
-
-def test_the_output_is_separated_from_other_overrides() -> None:
-    assert split_output(["seeds=2", "out=outputs/s"]) == ("outputs/s", ["seeds=2"])
-    assert split_output(["out='my study'", "seeds=2"]) == ("my study", ["seeds=2"])
-    assert split_output(["out=null"]) == (None, [])
-    assert split_output(["seeds=2"]) == (None, ["seeds=2"])
-
-
-def test_variables_that_the_job_gets(
-    here: ClusterPaths, remote: ClusterPaths, project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_variables_that_the_job_gets(here, remote, project, monkeypatch):
     monkeypatch.delenv("PYRITE_CACHE", raising=False)
     monkeypatch.delenv("PYRITE_DATA", raising=False)
     assert here.variables() == {"PYRITE_DATA": f"{project}/data"}

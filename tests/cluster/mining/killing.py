@@ -1,7 +1,5 @@
 """A retrieval function that ends its process."""
 
-from __future__ import annotations
-
 import os
 
 import ray

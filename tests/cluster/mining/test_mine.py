@@ -1,7 +1,5 @@
 """`pyrite mine`: what it picks, how it goes on, and that other libraries read what it leaves."""
 
-from __future__ import annotations
-
 import inspect
 import json
 import platform
@@ -29,7 +27,7 @@ from tests.made_up import write_texts
 
 
 @pytest.fixture
-def of_mine(beir_folder: Path, own_cache: Path) -> list[str]:
+def of_mine(beir_folder, own_cache) -> list[str]:
     """Overrides of minings that take a fraction of a second."""
     return ["collection=beir", f"collection.path={beir_folder}", "vectors=random", "encoding.min_count=1", "shard=7"]
 
@@ -39,7 +37,7 @@ def files(folder: Path) -> dict[str, bytes]:
     return {str(file.relative_to(folder)): file.read_bytes() for name in names for file in (folder / name).glob("*")}
 
 
-def test_rows_are_bm25s_best_without_relevant_documents(of_mine: list[str], beir_folder: Path, tmp_path: Path) -> None:
+def test_rows_are_bm25s_best_without_relevant_documents(of_mine, beir_folder, tmp_path):
     mined = pyrite.mine([*of_mine, "count=2", f"out={tmp_path / 'mined'}"])
     collection = open_collection(Beir(beir_folder), tmp_path / "cache")
     place = {name: row for row, name in enumerate(collection.queries["id"])}
@@ -62,7 +60,7 @@ def test_rows_are_bm25s_best_without_relevant_documents(of_mine: list[str], beir
     assert mined.summary.row(0, named=True)["negatives"] == 48
 
 
-def test_positives_have_a_score_where_any_function_has(of_mine: list[str], tmp_path: Path) -> None:
+def test_positives_have_a_score_where_any_function_has(of_mine, tmp_path):
     def scores(functions: str) -> dict[str, float]:
         options = [f"function={functions}", "selector=uniform", "count=2", f"out={tmp_path / str(len(functions))}"]
         ids = pyrite.mine([*of_mine, *options]).ids
@@ -72,7 +70,7 @@ def test_positives_have_a_score_where_any_function_has(of_mine: list[str], tmp_p
     assert set(scores("random").values()) == {None}
 
 
-def test_the_guard_drops_what_scores_close_to_the_positive(of_mine: list[str], tmp_path: Path) -> None:
+def test_the_guard_drops_what_scores_close_to_the_positive(of_mine, tmp_path):
     mined = pyrite.mine([*of_mine, "guard.relative=0.3", "rows=triplets", f"out={tmp_path / 'mined'}"])
     assert len(mined.guarded) > 0
     assert (mined.guarded["score"] > 0.7 * mined.guarded["positive"] - 1e-5).all()
@@ -83,9 +81,7 @@ def test_the_guard_drops_what_scores_close_to_the_positive(of_mine: list[str], t
     assert mined.summary["guarded"].sum() >= len(mined.guarded)
 
 
-def test_no_row_has_the_text_of_its_positive_and_pairs_are_guarded_by_theirs(
-    tmp_path: Path, own_cache: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_row_has_the_text_of_its_positive_and_pairs_are_guarded_by_theirs(tmp_path, own_cache, capsys):
     folder = tmp_path / "twice"
     animals = ["otter", "heron", "badger", "stoat"]
     texts = {f"d{n}": f"the {animal} eats fish near lake {n}" for n, animal in enumerate(animals)}
@@ -116,7 +112,7 @@ def test_no_row_has_the_text_of_its_positive_and_pairs_are_guarded_by_theirs(
     assert ids["ranks"].list.max().max() > 2  # as they are without the guard
 
 
-def test_a_trained_ranker_guards_scores_and_is_searched(base: list[str], of_mine: list[str], tmp_path: Path) -> None:
+def test_a_trained_ranker_guards_scores_and_is_searched(base, of_mine, tmp_path):
     run = pyrite.train(
         [*base, "ranker=static", "function=random", "training.max_epochs=1", f"out={tmp_path / 'run'}"]
     ).folder
@@ -133,7 +129,7 @@ def test_a_trained_ranker_guards_scores_and_is_searched(base: list[str], of_mine
         assert len(mined.guarded) > 0
 
 
-def test_what_was_lost_is_mined_again_alike(of_mine: list[str], tmp_path: Path) -> None:
+def test_what_was_lost_is_mined_again_alike(of_mine, tmp_path):
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     options = [*of_mine, "function=[bm25,random]", "policy=mixture", "policy.per=negative", "selector=uniform"]
     pyrite.mine([*options, "guard.absolute=0.5", f"out={whole}"])
@@ -153,7 +149,7 @@ def test_what_was_lost_is_mined_again_alike(of_mine: list[str], tmp_path: Path) 
 
 @pytest.mark.nightly
 @pytest.mark.usefixtures("ray_session")
-def test_on_ray_it_is_the_same(of_mine: list[str], tmp_path: Path) -> None:
+def test_on_ray_it_is_the_same(of_mine, tmp_path) -> None:
     for workers in (1, 2):
         assert (
             command("mine", *of_mine, "selector=uniform", f"workers={workers}", f"out={tmp_path / str(workers)}") == 0
@@ -163,9 +159,7 @@ def test_on_ray_it_is_the_same(of_mine: list[str], tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("ray_session")
 @pytest.mark.nightly
-def test_a_shard_that_always_loses_its_process_ends_the_mining(
-    of_mine: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_shard_that_always_loses_its_process_ends_the_mining(of_mine, tmp_path, capsys) -> None:
     out = tmp_path / "mined"
     killing = ["function=[]", "+function.k._target_=tests.cluster.mining.killing.Killing", "+function.k.size=3"]
     assert command("mine", *of_mine, *killing, "selector=uniform", "workers=2", f"out={out}") == 2
@@ -177,9 +171,7 @@ def test_a_shard_that_always_loses_its_process_ends_the_mining(
     assert {file.stem for file in (out / "shards").iterdir()} == {"train-00000", "train-00001", "train-00002"}
 
 
-def test_shards_of_other_data_or_code_are_mined_again(
-    of_mine: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_shards_of_other_data_or_code_are_mined_again(of_mine, tmp_path, capsys):
     out = tmp_path / "mined"
     assert command("mine", *of_mine, f"out={out}") == 0
     assert command("watch", str(out)) == 0
@@ -201,7 +193,7 @@ def test_shards_of_other_data_or_code_are_mined_again(
     assert files(out) == before
 
 
-def test_mined_sets_are_collections_with_the_same_ids(of_mine: list[str], beir_folder: Path, tmp_path: Path) -> None:
+def test_mined_sets_are_collections_with_the_same_ids(of_mine, beir_folder, tmp_path):
     source = open_collection(Beir(beir_folder), tmp_path / "cache")
     ids = dict(zip(source.documents["text"], source.documents["id"], strict=True))
     for form, format in (("tuples", "parquet"), ("triplets", "json"), ("labelled_pairs", "parquet")):
@@ -217,7 +209,7 @@ def test_mined_sets_are_collections_with_the_same_ids(of_mine: list[str], beir_f
 
 
 @pytest.mark.nightly
-def test_sentence_transformers_loads_and_trains(of_mine: list[str], tmp_path: Path) -> None:
+def test_sentence_transformers_loads_and_trains(of_mine, tmp_path):
     datasets = pytest.importorskip("datasets", reason="datasets is in the dev extra")
     library = pytest.importorskip("sentence_transformers", reason="sentence-transformers is in the dev extra")
     from sentence_transformers import losses, models
@@ -266,20 +258,13 @@ def test_sentence_transformers_loads_and_trains(of_mine: list[str], tmp_path: Pa
         (["count=5", "selector=window", "selector.first=2", "selector.last=5"], "its window has 4 ranks; raise it"),
     ],
 )
-def test_what_makes_no_sense_is_said(of_mine: list[str], tmp_path: Path, overrides: list[str], said: str) -> None:
+def test_what_makes_no_sense_is_said(of_mine, tmp_path, overrides, said):
     with pytest.raises(BadInput, match=said):
         pyrite.mine([*of_mine, *overrides, f"out={tmp_path / 'none'}"])
     assert not (tmp_path / "none" / "config.yaml").exists()
 
 
-def test_a_folder_with_other_files_is_left_alone(of_mine: list[str], tmp_path: Path) -> None:
-    (tmp_path / "summary.csv").write_text("mine")
-    with pytest.raises(BadInput, match=r"holds other files \(summary.csv\); choose another out="):
-        pyrite.mine([*of_mine, f"out={tmp_path}"])
-    assert [file.name for file in tmp_path.iterdir()] == ["summary.csv"]
-
-
-def test_a_split_that_is_not_there_is_not_made_of_the_others(tmp_path: Path, own_cache: Path) -> None:
+def test_a_split_that_is_not_there_is_not_made_of_the_others(tmp_path, own_cache):
     corpus = [{"_id": f"d{n}", "text": f"lake {n} otter heron"} for n in range(6)]
     queries = [{"_id": f"q{n}", "text": f"lake {n}"} for n in range(3)]
     for split, others in (("train", ("dev", "test")), ("test", ("dev",))):
@@ -294,9 +279,7 @@ def test_a_split_that_is_not_there_is_not_made_of_the_others(tmp_path: Path, own
 
 
 @pytest.mark.parametrize("verb", ["mine", "train"])
-def test_judgements_without_a_relevant_document_are_said_to_be_such(
-    verb: str, tmp_path: Path, own_cache: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_judgements_without_a_relevant_document_are_said_to_be_such(verb, tmp_path, own_cache, capsys):
     corpus = [{"_id": f"d{n}", "text": f"lake {n} otter heron"} for n in range(6)]
     queries = [{"_id": f"q{n}", "text": f"lake {n}"} for n in range(6)]
     splits = {"train": (0, 1, 2, 3), "dev": (4,), "test": (5,)}
@@ -306,7 +289,11 @@ def test_judgements_without_a_relevant_document_are_said_to_be_such(
     assert "no judgement is above 0, so no document is relevant; check its grades" in capsys.readouterr().err
 
 
-def test_a_mining_without_a_row_fails(of_mine: list[str], tmp_path: Path) -> None:
+def test_a_mining_without_a_row_fails_and_other_files_are_left_alone(of_mine, tmp_path):
+    (tmp_path / "summary.csv").write_text("mine")
+    with pytest.raises(BadInput, match=r"holds other files \(summary.csv\); choose another out="):
+        pyrite.mine([*of_mine, f"out={tmp_path}"])
+    assert [file.name for file in tmp_path.iterdir()] == ["summary.csv"]
     with pytest.raises(BadInput, match=r"no row was mined: of 24 pairs, each had too few negatives; start"):
         pyrite.mine([*of_mine, "guard.ceiling=-1", f"out={tmp_path / 'none'}"])
     assert pyrite.MiningResult(str(tmp_path / "none")).summary["of negatives"].dtype == pl.Float64
@@ -334,7 +321,7 @@ print(resident() - before)
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="of glibc")
-def test_memory_that_small_results_stand_behind_is_given_back() -> None:
+def test_memory_that_small_results_stand_behind_is_given_back():
     constants = f"M_MMAP_THRESHOLD, THRESHOLD = {miner.M_MMAP_THRESHOLD}, {miner.THRESHOLD}\n"
     program = constants + inspect.getsource(miner.give_back) + MEMORY
 

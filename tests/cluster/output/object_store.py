@@ -1,7 +1,5 @@
 """A store of objects for tests: without renaming or appending, and what is written shows when it is closed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any

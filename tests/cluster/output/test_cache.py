@@ -1,7 +1,5 @@
 """Where what is made once is kept."""
 
-from __future__ import annotations
-
 import os
 import pickle
 from concurrent.futures import ThreadPoolExecutor
@@ -16,13 +14,10 @@ from ranking.errors import BadInput
 from tests.cluster.output.object_store import object_store
 
 
-def test_the_cache_is_a_folder_named_or_the_users_own() -> None:
+def test_the_cache_is_a_folder_or_a_uri_behind_one_of_each_machine(tmp_path, monkeypatch):
     assert cache_of({"cache": "/there"}) == Path("/there")
     assert cache_of({"cache": None}) == default_cache()
     assert not isinstance(cache_of({"cache": "/there"}), BackedPath)
-
-
-def test_a_uri_stands_behind_a_folder_of_each_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "a"))
     config = {"cache": f"file://{tmp_path}/shared/"}
     file = cache_of(config) / "parts" / "x"
@@ -45,7 +40,7 @@ def test_a_uri_stands_behind_a_folder_of_each_machine(tmp_path: Path, monkeypatc
     assert not isinstance(own, BackedPath)
 
 
-def test_an_object_store_is_streamed_to_and_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_object_store_is_streamed_to_and_from(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     with object_store(monkeypatch) as store:
         file = cache_of({"cache": "store://bucket/cache"}) / "x"
@@ -59,7 +54,7 @@ def test_an_object_store_is_streamed_to_and_from(tmp_path: Path, monkeypatch: py
         assert [each.name for each in file.parent.iterdir()] == ["x"]
 
 
-def test_what_can_not_be_reached_read_or_written_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_can_not_be_reached_read_or_written_or_arrives_cut_short_is_one_line(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "a"))
     with pytest.raises(BadInput, match="nosuch://place: is no folder"):
         at_hand(cache_of({"cache": "nosuch://place"}) / "x")
@@ -72,22 +67,6 @@ def test_what_can_not_be_reached_read_or_written_is_one_line(tmp_path: Path, mon
     blocked.unlink()
     with pytest.raises(BadInput, match=r"can't be read .* check cache="):
         at_hand(blocked)
-
-
-def test_many_who_fetch_at_once_all_have_it_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "a"))
-    content = os.urandom(1 << 20)
-    (tmp_path / "shared").mkdir()
-    (tmp_path / "shared" / "x").write_bytes(content)
-    file = cache_of({"cache": f"file://{tmp_path}/shared"}) / "x"
-    with ThreadPoolExecutor(8) as threads:
-        found = list(threads.map(lambda number: at_hand(file) and file.read_bytes() == content, range(8)))
-    assert found == [True] * 8
-    assert [each.name for each in file.parent.iterdir()] == ["x"]
-
-
-def test_what_arrives_cut_short_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "a"))
     (tmp_path / "shared").mkdir()
     (tmp_path / "shared" / "x").write_bytes(bytes(1000))
     file = cache_of({"cache": f"file://{tmp_path}/shared"}) / "x"
@@ -97,3 +76,15 @@ def test_what_arrives_cut_short_is_not_kept(tmp_path: Path, monkeypatch: pytest.
             at_hand(file)
     assert list(file.parent.iterdir()) == []
     assert at_hand(file)
+
+
+def test_many_who_fetch_at_once_all_have_it_whole(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "a"))
+    content = os.urandom(1 << 20)
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared" / "x").write_bytes(content)
+    file = cache_of({"cache": f"file://{tmp_path}/shared"}) / "x"
+    with ThreadPoolExecutor(8) as threads:
+        found = list(threads.map(lambda number: at_hand(file) and file.read_bytes() == content, range(8)))
+    assert found == [True] * 8
+    assert [each.name for each in file.parent.iterdir()] == ["x"]

@@ -1,19 +1,22 @@
 """What reports say of losses."""
 
-from __future__ import annotations
-
 from cluster.output.failure_summary import MAX_RUNS, failure_summary
 
 
-def test_nothing_is_said_where_nothing_was_lost() -> None:
+def test_nothing_is_said_where_nothing_was_lost_and_only_what_had_not_finished_was_interrupted():
     assert failure_summary([]) == []
     straight = [{"event": "began", "verb": "study"}, {"event": "run started", "run": "a"},
                 {"event": "run reached", "run": "a", "step": 1}, {"event": "run ended", "run": "a"},
                 {"event": "run went on", "run": "a", "after": 3, "repeats": 0}, {"event": "finished"}]  # fmt: skip
     assert failure_summary(straight) == []
+    ended = [{"event": "began"}, {"event": "finished"}, {"event": "resumed"}, {"event": "finished"}]
+    assert failure_summary(ended) == []
+    again = [*ended, {"event": "resumed"}, {"event": "interrupted"}, {"event": "resumed"}, {"event": "failed"},
+             {"event": "resumed"}, {"event": "resumed"}, {"event": "finished"}]  # fmt: skip
+    assert failure_summary(again) == ["It was interrupted and resumed 3 times."]
 
 
-def test_losses_and_what_was_repeated() -> None:
+def test_losses_and_what_was_repeated():
     events = [
         {"event": "run lost", "run": "a", "unit": "epoch", "reached": 7, "reason": "the worker died"},
         {"event": "run went on", "run": "a", "unit": "epoch", "after": 5, "repeats": 2},
@@ -32,26 +35,14 @@ def test_losses_and_what_was_repeated() -> None:
         "a: lost at epoch 7 (the worker died); at epoch 9 (the node died), 2 epochs again.",
         "b: interrupted, 1 epoch again.",
     ]
+    learning = [{"event": "lost", "says": "RankerHost was lost at episode 8; continuing from the last state"}]
+    assert failure_summary(learning) == ["RankerHost was lost at episode 8; continuing from the last state."]
+    many = failure_summary([{"event": "run lost", "run": f"r{n}", "reached": 0} for n in range(MAX_RUNS + 5)])
+    assert len(many) == 1 + MAX_RUNS + 1
+    assert many[-1].startswith("… and 5 more runs")
 
 
-def test_only_what_had_not_finished_was_interrupted() -> None:
-    ended = [{"event": "began"}, {"event": "finished"}, {"event": "resumed"}, {"event": "finished"}]
-    assert failure_summary(ended) == []
-    again = [*ended, {"event": "resumed"}, {"event": "interrupted"}, {"event": "resumed"}, {"event": "failed"},
-             {"event": "resumed"}, {"event": "resumed"}, {"event": "finished"}]  # fmt: skip
-    assert failure_summary(again) == ["It was interrupted and resumed 3 times."]
-
-
-def test_of_a_learning() -> None:
-    events = [
-        {"event": "lost", "says": "RankerHost was lost at episode 8; continuing from the last state"},
-    ]
-    assert failure_summary(events) == [
-        "RankerHost was lost at episode 8; continuing from the last state.",
-    ]
-
-
-def test_who_left_a_machine_in_order_is_not_said_to_have_lost_anything() -> None:
+def test_who_left_a_machine_in_order_is_not_said_to_have_lost_anything():
     events = [
         {"event": "run moved", "run": "a", "unit": "epoch", "reached": 7, "reason": "its machine is to be taken away"},
         {"event": "run went on", "run": "a", "unit": "epoch", "after": 7, "repeats": 0},
@@ -65,10 +56,3 @@ def test_who_left_a_machine_in_order_is_not_said_to_have_lost_anything() -> None
     ]
     lost = {"event": "run lost", "run": "a", "unit": "epoch", "reached": 9, "reason": "the node died"}
     assert failure_summary([*events, lost])[-1] == "a: lost at epoch 9 (the node died), moved twice."
-
-
-def test_of_many_runs_a_few_are_told_one_by_one() -> None:
-    events = [{"event": "run lost", "run": f"r{number}", "reached": 0} for number in range(MAX_RUNS + 5)]
-    told = failure_summary(events)
-    assert len(told) == 1 + MAX_RUNS + 1
-    assert told[-1].startswith("… and 5 more runs")

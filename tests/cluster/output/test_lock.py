@@ -1,22 +1,80 @@
-from __future__ import annotations
+"""Locks of files that several processes want, and of output folders."""
 
+import os
+import subprocess
+import sys
+import threading
 import time
 
 import pytest
 
 from cluster.output import lock
+from cluster.output.file_lock import Busy, file_lock
 from cluster.output.lock import output_lock
 from cluster.output.storage import Storage
 from ranking.errors import BadInput
 from tests.cluster.output.object_store import object_store
 
+HOLDER = """
+import sys, time
+from pathlib import Path
+from cluster.output.file_lock import file_lock
+with file_lock(Path(sys.argv[1])):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+def test_makes_once_what_several_want(tmp_path):
+    place, made = tmp_path / "part", []
+
+    def want(number: int) -> None:
+        with file_lock(place):
+            if not place.exists():
+                made.append(number)
+                time.sleep(0.05)
+                place.touch()
+
+    threads = [threading.Thread(target=want, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(made) == 1
+    assert os.listdir(tmp_path) == ["part"]  # no lock is left behind
+
+
+def test_says_busy_without_waiting_and_goes_without_where_nothing_can_be_written(tmp_path):
+    with file_lock(tmp_path / "a"):
+        with pytest.raises(Busy), file_lock(tmp_path / "a", wait=False):
+            pass
+        with file_lock(tmp_path / "b", wait=False):  # another file
+            pass
+    with file_lock(tmp_path / "a", wait=False):
+        pass
+    (tmp_path / "file").touch()
+    with file_lock(tmp_path / "file" / "part"), file_lock(tmp_path / "file" / "part", wait=False):
+        pass
+
+
+def test_a_maker_that_is_killed_blocks_nobody(tmp_path):
+    place = tmp_path / "part"
+    holder = subprocess.Popen([sys.executable, "-c", HOLDER, str(place)], stdout=subprocess.PIPE, text=True)
+    assert holder.stdout.readline() == "held\n"
+    with pytest.raises(Busy), file_lock(place, wait=False):
+        pass
+    holder.kill()
+    holder.wait()
+    with file_lock(place, wait=False):
+        pass
+
 
 @pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+def quick(monkeypatch) -> None:
     monkeypatch.setattr(lock, "RENEW_S", 0.1)
 
 
-def test_who_wakes_from_a_stall_leaves_the_folder_to_its_new_holder(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_wakes_from_a_stall_leaves_the_folder_to_its_new_holder(monkeypatch):
     with object_store(monkeypatch):
         storage = Storage("store://bucket/out")
         taken = b"process 7 on another machine;token;0"
@@ -31,7 +89,7 @@ def test_who_wakes_from_a_stall_leaves_the_folder_to_its_new_holder(monkeypatch:
         assert storage.read(lock.FILE) == taken
 
 
-def test_a_lock_is_renewed_and_taken_away(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lock_is_renewed_and_taken_away(monkeypatch):
     with object_store(monkeypatch):
         storage = Storage("store://bucket/out")
         with output_lock(storage):
@@ -47,8 +105,5 @@ def test_a_lock_is_renewed_and_taken_away(monkeypatch: pytest.MonkeyPatch) -> No
         storage.write(lock.FILE, b"process 1 on a machine that is gone;0;0")
         with output_lock(storage):
             pass
-
-
-def test_an_interrupt_by_the_user_stays_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    with object_store(monkeypatch), pytest.raises(KeyboardInterrupt), output_lock(Storage("store://bucket/out")):
-        raise KeyboardInterrupt
+        with pytest.raises(KeyboardInterrupt), output_lock(storage):  # of the user
+            raise KeyboardInterrupt

@@ -1,7 +1,5 @@
 """Which keys tell methods apart; how methods are named is tested in `tests/cluster/reports/test_summary.py`."""
 
-from __future__ import annotations
-
 import polars as pl
 import pytest
 
@@ -23,22 +21,19 @@ def study(swept: dict[str, list[str]], drawn: tuple[str, ...] = ()) -> pl.DataFr
     return trials_of(rows)
 
 
-def test_names_and_few_numbers_are_factors() -> None:
+def test_names_and_few_numbers_are_factors_but_no_draws_agents_collections_and_checkpoints():
     eight, nine = list("12345678"), list("123456789")
     assert factors(study({"training.patience": eight, "width": nine, "pooling": ["max", "mean"]})) == [
         *("pooling", "training.patience"),
     ]
     assert factors(study({"pooling": [f"kind{number}" for number in nine]})) == ["pooling"]
-
-
-def test_draws_agents_collections_and_checkpoints_are_none() -> None:
     kept = {"policy.agent": ["0", "1"], "selector.agent": ["0", "1"], "collection.fold": ["1", "2"]}
     assert factors(study({**kept, "ranker.checkpoint": ["1", "2"]})) == []
     assert factors(study({"rate": ["0.1", "0.2"]}, drawn=("rate",))) == []
     assert factors(study({"rate": ["0.1", "0.2"]}).drop("drawn")) == ["rate"]
 
 
-def test_the_user_names_the_factors() -> None:
+def test_the_user_names_the_factors():
     trials = study({"rate": list("123456789"), "width": ["1", "2"]}, drawn=("rate",))
     assert factors(with_factors(trials, ["rate"])) == ["rate"]
     assert factors(with_factors(trials, [])) == []
@@ -50,7 +45,7 @@ def test_the_user_names_the_factors() -> None:
         with_factors(study({}), ["depth"])
 
 
-def test_what_repeats_a_method_is_said_of_its_runs() -> None:
+def test_what_repeats_a_method_or_belongs_to_its_label_is_said_of_its_runs():
     trials = study({"policy.agent": ["3", "4"], "rate": ["0.1", "0.2"], "width": ["1", "2"]}, drawn=("rate",))
     found = measurements(trials).select("method", "agent", "settings").rows()
     assert found == [
@@ -58,9 +53,6 @@ def test_what_repeats_a_method_is_said_of_its_runs() -> None:
         ("bm25 · top · width=2", "4", [{"key": "rate", "value": "0.2"}]),
     ]
     assert measurements(study({})).select("agent", "settings", "diverged").rows() == [("-", [], False)]
-
-
-def test_what_belongs_to_a_labelled_method_does_not_keep_it_from_being_paired() -> None:
     trials = study({
         "label": ["a", "b", "a", "b"],
         "selector.bm25": ["simans", "top", "simans", "top"],

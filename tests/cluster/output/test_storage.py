@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pickle
 from pathlib import Path
 
@@ -12,7 +10,7 @@ from ranking.errors import BadInput
 from tests.cluster.output.object_store import object_store
 
 
-def test_writes_whole_files_and_reads_them(tmp_path: Path) -> None:
+def test_writes_whole_files_and_reads_them(tmp_path):
     storage = Storage(str(tmp_path / "out"))
     assert storage.read("a/b.txt") is None
     assert storage.names("a") == []
@@ -24,17 +22,14 @@ def test_writes_whole_files_and_reads_them(tmp_path: Path) -> None:
     storage.delete("a/b.txt")
     storage.delete("a/b.txt")
     assert storage.names("a") == []
-
-
-def test_a_uri_is_a_folder_too(tmp_path: Path) -> None:
-    storage = Storage(f"file://{tmp_path}/out")
-    storage.write("x", b"1")
+    uri = Storage(f"file://{tmp_path}/out")
+    uri.write("x", b"1")
     assert (tmp_path / "out" / "x").read_bytes() == b"1"
-    assert pickle.loads(pickle.dumps(storage)).read("x") == b"1"
+    assert pickle.loads(pickle.dumps(uri)).read("x") == b"1"
 
 
 @pytest.mark.parametrize("scheme", ["", "file://"])
-def test_what_the_killed_were_writing_is_tidied_away(scheme: str, tmp_path: Path) -> None:
+def test_what_the_killed_were_writing_is_tidied_away(scheme, tmp_path):
     storage = Storage(f"{scheme}{tmp_path}/out")
     storage.tidy()
     storage.write("runs/a.parquet", b"1")
@@ -45,16 +40,13 @@ def test_what_the_killed_were_writing_is_tidied_away(scheme: str, tmp_path: Path
     assert left == ["mine.part", "runs/a.parquet"]
 
 
-def test_a_relative_place_stays_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_relative_place_stays_where_it_was_and_what_cannot_be_written_is_one_line(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     storage = Storage("out")
     copy = pickle.loads(pickle.dumps(storage))
     monkeypatch.chdir("/")
     copy.write("x", b"1")
     assert (tmp_path / "out" / "x").is_file()
-
-
-def test_what_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(BadInput, match="out="):
         Storage(str(tmp_path / "file")).write("x", b"1")
@@ -62,7 +54,7 @@ def test_what_cannot_be_written_is_one_line(tmp_path: Path) -> None:
         Storage("nosuch://place")
 
 
-def test_an_object_store_needs_no_renaming(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_object_store_needs_no_renaming(monkeypatch):
     with object_store(monkeypatch) as store:
         storage = Storage("store://bucket/out")
         storage.tidy()
@@ -85,7 +77,7 @@ def test_an_object_store_needs_no_renaming(monkeypatch: pytest.MonkeyPatch) -> N
         assert [name for name, _ in store.written[-2:]] == ["bucket/out/state.safetensors"] * 2
 
 
-def test_the_folder_of_a_new_name_is_kept_by_the_disk_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_folder_of_a_new_name_is_kept_by_the_disk_too(tmp_path, monkeypatch):
     synced: list[str] = []
     monkeypatch.setattr(
         "ranking.whole_file.sync", lambda path: synced.append(str(path) if Path(path).is_dir() else "file")

@@ -1,9 +1,6 @@
 """Tests of tables whose rows pass through in pieces: what is read is what was made, in order, and no more of it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
-from pathlib import Path
 
 import polars as pl
 import pytest
@@ -36,9 +33,7 @@ def whole(made: RunRows) -> pl.DataFrame:
 
 @pytest.mark.parametrize("place", ["local", "store"])
 @pytest.mark.parametrize("group", [1, 6, 1000])
-def test_a_table_by_run_is_written_and_read_as_it_was_made(
-    place: str, group: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_table_by_run_is_written_and_read_as_it_was_made(place, group, tmp_path, monkeypatch):
     monkeypatch.setattr(tables, "GROUP", group)
     with object_store(monkeypatch):
         storage = Storage(str(tmp_path / "out") if place == "local" else "store://bucket/out")
@@ -52,7 +47,7 @@ def test_a_table_by_run_is_written_and_read_as_it_was_made(
         assert scan_table(storage, "none") is None
 
 
-def test_rows_that_are_not_collected_are_those_that_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_that_are_not_collected_are_those_that_are_made(monkeypatch):
     monkeypatch.setattr(tables, "GROUP", 3)
     asked: list[int] = []
     lazy = rows(asked=asked).lazy()
@@ -63,12 +58,7 @@ def test_rows_that_are_not_collected_are_those_that_are_made(monkeypatch: pytest
     assert RunRows(SCHEMA, list).lazy().collect().is_empty()
 
 
-def test_a_table_of_no_run_has_its_columns(tmp_path: Path) -> None:
-    write_table(Storage(str(tmp_path)), "steps", RunRows(SCHEMA, list))
-    assert required_scan(Storage(str(tmp_path)), "steps").collect().equals(pl.DataFrame(schema=SCHEMA))
-
-
-def test_a_table_that_was_not_made_whole_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_table_that_was_not_made_whole_is_not_there(tmp_path, monkeypatch):
     def frames() -> Iterator[pl.DataFrame]:
         yield next(iter(rows().frames()))
         raise KeyboardInterrupt
@@ -82,8 +72,10 @@ def test_a_table_that_was_not_made_whole_is_not_there(tmp_path: Path, monkeypatc
         assert store.objects == {}
 
 
-def test_a_damaged_table_is_one_line(tmp_path: Path) -> None:
+def test_a_table_of_no_run_has_its_columns_and_a_damaged_one_is_one_line(tmp_path):
     storage = Storage(str(tmp_path))
+    write_table(storage, "steps", RunRows(SCHEMA, list))
+    assert required_scan(storage, "steps").collect().equals(pl.DataFrame(schema=SCHEMA))
     with pytest.raises(BadInput, match="no queries"):
         required_scan(storage, "queries")
     write_table(storage, "queries", rows())

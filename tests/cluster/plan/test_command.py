@@ -1,9 +1,6 @@
 """The command that a study prints composes the same study again, and paths are read as text."""
 
-from __future__ import annotations
-
 import shlex
-from pathlib import Path
 
 import pytest
 
@@ -55,13 +52,13 @@ def same_study(arguments: list[str]) -> str:
     ],
     ids=lambda arguments: arguments[-1][:40],
 )
-def test_a_printed_command_composes_the_same_study(arguments: list[str], tmp_path: Path) -> None:
+def test_a_printed_command_composes_the_same_study(arguments, tmp_path):
     same_study([*SMALL, *arguments, f"out={tmp_path / 'a b, c=d'}"])
 
 
 @pytest.mark.by_day(3)
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
-def test_the_command_of_each_experiment_composes_the_same_study(experiment: str, tmp_path: Path) -> None:
+def test_the_command_of_each_experiment_composes_the_same_study(experiment, tmp_path):
     checkpoint = ["ranker.checkpoint=a b"] if experiment == "adore" else []
     command = same_study([f"experiment={experiment}", *checkpoint, "seeds=1", f"out={tmp_path / 'out'}"])
     assert (f"experiment={experiment}" in command) == (experiment != "sampling")  # the default
@@ -71,7 +68,7 @@ def test_the_command_of_each_experiment_composes_the_same_study(experiment: str,
 @pytest.mark.parametrize(
     "name", ["résultats", "20241125", "a&b", "a b/c", "x#1", "a,b", "run=3", "true", "1e5", "a'b", "(x)", "a;b[1]"]
 )
-def test_any_path_is_text(name: str, tmp_path: Path) -> None:
+def test_any_path_is_text(name, tmp_path):
     for path in (name, f"{tmp_path}/{name}"):
         assert compose([quoted_path(f"out={path}")], "mine")["out"] == path
         assert compose([f"out={path}"], "mine")["out"] == path
@@ -80,16 +77,13 @@ def test_any_path_is_text(name: str, tmp_path: Path) -> None:
         assert study.plan.storage.place == f"{path}/new"
 
 
-def test_paths_of_the_home_folder_lists_and_sweeps(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_paths_of_the_home_folder_of_odd_names_lists_and_sweeps(monkeypatch, tmp_path, own_cache):
     monkeypatch.setenv("HOME", "/home/somebody")
     assert quoted_path("out=~/x") == "out=/home/somebody/x"
     assert quoted_path("ranker.checkpoint=~/a,b c,é") == "ranker.checkpoint=/home/somebody/a,b c,'é'"
     unchanged = ["out=null", "runs=[a,b]", "collection.path=choice(a,b)", "cache=${oc.env:X}", "seed=3", "~teacher"]
     for override in [*unchanged, "actions.documents=20", "out='a b'"]:
         assert quoted_path(override) == override
-
-
-def test_a_collection_in_a_folder_with_an_odd_name(tmp_path: Path, own_cache: Path) -> None:
     folder = write_beir(tmp_path / "Sammlung für a&b #1, neu")
     config = compose(["collection=beir", f"collection.path={folder}"])
     assert config["collection"]["path"] == str(folder)

@@ -1,7 +1,5 @@
 """Studies that are extended: their runs stay, and the rest is added."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import polars as pl
@@ -26,7 +24,7 @@ def ids(plan: StudyPlan) -> set[str]:
     return {identity(run.config) for run in plan.runs()[0]}
 
 
-def test_more_seeds_are_added(tmp_path: Path) -> None:
+def test_more_seeds_are_added(tmp_path):
     plan = plan_of(tmp_path, "seeds=2")
     more = extended(plan, {"seeds": 5}, [])
     assert ids(plan) < ids(more)
@@ -39,7 +37,7 @@ def test_more_seeds_are_added(tmp_path: Path) -> None:
         extended(plan, {}, ["seed=3"])
 
 
-def test_more_samples_are_added_to_those_that_were_drawn(tmp_path: Path) -> None:
+def test_more_samples_are_added_to_those_that_were_drawn(tmp_path):
     plan = plan_of(tmp_path, "seeds=1", "samples=3", "optimizer.lr=interval(0.001,0.1)")
     more = extended(plan, {"samples": 5}, [])
     assert (plan.sample_batches, more.sample_batches) == ((3,), (3, 2))
@@ -53,7 +51,7 @@ def test_more_samples_are_added_to_those_that_were_drawn(tmp_path: Path) -> None
         extended(more, {"samples": 4}, [])
 
 
-def test_further_values_are_added_to_what_is_compared(tmp_path: Path) -> None:
+def test_further_values_are_added_to_what_is_compared(tmp_path):
     plan = plan_of(tmp_path, "seeds=1")
     more = extended(plan, {}, ["selector=top"])
     assert {run.config["choices"]["selector"] for run in more.runs()[0]} == {"uniform", "top"}
@@ -69,7 +67,7 @@ def test_further_values_are_added_to_what_is_compared(tmp_path: Path) -> None:
     assert same.runs()[0][0].config["run_time"] == "30m"
 
 
-def test_what_can_not_be_added_is_refused(tmp_path: Path) -> None:
+def test_what_can_not_be_added_is_refused(tmp_path):
     plan = plan_of(tmp_path, "seeds=1")
     with pytest.raises(BadInput, match="have no option nothing"):
         extended(plan, {}, ["nothing=1"])
@@ -86,7 +84,7 @@ def test_what_can_not_be_added_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.nightly
-def test_a_finished_study_is_extended_by_the_command(base: list[str], tmp_path: Path) -> None:
+def test_a_finished_study_is_extended_by_the_command(base, tmp_path):
     out = tmp_path / "study"
     small = [*base, "function=random", "policy=fixed", "selector=uniform", "track=[]", "local=true", "seeds=1"]
     assert command("study", *small, f"out={out}") == 0

@@ -1,9 +1,5 @@
 """How large a plan is, and where it runs then."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import pytest
 
 from cluster.commands import experiment
@@ -17,7 +13,7 @@ SMALL, LARGE = Work(True, saved=RAY_START / 2), Work(True, saved=RAY_START * 2)
 
 
 @pytest.fixture
-def alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def alone(monkeypatch) -> None:
     """No Ray to be found."""
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     monkeypatch.setattr(experiment, "connected", lambda: False)
@@ -30,11 +26,11 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> None:
         (True, LARGE, True), (True, Work(True), True), ("auto", Work(True, saved=1, needs="an index"), False),
     ],
 )  # fmt: skip
-def test_a_plan_smaller_than_the_start_of_ray_runs_here(alone: None, local: Any, work: Work, here: bool) -> None:
+def test_a_plan_smaller_than_the_start_of_ray_runs_here(alone, local, work, here):
     assert runs_here({"address": None, "local": local}, work) is here
 
 
-def test_a_ray_that_is_there_is_used(alone: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_ray_that_is_there_is_used_and_what_wants_one_refused_without_it(alone, monkeypatch):
     assert not runs_here({"address": "auto", "local": "auto"}, SMALL)
     monkeypatch.setenv("RAY_ADDRESS", "somewhere:6379")
     assert not runs_here({"address": None, "local": "auto"}, SMALL)
@@ -42,14 +38,11 @@ def test_a_ray_that_is_there_is_used(alone: None, monkeypatch: pytest.MonkeyPatc
     monkeypatch.delenv("RAY_ADDRESS")
     monkeypatch.setattr(experiment, "connected", lambda: True)
     assert not runs_here({"address": None, "local": "auto"}, SMALL)
-
-
-def test_what_wants_ray_is_refused_without_it(alone: None) -> None:
     with pytest.raises(BadInput, match="workers"):
         runs_here({"address": None, "local": True}, Work(True, needs="resources.workers=2"))
 
 
-def test_what_takes_longer_is_larger() -> None:
+def test_what_takes_longer_is_larger_and_cores_save(monkeypatch):
     config = compose(["scale=tiny", "function=bm25"])
     small = run_seconds(config, "feed_forward", 500, 600)
     assert small is not None
@@ -60,9 +53,6 @@ def test_what_takes_longer_is_larger() -> None:
     of_batch = run_seconds(compose(["scale=tiny", "function=in_batch"]), "feed_forward", 500, 600)
     assert (of_batch or 9) < small  # its documents are in the batch already
     assert pool_seconds(1000, 5000, 10) == pytest.approx(10 * pool_seconds(1000, 5000, 1))
-
-
-def test_what_cores_save(monkeypatch: pytest.MonkeyPatch) -> None:
     for count, less in ((1, 0), (2, 30), (4, 45)):
         monkeypatch.setattr(size, "cores", lambda count=count: count)
         assert saved(60) == pytest.approx(less)

@@ -1,7 +1,4 @@
-from __future__ import annotations
-
 import io
-from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -15,7 +12,7 @@ def opened(*overrides: str) -> list[NamedPool]:
     return open_pools(compose(overrides, "pool"), lambda name, done, total: None)
 
 
-def test_a_pool_is_named_by_its_folder_and_known_by_its_content(small_pool: Path, of_small_pool: list[str]) -> None:
+def test_a_pool_is_named_by_its_folder_and_known_by_its_content(small_pool, of_small_pool, tmp_path):
     (named,) = opened(*of_small_pool)
     assert named.name == "small"
     assert len(named.pool.runs) == 6
@@ -23,26 +20,25 @@ def test_a_pool_is_named_by_its_folder_and_known_by_its_content(small_pool: Path
     (again,) = opened(*of_small_pool)
     (other,) = opened(*of_small_pool, "depth=9")
     assert named.fingerprint == again.fingerprint != other.fingerprint
+    for name in ("one", "other"):
+        (tmp_path / name).write_text("text")
+    first, second = file_digests([str(tmp_path / "one"), str(tmp_path / "other")]).values()
+    assert first == second
+    assert len(first) == 12
 
 
-def test_halves_are_every_second_topic(of_small_pool: list[str]) -> None:
-    names = {half: [topic.name for topic in opened(*of_small_pool, f"topics={half}")[0].pool.topics] for half in HALVES}
-    assert names == {"all": ["1", "2", "3", "4"], "even": ["1", "3"], "odd": ["2", "4"]}
-
-
-def test_the_first_so_many_of_the_topics_chosen(of_small_pool: list[str]) -> None:
+def test_halves_are_every_second_topic_and_the_first_so_many_are_taken(of_small_pool):
     def names(*given: str) -> list[str]:
         return [topic.name for topic in opened(*of_small_pool, *given)[0].pool.topics]
 
+    assert names("topics=all") == ["1", "2", "3", "4"]
+    assert names("topics=odd") == ["2", "4"]
     assert names("most_topics=3") == ["1", "2", "3"]
     assert names("most_topics=1", "topics=odd") == ["2"]
     assert names("most_topics=9", "topics=even") == ["1", "3"]
 
 
-HALVES = ("all", "even", "odd")
-
-
-def test_a_file_names_several_pools(small_pool: Path, tmp_path: Path) -> None:
+def test_a_file_names_several_pools(small_pool, tmp_path):
     source = f"{{runs: {small_pool / 'runs'}, qrels: {small_pool / 'qrels.txt'}"
     file = tmp_path / "pools.yaml"
     file.write_text(f"deep: {source}, depth: 12}}\nflat: {source}}}\n")
@@ -61,7 +57,7 @@ def test_a_file_names_several_pools(small_pool: Path, tmp_path: Path) -> None:
         ("a: [", "can't be read"),
     ],
 )  # fmt: skip
-def test_a_broken_file_of_pools_is_refused(tmp_path: Path, content: str, says: str) -> None:
+def test_a_broken_file_of_pools_is_refused(tmp_path, content, says):
     file = tmp_path / "pools.yaml"
     file.write_text(content)
     with pytest.raises(BadInput) as refused:
@@ -69,12 +65,7 @@ def test_a_broken_file_of_pools_is_refused(tmp_path: Path, content: str, says: s
     assert says in str(refused.value)
 
 
-def test_runs_that_are_not_there_are_refused() -> None:
-    with pytest.raises(BadInput, match="no such file"):
-        opened("runs=nowhere", "qrels=nowhere.txt")
-
-
-def test_judgements_in_another_encoding_and_twice(small_pool: Path, tmp_path: Path) -> None:
+def test_judgements_in_another_encoding_unicode_form_and_twice(small_pool, tmp_path):
     qrels = tmp_path / "qrels.txt"
     lines = (small_pool / "qrels.txt").read_text()
     qrels.write_bytes((lines + "1 0 caf\u00e9 1\n1 0 d00 1\n").encode("latin-1"))
@@ -87,32 +78,31 @@ def test_judgements_in_another_encoding_and_twice(small_pool: Path, tmp_path: Pa
         file.write(b"1 0 d01\n")
     (named,) = opened(*given, "encoding=latin-1", "strict=false")
     assert named.pool.notes["broken lines of the judgements left out"] == 1
+    (tmp_path / "a.run").write_text("1 Q0 e\u0301 1 2 a\n1 Q0 d 2 1 a\n")
+    (tmp_path / "qrels").write_text("1 0 \u00e9 1\n1 0 d 1\n")
+    with pytest.raises(BadInput, match=r"document 'e\\u0301' of topic 1 is '\\xe9' in the judgements, another Unicode"):
+        opened(f"runs={tmp_path / 'a.run'}", f"qrels={tmp_path / 'qrels'}")
 
 
-def test_nothing_to_pool_is_refused(of_small_pool: list[str], small_pool: Path, tmp_path: Path) -> None:
+def test_nothing_to_pool_is_refused(of_small_pool, small_pool, tmp_path):
     with pytest.raises(BadInput, match="there are no runs"):
         opened("runs=[]", f"qrels={small_pool / 'qrels.txt'}")
     qrels = tmp_path / "one.txt"
     qrels.write_text("1 0 d00 1\n")
     with pytest.raises(BadInput, match="none of the 1 topics is left"):
         opened(f"runs={small_pool / 'runs'}", f"qrels={qrels}", "topics=odd")
+    with pytest.raises(BadInput, match="no such file"):
+        opened("runs=nowhere", "qrels=nowhere.txt")
 
 
-def test_reading_and_pooling_show_their_progress(of_small_pool: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reading_and_pooling_show_their_progress(of_small_pool, monkeypatch):
     console = Console(file=io.StringIO())
     monkeypatch.setattr("cluster.pools.sources.LINE_EVERY_S", 0)
     with shown_progress(console) as on_progress:
         open_pools(compose(of_small_pool, "pool"), on_progress)
-    lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    lines = console.file.getvalue().splitlines()
     assert lines[:2] == ["reading runs: 0 of 6", "reading runs: 1 of 6"]
     assert lines[6:8] == ["pooling topics: 0 of 4", "pooling topics: 1 of 4"]
-
-
-def test_ids_in_two_unicode_forms_are_refused(tmp_path: Path) -> None:
-    (tmp_path / "a.run").write_text("1 Q0 e\u0301 1 2 a\n1 Q0 d 2 1 a\n")
-    (tmp_path / "qrels").write_text("1 0 \u00e9 1\n1 0 d 1\n")
-    with pytest.raises(BadInput, match=r"document 'e\\u0301' of topic 1 is '\\xe9' in the judgements, another Unicode"):
-        opened(f"runs={tmp_path / 'a.run'}", f"qrels={tmp_path / 'qrels'}")
 
 
 @pytest.mark.parametrize(
@@ -126,13 +116,5 @@ def test_ids_in_two_unicode_forms_are_refused(tmp_path: Path) -> None:
         ({"a": "0", "c": "4"}, "a differs, b is gone, c is new"),
     ],
 )
-def test_files_that_have_changed_are_named(now: dict[str, str], said: str | None) -> None:
+def test_files_that_have_changed_are_named(now, said):
     assert changed_files({"a": "1", "b": "2"}, now) == said
-
-
-def test_a_digest_goes_by_the_content(tmp_path: Path) -> None:
-    for name in ("one", "other"):
-        (tmp_path / name).write_text("text")
-    first, second = file_digests([str(tmp_path / "one"), str(tmp_path / "other")]).values()
-    assert first == second
-    assert len(first) == 12

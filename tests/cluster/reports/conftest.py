@@ -1,7 +1,5 @@
 """A made-up study in the form that the study runner leaves, for the tests of its analysis and report."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -19,11 +17,9 @@ METHODS = (
     ("learned", "random+bm25", "uniform", 0.33),
 )
 
-Study = Callable[..., tuple[pl.DataFrame, pl.DataFrame]]
-
 
 @pytest.fixture(scope="session")
-def made_up_study() -> Study:
+def made_up_study() -> Callable[..., tuple[pl.DataFrame, pl.DataFrame]]:
     """Make trials and queries: the means above over BM25's candidates, the reverse over random ones."""
 
     def make(

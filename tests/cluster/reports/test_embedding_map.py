@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import base64
 import re
 from typing import Any
@@ -43,14 +41,14 @@ def study(made_up_study: Any, seeds: int = 1, **given: Any) -> tuple[pl.DataFram
 
 def colours(figure: Figure, panel: int) -> list[str]:
     """The colour of each point of a panel."""
-    return [to_hex(colour) for colour in figure.axes[panel].collections[0].get_facecolor()]  # type: ignore[arg-type]
+    return [to_hex(colour) for colour in figure.axes[panel].collections[0].get_facecolor()]
 
 
 def legend_of(figure: Figure) -> list[str]:
     return [text.get_text() for text in figure.legends[0].texts]
 
 
-def test_a_row_a_method_and_a_colour_a_category(made_up_study: Any) -> None:
+def test_a_row_a_method_and_a_colour_a_category(made_up_study):
     trials, runs = study(made_up_study)
     figure = embedding_map(trials, made_up_embeddings(runs))
     titles = [ax.get_title(loc="left") for ax in figure.axes]
@@ -67,7 +65,7 @@ def test_a_row_a_method_and_a_colour_a_category(made_up_study: Any) -> None:
         assert own < min(np.linalg.norm(centres[a] - centres[b]) for a, b in ((0, 1), (0, 2), (1, 2)))
 
 
-def test_rare_and_missing_categories_are_grey_and_below(made_up_study: Any) -> None:
+def test_rare_and_missing_categories_are_grey_and_below(made_up_study):
     trials, runs = study(made_up_study)
     embeddings = made_up_embeddings(runs, count=66, categories=11)  # six queries each; of equals the first by name
     embeddings = embeddings.with_columns(
@@ -83,7 +81,7 @@ def test_rare_and_missing_categories_are_grey_and_below(made_up_study: Any) -> N
     assert len(set(drawn)) == 10
 
 
-def test_without_categories_there_is_no_legend_and_one_good_run_of_a_method_is_drawn(made_up_study: Any) -> None:
+def test_without_categories_there_is_no_legend_and_one_good_run_of_a_method_is_drawn(made_up_study):
     trials, runs = study(made_up_study, seeds=2, failed=1)
     embeddings = made_up_embeddings([*runs, "of another study"]).with_columns(category=pl.lit(None, pl.String))
     figure = embedding_map(trials, embeddings)
@@ -98,7 +96,7 @@ def test_without_categories_there_is_no_legend_and_one_good_run_of_a_method_is_d
         assert (ax.collections[0].get_offsets() == again.axes[panel].collections[0].get_offsets()).all()
 
 
-def test_collections_and_dimensions_may_differ(made_up_study: Any) -> None:
+def test_collections_and_dimensions_may_differ(made_up_study):
     one, other = study(made_up_study), study(made_up_study, collection="medquad")
     embeddings = [made_up_embeddings(one[1], 8), made_up_embeddings(other[1], 6, 2, "medquad", dimension=3)]
     figure = embedding_map(pl.concat([one[0], other[0]]), pl.concat(embeddings))
@@ -108,7 +106,7 @@ def test_collections_and_dimensions_may_differ(made_up_study: Any) -> None:
     ]
 
 
-def test_methods_of_too_few_points_are_left_out(made_up_study: Any) -> None:
+def test_methods_of_too_few_points_and_vectors_that_are_not_finite_are_left_out(made_up_study):
     trials, runs = study(made_up_study)
     three, four = (made_up_embeddings([run], count) for run, count in zip(runs, (3, 4), strict=True))
     figure = embedding_map(trials, pl.concat([three, four]))
@@ -117,10 +115,6 @@ def test_methods_of_too_few_points_are_left_out(made_up_study: Any) -> None:
     assert embedding_map(trials, three.clear()) is None
     collapsed = made_up_embeddings(runs).with_columns(vector=pl.lit([1.0, 1.0], pl.List(pl.Float32)))
     assert embedding_map(trials, collapsed) is None
-
-
-def test_vectors_that_are_not_finite_are_left_out(made_up_study: Any) -> None:
-    trials, runs = study(made_up_study)
     broken = made_up_embeddings(runs[:1], 8).with_columns(
         vector=pl.when(pl.col("query") == "q0").then(pl.lit([np.nan] * 5, pl.List(pl.Float32)))
         .when(pl.col("query") == "q1").then(pl.lit([np.inf] * 5, pl.List(pl.Float32)))
@@ -132,7 +126,7 @@ def test_vectors_that_are_not_finite_are_left_out(made_up_study: Any) -> None:
 
 @pytest.mark.by_day(1)
 @pytest.mark.parametrize(("count", "dimension"), [(4, 1), (4, 2), (40, 7), (80, 3)])
-def test_planes(count: int, dimension: int) -> None:
+def test_planes(count, dimension):
     vectors = np.random.default_rng(count).normal(size=(count, dimension))
     pca, tsne, share = planes(vectors)
     assert pca.shape == tsne.shape == (count, 2)
@@ -146,7 +140,7 @@ def test_planes(count: int, dimension: int) -> None:
     assert (again[1] == tsne).all()
 
 
-def test_points_are_pixels(made_up_study: Any) -> None:
+def test_points_are_pixels(made_up_study):
     trials, runs = study(made_up_study)
     figure = embedding_map(trials, made_up_embeddings(runs, 60))
     element = svg(figure, "map")

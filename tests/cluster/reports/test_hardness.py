@@ -1,8 +1,5 @@
-from __future__ import annotations
-
 import math
 import re
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -43,7 +40,7 @@ def made_up_steps(trials: pl.DataFrame, count: int = 1200, index: bool = False) 
     return pl.concat(tables)
 
 
-def test_a_short_training_is_kept_step_by_step() -> None:
+def test_short_trainings_are_kept_step_by_step_and_long_ones_averaged_over_windows():
     table = trace_table("a", ["bm25", "dense"], [trace(3, function=[0, 1, -1], version=[-1, 4, -1], age=[-1, 7, -1])])
     assert table.schema == SCHEMA
     assert table.rows() == [
@@ -51,9 +48,6 @@ def test_a_short_training_is_kept_step_by_step() -> None:
         ("a", 0, 1, 1, 11.0, 1.0, 1.0, "dense", 4, 7.0),
         ("a", 0, 2, 1, 12.0, 2.0, 0.0, None, None, None),
     ]
-
-
-def test_a_long_training_is_averaged_over_windows() -> None:
     versions = np.repeat([0, 1], [601, 600])
     ages = np.arange(1201) - 600 * versions
     table = trace_table("a", ["bm25", "dense"], [trace(1201, function=1, version=versions, age=ages)])
@@ -61,9 +55,6 @@ def test_a_long_training_is_averaged_over_windows() -> None:
     assert table.row(0) == ("a", 0, 0, 3, 11.0, 1.0, pytest.approx(1 / 3), "dense", 0, 1.0)
     assert table.row(200) == ("a", 0, 600, 3, 611.0, 601.0, pytest.approx(1 / 3), "dense", 1, (600 + 1 + 2) / 3)
     assert table.row(-1) == ("a", 0, 1200, 1, 1210.0, 1200.0, 0.0, "dense", 1, 600.0)
-
-
-def test_windows_of_several_functions_and_of_nothing() -> None:
     table = trace_table("a", ["x", "y"], [trace(600, function=np.arange(600) % 2, negative=[math.nan, 4.0] * 300)])
     assert set(table["function"]) == {None}
     assert set(table["negative"]) == {4.0}
@@ -74,7 +65,7 @@ def test_windows_of_several_functions_and_of_nothing() -> None:
 
 @pytest.mark.nightly
 @given(counts=st.lists(st.integers(0, 3000), min_size=1, max_size=5))
-def test_no_run_has_more_rows_and_no_step_is_lost(counts: list[int]) -> None:
+def test_no_run_has_more_rows_and_no_step_is_lost(counts):
     table = trace_table("a", ["x"], [trace(count) for count in counts])
     assert len(table) <= ROWS
     for fold, count in enumerate(counts):
@@ -84,7 +75,7 @@ def test_no_run_has_more_rows_and_no_step_is_lost(counts: list[int]) -> None:
         assert here["step"].to_list() == [0, *here["steps"].cum_sum().to_list()][:-1]
 
 
-def test_the_last_tenth_by_hand(made_up_study: Any) -> None:
+def test_the_last_tenth_by_hand(made_up_study):
     trials, _ = made_up_study(seeds=2, methods=[("fixed", "bm25", "uniform", 0.3)])
     traces = {run: trace(n, version=np.arange(n) // 5, age=n) for run, n in zip(trials["run"], (10, 20), strict=True)}
     steps = pl.concat([trace_table(run, ["bm25"], [one]) for run, one in traces.items()])
@@ -96,7 +87,7 @@ def test_the_last_tenth_by_hand(made_up_study: Any) -> None:
     assert at_the_end(failed, steps).is_empty()
 
 
-def test_the_figure_has_a_line_a_method_where_its_runs_still_trained(made_up_study: Any) -> None:
+def test_the_figure_has_a_line_a_method_where_its_runs_still_trained(made_up_study):
     trials, _ = made_up_study(seeds=3, methods=[("fixed", "bm25", "uniform", 0.3), ("fixed", "random", "uniform", 0.2)])
     runs = trials["run"].to_list()
     lengths = dict(zip(runs, (600, 600, 300, 600, 300, 300), strict=True))
@@ -108,16 +99,12 @@ def test_the_figure_has_a_line_a_method_where_its_runs_still_trained(made_up_stu
     (long,) = (line for line in scores.get_lines() if line.get_xdata()[-1] == 595.0)
     assert long.get_ydata() == pytest.approx(np.arange(60) * 10 + 4.5, abs=1.01)
     assert len(misranked.get_lines()) == 2
-
-
-def test_a_study_without_steps_has_no_such_section(made_up_study: Any) -> None:
-    trials, _ = made_up_study(seeds=1)
     nothing = pl.DataFrame(schema=SCHEMA)
     assert hardness_figure(trials, nothing) is None
     assert hardness_section(trials, nothing) == []
 
 
-def test_the_report_shows_it(made_up_study: Any) -> None:
+def test_the_report_shows_it(made_up_study):
     trials, queries = made_up_study(seeds=2, methods=[("fixed", "bm25", "dynamic", 0.3)])
     report = study_report(StudyResults(trials, queries, made_up_steps(trials, index=True)))
     html = report.to_html()
@@ -134,7 +121,7 @@ def test_the_report_shows_it(made_up_study: Any) -> None:
 
 
 @pytest.mark.nightly
-def test_a_few_runs_at_a_time_give_the_same(made_up_study: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_few_runs_at_a_time_give_the_same(made_up_study, monkeypatch):
     trials, _ = made_up_study(seeds=3, methods=METHODS[:2])
     steps = made_up_steps(trials, 300, index=True)
     whole, ends = hardness_figure(trials, steps), at_the_end(trials, steps)
@@ -143,9 +130,7 @@ def test_a_few_runs_at_a_time_give_the_same(made_up_study: Any, monkeypatch: pyt
     assert at_the_end(trials, steps).equals(ends)
 
 
-def test_a_run_of_several_stages_leaves_and_prints_its_steps(
-    base: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_of_several_stages_leaves_and_prints_its_steps(base, tmp_path, capsys):
     mine = ["objective=sir_v1", "objective.levels=[4,3]", "training.max_epochs=1"]
     assert command("train", *base, *mine, f"out={tmp_path / 'run'}") == 0
     samplers, steps = (pl.read_parquet(tmp_path / "run" / f"{name}.parquet") for name in ("samplers", "steps"))

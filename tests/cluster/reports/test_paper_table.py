@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import re
 from typing import Any
 
@@ -55,9 +53,9 @@ def section(trials: pl.DataFrame, paper: dict[str, Any] | None = None, given: tu
     return str(part.to_html())
 
 
-def test_the_papers_figures_stand_beside_ours(written_trials: Any) -> None:
-    rows = cells(section(written_trials(RUNS)))
-    assert rows == [
+def test_the_papers_figures_stand_beside_ours_by_collection(written_trials):
+    html = section(written_trials(RUNS), given=("scale=small", "collection.path='my data'"))
+    assert cells(html) == [
         ["method", "f, paper", "f, here", "f rate, paper", "f rate, here", "runs"],
         ["News; here medquad"],
         ["BM25 bm25 · uniform", ".25 ± .029", ".2500 ± .0707", "–", "–", "2"],
@@ -66,11 +64,18 @@ def test_the_papers_figures_stand_beside_ours(written_trials: Any) -> None:
         ["learned(random+bm25) · uniform · reward=raw", "–", ".1500", "–", "100%", "1"],
         ["random(random+bm25) · uniform", "–", ".1000", "–", "–", "1"],
     ]
-
-
-def test_the_best_figure_of_either_is_bold(written_trials: Any) -> None:
-    html = section(written_trials(RUNS))
-    assert re.findall(r"<b>(.*?)</b>", html) == [".2500", ".5"]  # here BM25, in the paper AC
+    assert re.findall(r"<b>(.*?)</b>", html) == [".2500", ".5"]  # the best: here BM25, in the paper AC
+    assert "AC is &lt;best&gt;." in html
+    assert "MedQuAD for News &amp; more." in html
+    assert "This study was run with scale=small" in html
+    assert "Compared with Somebody 2001, table 3" in html
+    failed = written_trials([(text, None if "bm25" in text else value) for text, value in RUNS])
+    assert ["BM25 bm25 · uniform", ".25 ± .029", "–", "–", "–", "0"] in cells(section(failed))
+    both = pl.concat([written_trials(RUNS), written_trials(RUNS[:3], collection="cranfield")])
+    rows = cells(section(both))
+    titles = [row[0] for row in rows if len(row) == 1]
+    assert titles == ["News; here medquad", "Mail; here cranfield"]
+    assert ["BM25 bm25 · uniform", ".125", ".2500 ± .0707", "–", "–", "2"] in rows
 
 
 SIR: dict[str, Any] = {
@@ -111,7 +116,7 @@ def sir_trials(written_trials: Any, *checkpoints: str) -> pl.DataFrame:
     return trials.with_columns((pl.col("bm25:AP@100") / 2).alias("bm25:RR@10"))
 
 
-def test_columns_may_be_measures(written_trials: Any) -> None:
+def test_columns_may_be_measures(written_trials):
     rows = cells(section(sir_trials(written_trials, "some/minilm"), SIR))
     assert rows[:4] == [
         ["method", "MRR@100, paper", "MRR@100, here", "MRR@10, paper", "MRR@10, here", "runs"],
@@ -139,7 +144,7 @@ def of_origins(trials: pl.DataFrame) -> pl.DataFrame:
     return trials.with_columns((reached / 2).alias("full:AP@100"), (reached * 2 + 1).alias("embeddings:MI/H"))
 
 
-def test_a_measure_may_name_its_origin(written_trials: Any) -> None:
+def test_a_measure_may_name_its_origin_which_a_study_may_lack(written_trials):
     trials = of_origins(written_trials(RUNS[:3]))
     figures = {"News": {"BM25": {"I": "1.234 ± 1.5", "R@1 far": ".5"}}}
     html = section(trials, PAPER | {"measures": dict(ORIGINS), "figures": figures, "convergence": {}})
@@ -153,18 +158,12 @@ def test_a_measure_may_name_its_origin(written_trials: Any) -> None:
     assert caption[1].split("here: ")[1] == (
         "BM25&#39;s top passages, “R@1 near” is AP@100 of bm25, “R@1 far” is AP@100 of full, “I” is MI/H of embeddings"
     )
-
-
-def test_an_origin_that_a_study_lacks_is_a_column_of_dashes(written_trials: Any) -> None:
     trials = written_trials(RUNS[:3])
     paper = PAPER | {"measures": {"all": "full:AP@100", "near": "bm25:AP@100"}, "figures": {}, "convergence": {}}
     rows = cells(section(trials, paper))
     assert rows[2] == ["BM25 bm25 · uniform", "–", "–", "–", ".2500 ± .0707", "2"]
     nowhere = cells(section(trials, paper | {"measures": {"all": "full:AP@100"}}))
     assert nowhere[2] == ["BM25 bm25 · uniform", "–", "–", "–"]
-
-
-def test_rates_are_of_the_origin_of_their_column(written_trials: Any) -> None:
     trials = of_origins(written_trials(RUNS)).with_columns(
         pl.when(pl.col("policy") == "random").then(0.0).otherwise("full:AP@100").alias("full:AP@100")
     )
@@ -173,7 +172,7 @@ def test_rates_are_of_the_origin_of_their_column(written_trials: Any) -> None:
     assert [row[place] for place in (3, 4, 7, 8)] == ["–", "50%", "25%", "100%"]
 
 
-def test_rankers_of_several_checkpoints_are_rows_of_their_own(written_trials: Any) -> None:
+def test_rankers_of_several_checkpoints_are_rows_of_their_own(written_trials):
     trials = sir_trials(written_trials, "a/BERT/model", "a/Electra-small/model")
     rows = cells(section(trials, SIR))
     assert [row[0] for row in rows[2:8]] == [
@@ -188,7 +187,7 @@ def test_rankers_of_several_checkpoints_are_rows_of_their_own(written_trials: An
     assert all(row["against"] is not None for row in summarise(trials).iter_rows(named=True))
 
 
-def test_marks_are_against_the_experiments_baseline(written_trials: Any) -> None:
+def test_marks_are_against_the_experiments_baseline(written_trials):
     runs = [
         (f"ranker=cross_encoder function=bm25 objective={name}", value + spread / 1000)
         for name, value in (("sir_v0", 0.2), ("sir_v3", 0.4), ("sir_v4", 0.4001))
@@ -202,39 +201,12 @@ def test_marks_are_against_the_experiments_baseline(written_trials: Any) -> None
     html = str(paper_section(PublishedConfig.model_validate(paper), trials, summary)[0].to_html())
     assert "mark what differs from bm25 · uniform · objective=sir_v0" in html
     assert [row[2] for row in cells(html)[2:5]] == [".4020 ± .0016 ‡†", ".4021 ± .0016 ‡†", ".2020 ± .0016"]
-
-
-def test_a_baseline_that_was_left_out_is_none(written_trials: Any) -> None:
-    trials = written_trials([("function=bm25 objective=sir_v3", 0.4)], ("objective",))
-    assert design_baseline(trials, {"baseline": "objective=sir_v0"}) is None
+    without = trials.filter(pl.col("objective") != "sir_v0")
+    assert design_baseline(without, {"baseline": "objective=sir_v0"}) is None
     assert design_baseline(trials, {}) is None
 
 
-def test_findings_and_differences_are_said_and_escaped(written_trials: Any) -> None:
-    html = section(written_trials(RUNS), given=("scale=small", "collection.path='my data'"))
-    assert "AC is &lt;best&gt;." in html
-    assert "MedQuAD for News &amp; more." in html
-    assert "This study was run with scale=small" in html
-    assert "Compared with Somebody 2001, table 3" in html
-
-
-def test_a_collection_is_a_section(written_trials: Any) -> None:
-    both = pl.concat([written_trials(RUNS), written_trials(RUNS[:3], collection="cranfield")])
-    rows = cells(section(both))
-    titles = [row[0] for row in rows if len(row) == 1]
-    assert titles == ["News; here medquad", "Mail; here cranfield"]
-    assert ["BM25 bm25 · uniform", ".125", ".2500 ± .0707", "–", "–", "2"] in rows
-
-
-def test_stand_ins() -> None:
-    published = PublishedConfig.model_validate(PAPER)
-    assert map_collections(published, ["cranfield", "pydocs"]) == [("Mail", "cranfield")]
-    assert map_collections(published, ["pydocs"]) == [("News", "pydocs"), ("Mail", "pydocs")]
-    twice = ["medquad (01234567)", "medquad (89abcdef)"]
-    assert map_collections(published, twice) == [("News", twice[0]), ("News", twice[1])]
-
-
-def test_matching_by_hand(written_trials: Any) -> None:
+def test_methods_and_collections_are_matched_by_hand(written_trials):
     trials = written_trials([*RUNS, ("selector=adversarial function=random selector.lr=0.1", 0.1)])
     assert map_methods(PublishedConfig.model_validate(PAPER), trials) == {
         "BM25": [("feed_forward", "bm25 · uniform")],
@@ -244,18 +216,20 @@ def test_matching_by_hand(written_trials: Any) -> None:
     other = PAPER | {"methods": {"any": "policy=learned", "rate": "selector.lr=0.1", "none": "selector.lr=0.2"}}
     found = map_methods(PublishedConfig.model_validate(other), trials)
     assert [len(found[name]) for name in other["methods"]] == [2, 1, 0]
-
-
-def test_one_learning_that_nothing_sweeps_is_told_by_its_overrides(written_trials: Any) -> None:
     trials = written_trials(RUNS[3:4], swept=())
     assert map_methods(PublishedConfig.model_validate(PAPER), trials)["AC"] == [
         ("feed_forward", "learned(random+bm25) · uniform")
     ]
     raw = written_trials(RUNS[5:], swept=())
     assert map_methods(PublishedConfig.model_validate(PAPER), raw)["AC"] == []
+    published = PublishedConfig.model_validate(PAPER)
+    assert map_collections(published, ["cranfield", "pydocs"]) == [("Mail", "cranfield")]
+    assert map_collections(published, ["pydocs"]) == [("News", "pydocs"), ("Mail", "pydocs")]
+    twice = ["medquad (01234567)", "medquad (89abcdef)"]
+    assert map_collections(published, twice) == [("News", twice[0]), ("News", twice[1])]
 
 
-def test_printed_figures() -> None:
+def test_printed_figures():
     assert printed(".1239 ± .011 *†") == (".1239", ".011", "*†")
     assert printed("0.107 ± 0.046") == ("0.107", "0.046", "")
     assert printed(".0603") == (".0603", "", "")
@@ -276,17 +250,13 @@ def test_printed_figures() -> None:
         ({"colour": "red"}, "there is no option colour"),
     ],
 )
-def test_a_damaged_description_is_bad_input(change: dict[str, Any], says: str) -> None:
+def test_a_damaged_description_is_bad_input(change, says):
     with pytest.raises(BadInput, match=says):
         read_published({"published": PAPER | change})
+    assert read_published(None) is read_published({"title": "mine", "published": None}) is None
 
 
-def test_an_experiment_without_a_paper_has_no_such_section(written_trials: Any) -> None:
-    assert read_published(None) is None
-    assert read_published({"title": "mine", "published": None}) is None
-
-
-def test_the_report_has_both_sections(made_up_study: Any) -> None:
+def test_the_report_has_both_sections(made_up_study):
     trials, queries = made_up_study(2, methods=METHODS[3:], swept=[("policy.agent", ["0", "1"])])
     study = {"design": {"published": PAPER}, "overrides": ["scale=small"]}
     html = study_report(StudyResults(trials, queries, config=study)).to_html()
@@ -294,8 +264,3 @@ def test_the_report_has_both_sections(made_up_study: Any) -> None:
     assert "How reliably it is learned" in html
     assert "News; here pydocs" in html
     assert "100% (2 of 2)" in html
-
-
-def test_a_failed_study_has_a_report_all_the_same(written_trials: Any) -> None:
-    trials = written_trials([(text, None if "bm25" in text else value) for text, value in RUNS])
-    assert ["BM25 bm25 · uniform", ".25 ± .029", "–", "–", "–", "0"] in cells(section(trials))

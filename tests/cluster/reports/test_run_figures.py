@@ -1,8 +1,5 @@
-from __future__ import annotations
-
 import struct
 import xml.etree.ElementTree as ElementTree
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -35,24 +32,34 @@ def drawn(figure: Figure, panel: int) -> dict[str, int]:
     return count
 
 
-def test_a_panel_a_ranker_and_origin(made_up_study: Any) -> None:
+def test_a_panel_a_ranker_and_origin_in_which_a_run_that_stopped_keeps_its_last_value(made_up_study):
     trials, _ = made_up_study(rankers=("feed_forward", "match_pyramid"))
     expected = [f"{r} · {o} candidates" for r in ("feed_forward", "match_pyramid") for o in ("bm25", "random")]
     assert titles(density(trials, MEASURE)) == expected
     assert titles(runs(trials, summarise(trials), MEASURE)) == expected
     assert titles(curves(trials))[1] == "feed_forward · training loss"
+    trials, _ = made_up_study(seeds=2, methods=[("fixed", "bm25", "uniform", 0.3)])
+    trials = trials.with_columns(curve_validation=pl.Series([[0.1, 0.3, 0.5], [0.2]]))
+    thick, thin = curves(trials).axes[0].lines
+    assert list(thick.get_ydata()) == pytest.approx([0.15])
+    assert list(thin.get_ydata()) == pytest.approx([0.15, 0.25, 0.35])
 
 
-def test_too_few_or_equal_runs_have_no_density(made_up_study: Any) -> None:
+def test_too_few_equal_or_no_runs_have_no_density(made_up_study):
     trials, _ = made_up_study(seeds=2)
     assert set(drawn(density(trials, MEASURE), 0)) == {INK}
     equal = made_up_study(seeds=4)[0].with_columns(pl.lit(0.25).alias("bm25:AP@100"))
     figure = density(equal, MEASURE)
     assert set(drawn(figure, 0)) == {INK}
     assert len(drawn(figure, 1)) == 6
+    before = pyplot.get_fignums()
+    trials, _ = made_up_study(failed=100)
+    for figure in (density(trials, MEASURE), runs(trials, summarise(trials), MEASURE), curves(trials)):
+        assert not any(ax.lines or ax.collections for ax in figure.axes)
+    assert pyplot.get_fignums() == before
 
 
-def test_one_colour_a_method_everywhere(made_up_study: Any) -> None:
+def test_one_colour_a_method_everywhere_told_apart_on_white_and_on_black(made_up_study):
     trials, _ = made_up_study()
     look = looks(["bm25 · dynamic", "bm25 · uniform"])
     assert [look[name].colour for name in sorted(look)] == list(COLOURS[:2])
@@ -60,9 +67,6 @@ def test_one_colour_a_method_everywhere(made_up_study: Any) -> None:
     assert len({(one.colour, one.line) for one in many.values()}) == 20
     both = [{text.get_text() for text in f.legends[0].texts} for f in (density(trials, MEASURE), curves(trials))]
     assert both[0] == both[1]
-
-
-def test_colours_are_told_apart_on_white_and_on_black() -> None:
     assert len(set(PALETTE)) == 9
     assert COLOURS[-1] not in PALETTE
     for colour in (*COLOURS, *PALETTE):
@@ -71,15 +75,7 @@ def test_colours_are_told_apart_on_white_and_on_black() -> None:
         assert (light + 0.05) / 0.06 > 2
 
 
-def test_a_run_that_stopped_keeps_its_last_value(made_up_study: Any) -> None:
-    trials, _ = made_up_study(seeds=2, methods=[("fixed", "bm25", "uniform", 0.3)])
-    trials = trials.with_columns(curve_validation=pl.Series([[0.1, 0.3, 0.5], [0.2]]))
-    thick, thin = curves(trials).axes[0].lines
-    assert list(thick.get_ydata()) == pytest.approx([0.15])
-    assert list(thin.get_ydata()) == pytest.approx([0.15, 0.25, 0.35])
-
-
-def test_hyperparameters_on_their_scales(made_up_study: Any) -> None:
+def test_hyperparameters_on_their_scales_and_none_of_what_a_method_lacks(made_up_study):
     swept = [("rate", ["1e-4", "1e-2"]), ("width", ["64", "128"]), ("pooling", ["mean", "max"])]
     figure = hyperparameters(made_up_study(swept=swept)[0], MEASURE)
     shown = {ax.get_xlabel(): ax for ax in figure.axes}
@@ -87,35 +83,23 @@ def test_hyperparameters_on_their_scales(made_up_study: Any) -> None:
     assert shown["width"].get_xscale() == "linear"
     assert [text.get_text() for text in shown["width"].get_xticklabels()] == ["64", "128"]
     assert [text.get_text() for text in shown["pooling"].get_xticklabels()] == ["max", "mean"]
-
-
-def test_a_method_without_a_function_has_none_of_its_negatives(made_up_study: Any) -> None:
     trials = made_up_study(swept=[("negatives.bm25", ["1", "4"])])[0]
     alone = pl.col("function") == "random"
     trials = trials.with_columns(swept=pl.when(alone).then(pl.col("swept").list.head(0)).otherwise(pl.col("swept")))
     figure = hyperparameters(trials, MEASURE)
     assert [text.get_text() for text in figure.axes[0].get_xticklabels()] == ["0", "1", "4"]
     assert any(0.0 in points.get_offsets()[:, 0] for points in figure.axes[0].collections)
-
-
-def test_nothing_swept_has_no_figure(made_up_study: Any) -> None:
-    assert hyperparameters(made_up_study()[0], MEASURE) is None
-    assert hyperparameters(made_up_study(swept=[("rate", ["1e-3"])])[0], MEASURE) is None
-
-
-def test_agents_and_how_they_learned_are_no_hyperparameters(made_up_study: Any) -> None:
     learned = [("policy.agent", ["0", "1"]), ("policy.learn", ["['agent=ppo']", "['agent=ppo','gamma=1']"])]
-    assert hyperparameters(made_up_study(swept=learned)[0], MEASURE) is None
+    for swept in ([], [("rate", ["1e-3"])], learned):
+        assert hyperparameters(made_up_study(swept=swept)[0], MEASURE) is None
 
 
-def test_png_is_whole(made_up_study: Any) -> None:
-    image = png(curves(made_up_study()[0]))
+def test_png_is_whole_and_svg_an_element_in_the_page_colours(made_up_study):
+    figure = curves(made_up_study()[0])
+    image = png(figure)
     assert image.startswith(b"\x89PNG")
     assert struct.unpack(">I", image[16:20]) == (1500,)
-
-
-def test_svg_is_an_element_in_the_page_colours(made_up_study: Any) -> None:
-    element = svg(curves(made_up_study()[0]), 'a "name" <1>')
+    element = svg(figure, 'a "name" <1>')
     root = ElementTree.fromstring(element)
     assert root.tag.endswith("svg")
     assert "viewBox" in root.attrib
@@ -123,30 +107,19 @@ def test_svg_is_an_element_in_the_page_colours(made_up_study: Any) -> None:
     assert root.attrib["aria-label"] == 'a "name" <1>'
     assert INK not in element
     assert "currentColor" in element
-
-
-def test_labels_of_svg_axes_are_not_rounded() -> None:
     figure, (ax,) = grid(["one"], ["two"], 2.0)
     ax.set_xticks([0.125], ["0.12512"])
-    assert ">0.12512<" in svg(figure, "ticks")
+    assert ">0.12512<" in svg(figure, "ticks")  # not rounded
 
 
-def test_no_done_runs_draw_nothing_and_no_global_figure_is_left(made_up_study: Any) -> None:
-    before = pyplot.get_fignums()
-    trials, _ = made_up_study(failed=100)
-    for figure in (density(trials, MEASURE), runs(trials, summarise(trials), MEASURE), curves(trials)):
-        assert not any(ax.lines or ax.collections for ax in figure.axes)
-    assert pyplot.get_fignums() == before
-
-
-def test_lines_are_of_the_functions_and_ranks_that_they_are_named_by() -> None:
+def test_lines_are_of_the_functions_and_ranks_that_they_are_named_by():
     actions, names = MixtureActions(window="from_to"), ["random", "bm25", "dense"]
     agent = MixtureAgent(names, actions, ProgressOptions(), 8, "linear", np.zeros(32), {})
     # By training and decision: step, a share of each function, first and last rank.
     one = [[0.0, 0.7, 0.2, 0.1, 1.0, 100.0], [8.0, 0.2, 0.3, 0.5, 2.0, 10.0]]
     other = [[0.0, 0.9, 0.0, 0.1, 1.0, 50.0], [8.0, 0.0, 0.5, 0.5, 4.0, 20.0]]
     shares, ranks = mixture_figure(agent, [one, other]).axes
-    drawn = {line.get_label(): list(line.get_ydata()) for line in (*shares.lines, *ranks.lines)}  # type: ignore[call-overload]
+    drawn = {line.get_label(): list(line.get_ydata()) for line in (*shares.lines, *ranks.lines)}
     assert drawn["bm25"] == pytest.approx([0.1, 0.4])
     assert drawn["dense"] == pytest.approx([0.1, 0.5])
     assert drawn["last rank that is seen"] == pytest.approx([75, 15])

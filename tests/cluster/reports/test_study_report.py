@@ -1,9 +1,6 @@
-from __future__ import annotations
-
 import io
 import re
 from html.parser import HTMLParser
-from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -18,7 +15,7 @@ from cluster.reports.study_report import StudyResults, study_report
 from cluster.reports.study_tables import action_rows
 from cluster.runs.outcome import Outcome
 from ranking.errors import BadInput
-from tests.cluster.reports.conftest import METHODS, Study, files_of
+from tests.cluster.reports.conftest import METHODS, files_of
 
 VOID = {"meta", "br", "link", "img", "hr"}
 
@@ -59,17 +56,17 @@ def made_up_report(made_up_study: Any) -> tuple[pl.DataFrame, Report]:
 
 
 @pytest.fixture(scope="module")
-def report(made_up_study: Any) -> tuple[pl.DataFrame, Report]:
+def report(made_up_study) -> tuple[pl.DataFrame, Report]:
     return made_up_report(made_up_study)
 
 
 @pytest.fixture(scope="module")
-def html(report: tuple[pl.DataFrame, Report], drawn: None) -> str:
+def html(report, drawn) -> str:
     """Its page, whose figures take seconds to draw."""
     return report[1].to_html()
 
 
-def test_the_page_is_whole_and_needs_nothing_else(html: str) -> None:
+def test_the_page_is_whole_and_needs_nothing_else(html):
     page = Checked(html)
     assert html.startswith("<!doctype html>")
     assert all(address.startswith("#") for address in page.addresses)
@@ -77,7 +74,7 @@ def test_the_page_is_whole_and_needs_nothing_else(html: str) -> None:
     assert not re.search(r"url\((?!#)", html)
 
 
-def test_everything_a_user_wrote_is_escaped(html: str) -> None:
+def test_it_says_what_was_run_how_to_read_it_and_how_to_run_it_again_all_escaped(report, html):
     assert html.count("<script>") == html.count("<script") == 1  # that sorts tables
     assert "<i>" not in html
     assert "<b>out of memory" not in html
@@ -85,21 +82,13 @@ def test_everything_a_user_wrote_is_escaped(html: str) -> None:
     assert "<script>alert(1)</script>" in text
     assert "<b>out of memory</b> & gone" in text
     assert "pyrite study a<b" in text
-
-
-def test_every_run_has_its_command(report: Any, html: str) -> None:
-    text = "".join(Checked(html).words)
     for overrides in report[0]["overrides"]:
         assert f"pyrite train {overrides}" in text
-
-
-def test_it_says_what_was_run_and_how_to_read_it(html: str) -> None:
-    text = "".join(Checked(html).words)
     for part in ("pydocs", "0123456789abcdef", "14 done, 2 failed", "Holm", "Kolmogorov-Smirnov", "BM25 alone"):
         assert part in text
 
 
-def test_figures_and_tables_are_files_too(report: Any, html: str, tmp_path: Path) -> None:
+def test_figures_and_tables_are_files_too(report, html, tmp_path):
     made, storage = report[1], Storage(str(tmp_path))
     made.write_parts(storage)
     assert files_of(made) >= {"runs", "density", "curves", "hyperparameters", "queries", "spread"}
@@ -114,18 +103,15 @@ def test_figures_and_tables_are_files_too(report: Any, html: str, tmp_path: Path
 
 
 @pytest.mark.nightly
-def test_the_same_study_gives_the_same_page(html: str, made_up_study: Any) -> None:
+def test_the_same_study_gives_the_same_page(html, made_up_study):
     assert made_up_report(made_up_study)[1].to_html() == html
 
 
-def test_a_study_of_failures_has_a_page(made_up_study: Any) -> None:
+def test_studies_of_failures_and_of_one_run_have_a_page(made_up_study):
     trials, _ = made_up_study(failed=100)
     made = study_report(StudyResults(trials, pl.DataFrame()))
     assert files_of(made) == set()
     assert "No run has finished." in "".join(Checked(made.to_html()).words)
-
-
-def test_a_study_of_one_run_has_a_page(made_up_study: Any) -> None:
     trials, queries = made_up_study(seeds=1, methods=[("fixed", "bm25", "uniform", 0.3)])
     made = study_report(StudyResults(trials, queries))
     Checked(made.to_html())
@@ -134,16 +120,21 @@ def test_a_study_of_one_run_has_a_page(made_up_study: Any) -> None:
         assert part not in made.to_html()
 
 
-def test_a_baseline_and_several_collections_are_shown(made_up_study: Any) -> None:
+def test_baselines_collections_and_embeddings_are_shown(made_up_study):
     studies = (made_up_study(2, methods=METHODS[1:3], collection=name) for name in ("pydocs", "med<quad"))
     trials, queries = (pl.concat(frames) for frames in zip(*studies, strict=True))
     made = study_report(StudyResults(trials, queries), "policy=fixed function=bm25 selector=uniform")
     text = "".join(Checked(made.to_html()).words)
     assert "feed_forward on med<quad" in text
     assert "baseline" in text
+    trials, queries = made_up_study(seeds=1, methods=METHODS[:1])
+    trials = trials.with_columns(pl.lit(0.5).alias("embeddings:MI"))
+    text = "".join(Checked(study_report(StudyResults(trials, queries)).to_html()).words)
+    assert "evaluated onBM25's top passages and random passages" in text
+    assert "MI" in text
 
 
-def test_a_contrast_without_a_finished_run_is_left_out_with_a_line(made_up_study: Any) -> None:
+def test_a_contrast_without_a_finished_run_is_left_out_with_a_line(made_up_study):
     trials, queries = made_up_study(methods=METHODS[:2])
     texts = trials["overrides"].unique().sort().to_list()
     known = list(dict.fromkeys(text.rpartition(" seed=")[0] for text in texts))
@@ -156,15 +147,7 @@ def test_a_contrast_without_a_finished_run_is_left_out_with_a_line(made_up_study
         study_report(StudyResults(trials, queries), contrasts=["function=bm25", "function=nope"])
 
 
-def test_figures_of_embeddings_are_over_no_candidates(made_up_study: Any) -> None:
-    trials, queries = made_up_study(seeds=1, methods=METHODS[:1])
-    trials = trials.with_columns(pl.lit(0.5).alias("embeddings:MI"))
-    text = "".join(Checked(study_report(StudyResults(trials, queries)).to_html()).words)
-    assert "evaluated onBM25's top passages and random passages" in text
-    assert "MI" in text
-
-
-def test_pieces_escape_what_they_are_given() -> None:
+def test_pieces_escape_what_they_are_given():
     table = Table(
         ["a"], [["<i>"], [None], "<s>", [Cell(1, "± 2", "*", best=True, below="b<")], [Cell("x y", code=True)]]
     )
@@ -177,7 +160,7 @@ def test_pieces_escape_what_they_are_given() -> None:
     assert "<summary>t</summary><p>a &lt; b</p>" in Fold("t", ["a < b"]).to_html()
 
 
-def test_a_terminal_shows_what_sections_name() -> None:
+def test_a_terminal_shows_what_sections_name_closer_together_if_it_must():
     out = io.StringIO()
     table = Table(["method", "n"], ["ranker", [Cell("a[b]"), Cell(1, marks="*", best=True)]])
     lines = ["said [once]", TerminalLine("[red]failed[/] x")]
@@ -187,13 +170,6 @@ def test_a_terminal_shows_what_sections_name() -> None:
     assert [line.split() for line in text.splitlines() if "a[b]" in line] == [["a[b]", "1*"]]
     assert "said [once]\n" in text
     assert "failed x" in text
-
-
-def test_probabilities() -> None:
-    assert list(map(p_value, (0.0001, 0.04951, 1.0, None))) == ["<.001", ".050", "1.000", None]
-
-
-def test_a_table_that_does_not_fit_has_columns_closer_together() -> None:
     table = Table(["method", *"abcdef"], [["posterior_fusion", *(f"{n}.25*" for n in range(10, 16))]])
     rows = {}
     for width in (62, 80):
@@ -205,7 +181,8 @@ def test_a_table_that_does_not_fit_has_columns_closer_together() -> None:
     assert "fusion  10.25*  11.25*" in rows[80]
 
 
-def test_names_are_broken_between_their_parts() -> None:
+def test_names_are_broken_between_their_parts_and_probabilities_rounded():
+    assert list(map(p_value, (0.0001, 0.04951, 1.0, None))) == ["<.001", ".050", "1.000", None]
     assert broken("bm25 · uniform") == "bm25 · uniform"
     assert broken("schedule(in_batch+bm25) · uniform · policy.per=negative") == (
         "schedule(in_batch+bm25) · uniform ·\npolicy.per=negative"
@@ -216,7 +193,7 @@ def test_names_are_broken_between_their_parts() -> None:
     )
 
 
-def test_actions_are_counted_by_epoch(made_up_study: Study) -> None:
+def test_actions_are_counted_by_epoch(made_up_study):
     trials, _ = made_up_study(seeds=2, methods=[("aligned", "in_batch+bm25", "uniform", 0.3)])
     rows = []
     for run, second in zip(trials["run"], ("bm25", "bm25@simans"), strict=True):

@@ -1,7 +1,5 @@
 """Checkpoints that users bring, opened as `pyrite rank` opens them: read as their library means them, or refused."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path
@@ -19,7 +17,6 @@ from ranking.collections.collection import Collection
 from ranking.encoding import EncodedCollection
 from ranking.errors import BadInput
 from ranking.scoring import score_candidates
-from ranking.sources import Sources
 from tests.ranking.checkpoints import write_checkpoint
 
 library = pytest.importorskip("sentence_transformers", reason="sentence-transformers is in the dev extra")
@@ -37,7 +34,7 @@ def words_of(tiny: Collection) -> list[str]:
 
 
 @pytest.fixture
-def bert(tiny: Collection, tmp_path: Path) -> str:
+def bert(tiny, tmp_path) -> str:
     """A BERT with a head for one score, and a token for masks."""
     folder = write_checkpoint(tmp_path / "bert", "bert", [*words_of(tiny), "[unused0]", "[unused1]"])
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
@@ -63,9 +60,7 @@ def theirs(kind: str, folder: Path | str, tiny: Collection) -> np.ndarray:
 
 @pytest.mark.by_day(1)
 @pytest.mark.parametrize(("kind", "name"), SAVED.items())
-def test_what_the_library_saves_is_opened_by_its_kind(
-    kind: str, name: str, bert: str, tiny: Collection, tiny_encoded: EncodedCollection, tmp_path: Path
-) -> None:
+def test_what_the_library_saves_is_opened_by_its_kind(kind, name, bert, tiny, tiny_encoded, tmp_path):
     folder = str(tmp_path / "saved")
     with torch.random.fork_rng():
         torch.manual_seed(1)
@@ -78,7 +73,7 @@ def test_what_the_library_saves_is_opened_by_its_kind(
     np.testing.assert_allclose(ours(folder, tiny, tiny_encoded) / scale, expected, atol=3e-6, rtol=1e-6)
 
 
-def test_a_model_of_the_library_is_a_ranker(bert: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_of_the_library_is_a_ranker(bert, tmp_path, monkeypatch):
     monkeypatch.setattr("ranking.collections.cache.default_cache", lambda: tmp_path / "cache")
     models = [library.SentenceTransformer(bert, device="cpu", local_files_only=True) for _ in range(2)]
     one, same = (Part.of("ranker", model) for model in models)
@@ -95,9 +90,7 @@ def test_a_model_of_the_library_is_a_ranker(bert: str, tmp_path: Path, monkeypat
 
 @pytest.mark.by_day(1)
 @pytest.mark.parametrize("labels", [["no", "yes"], ["contradiction", "entailment", "neutral"], list("abcde")])
-def test_a_head_with_several_labels_needs_a_choice(
-    labels: list[str], bert: str, tiny: Collection, tiny_sources: Sources, tmp_path: Path
-) -> None:
+def test_a_head_with_several_labels_needs_a_choice(labels, bert, tiny, tiny_sources, tmp_path):
     config = transformers.AutoConfig.from_pretrained(bert, id2label=dict(enumerate(labels)))
     with torch.random.fork_rng():
         torch.manual_seed(1)
@@ -119,7 +112,7 @@ def test_a_head_with_several_labels_needs_a_choice(
 
 
 @pytest.mark.parametrize("name", ["cross_encoder.CrossEncoder", "late_interaction.LateInteraction", "sparse.Sparse"])
-def test_a_checkpoint_without_a_head_is_refused(name: str, bert: str, tmp_path: Path) -> None:
+def test_a_checkpoint_without_a_head_is_refused(name, bert, tmp_path):
     shutil.copytree(bert, tmp_path / "body")
     transformers.AutoModel.from_pretrained(bert).save_pretrained(tmp_path / "body")
     with pytest.raises(BadInput, match=r"has no .*random.*pyrite train"):
@@ -127,9 +120,7 @@ def test_a_checkpoint_without_a_head_is_refused(name: str, bert: str, tmp_path: 
 
 
 @pytest.mark.parametrize("metadata", [None, {"doc_maxlen": 200, "mask_punctuation": False}, {"query_maxlen": 12}])
-def test_stanfords_colbert_keeps_its_projection(
-    metadata: Any, bert: str, tiny: Collection, tiny_encoded: EncodedCollection
-) -> None:
+def test_stanfords_colbert_keeps_its_projection(metadata, bert, tiny, tiny_encoded):
     from safetensors.torch import load_file, save_file
 
     folder = Path(bert)
@@ -147,9 +138,7 @@ def test_stanfords_colbert_keeps_its_projection(
 
 @pytest.mark.by_day(1)
 @pytest.mark.parametrize("name", ["mt5", "umt5", "sentence-t5"])
-def test_encoders_of_encoder_decoders(
-    name: str, bert: str, tiny: Collection, tiny_encoded: EncodedCollection, tmp_path: Path
-) -> None:
+def test_encoders_of_encoder_decoders(name, bert, tiny, tiny_encoded, tmp_path):
     sizes: dict[str, Any] = {"d_model": 16, "d_kv": 8, "d_ff": 24, "num_layers": 2, "num_heads": 2}
     made = {"mt5": transformers.MT5Config, "umt5": transformers.UMT5Config}.get(name, transformers.T5Config)
     tokenizer = transformers.AutoTokenizer.from_pretrained(bert)
@@ -171,7 +160,7 @@ def test_encoders_of_encoder_decoders(
 
 
 @pytest.mark.parametrize("name", ["mpnet", "t5enc", "st_trunc", "stanford_colbert", "bert_ce3"])
-def test_cases_kept_outside(name: str, tiny: Collection, tiny_encoded: EncodedCollection) -> None:
+def test_cases_kept_outside(name, tiny, tiny_encoded):
     folder = CASES / f"checkpoint_{name}"
     if not folder.is_dir():
         pytest.skip("needs the checkpoints in ../shared/cases, which are not on this machine")

@@ -1,7 +1,5 @@
 """DSSM, category-refined negatives and embeddings, from the command line."""
 
-from __future__ import annotations
-
 from itertools import islice, permutations
 from pathlib import Path
 from typing import Any
@@ -47,7 +45,7 @@ def alike_but_for_categories(folder: Path) -> Path:
     return write_texts(folder, corpus, queries, qrels)
 
 
-def test_categories_are_read_where_asked(base: list[str], tmp_path: Path) -> None:
+def test_categories_are_read_where_asked(base, tmp_path):
     """Where only categories differ, vectors cluster by them if the ranker reads them, and are all the same if not."""
     collection = f"collection.path={alike_but_for_categories(tmp_path / 'alike')}"
     for read, information in (("true", 1.0), ("false", 0.0)):
@@ -72,28 +70,24 @@ def test_categories_are_read_where_asked(base: list[str], tmp_path: Path) -> Non
         (["origin=[category]", "origin.category.depth=0"], "depth is 0"),
         (["policy=refined", "policy.per=minute"], "policy.per is 'minute'"),
         (["validation.negatives=0"], "validation.negatives is 0"),
+        (["ranker=match_pyramid", "embeddings=true"], "MatchPyramid has no vector for a text"),
     ],
 )
-def test_what_can_not_be_is_said_in_one_line(overrides: list[str], says: str, base: list[str], tmp_path: Path) -> None:
-    plain = write_beir(tmp_path / "plain", labels=False)
+def test_what_can_not_be_is_said_in_one_line(overrides, says, base, tmp_path):
+    plain = write_beir(tmp_path / "plain", labels="match_pyramid" in overrides[0])
     with pytest.raises(BadInput) as refused:
         outcome_of(*base, f"collection.path={plain}", *overrides)
     assert says in str(refused.value)
 
 
-def test_a_ranker_without_a_vector_for_a_text_has_no_embeddings(base: list[str]) -> None:
-    with pytest.raises(BadInput, match="MatchPyramid has no vector for a text"):
-        outcome_of(*base, "ranker=match_pyramid", "embeddings=true")
-
-
-def test_kept_vectors_are_few_and_evenly_taken() -> None:
+def test_kept_vectors_are_few_and_evenly_taken():
     for count in (0, 1, MOST, MOST + 1, 10 * MOST):
         kept = spread_out(np.arange(count))
         assert len(kept) <= MOST
         assert len(kept) >= min(count, MOST / 2)
 
 
-def test_a_tiny_study_with_its_map(base: list[str], tmp_path: Path) -> None:
+def test_a_tiny_study_with_its_map(base, tmp_path):
     own: list[Any] = [text for text in base if not text.startswith(("scale", "measures", "validation", "vectors"))]
     asked = ["experiment=saeidi2017_table2", "scale=tiny", *own, "training.max_epochs=2", "validation.negatives=6"]
     assert command("study", *asked, "seeds=1", "local=true", f"out={tmp_path}") == 0

@@ -1,7 +1,4 @@
-from __future__ import annotations
-
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,16 +19,19 @@ from tests.made_up import write_beir
 
 
 class Kept:
-    """A state store in memory."""
+    """States in memory, which may end the run when there are so many."""
 
-    def __init__(self) -> None:
-        self.state: bytes | None = None
+    def __init__(self, most: int | None = None) -> None:
+        self.states: list[bytes] = []
+        self.most = most
 
     def load(self) -> bytes | None:
-        return self.state
+        return self.states[-1] if self.states else None
 
     def save(self, state: bytes) -> None:
-        self.state = state
+        self.states.append(state)
+        if len(self.states) == self.most:
+            raise KeyboardInterrupt
 
 
 def prepared(overrides: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -43,7 +43,7 @@ def values(outcome: Outcome) -> np.ndarray:
     return np.concatenate([values for origin in outcome.values.values() for values in origin.values()])
 
 
-def test_equal_seeds_give_equal_bits(base: list[str]) -> None:
+def test_equal_seeds_give_equal_bits(base):
     config, parts = prepared([*base, "policy=random", "selector=dynamic", "weights=true"])
     first, second = run(config, parts), run(config, parts)
     assert first.losses == second.losses
@@ -53,45 +53,26 @@ def test_equal_seeds_give_equal_bits(base: list[str]) -> None:
     assert other.losses != first.losses
 
 
-def test_a_training_that_diverges_at_once_says_what_to_lower(base: list[str]) -> None:
+def test_what_can_not_be_trained_is_said(base):
     with pytest.raises(BadInput, match=r"diverged in epoch 1 \(.*\); lower optimizer.lr \(now 1e\+30\)"):
         run(*prepared([*base, "optimizer.lr=1e30"]))
-
-
-class KilledInMidEpoch(Kept):
-    """Ends the run when it has kept a state after so many of its steps."""
-
-    def __init__(self, kept: int) -> None:
-        super().__init__()
-        self.left = kept
-
-    def save(self, state: bytes) -> None:
-        super().save(state)
-        self.left -= 1
-        if not self.left:
-            raise KeyboardInterrupt
-
-
-class Counted(Kept):
-    """Counts the states that are kept, by their batch."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.steps: list[int] = []
-
-    def save(self, state: bytes) -> None:
-        super().save(state)
-        self.steps.append(from_bytes(state)["staged"]["training"]["counters"][1])
+    config, parts = prepared([*base, "sampling.guard.relative=0.5"])
+    outcome = run(config, parts)
+    assert outcome.sampler[0]["guarded"] > 0
+    config, parts = prepared([*base, "sampling.guard.relative=1"])
+    with pytest.raises(BadInput, match="no query had a negative in the whole epoch"):
+        run(config, parts)
 
 
 @pytest.mark.by_day(2)
 @pytest.mark.parametrize(("batches", "kept"), [(None, []), (2, [2, 4, 6]), (3, [3, 6]), (100, [])])
-def test_states_are_kept_by_batches(base: list[str], batches: int | None, kept: list[int]) -> None:
+def test_states_are_kept_by_batches(base, batches, kept):
     config, parts = prepared([*base, "training.batch_size=4", "training.max_epochs=2"])
-    whole, store = run(config, parts), Counted()
+    whole, store = run(config, parts), Kept()
     outcome = run(config | {"save_every_batches": batches}, parts, store=store, save_every=1e9)
-    assert store.steps[: len(kept)] == kept
-    assert len(store.steps) == (0 if batches is None else outcome.steps // batches)
+    steps = [from_bytes(state)["staged"]["training"]["counters"][1] for state in store.states]
+    assert steps[: len(kept)] == kept
+    assert len(steps) == (0 if batches is None else outcome.steps // batches)
     assert outcome.losses == whole.losses
 
 
@@ -103,15 +84,14 @@ def test_states_are_kept_by_batches(base: list[str], batches: int | None, kept: 
         ["ranker=dssm", "objective=sir_v1", "function=bm25", "sampling.negatives=2"],
     ],
 )
-def test_a_state_is_kept_in_mid_epoch(base: list[str], overrides: list[str]) -> None:
+def test_a_state_is_kept_in_mid_epoch(base, overrides):
     config, parts = prepared([*base, *overrides, "training.batch_size=4", "training.max_epochs=2"])
     whole = run(config, parts)
     for kept in (2, 5):
-        store = KilledInMidEpoch(kept)
+        store = Kept(kept)
         with pytest.raises(KeyboardInterrupt):
             run(config, parts, store=store, save_every=0)
-        assert store.state is not None
-        training = from_bytes(store.state)["staged"]["training"]
+        training = from_bytes(store.states[-1])["staged"]["training"]
         epoch, _, position, *_ = training["counters"]
         assert (epoch, position > 0) == (0, True)
         resumed = run(config, parts, store=store, save_every=1e9)
@@ -121,7 +101,7 @@ def test_a_state_is_kept_in_mid_epoch(base: list[str], overrides: list[str]) -> 
         assert all((a[key] == b[key]).all() for a, b in zip(resumed.traces, whole.traces, strict=True) for key in a)
 
 
-def test_without_a_split_every_query_is_tested_once(base: list[str], tmp_path: Path) -> None:
+def test_without_a_split_every_query_is_tested_once(base, tmp_path):
     folder = write_beir(tmp_path / "unsplit", split=False)
     config, parts = prepared([*base, f"collection.path={folder}", "folds=4", "training.max_epochs=1"])
     outcome = run(config, parts)
@@ -141,15 +121,18 @@ def test_without_a_split_every_query_is_tested_once(base: list[str], tmp_path: P
     assert values(resumed).tobytes() == values(outcome).tobytes()
 
 
-def test_a_cut_part_is_made_again(base: list[str], own_cache: Path) -> None:
+def test_a_cut_part_is_made_again_and_limits_cut_each_split(base, own_cache):
     config, _ = prepared(base)
     key = Artifacts().keys(config)["base"]
     file = own_cache / "parts" / f"{key}.safetensors"
     file.write_bytes(file.read_bytes()[:100])
     assert len(Artifacts().part(config, "base").encoded.documents) == 60
+    _, parts = prepared([*base, "limits={train:7,dev:3,test:2}"])
+    (split,) = parts["base"].splits
+    assert [len(split.train), len(split.dev), len(split.test)] == [7, 3, 2]
 
 
-def test_a_run_file_supplies_and_is_evaluated(base: list[str], tmp_path: Path) -> None:
+def test_a_run_file_supplies_and_is_evaluated(base, tmp_path):
     lines = [f"q{query} Q0 d{(query + step) % 60} {step} {-step} made" for query in range(40) for step in range(1, 9)]
     path = tmp_path / "run.txt"
     path.write_text("\n".join(lines) + "\n")
@@ -161,22 +144,7 @@ def test_a_run_file_supplies_and_is_evaluated(base: list[str], tmp_path: Path) -
     assert outcome.sampler[0]["negatives"] > 0
 
 
-def test_the_guard_drops_and_is_counted(base: list[str]) -> None:
-    config, parts = prepared([*base, "sampling.guard.relative=0.5"])
-    outcome = run(config, parts)
-    assert outcome.sampler[0]["guarded"] > 0
-    config, parts = prepared([*base, "sampling.guard.relative=1"])
-    with pytest.raises(BadInput, match="no query had a negative in the whole epoch"):
-        run(config, parts)
-
-
-def test_limits_cut_each_split(base: list[str]) -> None:
-    _, parts = prepared([*base, "limits={train:7,dev:3,test:2}"])
-    (split,) = parts["base"].splits
-    assert [len(split.train), len(split.dev), len(split.test)] == [7, 3, 2]
-
-
-def test_tables_have_the_documented_columns(base: list[str]) -> None:
+def test_tables_have_the_documented_columns(base):
     planned = plan(points([], [], base)[0], [], [0])[0]
     artifacts = Artifacts()
     outcome = run(planned.config, artifacts.parts(planned.config))
@@ -193,7 +161,7 @@ def test_tables_have_the_documented_columns(base: list[str]) -> None:
     assert mean == pytest.approx(table["bm25:AP@10"][0])
 
 
-def test_what_is_skipped_is_said(base: list[str], tmp_path: Path) -> None:
+def test_what_is_skipped_is_said(base, tmp_path):
     folder = write_beir(tmp_path / "broken")
     with (folder / "qrels" / "train.tsv").open("a") as file:
         file.write("q1\tnowhere\t1\n")
@@ -205,9 +173,7 @@ def test_what_is_skipped_is_said(base: list[str], tmp_path: Path) -> None:
     assert "1 ×" in notes[-1]
 
 
-def test_a_run_that_is_told_to_leave_goes_on_from_that_very_step(
-    base: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_that_is_told_to_leave_goes_on_from_that_very_step(base, monkeypatch):
     config, parts = prepared([*base, "policy=curriculum", "selector=dynamic", "training.max_epochs=2"])
     whole = run(config, parts)
     store, told, asked = Kept(), list[Progress](), list[Progress]()
@@ -223,7 +189,7 @@ def test_a_run_that_is_told_to_leave_goes_on_from_that_very_step(
         run(config, parts, store=store, save_every=1e9, on_batch=told.append, leave=leave)
     assert asked == told  # whenever there is something to tell
     assert told[-1].batches > 2
-    assert store.state is not None
+    assert len(store.states) == 1
     first: list[Progress] = []
     resumed = run(config, parts, store=store, save_every=1e9, on_batch=first.append)
     assert (first[0].epoch, first[0].batch) == (1, 2)
@@ -231,7 +197,7 @@ def test_a_run_that_is_told_to_leave_goes_on_from_that_very_step(
     assert values(resumed).tobytes() == values(whole).tobytes()
 
 
-def test_each_origin_is_measured_with_the_weights_that_were_best_by_it(base: list[str]) -> None:
+def test_each_origin_is_measured_with_the_weights_that_were_best_by_it(base):
     few = [*base, "function=random", "training.max_epochs=6", "training.patience=6"]
     config, parts = prepared([*few, "validation.origin=[bm25,random]"])
     both = run(config, parts)

@@ -1,7 +1,5 @@
 """Tests of forks: one that changes nothing differs by zero bits, and a planted poison is found out."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from pathlib import Path
@@ -51,7 +49,7 @@ def run_of(folder: Path, *more: str) -> tuple[dict[str, Any], dict[str, Any], li
     ],
     ids=lambda more: more[0] + more[-1],
 )
-def test_a_fork_that_changes_nothing_differs_by_zero_bits(beir_folder: Path, own_cache: Path, more: list[str]) -> None:
+def test_a_fork_that_changes_nothing_differs_by_zero_bits(beir_folder, own_cache, more):
     config, parts, own = run_of(beir_folder, *more)
     training, sampler = assemble(config | {"function": {name: config["function"][name] for name in own}}, parts, 0)
     training.fit(sampler)
@@ -66,7 +64,7 @@ def test_a_fork_that_changes_nothing_differs_by_zero_bits(beir_folder: Path, own
     assert other["curve"] != training.validations
 
 
-def test_a_fork_goes_on_from_what_its_run_has_kept(beir_folder: Path, own_cache: Path, tmp_path: Path) -> None:
+def test_a_fork_goes_on_from_what_its_run_has_kept(beir_folder, own_cache, tmp_path):
     config, parts, own = run_of(beir_folder, "policy=schedule", "keep_at=[2,3,5,8]")
     kept = SavedState(Storage(str(tmp_path)), "run", {})
     alone = {**config, "function": {name: config["function"][name] for name in own}}
@@ -84,25 +82,27 @@ def test_a_fork_goes_on_from_what_its_run_has_kept(beir_folder: Path, own_cache:
 
     whole = curves(config, {})
     assert curves(config, found) == whole
+    with pytest.raises(BadInput, match="no function"):
+        with_functions(config, [Action("nowhere")])
     # It is the kept state that it goes on from: with that of another training it is another one.
     other = base_states(config | {"seed": 1}, parts, own, [3], 2)[0]
     assert curves(config, other) != whole
 
 
 @pytest.mark.nightly
-def test_replicates_draw_anew_and_alike_for_all_actions(beir_folder: Path, own_cache: Path) -> None:
+def test_replicates_draw_anew_and_alike_for_all_actions(beir_folder, own_cache):
     config, parts, own = run_of(beir_folder, "policy=mixture")
     states, later = base_states(config, parts, own, [2], 2)
 
     def curve(action: Action | None, replicate: int) -> list[float]:
-        return continue_fork(config, parts, own, states[2], later[2], Fork(0, 2, replicate, action), 2)[0]["curve"]  # type: ignore[no-any-return]
+        return continue_fork(config, parts, own, states[2], later[2], Fork(0, 2, replicate, action), 2)[0]["curve"]
 
     assert curve(None, 1) == curve(None, 1) != curve(None, 2)
     assert curve(None, 0) != curve(None, 1)
     assert curve(Action("bm25"), 1) != curve(None, 1)
 
 
-def test_a_planted_poison_ranks_last(tmp_path: Path, own_cache: Path) -> None:
+def test_a_planted_poison_ranks_last(tmp_path, own_cache):
     """Relevant documents as negatives, which nobody has judged: they say what the query says."""
     folder = write_beir(tmp_path / "collection")
     corpus, asked = folder / "corpus.jsonl.gz", gzip.decompress((folder / "queries.jsonl.gz").read_bytes())
@@ -147,7 +147,7 @@ def forks_of(effect: np.ndarray[Any, Any], noise: float = 0.001) -> pl.DataFrame
     return pl.DataFrame(rows).with_columns(soon=pl.col("final"))
 
 
-def test_values_and_gates_say_what_was_made_up() -> None:
+def test_values_and_gates_say_what_was_made_up():
     constant = np.zeros((3, 2, 3)) + np.array([0, 0.05, -0.05])
     worth = values(forks_of(constant))
     assert worth["action"].to_list() == ["a1", "a2", "a1", "a2"]
@@ -186,7 +186,7 @@ def by_query_forks(effect: np.ndarray[Any, Any], noise: float = 0.001) -> pl.Dat
     return pl.DataFrame(rows)
 
 
-def test_what_a_decision_per_query_gains_is_found() -> None:
+def test_what_a_decision_per_query_gains_is_found():
     forks = by_query_forks(np.array([[0.03, -0.01], [-0.02, 0.01]]))  # each action is the best one of a half
     worth = by_side(forks)
     assert worth["action"].to_list() == ["a0", "a1"]
@@ -206,7 +206,7 @@ def test_what_a_decision_per_query_gains_is_found() -> None:
     assert 0 < same.high < 0.002
 
 
-def test_a_fork_of_half_the_queries_leaves_the_others_as_they_are(beir_folder: Path, own_cache: Path) -> None:
+def test_a_fork_of_half_the_queries_leaves_the_others_as_they_are(beir_folder, own_cache):
     config, parts, own = run_of(beir_folder, "policy=mixture", "function=[in_batch,bm25]", "policy.each=1")
     shown = {}
     for side in SIDES:
@@ -227,7 +227,7 @@ def test_a_fork_of_half_the_queries_leaves_the_others_as_they_are(beir_folder: P
 
 
 @pytest.mark.parametrize("matters", [True, False])
-def test_a_regression_says_whether_the_state_matters(matters: bool) -> None:
+def test_a_regression_says_whether_the_state_matters(matters):
     """Two actions of opposite value: by the state of the training, or of the same value in all."""
     rng = np.random.default_rng(0)
     hard = rng.uniform(-1, 1, (6, 3))
@@ -248,13 +248,3 @@ def test_a_regression_says_whether_the_state_matters(matters: bool) -> None:
     else:
         assert fitted.action_r2 > 0.95
         assert fitted.high < 0.02
-
-
-def test_actions_are_read_and_refused() -> None:
-    assert Action.parse("bm25:1-10") == Action("bm25", (1, 10))
-    assert str(Action.parse("bm25:1-10")) == "bm25:1-10"
-    for bad in ("bm25:10-1", "bm25:", "a b", "bm25:0-4"):
-        with pytest.raises(BadInput):
-            Action.parse(bad)
-    with pytest.raises(BadInput, match="no function"):
-        with_functions(compose([]), [Action("nowhere")])

@@ -1,7 +1,5 @@
 """Cards of trained rankers, and a hub that they are pushed to."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -34,13 +32,13 @@ class Hub:
 
 
 @pytest.fixture
-def hub(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+def hub(monkeypatch) -> dict[str, Any]:
     monkeypatch.setattr("huggingface_hub.HfApi", Hub)
     monkeypatch.setenv("HF_TOKEN", "my own")
     return Hub.sent
 
 
-def test_weights_have_a_card_and_are_pushed(base: list[str], hub: dict[str, Any], tmp_path: Path) -> None:
+def test_weights_have_a_card_and_are_pushed(base, hub, tmp_path):
     run = pyrite.train(
         [*base, "ranker=dssm", "function=random", "training.max_epochs=1", f"out={tmp_path / 'r'}", "push=ada/gold"]
     )
@@ -57,9 +55,7 @@ def test_weights_have_a_card_and_are_pushed(base: list[str], hub: dict[str, Any]
     assert hub["files"]["model.safetensors"] == Path(run.weights).read_bytes()
 
 
-def test_a_checkpoint_is_pushed_as_its_folder(
-    base: list[str], small_bert: str, hub: dict[str, Any], tmp_path: Path
-) -> None:
+def test_a_checkpoint_is_pushed_as_its_folder(base, small_bert, hub, tmp_path):
     options = ["ranker=bi_encoder", f"ranker.checkpoint={small_bert}", "training.max_epochs=1", "teacher=bm25"]
     mined = ["function=[in_batch,bm25]", "negatives.bm25=2", "selector.bm25=top"]
     pyrite.train([*base, *options, *mined, f"out={tmp_path / 'r'}", "push=ada/bert"])
@@ -77,10 +73,7 @@ def test_a_checkpoint_is_pushed_as_its_folder(
         ("x", ["push=ada/taken", "training.max_epochs=1"], r"could not be pushed \(403.*is kept in"),
     ],
 )
-def test_what_can_not_be_pushed_is_said(
-    base: list[str], hub: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-    token: str, overrides: list[str], said: str,
-) -> None:  # fmt: skip
+def test_what_can_not_be_pushed_is_said(base, hub, tmp_path, monkeypatch, token, overrides, said):
     monkeypatch.setenv("HF_TOKEN", token)
     with pytest.raises(BadInput, match=said):
         pyrite.train([*base, "ranker=static", "function=random", *overrides, f"out={tmp_path / 'r'}"])

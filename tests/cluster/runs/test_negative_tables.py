@@ -1,9 +1,5 @@
 """What the guard dropped, in the output folder."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import numpy as np
 import polars as pl
 
@@ -16,7 +12,7 @@ from sampling.guarded_documents import REASONS
 from tests.cluster.command_line import command
 
 
-def test_a_run_writes_what_the_guard_dropped(base: list[str], tmp_path: Path) -> None:
+def test_a_run_writes_what_the_guard_dropped(base, tmp_path):
     out = tmp_path / "out"
     assert command("train", *base, "sampling.guard.relative=0.3", f"out={out}") == 0
     guarded = pl.read_parquet(out / "guarded.parquet")
@@ -33,18 +29,15 @@ def test_a_run_writes_what_the_guard_dropped(base: list[str], tmp_path: Path) ->
     above = guarded.filter(pl.col("reason") == REASONS[0])
     assert (above["score"] > above["positive"]).all()
     assert set(guarded["reason"]) <= set(REASONS)
-    assert len(guarded) <= samplers["guarded"].max()  # type: ignore[operator]
+    assert len(guarded) <= samplers["guarded"].max()
 
 
-def test_without_a_guard_there_is_no_file(base: list[str], tmp_path: Path) -> None:
-    (planned,) = plan(points([], [], base)[0], [], [0])
-    write_outcome(Storage(str(tmp_path)), planned.name, Outcome())
-    write_guarded(Storage(str(tmp_path)), [planned], Artifacts())
-    assert not (tmp_path / "guarded.parquet").exists()
-
-
-def test_shared_lists_stand_once_and_what_a_run_dropped_by_itself_beside_them(base: list[str], tmp_path: Path) -> None:
+def test_shared_lists_stand_once_and_what_a_run_dropped_by_itself_beside_them(base, tmp_path):
     storage, artifacts = Storage(str(tmp_path)), Artifacts()
+    (planned,) = plan(points([], [], base)[0], [], [0])
+    write_outcome(storage, planned.name, Outcome())
+    write_guarded(storage, [planned], artifacts)
+    assert not (tmp_path / "guarded.parquet").exists()  # without a guard
     runs = [run for point in points([], [], [*base, "sampling.guard.relative=0.3"]) for run in plan(point, [], [0, 1])]
     own = {
         "fold": 0, "function": "dense", "queries": np.array([1], np.int32), "documents": np.array([2], np.int32),

@@ -1,6 +1,3 @@
-from __future__ import annotations
-
-from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -19,18 +16,15 @@ def pairs(collection: Collection) -> set[tuple[str, str]]:
     return set(collection.judgements.select("query", "document").rows())
 
 
-def test_only_what_an_order_comes_to_is_left(tiny: Collection, tmp_path: Path) -> None:
+def test_only_what_an_order_comes_to_is_left(tiny, tmp_path):
     few = partially_judged(tiny, OPTIONS, tmp_path)
     more = partially_judged(tiny, OPTIONS | {"budget": 100}, tmp_path)
     assert pairs(few) < pairs(more) <= pairs(tiny)
     assert few.judgements.schema == tiny.judgements.schema
-    assert few.judgements.group_by("query").len()["len"].max() <= 2  # type: ignore[operator]
+    assert few.judgements.group_by("query").len()["len"].max() <= 2
     assert len({few.fingerprint, more.fingerprint, tiny.fingerprint}) == 3
     assert partially_judged(tiny, OPTIONS, tmp_path).judgements.equals(few.judgements)
     assert len(list((tmp_path / "judging").iterdir())) == 2
-
-
-def test_there_must_be_such_an_order(tiny: Collection, tmp_path: Path) -> None:
     with pytest.raises(BadInput):
         partially_judged(tiny, OPTIONS | {"order": "nowhere"}, tmp_path)
 
@@ -49,7 +43,7 @@ def trials(values: dict[tuple[str, str, str, str], list[float]]) -> pl.DataFrame
     return trials_of(rows)
 
 
-def test_what_few_judgements_decide_is_held_against_what_all_do() -> None:
+def test_what_few_judgements_decide_is_held_against_what_all_do():
     table = few_judgements(trials({
         ("a", "", "", ""): [0.50, 0.51, 0.52, 0.50], ("b", "", "", ""): [0.40, 0.41, 0.41, 0.40],
         ("a", "mm", "5", ""): [0.30, 0.31, 0.32, 0.30], ("b", "mm", "5", ""): [0.40, 0.42, 0.41, 0.40],
@@ -64,7 +58,7 @@ def test_what_few_judgements_decide_is_held_against_what_all_do() -> None:
     assert table["enough"].to_list() == [False, True]
 
 
-def test_who_fed_the_pool_profits() -> None:
+def test_who_fed_the_pool_profits():
     table = profits(trials({
         ("a", "", "", ""): [0.5, 0.5, 0.5], ("a", "mm", "5", ""): [0.30, 0.31, 0.32],
         ("a", "mm", "5", "[a]"): [0.34, 0.35, 0.36],
@@ -73,11 +67,9 @@ def test_who_fed_the_pool_profits() -> None:
     assert table["gain"][0] == pytest.approx(0.04)
 
 
-def test_no_pair_is_decided_by_chance() -> None:
+def test_no_pair_is_decided_by_chance():
     assert decided({"a": {0: 0.1, 1: 0.3, 2: 0.2}, "b": {0: 0.2, 1: 0.1, 2: 0.3}}, ["a", "b"]) == [0]
     assert decided({"a": {0: 0.3, 1: 0.31, 2: 0.33}, "b": {0: 0.1, 1: 0.12, 2: 0.11}}, ["a", "b"]) == [1]
-
-
-def test_a_study_without_partial_judgements_tells_nothing() -> None:
+    # Nor is anything told of a study without partial judgements.
     bare = trials({("a", "", "", ""): [0.5, 0.5], ("b", "", "", ""): [0.4, 0.4]})
     assert few_judgements(bare).is_empty()

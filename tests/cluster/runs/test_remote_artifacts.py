@@ -1,6 +1,4 @@
-"""What Ray tasks make is what this process would have made."""
-
-from __future__ import annotations
+"""What Ray tasks make is what this process would have made, and parts are made once, whoever asks first."""
 
 import json
 import os
@@ -20,6 +18,8 @@ from cluster.output.file_lock import file_lock
 from cluster.runs import remote_artifacts
 from cluster.runs.artifacts import Artifacts
 from cluster.runs.remote_artifacts import RemoteArtifacts, needed
+from ranking.collections import cache as collections_cache
+from ranking.collections.reader import Reader
 from ranking.errors import BadInput
 
 BOTH = ["function=[bm25,random]", "seed=0"]
@@ -35,19 +35,19 @@ def files(cache: Path) -> dict[str, tuple[Any, bytes]]:
     return found
 
 
-@pytest.fixture
-def elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing may be made in this process."""
+def made_here(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Have the parts that this process makes listed."""
+    made, make = list[str](), Artifacts._make
 
-    def refused(self: Artifacts, config: dict[str, Any], name: str) -> Any:
-        raise AssertionError(f"{name} was made in the driver")
+    def counted(self: Artifacts, config: dict[str, Any], name: str) -> Any:
+        made.append(name)
+        return make(self, config, name)
 
-    monkeypatch.setattr(Artifacts, "_make", refused)
+    monkeypatch.setattr(Artifacts, "_make", counted)
+    return made
 
 
-def test_tasks_make_the_same_files_and_say_the_same(
-    ray_session: None, base: list[str], beir_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_tasks_make_the_same_files_and_say_the_same(ray_session, base, beir_folder, tmp_path, monkeypatch):
     made: dict[str, tuple[Any, ...]] = {}
     for kind in (Artifacts, RemoteArtifacts):
         cache, notes = tmp_path / kind.__name__, list[str]()
@@ -65,9 +65,7 @@ def test_tasks_make_the_same_files_and_say_the_same(
     assert "encoding texts" in made["RemoteArtifacts"][3]
 
 
-def test_trials_get_parts_that_this_process_never_opens(
-    ray_session: None, base: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_trials_get_parts_that_this_process_never_opens(ray_session, base, tmp_path, monkeypatch):
     config = compose([*base, *BOTH, f"cache={tmp_path}"])
     expected = Artifacts().parts(config)
     artifacts = RemoteArtifacts()
@@ -91,9 +89,7 @@ def test_trials_get_parts_that_this_process_never_opens(
     np.testing.assert_array_equal(again.encoded.documents.tokens, got)
 
 
-def test_keys_are_told_and_options_checked_by_a_task_once_for_all_seeds(
-    ray_session: None, base: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_keys_are_told_and_options_checked_by_a_task_once_for_all_seeds(ray_session, base, tmp_path, monkeypatch):
     config, here = compose([*base, *BOTH, f"cache={tmp_path}"]), Artifacts()
     expected = (here.keys(config), here.provenance(config))
     wrong = compose([*base, "function=random", "selector=window", "selector.last=far", f"cache={tmp_path}"])
@@ -113,10 +109,9 @@ def test_keys_are_told_and_options_checked_by_a_task_once_for_all_seeds(
         artifacts.keys(unlearned)
 
 
-def test_what_another_command_makes_is_waited_for(
-    ray_session: None, base: list[str], tmp_path: Path, elsewhere: None
-) -> None:
-    config, notes = compose([*base, "function=random", "seed=0", f"cache={tmp_path}"]), list[str]()
+def test_what_another_command_makes_is_waited_for(ray_session, base, tmp_path, monkeypatch):
+    made, notes = made_here(monkeypatch), list[str]()
+    config = compose([*base, "function=random", "seed=0", f"cache={tmp_path}"])
     artifacts = RemoteArtifacts(notes.append)
     place = tmp_path / "parts" / f"{artifacts.keys(config)['base']}.safetensors"
     with file_lock(place):
@@ -129,19 +124,11 @@ def test_what_another_command_makes_is_waited_for(
     waiting.join()
     assert place.exists()
     assert not list(tmp_path.rglob("*.lock"))
+    assert made == []
 
 
-def test_machines_that_do_not_share_the_cache_leave_it_to_this_process(
-    ray_session: None, base: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    config, made = compose([*base, "function=random", "seed=0", f"cache={tmp_path}"]), list[str]()
-    here = Artifacts._make
-
-    def counted(self: Artifacts, config: dict[str, Any], name: str) -> Any:
-        made.append(name)
-        return here(self, config, name)
-
-    monkeypatch.setattr(Artifacts, "_make", counted)
+def test_machines_that_do_not_share_the_cache_leave_it_to_this_process(ray_session, base, tmp_path, monkeypatch):
+    config, made = compose([*base, "function=random", "seed=0", f"cache={tmp_path}"]), made_here(monkeypatch)
     monkeypatch.setattr(RemoteArtifacts, "_sees", lambda *_: False)
     artifacts = RemoteArtifacts()
     artifacts.make([config])
@@ -149,9 +136,7 @@ def test_machines_that_do_not_share_the_cache_leave_it_to_this_process(
     assert "base" in made
 
 
-def test_an_interrupt_ends_the_tasks(
-    ray_session: None, base: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupt_ends_the_tasks(ray_session, base, tmp_path, monkeypatch):
     config = compose([*base, "function=random", "seed=0", f"cache={tmp_path}"])
     began = tmp_path / "began"
 
@@ -175,10 +160,31 @@ def test_an_interrupt_ends_the_tasks(
         time.sleep(0.05)
 
 
-def test_lists_wait_for_the_texts_that_they_rank() -> None:
+def test_lists_wait_for_the_texts_that_they_rank():
     config = {"function": {"bm25": {}, "tfidf": {}}}
     assert needed(config, "base") == needed(config, "tokens") == []
     assert needed(config, "similarity:bm25") == ["base", "function:bm25"]
     assert needed(config, "teacher") == ["base", "function:bm25", "function:tfidf"]
     assert needed({"function": {"tfidf": {}}}, "candidates") == ["base", "function:tfidf"]
     assert needed(config, "origin:bm25") == needed(config, "validation") == ["base"]
+
+
+def test_those_who_ask_at_once_make_a_collection_and_its_parts_once(base, tmp_path, monkeypatch):
+    config, made = compose([*base, "seed=0", "function=bm25", f"cache={tmp_path}"]), made_here(monkeypatch)
+    read, build = list[str](), collections_cache.build
+
+    def read_counted(reader: Reader, *rest: Any) -> None:
+        read.append(reader.name)
+        build(reader, *rest)
+
+    monkeypatch.setattr(collections_cache, "build", read_counted)
+    found: list[dict[str, Any]] = []
+    threads = [threading.Thread(target=lambda: found.append(Artifacts().parts(config))) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 3
+    assert read == ["made_up"]
+    assert sorted(made) == sorted(found[0])
+    assert not list(tmp_path.rglob("*.lock"))

@@ -1,7 +1,5 @@
 """Parts of runs behind a URI, also of a collection in pieces: made by one machine, and used by another."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -38,9 +36,7 @@ def machine(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple
 
 
 @pytest.mark.parametrize("several", [False, True])
-def test_parts_made_on_one_machine_are_used_on_another(
-    several: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_parts_made_on_one_machine_are_used_on_another(several, tmp_path, monkeypatch):
     monkeypatch.setattr("cluster.executors.pieces.connected", lambda: False)  # a test run's Ray has another home
     monkeypatch.setattr("cluster.executors.pieces.LEAST_PIECES", 100)
     folder = write_beir(tmp_path / "made_up", documents=200)

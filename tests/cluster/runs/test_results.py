@@ -1,7 +1,4 @@
-from __future__ import annotations
-
 import os
-from pathlib import Path
 
 import pytest
 
@@ -19,7 +16,7 @@ from ranking.checkpoint import to_bytes
 from ranking.errors import BadInput
 
 
-def test_a_damaged_state_or_result_is_as_good_as_none(base: list[str], tmp_path: Path) -> None:
+def test_a_damaged_state_or_result_is_as_good_as_none(base, tmp_path):
     (planned,) = plan(points([], [], base)[0], [], [0])
     artifacts, storage = Artifacts(), Storage(str(tmp_path))
     keys, parts = artifacts.keys(planned.config), artifacts.parts(planned.config)
@@ -45,20 +42,17 @@ def test_a_damaged_state_or_result_is_as_good_as_none(base: list[str], tmp_path:
     assert read_outcome(storage, planned.name) is not None
 
 
-def test_a_state_is_good_for_the_parts_it_was_made_from(tmp_path: Path) -> None:
+def test_a_state_is_good_for_its_parts_and_what_was_never_measured_counts_as_nothing(tmp_path):
     storage = Storage(str(tmp_path))
     SavedState(storage, "run", {"base": "one"}).save(to_bytes({"step": 3}))
     assert SavedState(storage, "run", {"base": "one"}).load() is not None
     assert SavedState(storage, "run", {"base": "another"}).load() is None
-
-
-def test_what_was_never_measured_counts_as_nothing() -> None:
     nan = float("nan")
     assert mean_best(Outcome(validations=[[nan], [0.2, 0.4, nan]])) == 0.2
     assert mean_best(Outcome(validations=[[nan, 0.3]])) == 0.3
 
 
-def test_a_baseline_is_checked_before_anything_runs(base: list[str]) -> None:
+def test_a_baseline_is_checked_before_anything_runs(base):
     runs = [run for point in points([], [], [*base, "selector=uniform,top"]) for run in plan(point, [], [0])]
     collection = Artifacts().collection(runs[0].config)
     collections = {run.name: collection for run in runs}
@@ -68,7 +62,7 @@ def test_a_baseline_is_checked_before_anything_runs(base: list[str]) -> None:
         check_comparison("selector=dynamic", None, runs, collections)
 
 
-def test_a_result_is_as_old_as_what_it_was_made_of(base: list[str], tmp_path: Path) -> None:
+def test_a_result_is_as_old_as_what_it_was_made_of(base, tmp_path):
     vectors = tmp_path / "vectors.txt"
     vectors.write_text("moles 1 0\nbats 0 1\n")
     overrides = [text for text in base if not text.startswith("vectors")]
@@ -82,9 +76,17 @@ def test_a_result_is_as_old_as_what_it_was_made_of(base: list[str], tmp_path: Pa
     assert differences({}, before) == ["version"]
     assert differences({"base": "a", "commit": "1"}, {"base": "a", "commit": "2"}) == []
     assert differences({"base": "a", "agent": "b"}, {"base": "c"}) == ["base", "agent"]
+    folder = tmp_path / "checkpoint"
+    folder.mkdir()
+    (folder / "model.safetensors").write_bytes(b"one")
+    node = {"_target_": "x", "front": {"checkpoint": str(folder)}, "rear": {"checkpoint": "name/at-the-hub"}}
+    before = checkpoints_of(node)
+    assert len(before) == 1
+    (folder / "model.safetensors").write_bytes(b"three")
+    assert checkpoints_of(node) != before
 
 
-def test_a_result_outlives_a_commit_that_leaves_its_code_as_it_is() -> None:
+def test_a_result_outlives_a_commit_that_leaves_its_code_as_it_is():
     now = code("sampling", "cluster/runs")
     assert set(now) - {"version", "commit"} == {"code of sampling", "code of cluster/runs"}
     assert now["code of sampling"] == code("sampling")["code of sampling"] != code("ranking")["code of ranking"]
@@ -94,12 +96,3 @@ def test_a_result_outlives_a_commit_that_leaves_its_code_as_it_is() -> None:
     assert differences(now, {**later, "code of sampling": "another"}) == ["code of sampling"]
     assert content_digest(now) != content_digest({**later, "code of sampling": "another"})
     assert differences({"commit": "of version 0.2"}, later) == ["code of sampling", "code of cluster/runs"]
-
-
-def test_a_ranker_is_made_of_its_checkpoint(tmp_path: Path) -> None:
-    (tmp_path / "model.safetensors").write_bytes(b"one")
-    node = {"_target_": "x", "front": {"checkpoint": str(tmp_path)}, "rear": {"checkpoint": "name/at-the-hub"}}
-    before = checkpoints_of(node)
-    assert len(before) == 1
-    (tmp_path / "model.safetensors").write_bytes(b"three")
-    assert checkpoints_of(node) != before

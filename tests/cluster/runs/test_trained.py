@@ -1,7 +1,5 @@
 """Which ranker a checkpoint is, by its files alone, and trained rankers as teachers."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -19,7 +17,6 @@ from cluster.runs.ranker_teacher import RankerTeacher
 from cluster.runs.trained import ranker_overrides, read_ranker
 from ranking.errors import BadInput
 from ranking.rankers.decoder import Decoder
-from ranking.sources import Sources
 from ranking.trec_files import read_run
 from sampling.retrieval.embedding import Embedding
 
@@ -51,7 +48,7 @@ def checkpoint(folder: Path, model_type: str, architecture: str | None, words: t
         ("model2vec", None, ["ranker=static"]),
     ],
 )
-def test_a_config_says_it(model_type: str, architecture: str | None, wanted: list[str], tmp_path: Path) -> None:
+def test_a_config_says_it(model_type, architecture, wanted, tmp_path):
     assert ranker_overrides(checkpoint(tmp_path, model_type, architecture)) == wanted
 
 
@@ -63,13 +60,13 @@ def test_a_config_says_it(model_type: str, architecture: str | None, wanted: lis
         (["Transformer", "Pooling", "Normalize"], "bi_encoder"),
     ],
 )
-def test_modules_say_it_first(kinds: list[str], wanted: str, tmp_path: Path) -> None:
+def test_modules_say_it_first(kinds, wanted, tmp_path):
     checkpoint(tmp_path, "llama", "LlamaForCausalLM")
     (tmp_path / "modules.json").write_text(json.dumps([{"type": MODULE + kind} for kind in kinds]))
     assert ranker_overrides(str(tmp_path)) == [f"ranker={wanted}"]
 
 
-def test_a_language_model_without_yes_and_no_is_refused(tmp_path: Path) -> None:
+def test_a_language_model_without_yes_and_no_is_refused(tmp_path):
     with pytest.raises(BadInput, match="neither yes nor no is one token"):
         ranker_overrides(checkpoint(tmp_path / "mute", "llama", "LlamaForCausalLM", ("maybe",)))
     with pytest.raises(BadInput, match="neither a run nor a checkpoint"):
@@ -79,7 +76,7 @@ def test_a_language_model_without_yes_and_no_is_refused(tmp_path: Path) -> None:
     assert ranker_overrides("somebody/something") == ["ranker=bi_encoder"]  # at the hub
 
 
-def test_a_language_model_ranks_by_yes_and_no(beir_folder: Path, own_cache: Path, tmp_path: Path) -> None:
+def test_a_language_model_ranks_by_yes_and_no(beir_folder, own_cache, tmp_path):
     folder = tmp_path / "llama"
     checkpoint(folder, "llama", "LlamaForCausalLM", ("yes", "no", "Query", "Document", "Relevant", ":", "gold", "owls"))
     sizes: dict[str, Any] = {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "vocab_size": 9}
@@ -95,7 +92,7 @@ def test_a_language_model_ranks_by_yes_and_no(beir_folder: Path, own_cache: Path
     assert run["score"].n_unique() > 1
 
 
-def test_a_checkpoint_scores_as_it_does_elsewhere(small_bert: str, tiny_sources: Sources) -> None:
+def test_a_checkpoint_scores_as_it_does_elsewhere_and_guards_and_teaches_by_its_path(small_bert, tiny_sources):
     teacher, queries = RankerTeacher(small_bert), np.arange(3)
     documents = np.array([[0, 5, -1], [7, 1, 2], [3, 3, 4]], np.int32)
     found = teacher.own_scores(tiny_sources, queries, documents)
@@ -103,9 +100,6 @@ def test_a_checkpoint_scores_as_it_does_elsewhere(small_bert: str, tiny_sources:
     assert found[0, 2] == -np.inf
     np.testing.assert_allclose(found[documents >= 0], 20 * expected[documents >= 0], atol=1e-3)  # cosines, by its scale
     assert len(np.unique(found[documents >= 0])) > 4
-
-
-def test_a_guard_names_its_ranker_by_a_path(small_bert: str) -> None:
     given = [f"sampling.guard.ranker={small_bert}", "sampling.guard.relative=0.1"]
     guard = build(compose(given)["sampling"]["guard"], "sampling.guard")
     assert isinstance(guard.ranker, RankerTeacher)
@@ -124,7 +118,7 @@ def test_a_guard_names_its_ranker_by_a_path(small_bert: str) -> None:
         ("w.json", "[]"),
     ],
 )
-def test_half_a_checkpoint_is_refused_in_one_line(name: str, content: str, tmp_path: Path) -> None:
+def test_half_a_checkpoint_is_refused_in_one_line(name, content, tmp_path):
     (tmp_path / name).write_text(content)
     (tmp_path / "w.safetensors").touch()
     place = tmp_path / "w.safetensors" if name == "w.json" else tmp_path

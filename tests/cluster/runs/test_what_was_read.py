@@ -1,7 +1,5 @@
 """Says what was read of a collection, and what a scale leaves of it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import polars as pl
@@ -18,7 +16,7 @@ def of_pairs(folder: Path) -> Collection:
     return open_collection(Pairs(folder / "pairs.csv"), folder / "cache")
 
 
-def test_pairs_are_counted_with_duplicates_splits_and_columns(tmp_path: Path) -> None:
+def test_pairs_are_counted_with_duplicates_splits_and_columns(tmp_path):
     collection = of_pairs(tmp_path)
     text = sentence(collection, {"folds": 5})
     assert text == (
@@ -28,7 +26,7 @@ def test_pairs_are_counted_with_duplicates_splits_and_columns(tmp_path: Path) ->
     assert sentence(of_pairs(tmp_path), {"folds": 5}) == text  # from the cache
 
 
-def test_what_a_scale_leaves_is_said_once_per_collection(tmp_path: Path) -> None:
+def test_what_a_scale_leaves_is_said_once_per_collection(tmp_path):
     collection = of_pairs(tmp_path)
     limits = {"examples": 20, "train": 10, "dev": None, "test": 400}
     config = {"folds": 5, "limits": limits, "choices": {"scale": "tiny"}}
@@ -40,7 +38,7 @@ def test_what_a_scale_leaves_is_said_once_per_collection(tmp_path: Path) -> None
     )
 
 
-def test_queries_without_a_relevant_document_are_counted_by_split(tmp_path: Path) -> None:
+def test_queries_without_a_relevant_document_are_counted_by_split(tmp_path):
     collection = of_pairs(tmp_path).changed(source={})
     split = dict(collection.queries.select("id", "split").iter_rows())
     none = {next(name for name in split if split[name] == "test")}

@@ -1,7 +1,5 @@
 """`evaluate=[…]`: collections that a run has not learned from."""
 
-from __future__ import annotations
-
 import io
 from pathlib import Path
 
@@ -17,7 +15,7 @@ from tests.made_up import write_beir
 
 
 @pytest.fixture(scope="module")
-def others(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def others(tmp_path_factory) -> Path:
     """A folder of two small collections, one of them without splits."""
     folder = tmp_path_factory.mktemp("nano")
     write_beir(folder / "one", seed=3)
@@ -25,7 +23,7 @@ def others(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_a_row_each_and_their_mean(base: list[str], beir_folder: Path, others: Path, tmp_path: Path) -> None:
+def test_a_row_each_and_their_mean(base, beir_folder, others, tmp_path):
     options = [*base, "ranker=static", "function=random", "origin=[bm25,full]", "training.max_epochs=1"]
     run = pyrite.train([*options, f"evaluate=[{others},{beir_folder}]", f"out={tmp_path / 'run'}"])
     rows = run.frame("zero_shot").filter(pl.col("measure") == "AP@10")
@@ -45,7 +43,7 @@ def test_a_row_each_and_their_mean(base: list[str], beir_folder: Path, others: P
         plain.frame("zero_shot")
 
 
-def test_the_terminal_shows_all_figures_whole() -> None:
+def test_the_terminal_shows_all_figures_whole():
     measures = {"AP@100": 0.1234, "RR@10": 0.2345, "nDCG@20": 0.3456, "R@1": 0.4567}
     rows = pl.DataFrame([
         {"collection": name, "origin": origin, "measure": measure, "queries": 1500, "value": value, "bm25": value / 2}
@@ -61,7 +59,7 @@ def test_the_terminal_shows_all_figures_whole() -> None:
         assert text.count(f"{value:.4f}") == text.count(f"{value / 2:.4f}") == 6
 
 
-def test_what_is_no_collection_is_refused(base: list[str], others: Path, tmp_path: Path) -> None:
+def test_what_is_no_collection_is_refused(base, others, tmp_path):
     for places, said in (
         ([tmp_path], "is no BEIR folder"),
         ([others, others / "one"], "two collections are called one"),

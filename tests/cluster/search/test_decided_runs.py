@@ -1,9 +1,5 @@
 """Seeds that are handed out until everything is decided."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import numpy as np
 import polars as pl
 import pytest
@@ -53,7 +49,7 @@ def play(runs: DecidedRuns, storage: Storage, at_once: int, most: int = 10**6) -
     return order
 
 
-def test_seeds_end_when_it_is_decided_whatever_the_workers(tmp_path: Path) -> None:
+def test_seeds_end_when_it_is_decided_whatever_the_workers(tmp_path):
     storages = [Storage(str(tmp_path / str(count))) for count in (1, 5)]
     orders = [play(source(storage), storage, count) for storage, count in zip(storages, (1, 5), strict=True)]
     assert orders[0] == orders[1]
@@ -62,7 +58,7 @@ def test_seeds_end_when_it_is_decided_whatever_the_workers(tmp_path: Path) -> No
     assert len(orders[0]) < 90
 
 
-def test_a_study_that_goes_on_repeats_its_decisions(tmp_path: Path) -> None:
+def test_a_study_that_goes_on_repeats_its_decisions(tmp_path):
     storage, whole = Storage(str(tmp_path / "half")), Storage(str(tmp_path / "whole"))
     expected = play(source(whole), whole, 1)
     first = source(storage)
@@ -80,7 +76,7 @@ def test_a_study_that_goes_on_repeats_its_decisions(tmp_path: Path) -> None:
     assert verdicts["random"] == "worse"
 
 
-def test_where_every_run_fails_it_ends(tmp_path: Path) -> None:
+def test_where_every_run_fails_it_ends(tmp_path):
     storage = Storage(str(tmp_path))
     runs = source(storage, most=4)
     asked = 0
@@ -92,7 +88,7 @@ def test_where_every_run_fails_it_ends(tmp_path: Path) -> None:
 
 
 @pytest.mark.nightly
-def test_a_study_of_undecided_methods(base: list[str], tmp_path: Path) -> None:
+def test_a_study_of_undecided_methods(base, tmp_path):
     out = tmp_path / "out"
     asked = ["policy=fixed", "function=random,bm25", "selector=uniform", "stop=decided", "max_seeds=4", "local=true"]
     assert command("study", *base, *asked, "equal_within=0.2", f"out={out}") == 0

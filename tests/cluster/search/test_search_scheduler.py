@@ -1,8 +1,5 @@
 """Schedulers of Ray Tune within a search: the same runs are stopped whatever the workers, and after an interrupt."""
 
-from __future__ import annotations
-
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -71,14 +68,14 @@ def play(search: EarlyStopping, curves: np.ndarray, at_once: int, order: np.rand
 @pytest.mark.parametrize("name", sorted(OPTIONS))
 @few(8)
 @given(seed=st.integers(0, 1000), at_once=st.integers(2, RUNS))
-def test_what_is_stopped_depends_on_the_results_alone(name: str, seed: int, at_once: int) -> None:
+def test_what_is_stopped_depends_on_the_results_alone(name, seed, at_once):
     rng = np.random.default_rng(seed)
     curves = np.cumsum(rng.random((RUNS, EPOCHS)) * rng.random((RUNS, 1)), axis=1)
     alone = play(scheduler(name), curves, 1, rng)
     assert play(scheduler(name), curves, at_once, rng) == alone
 
 
-def test_asha_stops_what_is_below_the_best_half_at_each_rung() -> None:
+def test_asha_stops_what_is_below_the_best_half_at_each_rung():
     search = scheduler("asha")
     first = [0.5, 0.4, 0.6, 0.55, 0.3]
     # By numpy's percentile of those before: none; .5; .45; .5 of (.4, .5, .6); .525 of (.4, .5, .55, .6).
@@ -92,7 +89,7 @@ def test_asha_stops_what_is_below_the_best_half_at_each_rung() -> None:
     assert search.stopped["run4"].at == 1
 
 
-def test_a_run_that_is_ahead_waits_for_those_before_it() -> None:
+def test_a_run_that_is_ahead_waits_for_those_before_it():
     search = scheduler("asha")
     assert search.reached("run1", 1, 0.2) == {}
     assert search.waiting_behind("run0") == ["run1"]
@@ -103,7 +100,7 @@ def test_a_run_that_is_ahead_waits_for_those_before_it() -> None:
     assert search.reached("run1", 2, 0.1) == {"run1": True}  # told again after a loss: it was decided
 
 
-def test_methods_are_never_stopped_for_another() -> None:
+def test_methods_are_never_stopped_for_another():
     search = EarlyStopping(schedulers_of(option("trial_scheduler", "asha")))
     own = [Planned(f"a{n}", ("policy=a", f"lr={n}"), (), CONFIG, ("lr",)) for n in range(2)]
     search.enter([*own, Planned("b", ("policy=b", "lr=1"), (), CONFIG, ("lr",)), *planned(1, ())])
@@ -113,7 +110,7 @@ def test_methods_are_never_stopped_for_another() -> None:
     assert search.reached("a1", 1, 0.1) == {"a1": False}
 
 
-def test_a_search_goes_on_as_its_log_says(tmp_path: Path) -> None:
+def test_a_search_goes_on_as_its_log_says(tmp_path):
     rng = np.random.default_rng(5)
     curves = np.cumsum(rng.random((RUNS, EPOCHS)), axis=1)
     whole = play(scheduler("median"), curves, 3, rng)
@@ -141,7 +138,7 @@ def test_a_search_goes_on_as_its_log_says(tmp_path: Path) -> None:
     assert not other.stopped  # made of something else, they run again
 
 
-def test_stoppers_end_runs_and_searches() -> None:
+def test_stoppers_end_runs_and_searches():
     nodes = [{"_target_": "ray.tune.stopper.MaximumIterationStopper", "max_iter": 2}]
     search = EarlyStopping(None, built_as(Stopper, nodes, "stoppers"))
     search.enter(planned())
@@ -152,24 +149,11 @@ def test_stoppers_end_runs_and_searches() -> None:
     assert EarlyStopping(None, built_as(Stopper, timed, "stoppers")).finished()
 
 
-@pytest.mark.parametrize(
-    ("node", "says"),
-    [
-        ({"_target_": "ray.tune.schedulers.HyperBandScheduler"}, "no resume repeats"),
-        ({"_target_": "ray.tune.schedulers.MedianStoppingRule", "mode": "most"}, "mode"),
-        ({"_target_": "pathlib.Path"}, "no scheduler"),
-    ],
-)
-def test_schedulers_that_a_search_can_not_have(node: dict[str, Any], says: str) -> None:
-    with pytest.raises(BadInput, match=says):
-        schedulers_of(node)
-
-
 SEARCH = ["policy=fixed", "function=bm25", "selector=uniform", "optimizer.lr=tag(log,interval(1e-5,1e-1))",
           "samples=6", "trial_scheduler=asha", "trial_scheduler.reduction_factor=2"]  # fmt: skip
 
 
-def test_a_study_stops_what_is_behind(base: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_study_stops_what_is_behind(base, tmp_path, capsys):
     out = tmp_path / "out"
     asked = [*base, *SEARCH, "search=optuna", "training.max_epochs=4", "training.patience=4"]
     assert command("study", *asked, "local=true", f"out={out}") == 0
@@ -195,7 +179,7 @@ def test_a_study_stops_what_is_behind(base: list[str], tmp_path: Path, capsys: p
 
 
 @pytest.mark.nightly
-def test_workers_of_ray_stop_the_same_runs(base: list[str], tmp_path: Path, ray_session: None) -> None:
+def test_workers_of_ray_stop_the_same_runs(base, tmp_path, ray_session):
     asked = [*base, *SEARCH, "search=optuna", "parallel=3", "training.max_epochs=4", "training.patience=4"]
     for where in ("true", "false"):
         assert command("study", *asked, f"local={where}", f"out={tmp_path / where}") == 0
@@ -205,7 +189,7 @@ def test_workers_of_ray_stop_the_same_runs(base: list[str], tmp_path: Path, ray_
     assert "stopped" in set(here["status"])
 
 
-def test_a_scheduler_of_ones_own(tmp_path: Path) -> None:
+def test_a_scheduler_of_ones_own_and_those_that_a_search_can_not_have(tmp_path):
     asked = ["trial_scheduler=asha", "trial_scheduler._target_=ray.tune.schedulers.FIFOScheduler"]
     experiment = StudyExperiment.new([*asked, "optimizer.lr=interval(1e-4,1e-2)", f"out={tmp_path}"])
     assert experiment.plan.options["trial_scheduler"] == {"_target_": "ray.tune.schedulers.FIFOScheduler"}
@@ -213,6 +197,13 @@ def test_a_scheduler_of_ones_own(tmp_path: Path) -> None:
     assert experiment.plan.seeds == [0]
     (name, own) = as_override_of("trial_scheduler", {**option("trial_scheduler", "median"), "grace_period": 3})
     assert (name, own) == ("trial_scheduler=median", "trial_scheduler.grace_period=3")
+    for node, says in (
+        ({"_target_": "ray.tune.schedulers.HyperBandScheduler"}, "no resume repeats"),
+        ({"_target_": "ray.tune.schedulers.MedianStoppingRule", "mode": "most"}, "mode"),
+        ({"_target_": "pathlib.Path"}, "no scheduler"),
+    ):
+        with pytest.raises(BadInput, match=says):
+            schedulers_of(node)
 
 
 def brackets(seed: int, count: int = 60) -> list[int]:
@@ -223,7 +214,7 @@ def brackets(seed: int, count: int = 60) -> list[int]:
     return [found._brackets.index(found._trial_info[str(number)]) for number in range(count)]
 
 
-def test_brackets_follow_from_the_seed_and_no_global_generator() -> None:
+def test_brackets_follow_from_the_seed_and_no_global_generator():
     np.random.seed(1)  # noqa: NPY002  what it must not depend on
     one = brackets(0)
     np.random.seed(2)  # noqa: NPY002

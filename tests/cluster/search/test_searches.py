@@ -1,7 +1,5 @@
 """Searches by Optuna, several proposals at once, and the end of a study's time."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 
@@ -25,7 +23,7 @@ from cluster.search.schedulers import EarlyStopping, built_as
 from cluster.search.time_budget import TimeBudget
 from pyrite import StudyResult
 from ranking.errors import BadInput
-from tests.cluster.command_line import Refusal, command
+from tests.cluster.command_line import command
 
 MADE_OF = {"base": "x"}
 SWEEP = ["policy=fixed", "function=bm25", "selector=uniform", "optimizer.lr=tag(log,interval(1e-4,1e-1))"]
@@ -58,7 +56,7 @@ def played(search: OptunaRuns, at_once: int = 1) -> tuple[list[float], int]:
 
 
 @pytest.mark.parametrize("sampler", ["tpe", "gp", "cmaes"])
-def test_a_search_is_the_same_whatever_the_workers_and_after_an_interrupt(sampler: str, tmp_path: Path) -> None:
+def test_a_search_is_the_same_whatever_the_workers_and_after_an_interrupt(sampler, tmp_path):
     if sampler == "cmaes":
         pytest.importorskip("cmaes")
     one, _ = play(Storage(str(tmp_path / "one")), sampler, 3, 1)
@@ -78,7 +76,7 @@ ALTERNATIVES = [
 
 @pytest.mark.by_day(1)
 @pytest.mark.parametrize(("parallel", "at_once"), [(1, 1), (4, 3)])
-def test_names_and_the_options_of_alternatives_are_searched(parallel: int, at_once: int, tmp_path: Path) -> None:
+def test_names_and_the_options_of_alternatives_are_searched(parallel, at_once, tmp_path):
     """`lazy_adam` has no weight decay, which is drawn for `adam` alone."""
 
     def search(folder: str) -> OptunaRuns:
@@ -106,7 +104,7 @@ def test_names_and_the_options_of_alternatives_are_searched(parallel: int, at_on
     assert again.finished == again.total == 24
 
 
-def test_a_search_learns_which_name_is_better(tmp_path: Path) -> None:
+def test_a_search_learns_which_name_is_better(tmp_path):
     """Results are better with smaller batches, so later proposals choose them."""
     sweep = [*SWEEP, "training.batch_size=8,16,32,64"]
     search = searched(sweep, 40, Storage(str(tmp_path)))
@@ -120,7 +118,7 @@ def test_a_search_learns_which_name_is_better(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("parallel", [1, 5])
-def test_a_proposal_that_repeats_a_run_counts_it_once(parallel: int, tmp_path: Path) -> None:
+def test_a_proposal_that_repeats_a_run_counts_it_once(parallel, tmp_path):
     sweep = [*SWEEP[:3], "training.batch_size=16,32", "optimizer=adam,adamw", "training.patience=1,2"]
     search = searched(sweep, 20, Storage(str(tmp_path)), parallel=parallel)
     tasks = []
@@ -130,7 +128,7 @@ def test_a_proposal_that_repeats_a_run_counts_it_once(parallel: int, tmp_path: P
     assert len(set(tasks)) == len(tasks) == len(search.proposed) == search.total <= 8
 
 
-def test_methods_have_searches_of_their_own() -> None:
+def test_methods_have_searches_of_their_own():
     sweep = [
         *("policy=fixed", "function=bm25,random", "selector=uniform"), "optimizer=adam,adamw",
         "optimizer.lr=interval(0.1,1)",
@@ -144,20 +142,14 @@ def test_methods_have_searches_of_their_own() -> None:
     assert len(searches(points(labelled, [], sweep[-1:]), swept_keys(sweep[-1:]))) == 2
 
 
-@pytest.mark.parametrize(
-    ("sampler", "more", "says"),
-    [
-        ("cmaes", ["training.batch_size=16,32"], "training.batch_size is a choice among values"),
-        ("gp", ["optimizer=adam,lazy_adam"], "optimizer.lr depends on another choice"),
-    ],
-)
-def test_what_a_sampler_can_not_search_is_refused(sampler: str, more: list[str], says: str, tmp_path: Path) -> None:
-    asked = [*SWEEP, *more, "search=optuna", f"sampler={sampler}", f"out={tmp_path}"]
-    with pytest.raises(BadInput, match=says):
-        StudyExperiment.new(asked).plan.runs()
-
-
-def test_few_combinations_are_all_run(tmp_path: Path) -> None:
+def test_few_combinations_are_all_run_and_what_a_sampler_can_not_search_is_refused(tmp_path):
+    for sampler, more, says in (
+        ("cmaes", "training.batch_size=16,32", "training.batch_size is a choice among values"),
+        ("gp", "optimizer=adam,lazy_adam", "optimizer.lr depends on another choice"),
+    ):
+        asked = [*SWEEP, more, "search=optuna", f"sampler={sampler}", f"out={tmp_path}"]
+        with pytest.raises(BadInput, match=says):
+            StudyExperiment.new(asked).plan.runs()
     names = [*SWEEP[:3], "optimizer=adam,adamw", "training.batch_size=16,32", "search=optuna", f"out={tmp_path}"]
     runs, proposed = StudyExperiment.new([*names, "samples=4", "seeds=1"]).plan.runs()
     assert (len(runs), len(proposed)) == (4, 0)
@@ -165,7 +157,7 @@ def test_few_combinations_are_all_run(tmp_path: Path) -> None:
     assert (len(runs), len(proposed)) == (0, 4)
 
 
-def test_no_run_begins_when_the_time_is_over() -> None:
+def test_no_run_begins_when_the_time_is_over():
     clock = [0.0]
     budget = TimeBudget("10s", now=lambda: clock[0])
     runs = LocalExecutor().run([Task("a", lambda: 1), Task("b", lambda: 1)], stop=budget.spent)
@@ -179,7 +171,7 @@ def test_no_run_begins_when_the_time_is_over() -> None:
 
 
 @pytest.mark.nightly
-def test_a_study_that_ran_out_of_time_is_stopped_and_goes_on(base: list[str], tmp_path: Path) -> None:
+def test_a_study_that_ran_out_of_time_is_stopped_and_goes_on(base, tmp_path):
     out = tmp_path / "out"
     asked = ["policy=fixed", "function=bm25,random", "selector=uniform", "seeds=2", "local=true"]
     assert command("study", *base, *asked, "time_budget=0.01", f"out={out}") == 0
@@ -220,14 +212,16 @@ LR = "optimizer.lr=interval(1e-4,1e-2)"
         (["stop=never"], "stop"),
     ],
 )
-def test_what_makes_no_sense_is_refused(
-    options: list[str], says: str, base: list[str], tmp_path: Path, refusal: Refusal
-) -> None:
+def test_what_makes_no_sense_is_refused(options, says, base, tmp_path, refusal):
     asked = ["policy=fixed", "function=bm25", "selector=uniform", f"out={tmp_path / 'out'}"]
     assert says in refusal("study", *base, *asked, *options)
 
 
-def test_callbacks_of_a_folder_are_trusted_by_name_alone(base: list[str], tmp_path: Path) -> None:
+def test_callbacks_hear_of_trials_and_those_of_a_folder_are_trusted_by_name_alone(base, tmp_path):
+    (made,) = built_as(Callback, ["ray.tune.Callback"], "callbacks")
+    assert type(made) is Callback
+    with pytest.raises(BadInput, match=r"is no callback of Ray Tune; subclass ray\.tune\.Callback"):
+        built_as(Callback, [{"_target_": "pathlib.Path"}], "callbacks")
     asked = [*base, "policy=fixed", "function=bm25", "callbacks=[tests.mine.Slack]", f"out={tmp_path}"]
     plan = StudyExperiment.new(asked).plan
     assert plan.options["callbacks"] == [{"_target_": "tests.mine.Slack"}]  # the user's own word is enough
@@ -236,14 +230,7 @@ def test_callbacks_of_a_folder_are_trusted_by_name_alone(base: list[str], tmp_pa
         StudyExperiment.continued([], saved, plan.storage)
 
 
-def test_callbacks_hear_of_trials() -> None:
-    (made,) = built_as(Callback, ["ray.tune.Callback"], "callbacks")
-    assert type(made) is Callback
-    with pytest.raises(BadInput, match=r"is no callback of Ray Tune; subclass ray\.tune\.Callback"):
-        built_as(Callback, [{"_target_": "pathlib.Path"}], "callbacks")
-
-
-def test_results_are_copied_and_a_resumed_search_replaces_them(tmp_path: Path) -> None:
+def test_results_are_copied_and_a_resumed_search_replaces_them(tmp_path):
     url = f"sqlite:///{tmp_path / 'search.db'}"
     search = optuna.create_study(direction="maximize")
     trial = search.ask({"optimizer.lr": optuna.distributions.FloatDistribution(1e-4, 1e-2, log=True)})
@@ -254,8 +241,5 @@ def test_results_are_copied_and_a_resumed_search_replaces_them(tmp_path: Path) -
         assert [len(optuna.load_study(study_name=name, storage=url).trials) for name in "ab"] == [0, 1]
     (copied,) = optuna.load_study(study_name="b", storage=url).trials
     assert (copied.value, copied.params) == (0.25, trial.params)
-
-
-def test_a_storage_that_can_not_be_opened() -> None:
     with pytest.raises(BadInput, match=r"can't be opened .*sqlite:///search.db"):
         StoredSearch("nothing://x", ["a"])

@@ -1,7 +1,5 @@
 """Takes the made-up studies of the tests of reports."""
 
-from __future__ import annotations
-
 from tests.cluster.reports.conftest import made_up_study, written_trials
 
 __all__ = ["made_up_study", "written_trials"]

@@ -1,7 +1,3 @@
-from __future__ import annotations
-
-from typing import Any
-
 import polars as pl
 import pytest
 from scipy import stats
@@ -39,7 +35,7 @@ def two_rankers(steady: list[float]) -> tuple[pl.DataFrame, pl.DataFrame]:
     return trials, queries
 
 
-def test_differences_by_hand() -> None:
+def test_differences_and_their_histogram_by_hand():
     trials, queries = two_rankers([0.1, 0.1, 0.2])
     table = best_two(trials, queries, summarise(trials), "RR")
     found, other = table.iter_rows(named=True)
@@ -56,18 +52,7 @@ def test_differences_by_hand() -> None:
     # Two rows, of which the lesser p counts twice.
     assert other["p_holm"] == pytest.approx(2 * other["p"])
     assert found["p_holm"] == pytest.approx(found["p"])
-
-
-def test_a_difference_that_is_always_the_same_has_no_test() -> None:
-    trials, queries = two_rankers([0.1, 0.1, 0.1])
-    found, other = best_two(trials, queries, summarise(trials), "RR").iter_rows(named=True)
-    assert (other["p"], other["p_holm"], other["wins"]) == (None, None, 3)
-    assert found["p_holm"] == found["p"]  # the only test that is made
-
-
-def test_the_histogram_counts_wins_ties_and_losses_apart() -> None:
-    trials, queries = two_rankers([0.1, 0.1, 0.2])
-    figure = query_histogram(best_two(trials, queries, summarise(trials), "RR"), "RR")
+    figure = query_histogram(table, "RR")
     ax = figure.axes[0]
     assert ax.get_title(loc="left") == "ff · bm25 candidates"
     assert ax.get_xlabel() == "RR of bm25 · uniform\nminus bm25 · top"
@@ -77,7 +62,11 @@ def test_the_histogram_counts_wins_ties_and_losses_apart() -> None:
     assert [sum(p.get_height() for p in bars) for bars in figure.axes[1].containers] == [0, 0, 3]
 
 
-def test_no_differences_without_two_methods_or_queries(made_up_study: Any) -> None:
+def test_a_difference_that_is_always_the_same_has_no_test_and_one_method_no_difference(made_up_study):
+    trials, queries = two_rankers([0.1, 0.1, 0.1])
+    found, other = best_two(trials, queries, summarise(trials), "RR").iter_rows(named=True)
+    assert (other["p"], other["p_holm"], other["wins"]) == (None, None, 3)
+    assert found["p_holm"] == found["p"]  # the only test that is made
     trials, queries = made_up_study(methods=[("fixed", "bm25", "uniform", 0.3)])
     compared = best_two(trials, queries, summarise(trials), MEASURE)
     assert compared.is_empty()

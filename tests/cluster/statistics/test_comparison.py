@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import polars as pl
@@ -30,7 +28,7 @@ C = method("c", [0.0, 3.0, 1.0, 2.0])
 LEARNED = method("l", [9.0, 9.5, 9.0, 9.9], "learned")
 
 
-def test_the_best_that_is_not_learned_is_the_opponent() -> None:
+def test_the_best_that_is_not_learned_is_the_opponent():
     found = best_baselines([C, LEARNED, B, A])
     assert {name: other.method for name, other in found.items()} == {"a": "b", "b": "a", "c": "a", "l": "a"}
     assert best_baselines([LEARNED, A]) == {"l": A}
@@ -40,7 +38,7 @@ def test_the_best_that_is_not_learned_is_the_opponent() -> None:
     assert best_baselines([method("x", []), A]) == {"x": A}
 
 
-def test_each_test_by_hand() -> None:
+def test_each_test_by_hand():
     found = compare([A, B], best_baselines([A, B]))["a"]
     assert list(found) == list(TESTS)
     a, b = A.values, B.values
@@ -54,7 +52,7 @@ def test_each_test_by_hand() -> None:
     assert found["effect"] == pytest.approx(0.175 / ((a.var(ddof=1) + b.var(ddof=1)) / 2) ** 0.5)
 
 
-def test_all_tests_are_adjusted_for_the_distinct_comparisons() -> None:
+def test_all_tests_are_adjusted_for_the_distinct_comparisons():
     family = [A, B, C, LEARNED]
     found = compare(family, best_baselines(family))
     for test in ("paired", "sign", "t", "ks"):
@@ -69,7 +67,7 @@ def test_all_tests_are_adjusted_for_the_distinct_comparisons() -> None:
         assert adjusted["b"] == adjusted["a"]
 
 
-def test_several_agents_enter_a_test_with_a_value_each() -> None:
+def test_several_agents_enter_a_test_with_a_value_each():
     pairs = [("0", 0.50, 0.70), ("1", 0.20, 0.40), ("2", 0.40, 0.80)]
     runs = [MeasuredRun(value, seed, agent) for agent, *values in pairs for seed, value in enumerate(values)]
     learned, random = MethodRuns({"method": "l", "policy": "learned"}, runs), method("r", [0.30, 0.40])
@@ -83,41 +81,25 @@ def test_several_agents_enter_a_test_with_a_value_each() -> None:
     assert found["difference"] == pytest.approx(0.5 - 0.35)
 
 
-def test_without_common_seeds_nothing_is_paired() -> None:
+def test_without_common_seeds_nothing_is_paired_and_without_runs_nothing_compared():
     runs = [MeasuredRun(value, 9 - seed) for seed, value in enumerate((0.1, 0.2, 0.3))]
     other = MethodRuns({"method": "b", "policy": "fixed"}, runs)
     found = compare([A], {"a": other})["a"]
     assert (found["pairs"], found["paired_p"], found["sign_p"]) == (0, None, None)
     assert found["t_p"] is not None
     assert found["paired_p_holm"] is None
+    assert compare([A, method("x", [])], {"a": A, "x": A}) == {}
 
 
-def test_who_is_not_compared() -> None:
-    none = method("x", [])
-    assert compare([A, none], {"a": A, "x": A}) == {}
-
-
-@pytest.mark.parametrize(
-    ("baseline", "found"),
-    [
-        ("function=bm25 selector=top", ("bm25 · top", {"ff", "mp"})),
-        ("function=random", ("random · top", {"ff"})),
-        ("selector=top ranker=mp", ("bm25 · top", {"mp"})),
-    ],
-)
-def test_a_baseline_is_the_one_method_that_its_values_name(baseline: str, found: tuple[str, set[str]]) -> None:
-    assert named_baseline(METHODS, baseline) == found
-
-
-@pytest.mark.parametrize(
-    ("baseline", "said"),
-    [
+def test_a_baseline_is_the_one_method_that_its_values_name():
+    assert named_baseline(METHODS, "function=bm25 selector=top") == ("bm25 · top", {"ff", "mp"})
+    assert named_baseline(METHODS, "function=random") == ("random · top", {"ff"})
+    assert named_baseline(METHODS, "selector=top ranker=mp") == ("bm25 · top", {"mp"})
+    for baseline, said in (
         ("selector=top", "names 2 methods"),
         ("function=dense", "names no method of this study"),
         ("colour=red", "'colour=red' is not one of"),
-    ],
-)
-def test_a_baseline_that_names_none_or_several_is_refused(baseline: str, said: str) -> None:
-    with pytest.raises(BadInput, match=said) as raised:
-        named_baseline(METHODS, baseline)
-    assert str(raised.value).endswith("choose from: function=bm25 selector=top; function=random selector=top")
+    ):
+        with pytest.raises(BadInput, match=said) as raised:
+            named_baseline(METHODS, baseline)
+        assert str(raised.value).endswith("choose from: function=bm25 selector=top; function=random selector=top")

@@ -1,16 +1,9 @@
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from scipy import stats
 
 from cluster.statistics.convergence import agents, convergence, rate_interval
-from tests.examples import few
 
 DIFF, RAW = "policy.learn=['agent=ac','reward=diff']", "policy.learn=['agent=ac','reward=raw']"
 
@@ -31,7 +24,7 @@ RUNS: list[tuple[str, float | None]] = [
 ]
 
 
-def test_rates_by_hand(written_trials: Any) -> None:
+def test_rates_by_hand(written_trials):
     trials = written_trials(RUNS)
     diff, raw = convergence(trials).sort("mean", descending=True).iter_rows(named=True)
     assert diff["method"] == "learned(random+bm25) · uniform · reward=diff"
@@ -46,9 +39,17 @@ def test_rates_by_hand(written_trials: Any) -> None:
     assert (diff["pairs"], diff["paired_p"]) == (0, None)  # no seeds in common
     assert diff["t_p_holm"] == pytest.approx(min(1, 2 * diff["t_p"]))  # two comparisons: this has the least p
     assert (raw["agents"], raw["better"], raw["rate"], raw["better_mean"]) == (1, 0, 0.0, None)
+    by_agent = agents(trials)
+    found = by_agent.filter(pl.col("method").str.ends_with("diff"))
+    assert found.select("agent", "runs", "better").rows() == [("0", 2, True), ("1", 2, False), ("2", 1, True)]
+    assert found["mean"].to_list() == pytest.approx([0.25, 0.195, 0.50])
+    for seed in range(5):  # whatever the order of the runs
+        shuffled = trials.sample(fraction=1, shuffle=True, seed=seed)
+        assert convergence(shuffled).equals(convergence(trials))
+        assert agents(shuffled).equals(by_agent)
 
 
-def test_agents_are_held_against_the_random_policy_of_their_seeds(written_trials: Any) -> None:
+def test_agents_are_held_against_the_random_policy_of_their_seeds_and_stand_in_their_order(written_trials):
     seeds = [seed for _ in range(4) for seed in (0, 1)]
     runs = [("policy=random", 0.1), ("policy=random", 0.4)]
     runs += [*learned(DIFF, 0, 0.2, 0.5), *learned(DIFF, 1, 0.1, 0.6), *learned(DIFF, 2, 0.5, 0.6)]  # .1, .1, .3 more
@@ -56,41 +57,25 @@ def test_agents_are_held_against_the_random_policy_of_their_seeds(written_trials
     assert (found["pairs"], found["agents"], found["rate"]) == (3, 3, 1.0)
     assert found["paired_p"] == pytest.approx(stats.ttest_1samp([0.1, 0.1, 0.3], 0).pvalue)
     assert found["sign_p"] == pytest.approx(2 / 8)
-
-
-def test_agents_by_hand(written_trials: Any) -> None:
-    found = agents(written_trials(RUNS)).filter(pl.col("method").str.ends_with("diff"))
-    assert found.select("agent", "runs", "better").rows() == [("0", 2, True), ("1", 2, False), ("2", 1, True)]
-    assert found["mean"].to_list() == pytest.approx([0.25, 0.195, 0.50])
-
-
-def test_agents_stand_in_the_order_of_their_seeds(written_trials: Any) -> None:
     runs = [run for agent in (10, 9, 0) for run in learned(DIFF, agent, 0.1)]
     assert agents(written_trials(runs))["agent"].to_list() == ["0", "9", "10"]
 
 
-def test_without_a_random_policy_there_is_no_rate(written_trials: Any) -> None:
+def test_without_agents_or_a_random_policy_there_is_no_rate(written_trials):
     trials = written_trials([run for run in RUNS if "random" not in run[0]])
     found = convergence(trials)
     assert found["agents"].to_list() == [3, 1]
     for column in ("better", "rate", "better_mean", "random", "random_mean", "difference", "t_p", "ks_p"):
         assert found[column].null_count() == 2
     assert agents(trials)["better"].null_count() == 4
-
-
-def test_one_agent_that_nothing_names(written_trials: Any) -> None:
     trials = written_trials([("policy=random", 0.1), ("policy=learned", 0.2), ("policy=learned", 0.3)])
     assert agents(trials)["agent"].to_list() == ["-"]
     assert convergence(trials).select("agents", "rate", "mean").rows() == [(1, 1.0, 0.25)]
-
-
-def test_nothing_learned_no_rows(written_trials: Any) -> None:
-    trials = written_trials([("policy=random", 0.1), ("policy=fixed function=bm25", 0.2)])
-    assert convergence(trials).is_empty()
+    assert convergence(trials.filter(policy="random")).is_empty()
     assert convergence(trials.clear()).is_empty()
 
 
-def test_the_random_policy_most_like_it_is_taken(written_trials: Any) -> None:
+def test_the_random_policy_or_documents_most_like_it_are_taken(written_trials):
     trials = written_trials(
         [
             ("policy=random function=bm25+random selector=uniform", 0.1),
@@ -108,9 +93,6 @@ def test_the_random_policy_most_like_it_is_taken(written_trials: Any) -> None:
         "bm25 · learned": "random(bm25+random) · uniform",
     }
     assert set(agents(trials)["agent"]) == {"-", "4"}
-
-
-def test_documents_are_held_against_any_of_the_same_documents(written_trials: Any) -> None:
     trials = written_trials(
         [
             ("policy=random", 0.5),
@@ -123,7 +105,7 @@ def test_documents_are_held_against_any_of_the_same_documents(written_trials: An
     assert convergence(trials).select("random", "random_mean", "rate").rows() == [("tfidf · uniform", 0.2, 1.0)]
 
 
-def test_other_settings_are_never_mixed(written_trials: Any) -> None:
+def test_other_settings_rankers_and_collections_are_never_mixed(written_trials):
     swept = ("objective", "policy.agent")
     trials = written_trials(
         [
@@ -137,9 +119,6 @@ def test_other_settings_are_never_mixed(written_trials: Any) -> None:
     )
     rates = {row["method"].split("=")[-1]: row["rate"] for row in convergence(trials).iter_rows(named=True)}
     assert rates == {"hinge": 1.0, "softmax": 0.0, "ranknet": None}
-
-
-def test_each_ranker_and_collection_has_its_own(written_trials: Any) -> None:
     runs = [("policy=random", 0.3), ("policy=learned policy.agent=0", 0.2)]
     other = [(f"{text} ranker=match_pyramid", value) for text, value in [("policy=random", 0.1), runs[1]]]
     frames = written_trials([*runs, *other]), written_trials([*runs, *other], collection="cranfield")
@@ -147,17 +126,7 @@ def test_each_ranker_and_collection_has_its_own(written_trials: Any) -> None:
     assert found == [(c, *r) for c in ("cranfield", "medquad") for r in (("feed_forward", 0.0), ("match_pyramid", 1.0))]
 
 
-@pytest.mark.nightly
-@few(1)
-@given(seed=st.integers(0, 2**32 - 1))
-def test_the_order_of_trials_makes_no_difference(written_trials: Any, seed: int) -> None:
-    trials = written_trials(RUNS)
-    shuffled = trials.sample(fraction=1, shuffle=True, seed=seed)
-    assert convergence(shuffled).equals(convergence(trials))
-    assert agents(shuffled).equals(agents(trials))
-
-
-def test_the_interval_of_a_rate_is_no_narrower_than_that_of_a_share() -> None:
+def test_the_interval_of_a_rate_is_no_narrower_than_that_of_a_share():
     rng = np.random.default_rng(0)
     chance = pl.DataFrame({"seed": range(5), "value": [0.3] * 5})
     values = 0.4 + 0.01 * rng.random(15)

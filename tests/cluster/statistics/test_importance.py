@@ -1,7 +1,5 @@
 """Which settings mattered, and the rank of the defaults."""
 
-from __future__ import annotations
-
 import numpy as np
 import optuna
 import polars as pl
@@ -14,7 +12,7 @@ from tests.cluster.trial_rows import trials_of
 KEYS = ("optimizer.lr", "training.patience", "sampling.negatives")
 
 
-def searched(reached, count: int = 60, methods: tuple[str, ...] = ("bm25",)) -> pl.DataFrame:  # type: ignore[no-untyped-def]
+def searched(reached, count: int = 60, methods: tuple[str, ...] = ("bm25",)) -> pl.DataFrame:
     """Runs whose first setting is drawn on a logarithmic scale from 1e-4 to 1e-2, and two from 0 to 1."""
     rng = np.random.default_rng(0)
     rows = []
@@ -36,7 +34,7 @@ def shares_of(found: pl.DataFrame) -> dict[tuple[str, str | None], float]:
     return {(setting, other): share for setting, other, share in rows}
 
 
-def test_the_setting_that_matters_has_the_share() -> None:
+def test_the_setting_that_matters_has_the_share():
     trials = searched(lambda method, a, b, c: 0.3 + 0.2 * a)
     found, ranks = importance(trials)
     shares = shares_of(found)
@@ -55,7 +53,7 @@ def test_the_setting_that_matters_has_the_share() -> None:
 
 
 @pytest.mark.nightly
-def test_methods_are_a_setting_too() -> None:
+def test_methods_are_a_setting_too():
     trials = searched(lambda method, a, b, c: 0.3 + (0.2 * a if method == "bm25" else -0.2 * a), 40, ("bm25", "random"))
     found, ranks = importance(trials)
     shares = shares_of(found)
@@ -69,7 +67,7 @@ def test_methods_are_a_setting_too() -> None:
 
 
 @pytest.mark.nightly
-def test_shares_of_single_settings_are_those_of_optuna() -> None:
+def test_shares_of_single_settings_are_those_of_optuna():
     def reached(method: str, a: float, b: float, c: float) -> float:
         return 0.3 + 0.2 * a + 0.1 * b
 
@@ -86,7 +84,7 @@ def test_shares_of_single_settings_are_those_of_optuna() -> None:
         assert ours[key, None] == pytest.approx(theirs[key], abs=0.12)
 
 
-def test_nothing_is_told_without_a_search() -> None:
+def test_nothing_is_told_without_a_search():
     few = searched(lambda method, a, b, c: a, 7)
     found, ranks = importance(few)
     assert found.is_empty()

@@ -1,9 +1,6 @@
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Sequence
-from typing import Any
 
 import polars as pl
 import pytest
@@ -25,7 +22,7 @@ def with_losses(trials: pl.DataFrame, losses: Sequence[list[float] | None]) -> p
     return trials.with_columns(pl.Series(DEV_LOSS, losses, pl.List(pl.Float64)))
 
 
-def test_by_hand(made_up_study: Any) -> None:
+def test_by_hand(made_up_study):
     trials = with_losses(made_up_study(seeds=2, methods=TWO)[0], [TURNS, BENDS, STEADY, [3.0, 2.0, 1.0]])
     found = oscillation(trials)
     assert found.schema == pl.Schema(SCHEMA)
@@ -41,12 +38,14 @@ def test_by_hand(made_up_study: Any) -> None:
     assert steady["against"] is steady["t_p"] is steady["t_p_holm"] is None
 
 
-def test_p_is_adjusted_within_a_ranker(made_up_study: Any) -> None:
+def test_p_is_adjusted_within_a_ranker(made_up_study):
     methods = [*TWO, ("fixed", "bm25", "dynamic", 0.3)]
     trials, _ = made_up_study(seeds=3, rankers=("feed_forward", "match_pyramid"), methods=methods)
     trials = trials.sort("run")
     losses = [[2.0, 1.0, 1.0 + (9, 5, 1)[run // 3 % 3] * (1 + run % 3 / 10)] for run in range(18)]
-    found = oscillation(with_losses(trials, losses))
+    trials = with_losses(trials, losses)
+    found = oscillation(trials)
+    assert oscillation(trials.reverse()).equals(found)
     assert len(found) == 6
     for family in found.partition_by("ranker"):
         compared = family.drop_nulls("against").sort("t_p")
@@ -56,7 +55,7 @@ def test_p_is_adjusted_within_a_ranker(made_up_study: Any) -> None:
         assert more["t_p_holm"] == pytest.approx(max(2 * less["t_p"], more["t_p"]))
 
 
-def test_short_and_broken_runs_have_no_variance(made_up_study: Any) -> None:
+def test_short_and_broken_runs_have_no_variance_and_single_ones_no_p(made_up_study):
     trials, _ = made_up_study(seeds=3, methods=TWO)
     (short, broken) = oscillation(
         with_losses(trials, [[2.0, 1.0], [3.0], [], [2.0, math.nan, 1.0], TURNS, [math.inf, 2.0, 1.0]])
@@ -66,16 +65,15 @@ def test_short_and_broken_runs_have_no_variance(made_up_study: Any) -> None:
     assert (broken["runs"], broken["first"], broken["best"], broken["last"]) == (3, None, 4 / 3, 4 / 3)
     assert broken["variance"] == pytest.approx(8)
     assert broken["variance_std"] is broken["against"] is None
-
-
-def test_one_run_a_method_is_compared_without_p(made_up_study: Any) -> None:
-    trials = with_losses(made_up_study(seeds=1, methods=TWO)[0], [TURNS, STEADY])
-    turning = oscillation(trials).row(0, named=True)
+    single = with_losses(made_up_study(seeds=1, methods=TWO)[0], [TURNS, STEADY])
+    turning = oscillation(single).row(0, named=True)
     assert (turning["against"], turning["t_p"], turning["t_p_holm"]) == ("random · uniform", None, None)
 
 
 @pytest.mark.parametrize("losses", [None, [None] * 4, [[]] * 4])
-def test_without_dev_losses_there_is_no_such_section(made_up_study: Any, losses: list[Any] | None) -> None:
+def test_without_dev_losses_there_is_no_such_section(made_up_study, losses):
+    failed, _ = made_up_study(seeds=2, methods=TWO, failed=4)
+    assert dev_losses(with_losses(failed, [TURNS] * 4)).is_empty()
     trials, _ = made_up_study(seeds=2, methods=TWO)
     trials = trials if losses is None else with_losses(trials, losses)
     assert dev_losses(trials).is_empty()
@@ -84,29 +82,19 @@ def test_without_dev_losses_there_is_no_such_section(made_up_study: Any, losses:
     assert [ax.get_ylabel() for ax in curves(trials).axes] == ["validation AP@100", "training loss"]
 
 
-def test_losses_of_failed_runs_do_not_count(made_up_study: Any) -> None:
-    trials, _ = made_up_study(seeds=2, methods=TWO, failed=4)
-    assert dev_losses(with_losses(trials, [TURNS] * 4)).is_empty()
-
-
 @given(
     start=st.floats(-10, 10),
     slope=st.floats(-10, 10),
     losses=st.lists(st.floats(-10, 10), min_size=3, max_size=8),
 )
-def test_a_slope_does_not_count(made_up_study: Any, start: float, slope: float, losses: list[float]) -> None:
+def test_a_slope_does_not_count(made_up_study, start, slope, losses):
     trials, _ = made_up_study(seeds=1, methods=TWO)
     tilted = [loss + start + slope * epoch for epoch, loss in enumerate(losses)]
     one, other = oscillation(with_losses(trials, [losses, tilted]))["variance"]
     assert one == pytest.approx(other, abs=1e-9)
 
 
-def test_the_order_of_runs_does_not_matter(made_up_study: Any) -> None:
-    trials = with_losses(made_up_study(seeds=2, methods=TWO)[0], [TURNS, BENDS, STEADY, [0.3, 0.2, 0.15]])
-    assert oscillation(trials).equals(oscillation(trials.reverse()))
-
-
-def test_the_section_has_a_row_a_method(made_up_study: Any) -> None:
+def test_the_section_has_a_row_a_method_and_the_figure_a_third_column(made_up_study):
     trials = with_losses(made_up_study(seeds=2, methods=TWO)[0], [TURNS, BENDS, STEADY, STEADY])
     (section,) = steadiness(trials)
     p = f"{t_test([8, 1 / 2], [0, 0]):.3f}"[1:]
@@ -117,9 +105,6 @@ def test_the_section_has_a_row_a_method(made_up_study: Any) -> None:
         "random · uniform 4.0 4.000 1.000 1.000 0 ± 0 – – 2",
     ]
     assert "<b>0</b>" in html
-
-
-def test_the_figure_has_a_third_column(made_up_study: Any) -> None:
     trials = with_losses(made_up_study(seeds=2, methods=TWO)[0], [TURNS, BENDS, None, []])
     figure = curves(trials)
     assert [ax.get_ylabel() for ax in figure.axes] == ["validation AP@100", "training loss", "dev loss"]

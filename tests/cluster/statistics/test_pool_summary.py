@@ -1,7 +1,5 @@
 """What a pooling study's figures are summed up to, and which differences are said to be there."""
 
-from __future__ import annotations
-
 import numpy as np
 import polars as pl
 import pytest
@@ -33,7 +31,7 @@ def means(seeds: list[list[int]]) -> np.ndarray:
     return np.mean(seeds, axis=0)
 
 
-def test_the_summary_of_two_methods() -> None:
+def test_the_summary_of_two_methods():
     found = {"mtf": [[1, 2, 3], [3, 2, 3]], "mm": [[4, 5, 6], [4, 5, 8]]}
     summary = summarise_pools(budget_rows(found), ["mtf", "mm"], "mtf")
     mtf, mm = summary.iter_rows(named=True)
@@ -47,7 +45,7 @@ def test_the_summary_of_two_methods() -> None:
     assert summary.equals(summarise_pools(budget_rows(found), ["mtf", "mm"], "mtf"))
 
 
-def test_methods_are_tested_topic_by_topic_and_corrected_for_their_number() -> None:
+def test_methods_are_tested_topic_by_topic_and_corrected_for_their_number():
     found = {"mtf": MTF, "better": BETTER, "slight": SLIGHT, "alike": ALIKE}
     p = dict(summarise_pools(budget_rows(found), list(found), "mtf").select("method", "p").iter_rows())
     raw = {name: ttest_rel(means(found[name]), means(MTF)).pvalue for name in ("better", "slight", "alike")}
@@ -63,17 +61,7 @@ def test_methods_are_tested_topic_by_topic_and_corrected_for_their_number() -> N
     assert p["slight"] > 0.05  # found significant, were it not for the others
 
 
-def test_a_method_that_finds_the_same_counts_in_the_family() -> None:
-    found = {"mtf": MTF, "better": BETTER, "same": MTF}
-    rows = budget_rows(found)
-    p = dict(summarise_pools(rows, list(found), "mtf").select("method", "p").iter_rows())
-    better = ttest_rel(means(BETTER), means(MTF)).pvalue
-    assert p == {"mtf": None, "better": pytest.approx(2 * better), "same": 1}
-    [row] = pool_contrasts(rows, [["same", "mtf"]]).iter_rows(named=True)
-    assert (row["difference"], row["low"], row["high"], row["p"]) == (0, 0, 0, 1)
-
-
-def test_a_family_is_a_pool_and_a_budget() -> None:
+def test_a_family_is_a_pool_and_a_budget_and_holds_methods_that_find_the_same():
     one = budget_rows({"mtf": MTF, "better": BETTER, "slight": SLIGHT})
     twice = pl.concat([one, one.with_columns(budget=pl.lit(20, pl.Int64))])
     pools = pl.concat([twice, twice.with_columns(pool=pl.lit("q"))])
@@ -83,15 +71,29 @@ def test_a_family_is_a_pool_and_a_budget() -> None:
     assert every["judgements"].to_list() == ["10", "20"] * 6
     for (_, _), part in every.partition_by("pool", "budget", as_dict=True).items():
         assert part["p"].to_list() == alone["p"].to_list()
+    found = {"mtf": MTF, "better": BETTER, "same": MTF}
+    rows = budget_rows(found)
+    p = dict(summarise_pools(rows, list(found), "mtf").select("method", "p").iter_rows())
+    better = ttest_rel(means(BETTER), means(MTF)).pvalue
+    assert p == {"mtf": None, "better": pytest.approx(2 * better), "same": 1}
+    [row] = pool_contrasts(rows, [["same", "mtf"]]).iter_rows(named=True)
+    assert (row["difference"], row["low"], row["high"], row["p"]) == (0, 0, 0, 1)
 
 
-def test_without_a_baseline_nothing_is_tested() -> None:
+def test_neither_the_whole_pool_nor_without_a_baseline_is_anything_tested():
     for baseline in (None, "absent"):
         summary = summarise_pools(budget_rows({"mtf": MTF, "better": BETTER}), ["mtf", "better"], baseline)
         assert summary["p"].null_count() == summary["difference"].null_count() == 2
+    summary = summarise_pools(budget_rows({"a": [[1, 2]], "b": [[1, 2]]}, WHOLE), ["a", "b"], "a")
+    assert summary["judgements"].to_list() == ["all", "all"]
+    assert summary["p"].null_count() == 2
+    assert summary["found_std"].null_count() == 2
+    assert summary["best"].all()
+    both = pl.concat([budget_rows({"a": [[1, 2]]}, WHOLE), budget_rows({"a": [[0, 2]]})])
+    assert summarise_pools(both, ["a"], None)["judgements"].to_list() == ["10", "all"]  # however the rows came
 
 
-def test_the_interval_holds_topics_and_seeds_to_be_draws() -> None:
+def test_the_interval_holds_topics_and_seeds_to_be_draws():
     [row] = summarise_pools(budget_rows({"a": [[0, 100] * 50, [0, 100] * 50]}), ["a"], None).iter_rows(named=True)
     # The mean of 100 topics, half of them 0 and half 100, has the standard error 5.
     assert row["low"] == pytest.approx(50 - 1.96 * 5, abs=1.5)
@@ -100,7 +102,7 @@ def test_the_interval_holds_topics_and_seeds_to_be_draws() -> None:
     assert (row["low"], row["high"]) == (50, 60)  # two seeds: both may be the same one
 
 
-def test_contrasts_are_tested_by_themselves() -> None:
+def test_contrasts_are_tested_by_themselves_if_they_have_spread():
     found = {"mtf": MTF, "better": BETTER, "slight": SLIGHT, "alike": ALIKE}
     rows = pl.concat([budget_rows(found), budget_rows(found, WHOLE)])
     asked = pool_contrasts(rows, [["slight", "mtf"], ["mtf", "better"], ["slight", "absent"]])
@@ -112,9 +114,6 @@ def test_contrasts_are_tested_by_themselves() -> None:
     assert (slight["low"], slight["high"]) == pytest.approx(tuple(test.confidence_interval(0.95)))
     assert better["difference"] == pytest.approx(-3.8)
     assert better["high"] < 0
-
-
-def test_a_contrast_without_spread_has_no_p() -> None:
     for found in ({"a": [[1, 2]], "b": [[2, 3]]}, {"a": [[1]], "b": [[2]]}):
         [row] = pool_contrasts(budget_rows(found), [["b", "a"]]).iter_rows(named=True)
         assert row["difference"] == 1
@@ -122,17 +121,7 @@ def test_a_contrast_without_spread_has_no_p() -> None:
     assert pool_contrasts(budget_rows(found), []).is_empty()
 
 
-def test_the_whole_pool_is_not_tested_and_one_seed_has_no_deviation() -> None:
-    summary = summarise_pools(budget_rows({"a": [[1, 2]], "b": [[1, 2]]}, WHOLE), ["a", "b"], "a")
-    assert summary["judgements"].to_list() == ["all", "all"]
-    assert summary["p"].null_count() == 2
-    assert summary["found_std"].null_count() == 2
-    assert summary["best"].all()
-    both = pl.concat([budget_rows({"a": [[1, 2]]}, WHOLE), budget_rows({"a": [[0, 2]]})])
-    assert summarise_pools(both, ["a"], None)["judgements"].to_list() == ["10", "all"]  # however the rows came
-
-
-def test_means_over_seeds_leave_names_out() -> None:
+def test_means_over_seeds_leave_names_out_and_estimates_are_off():
     table = pl.DataFrame(
         {"pool": "p", "method": "m", "seed": [0, 1], "budget": 5, "tau": [0.5, float("nan")], "dropped": "x"}
     )
@@ -140,10 +129,7 @@ def test_means_over_seeds_leave_names_out() -> None:
     assert efforts(table.select("pool", "method", "seed", area=pl.lit(0.5))).to_dicts() == [
         {"pool": "p", "method": "m", "area": 0.5}
     ]
-
-
-def test_how_far_estimates_are_off() -> None:
-    """Of two seeds: 3 above and 1 below the truth; the first's interval ends before it."""
+    # Of two seeds: 3 above and 1 below the truth; the first's interval ends before it.
     estimates = pl.DataFrame(
         {"pool": "p", "method": "m", "seed": [0, 1], "budget": 5}
         | {"relevant": [13.0, 9.0], "relevant_low": [11.0, 8.0], "relevant_high": [15.0, 10.0]}

@@ -1,7 +1,5 @@
 """More than a mean: spread, which beats which, the best of k, duds, and several places."""
 
-from __future__ import annotations
-
 import numpy as np
 import polars as pl
 import pytest
@@ -25,7 +23,13 @@ def trials(values: dict[tuple[str, str], list[float | None]]) -> pl.DataFrame:
     return trials_of(rows)
 
 
-def test_the_best_of_k_is_that_of_all_draws() -> None:
+def test_how_often_a_run_beats_another_and_the_best_of_k_is_that_of_all_draws():
+    assert spread.beats(np.array([1.0, 3.0]), np.array([2.0, 3.0])) == pytest.approx((0 + 0 + 1 + 0.5) / 4)
+    a, b = np.array([0.1, 0.2, 0.2, 0.5]), np.array([0.1, 0.2, 0.3])
+    row, rng = spread._spreads(a, b, np.random.default_rng(3)), np.random.default_rng(3)
+    drawn = [rng.choice(each, (spread.RESAMPLES, len(each))) for each in (a, b)]
+    low, high = np.quantile([spread.beats(*each) for each in zip(*drawn, strict=True)], [0.025, 0.975])
+    assert (row["beats_low"], row["beats_high"]) == pytest.approx((low, high))
     values = np.array([0.1, 0.2, 0.6])
     assert spread.best_of(values, 1) == pytest.approx(0.3)
     draws = [max(a, b) for a in values for b in values]
@@ -33,19 +37,7 @@ def test_the_best_of_k_is_that_of_all_draws() -> None:
     assert spread.best_of(values[:0], 2) is None
 
 
-def test_how_often_resampled_runs_beat_each_other() -> None:
-    a, b = np.array([0.1, 0.2, 0.2, 0.5]), np.array([0.1, 0.2, 0.3])
-    row, rng = spread._spreads(a, b, np.random.default_rng(3)), np.random.default_rng(3)
-    drawn = [rng.choice(each, (spread.RESAMPLES, len(each))) for each in (a, b)]
-    low, high = np.quantile([spread.beats(*each) for each in zip(*drawn, strict=True)], [0.025, 0.975])
-    assert (row["beats_low"], row["beats_high"]) == pytest.approx((low, high))
-
-
-def test_how_often_a_run_beats_another() -> None:
-    assert spread.beats(np.array([1.0, 3.0]), np.array([2.0, 3.0])) == pytest.approx((0 + 0 + 1 + 0.5) / 4)
-
-
-def test_methods_are_compared_with_the_best_baseline() -> None:
+def test_methods_are_compared_with_the_best_baseline():
     rng = np.random.default_rng(0)
     steady, wild = rng.normal(0.5, 0.005, 12), rng.normal(0.48, 0.05, 12)
     wild[3] = 0.1
@@ -68,7 +60,7 @@ def test_methods_are_compared_with_the_best_baseline() -> None:
     assert variation_figure(spread.seed_variation(trials({("c", "bm25"): [0.5]}))) is None
 
 
-def test_random_effects_by_hand() -> None:
+def test_random_effects_by_hand():
     """Two places, by the formulas of DerSimonian and Laird: weights 100 and 100, Q = 50 · .04, tau² = (2 − 1) / 100."""
     found = across.pool_effects(np.array([0.0, 0.2]), np.array([0.01, 0.01]))
     assert found.mean == pytest.approx(0.1)
@@ -80,7 +72,7 @@ def test_random_effects_by_hand() -> None:
     assert alike.between == 0
 
 
-def test_places_are_summed_up_where_there_are_two() -> None:
+def test_places_are_summed_up_where_there_are_two():
     rng = np.random.default_rng(1)
     of = {(c, f): list(rng.normal(mean, 0.01, 6)) for c in "cde" for f, mean in (("bm25", 0.5), ("random", 0.4))}
     found = across.across_places(trials(of))

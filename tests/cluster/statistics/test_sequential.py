@@ -1,9 +1,6 @@
 """What a sequential comparison says, and when."""
 
-from __future__ import annotations
-
 import math
-from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -23,11 +20,7 @@ def runs(mean: float, spread: float, count: int, seed: int) -> dict[int, float]:
     return dict(enumerate(np.random.default_rng(seed).normal(mean, spread, count)))
 
 
-def test_pairs_are_those_of_common_seeds() -> None:
-    assert by_seed({0: 0.5, 2: 0.25}, {0: 0.25, 1: 9.0, 2: 0.5}).tolist() == [0.25, -0.25]
-
-
-def test_verdicts() -> None:
+def test_verdicts():
     values = {
         "good": runs(0.5, 0.005, 40, 1), "same": runs(0.5, 0.005, 40, 2), "bad": runs(0.45, 0.005, 40, 3),
     }  # fmt: skip
@@ -42,7 +35,7 @@ def test_verdicts() -> None:
     assert -0.01 < found["good", "same"].low < found["good", "same"].high < 0.01
 
 
-def test_nothing_is_said_of_too_few_seeds_or_the_other_way_round() -> None:
+def test_nothing_is_said_of_too_few_seeds_or_the_other_way_round():
     early = {"a": runs(0.9, 0.001, 2, 1), "b": runs(0.1, 0.001, 2, 2)}
     pair = compare_all(early, ["b"], RULE)["a", "b"]
     assert pair.verdict == "open"
@@ -52,38 +45,34 @@ def test_nothing_is_said_of_too_few_seeds_or_the_other_way_round() -> None:
     assert compare_all({"a": {}, "b": {0: 0.5}}, ["b"], RULE)["a", "b"].more == math.inf
 
 
-def test_what_is_said_once_stays_said() -> None:
-    a, b = runs(0.5, 0.01, 40, 1), runs(0.47, 0.01, 40, 2)
+def test_what_is_said_once_stays_said_and_a_forecast_is_about_right():
     said = []
     for count in range(3, 41):
-        values = {"a": dict(list(a.items())[:count]), "b": dict(list(b.items())[:count])}
+        values = {"a": runs(0.5, 0.01, count, 1), "b": runs(0.47, 0.01, count, 2)}
         said.append(compare_all(values, ["b"], RULE, intervals=False)["a", "b"].verdict)
     assert said[0] == "open"
     assert said[-1] == "better"
     assert said == sorted(said, key=["open", "better"].index)
 
-
-def test_a_forecast_is_about_right() -> None:
-    a, b = runs(0.5, 0.004, 60, 1), runs(0.48, 0.004, 60, 2)
-
-    def at(count: int):  # type: ignore[no-untyped-def]
-        values = {"a": dict(list(a.items())[:count]), "b": dict(list(b.items())[:count])}
+    def at(count: int):
+        values = {"a": runs(0.5, 0.004, count, 1), "b": runs(0.48, 0.004, count, 2)}
         return compare_all(values, ["b"], RULE, intervals=False)["a", "b"]
 
     needed = next(count for count in range(3, 61) if at(count).verdict != "open")
     assert at(6).more == pytest.approx(needed - 6, abs=4)
 
 
-def test_a_run_that_never_learned_counts_as_the_bound_alone() -> None:
+def test_a_run_that_never_learned_counts_as_the_bound_alone():
     usual = {seed: 0.5 + 0.001 * (seed % 3) for seed in range(30)}
     once = usual | {7: 0.0}
     base = dict.fromkeys(range(30), 0.46)
     verdicts = [compare_all({"a": of, "b": base}, ["b"], RULE)["a", "b"].verdict for of in (usual, once)]
     assert verdicts == ["better", "better"]
     assert by_seed(once, base).mean() < 0.03
+    assert by_seed({0: 0.5, 2: 0.25}, {0: 0.25, 1: 9.0, 2: 0.5}).tolist() == [0.25, -0.25]  # of common seeds
 
 
-def test_seeds_go_to_those_that_may_be_the_best() -> None:
+def test_seeds_go_to_those_that_may_be_the_best_and_can_be_decided():
     values = {
         "best": runs(0.5, 0.004, 14, 1), "near": runs(0.494, 0.004, 14, 2), "far": runs(0.4, 0.004, 14, 3),
         "learned": runs(0.494, 0.004, 14, 4),
@@ -93,9 +82,13 @@ def test_seeds_go_to_those_that_may_be_the_best() -> None:
     assert best_baseline(values, able, "best") == "near"
     assert contenders(values, able, [], RULE) == {"best", "near", "learned"}
     assert contenders({"one": runs(0.5, 0.1, 5, 1)}, {"one"}, [], RULE) == set()
+    values, early = ({"a": runs(0.5, 0.04, count, 1), "b": runs(0.5, 0.04, count, 2)} for count in (20, 19))
+    assert contenders(early, {"b"}, [], RULE) == {"a", "b"}
+    assert compare_all(values, ["b"], RULE)["a", "b"].verdict == "open"
+    assert contenders(values, {"b"}, [], RULE) == set()
 
 
-def test_the_first_seeds_set_the_bound_and_are_no_evidence() -> None:
+def test_the_first_seeds_set_the_bound_and_are_no_evidence():
     def bound(spread: float, rule: StoppingRule = RULE) -> float:
         values = {name: runs(0.5, spread, 12, seed) for seed, name in enumerate("abcdef")}
         return compare_all(values, values.keys(), rule)["a", "b"].bound
@@ -112,22 +105,11 @@ def test_the_first_seeds_set_the_bound_and_are_no_evidence() -> None:
     assert other.seeds == 12
 
 
-def test_what_can_not_be_decided_gets_no_more_seeds() -> None:
-    values = {"a": runs(0.5, 0.04, 20, 1), "b": runs(0.5, 0.04, 20, 2)}
-    early = {name: dict(list(of.items())[:19]) for name, of in values.items()}
-    assert contenders(early, {"b"}, [], RULE) == {"a", "b"}
-    assert compare_all(values, ["b"], RULE)["a", "b"].verdict == "open"
-    assert contenders(values, {"b"}, [], RULE) == set()
-
-
-def test_seeds_of_a_t_test_are_those_of_the_books() -> None:
+def test_seeds_of_a_t_test_and_the_sample_that_shows_a_difference_by_hand():
     # Two-sided at .05 and 80%: an effect of 1 deviation takes 10 pairs, of a half 34, of .2 199 (Cohen 1988).
     assert [seeds_of_a_test(effect, 1.0, 0.05) for effect in (1.0, 0.5, 0.2)] == [10, 34, 199]
     assert seeds_of_a_test(0.001, 1.0, 0.05) is None
     assert seeds_of_a_test(50.0, 1.0, 0.05) == 2
-
-
-def test_the_sample_that_shows_a_difference_by_hand() -> None:
     test = CrossedDifference(0.0, 0.0, 0.0, 1.0, 1.0, 9.0, of_seed=0.01, of_query=0.1, of_cell=0.2)
     # (.05 / 2.8016)² = .000319, of which the queries take .0001; (.01² + .2² / 100) / .000219 = 2.3.
     assert sample_of_both(test, 100, 0.05, 0.05) == (3, 100)
@@ -148,24 +130,21 @@ def pilot() -> pl.DataFrame:
     return trials_of(rows)
 
 
-def test_power_has_a_row_a_method_and_difference(pilot: pl.DataFrame) -> None:
+def test_power_has_a_row_a_method_and_difference(pilot, tmp_path):
     found = power(pilot)
     assert set(found["method"]) == {"bm25 · uniform", "random · uniform"}
     at = found.filter(method="bm25 · uniform", difference=0.02).row(0, named=True)
     assert at["pairs"] == 10
     assert 2 < at["seeds"] <= at["seeds_of_many"] < 40
     assert at["seeds"] < at["seeds_sequential"]
-
-
-def test_power_of_a_folder(pilot: pl.DataFrame, tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text("study: {}\noverrides: []\ndesign: {}\ncommand: pyrite study\n")
     pilot.write_parquet(tmp_path / "trials.parquet")
     assert command("study", "--power", str(tmp_path)) == 0
     assert (tmp_path / "figures" / "power.png").exists()
-    assert len(pl.read_parquet(tmp_path / "power.parquet")) == 2 * 18
+    assert len(pl.read_parquet(tmp_path / "power.parquet")) == len(found) == 2 * 18
 
 
-def test_decisions_are_tabled(pilot: pl.DataFrame) -> None:
+def test_decisions_are_tabled(pilot):
     found = decisions(pilot, StoppingRule(), "function=random")
     assert found.select("method", "against", "seeds").rows() == [
         ("bm25 · uniform", "random · uniform", 10),

@@ -1,6 +1,4 @@
-"""Tests of verdicts: which method is recommended, and what is said if nothing can be."""
-
-from __future__ import annotations
+"""Tests of verdicts, which recommend a method, and of contrasts: what was made up is found, by seeds and queries."""
 
 import io
 from collections.abc import Mapping, Sequence
@@ -14,9 +12,11 @@ from cluster.output.methods import SWEPT
 from cluster.reports.analysis_sections import contrasts
 from cluster.reports.report import Report, Section
 from cluster.reports.verdict_section import verdict_section
-from cluster.statistics.contrasts import planned_contrasts
+from cluster.statistics.contrasts import check_contrasts, planned_contrasts, unknown_contrasts
 from cluster.statistics.summary import summarise
 from cluster.statistics.verdict import Conclusion, Verdict, conclude
+from ranking.errors import BadInput
+from ranking.evaluation.significance import paired_t_test
 from tests.cluster.trial_rows import trials_of
 
 QUERIES = 60
@@ -56,7 +56,7 @@ def concluded(
     return conclude(trials, summarise(trials, baseline, queries=queries, equal_within=within), queries, within)
 
 
-def test_the_cheapest_of_the_best_is_taken() -> None:
+def test_the_cheapest_of_the_best_is_taken():
     lead = {"none": 0.0, "one": 0.0301, "four": 0.03, "bad": -0.03}
     trials, queries = study(lead, {"none": 10.0, "one": 20.0, "four": 60.0, "bad": 5.0})
     (verdict,) = concluded(trials, queries, "function=none").verdicts
@@ -77,7 +77,7 @@ def test_the_cheapest_of_the_best_is_taken() -> None:
     assert (free.take, free.baseline, free.reference) == ("one · uniform", None, "one · uniform")
 
 
-def test_nothing_is_taken_if_nothing_can_be_told_apart() -> None:
+def test_nothing_is_taken_if_nothing_can_be_told_apart():
     trials, queries = study({"a": 0.0, "b": 0.0002})
     (verdict,) = concluded(trials, queries).verdicts
     assert verdict.take is None
@@ -90,7 +90,7 @@ def test_nothing_is_taken_if_nothing_can_be_told_apart() -> None:
     assert kept.sentence().startswith("Keep a · uniform: no method is shown to be better; b · uniform can't be told")
 
 
-def test_where_queries_are_too_few_no_number_of_seeds_is_named() -> None:
+def test_where_queries_are_too_few_no_number_of_seeds_is_named():
     trials, queries = study({"a": 0.0, "b": 0.0})
     uneven = pl.Series("shift", np.random.default_rng(1).normal(0, 0.2, QUERIES).tolist() * 6)
     of_b = queries.filter(pl.col("run").str.contains("b")).with_columns(pl.col("AP@10") + uneven)
@@ -104,7 +104,7 @@ def test_where_queries_are_too_few_no_number_of_seeds_is_named() -> None:
     assert "test queries (60 now; limits.test=null takes all); more seeds alone are not enough" in verdict.sentence()
 
 
-def test_few_seeds_carry_no_mark() -> None:
+def test_few_seeds_carry_no_mark():
     trials, queries = study({"a": 0.0, "b": 0.2}, seeds=2)
     summary = summarise(trials, "function=a", queries=queries)
     assert set(summary["marks"]) == {""}
@@ -115,7 +115,7 @@ def test_few_seeds_carry_no_mark() -> None:
     assert "*" in summarise(more, queries=of_more)["marks"][0]
 
 
-def test_it_depends_on_the_candidates_only_if_a_test_says_so() -> None:
+def test_candidates_matter_only_if_a_test_says_so_and_rankers_are_compared():
     both = {"a": {"bm25": 0.03, "full": -0.03}, "b": {"bm25": 0.0, "full": 0.0}}
     trials, queries = study(both, origins=("bm25", "full"))
     (sentence,) = concluded(trials, queries).depends
@@ -123,9 +123,6 @@ def test_it_depends_on_the_candidates_only_if_a_test_says_so() -> None:
     noise = {"a": {"bm25": 0.0005, "full": -0.0005}, "b": {"bm25": 0.0, "full": 0.0}}
     trials, queries = study(noise, origins=("bm25", "full"))
     assert concluded(trials, queries).depends == []
-
-
-def test_rankers_are_compared_by_default_and_by_a_baseline() -> None:
     trials, queries = study({"a": 0.0, "b": 0.01}, rankers={"static": 0.0, "mine": 0.05})
     depends = concluded(trials, queries).depends
     assert [line.split(":")[0] for line in depends] == [
@@ -138,14 +135,11 @@ def test_rankers_are_compared_by_default_and_by_a_baseline() -> None:
     assert mine["baseline_p_both_holm"] < 0.001
 
 
-def test_without_values_per_query_runs_decide() -> None:
+def test_without_values_per_query_runs_decide_and_one_method_has_nothing_to_compare():
     trials, _ = study({"a": 0.0, "b": 0.05})
     (verdict,) = concluded(trials, None).verdicts
     assert verdict.take == "b · uniform"
     assert verdict.row()["better_than"] == "a · uniform"
-
-
-def test_one_method_has_nothing_to_compare() -> None:
     assert "nothing to compare" in Verdict({}, [{"method": "a"}]).sentence()
 
 
@@ -155,17 +149,7 @@ def printed(section: Section) -> list[str]:
     return [line.rstrip() for line in out.getvalue().splitlines()]
 
 
-def test_of_many_methods_the_terminal_shows_the_best() -> None:
-    trials, queries = study({f"a_function_with_the_number_{n}": 0.01 * n for n in range(30)}, seeds=3)
-    summary = summarise(trials, queries=queries)
-    lines = printed(verdict_section(conclude(trials, summary, queries), summary))
-    assert max(map(len, lines)) <= 80
-    assert "A = a_function_with_the_number_29" in lines
-    assert len([line for line in lines if " MB" in line]) == 20
-    assert "10 more methods are in report.html and summary.csv." in lines
-
-
-def test_planned_differences_fit_in_eighty_columns() -> None:
+def test_planned_differences_fit_in_eighty_columns():
     trials, queries = study({"a_function_with_a_long_name": 0.03, "none": 0.0, "bad": -0.03})
     trials = trials.with_columns(curve_validation=pl.Series([[value] for value in trials["bm25:AP@10"]]))
     tested = planned_contrasts(trials, queries, ["function=a_function_with_a_long_name", "none", "bad"], 0.005)
@@ -175,7 +159,7 @@ def test_planned_differences_fit_in_eighty_columns() -> None:
     assert [line.split()[0] for line in lines if "to +" in line] == ["B", "C"]
 
 
-def test_the_terminal_shows_it_in_eighty_columns() -> None:
+def test_the_terminal_shows_the_best_in_eighty_columns():
     lead = {"none": 0.0, "a_function_with_a_long_name": 0.03, "bad": -0.03}
     trials, queries = study(lead, {"none": 10.0, "a_function_with_a_long_name": 720.0, "bad": 5.0})
     summary = summarise(trials, "function=none", queries=queries)
@@ -187,3 +171,60 @@ def test_the_terminal_shows_it_in_eighty_columns() -> None:
     (row,) = [line for line in lines if line.startswith(" B ")]
     assert all(part in row for part in ("*", "12 min", "72.0×", "1.0k", "300 MB"))
     assert any(line.startswith("Take a_function_with_a_long_name: it is better than none") for line in lines)
+    trials, queries = study({f"a_function_with_the_number_{n}": 0.01 * n for n in range(30)}, seeds=3)
+    summary = summarise(trials, queries=queries)
+    lines = printed(verdict_section(conclude(trials, summary, queries), summary))
+    assert max(map(len, lines)) <= 80
+    assert "A = a_function_with_the_number_29" in lines
+    assert len([line for line in lines if " MB" in line]) == 20
+    assert "10 more methods are in report.html and summary.csv." in lines
+
+
+def test_a_lead_is_found_by_seed_and_the_best_of_a_kind_stands_for_it():
+    lead = {"bm25": 0.02, "random": 0.0, "tfidf": 0.005, "dense": 0.02}
+    trials, queries = study(lead, origins=("bm25", "random"))
+    dev = {"bm25": 0.5, "random": 0.3, "tfidf": 0.4, "dense": 0.5}
+    trials = trials.reverse().with_columns(
+        curve_validation=pl.concat_list(pl.lit(0.1), pl.col("function").replace_strict(dev))
+    )
+    queries = queries.sample(fraction=1, shuffle=True, seed=1)
+    found = planned_contrasts(trials, queries, ["function=bm25", "function=random | function=tfidf", "function=dense"])
+    assert found.height == 4
+    first = found.filter(candidates="bm25")
+    assert first["against"].to_list() == ["tfidf · uniform", "dense · uniform"]  # tfidf was better on dev queries
+    assert first["difference"].to_list() == pytest.approx([0.015, 0.0], abs=0.002)
+    assert (first["low_both"] < first["difference"]).all()
+    assert (first["difference"] < first["high_both"]).all()
+    assert first[0, "p_holm"] == pytest.approx(4 * first[0, "p"])  # two opponents at two origins
+    assert first[0, "p_both_holm"] == pytest.approx(4 * first[0, "p_both"])
+    assert first["equal_p"].null_count() == 2
+    equal = planned_contrasts(trials, queries, ["function=bm25", "function=random", "function=dense"], 0.01)
+    assert equal[0, "equal_p"] > 0.9
+    assert equal[1, "equal_p"] < 0.01
+    assert first[0, "p_holm"] < 0.001 < 0.05 < first[1, "p_holm"]
+    means = [trials.filter(function=name).sort("seed")["bm25:AP@10"].to_numpy() for name in ("bm25", "tfidf")]
+    assert first[0, "p"] == pytest.approx(paired_t_test(*means))
+    assert first[0, "std"] == pytest.approx(means[0].std(ddof=1))
+    assert "tfidf" in str(contrasts(found).to_html())
+    for bad in (["function=bm25"], ["function=bm25", "function=nowhere"]):
+        with pytest.raises(BadInput):
+            planned_contrasts(trials, queries, bad)
+
+
+@pytest.mark.parametrize(
+    ("requested", "message"),
+    [
+        (["function=bm25", "function=nowhere"], "'function=nowhere' in its overrides; choose from .*function=bm25"),
+        (["function=bm25", "function=bm25"], "compares 'function=bm25' twice; leave one of them out"),
+        (["function=bm25", "bm25"], "compares 'function=bm25' and 'bm25', the same runs"),
+        (["function=bm25"], "takes two methods"),
+    ],
+)
+def test_contrasts_that_the_plan_does_not_have_are_refused(requested, message):
+    trials, _ = study({"bm25": 0.0, "random": 0.0}, origins=("bm25",))
+    planned = trials.with_columns(status=pl.lit("failed"))  # nothing has run
+    with pytest.raises(BadInput, match=message):
+        check_contrasts(planned, requested)
+    check_contrasts(planned, ["function=bm25", "function=random"])
+    assert unknown_contrasts(planned, ["function=bm25"]) == ["function=bm25"]
+    assert unknown_contrasts(trials, requested) == [words for words in requested if "nowhere" in words]

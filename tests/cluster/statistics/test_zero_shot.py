@@ -1,7 +1,5 @@
 """What a report says of collections that nothing was learned from."""
 
-from __future__ import annotations
-
 import re
 
 import polars as pl
@@ -10,13 +8,12 @@ import pytest
 from cluster.reports.analysis_sections import zero_shot
 from cluster.runs.collections import MEAN
 from cluster.statistics.across_places import summarise_zero_shot
-from tests.cluster.reports.conftest import Study
 
 VALUES = {"random": (0.2, 0.5), "bm25": (0.4, 0.1)}
 
 
 @pytest.fixture
-def measured(made_up_study: Study) -> tuple[pl.DataFrame, pl.DataFrame]:
+def measured(made_up_study) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Two methods with two seeds, on two collections: the second seed .02 better everywhere."""
     methods = [("fixed", name, "uniform", 0.3) for name in VALUES]
     trials, _ = made_up_study(seeds=2, methods=methods)
@@ -30,7 +27,7 @@ def measured(made_up_study: Study) -> tuple[pl.DataFrame, pl.DataFrame]:
     return trials, pl.DataFrame(rows, schema=schema, orient="row")
 
 
-def test_a_row_is_the_mean_of_its_runs(measured: tuple[pl.DataFrame, pl.DataFrame]) -> None:
+def test_a_row_is_the_mean_of_its_runs(measured):
     found = summarise_zero_shot(*measured).filter(measure="AP@100")
     values = {(row["method"].split(" ")[0], row["collection"]): row["mean"] for row in found.iter_rows(named=True)}
     assert values == pytest.approx({
@@ -41,7 +38,7 @@ def test_a_row_is_the_mean_of_its_runs(measured: tuple[pl.DataFrame, pl.DataFram
     assert found["std"].to_list() == pytest.approx([0.02 / 2**0.5] * 6)
 
 
-def test_the_page_shows_each_collection_and_their_mean(measured: tuple[pl.DataFrame, pl.DataFrame]) -> None:
+def test_the_page_shows_each_collection_and_their_mean(measured):
     (part,) = zero_shot(*measured)
     shown = part.to_html()
     first = shown.split("<details>")[0]
@@ -54,7 +51,4 @@ def test_the_page_shows_each_collection_and_their_mean(measured: tuple[pl.DataFr
     assert "<b>.4100</b>" in rows[3][1]
     assert words[4][1:4] == [".2500"] * 3
     assert shown.count("<table") == 2  # the other measure is folded
-
-
-def test_a_study_without_other_collections_has_no_such_part(measured: tuple[pl.DataFrame, pl.DataFrame]) -> None:
     assert zero_shot(measured[0], None) == []

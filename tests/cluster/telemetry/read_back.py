@@ -1,7 +1,5 @@
 """What trackers wrote, read as other programs would."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import struct

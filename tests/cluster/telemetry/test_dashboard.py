@@ -1,7 +1,5 @@
 """The Grafana dashboard: its queries name metrics that there are, and return data from a real Prometheus."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
@@ -65,7 +63,7 @@ def queries() -> list[Query]:
 
 
 @pytest.mark.parametrize("query", queries(), ids=lambda query: query.panel)
-def test_a_query_reads_what_there_is(query: Any) -> None:
+def test_a_query_reads_what_there_is(query):
     assert query.row
     assert query.series
     assert query.series <= NAMES.keys()
@@ -78,12 +76,8 @@ def test_a_query_reads_what_there_is(query: Any) -> None:
         assert (NAMES[name].kind == "gauge") == ("rate(" not in query.expression)
 
 
-def test_the_dashboard_shows_every_metric() -> None:
-    shown = {NAMES[name].name for query in queries() for name in query.series}
-    assert shown == set(CATALOGUE)
-
-
-def test_the_dashboard_is_one_that_grafana_takes() -> None:
+def test_the_dashboard_shows_every_metric_and_is_one_that_grafana_takes():
+    assert {NAMES[name].name for query in queries() for name in query.series} == set(CATALOGUE)
     dashboard = json.loads(DASHBOARD.read_bytes())
     panels = dashboard["panels"]
     assert len({panel["id"] for panel in panels}) == len(panels)
@@ -206,7 +200,7 @@ def session() -> Iterator[Session]:
 
 
 @pytest.mark.nightly
-def test_every_query_returns_data_from_a_real_prometheus(session: Session, base: list[str], tmp_path: Path) -> None:
+def test_every_query_returns_data_from_a_real_prometheus(session, base, tmp_path):
     """Of a study, and of one number of each metric that a study does not have."""
     with prometheus(session.config, tmp_path / "prometheus") as server:
         given = ["ranker=feed_forward", "objective=softmax", "policy=fixed", "function=bm25", "selector=uniform"]

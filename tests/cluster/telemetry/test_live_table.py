@@ -1,10 +1,7 @@
-from __future__ import annotations
-
 import io
 import math
 import sys
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from rich.console import Console
@@ -13,22 +10,18 @@ from cluster.output.throttle import Throttle
 from cluster.telemetry.live_table import LiveTable, duration, spark
 
 
-def told(epoch: int, validation: float) -> dict[str, Any]:
-    return {"epoch": epoch, "max_epochs": 9, "validation": validation}
-
-
 @pytest.mark.parametrize("width", [70, 100])
-def test_a_frame_fits_and_says_what_matters(width: int) -> None:
+def test_a_frame_fits_and_says_what_matters(width):
     console = Console(file=io.StringIO(), width=width, force_terminal=False)
     table = LiveTable(console, total=5, done=1, measure="AP@100")
     for name in ("good", "bad", "diverged", "waiting"):
         table.start(name)
     for epoch, value in enumerate((0.1, 0.2, math.nan), 1):
-        table.progress("diverged", told(epoch, value))
+        table.progress("diverged", {"epoch": epoch, "max_epochs": 9, "validation": value})
     table.end("good", 0.5)
     table.end("bad", 0.25)
     console.print(table.render())
-    shown = console.file.getvalue()  # type: ignore[attr-defined]
+    shown = console.file.getvalue()
     lines = shown.splitlines()
     assert max(map(len, lines)) <= width
     assert "3/5 runs" in shown
@@ -37,7 +30,7 @@ def test_a_frame_fits_and_says_what_matters(width: int) -> None:
     assert "nan" not in next(line for line in lines if line.startswith("waiting"))
 
 
-def test_a_run_that_failed_is_counted() -> None:
+def test_runs_that_failed_and_the_time_left_are_counted(monkeypatch):
     table = LiveTable(Console(file=io.StringIO()), total=2, done=0, measure="AP")
     table.start("a")
     table.retried += 1
@@ -46,9 +39,6 @@ def test_a_run_that_failed_is_counted() -> None:
     assert "1 failed" in table.outlook()
     assert "1 retried" in table.outlook()
     assert table.states == {"waiting": 1, "running": 0, "done": 0, "failed": 1, "stopped": 0}
-
-
-def test_the_time_left_counts_from_the_first_run(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = SimpleNamespace(monotonic=lambda: now)
     monkeypatch.setattr("cluster.telemetry.live_table.time", clock)
     now = 0.0
@@ -60,12 +50,7 @@ def test_the_time_left_counts_from_the_first_run(monkeypatch: pytest.MonkeyPatch
     assert "about 30 s left" in table.outlook()
 
 
-def test_sparks() -> None:
-    assert spark([0.0, 1.0, math.nan]) == "▁█"
-    assert spark([1.0]) == ""
-
-
-def test_a_notebook_shows_the_table_in_one_cell(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_notebook_shows_the_table_in_one_cell(monkeypatch):
     shown: list[str] = []
 
     class Cell:
@@ -90,7 +75,7 @@ def test_a_notebook_shows_the_table_in_one_cell(monkeypatch: pytest.MonkeyPatch)
     assert "1/2 runs" in shown[-1]
 
 
-def test_without_a_terminal_progress_is_a_line_when_there_is_some() -> None:
+def test_without_a_terminal_progress_is_a_line_when_there_is_some():
     written = io.StringIO()
     with LiveTable(Console(file=written, width=200), total=5, done=1, measure="AP") as table:
         table.print_line()
@@ -103,6 +88,8 @@ def test_without_a_terminal_progress_is_a_line_when_there_is_some() -> None:
     assert line.endswith(" left")
 
 
-def test_durations_by_hand() -> None:
+def test_durations_and_sparks_by_hand():
+    assert spark([0.0, 1.0, math.nan]) == "▁█"
+    assert spark([1.0]) == ""
     written = [duration(seconds) for seconds in (0, 45, 89.4, 90, 200, 7500)]
     assert written == ["0 s", "45 s", "89 s", "2 min", "3 min", "2 h 5 min"]

@@ -1,7 +1,5 @@
 """What is told to Ray, and how often."""
 
-from __future__ import annotations
-
 import io
 import re
 import subprocess
@@ -38,7 +36,7 @@ Told = list[tuple[str, float, dict[str, str]]]
 
 
 @pytest.fixture
-def told(monkeypatch: pytest.MonkeyPatch) -> Told:
+def told(monkeypatch) -> Told:
     """What this process tells, as if Ray heard it."""
     heard: Told = []
     for module in (instruments, training_metrics):
@@ -51,7 +49,7 @@ def total(told: Told, name: str) -> float:
     return sum(value for known, value, _ in told if known == name)
 
 
-def test_names_units_and_tags_are_stated() -> None:
+def test_names_units_and_tags_are_stated_told_and_documented():
     for metric in CATALOGUE.values():
         assert re.fullmatch(r"pyrite(_[a-z]+)+", metric.name)
         assert metric.name.endswith("_total") == (metric.kind == "counter")
@@ -59,9 +57,6 @@ def test_names_units_and_tags_are_stated() -> None:
         assert unit in ("value", "ratio") or unit == metric.unit
         assert metric.tags
         assert metric.description.isascii()
-
-
-def test_every_metric_is_told_somewhere_and_in_the_documentation() -> None:
     code = "".join(path.read_text() for path in (ROOT / "cluster").rglob("*.py") if path.name != "catalogue.py")
     assert set(re.findall(r'"(pyrite_[a-z_]+)"', code)) == set(CATALOGUE)
     page = (ROOT / "docs" / "guide" / "watching.md").read_text()
@@ -71,7 +66,7 @@ def test_every_metric_is_told_somewhere_and_in_the_documentation() -> None:
         assert [cell.strip() for cell in row.split("|")][2:5] == [metric.kind, metric.unit, tags]
 
 
-def test_without_ray_nothing_is_told_and_ray_is_not_loaded() -> None:
+def test_without_ray_nothing_is_told_and_ray_is_not_loaded():
     code = (
         "import sys\nfrom cluster.telemetry.metrics import ThrottledCounter, record\n"
         "record('pyrite_host_copies', 3, {'host': 'a'})\nThrottledCounter('pyrite_pool_judgements_total', {}).add(5)\n"
@@ -80,7 +75,19 @@ def test_without_ray_nothing_is_told_and_ray_is_not_loaded() -> None:
     assert "LOADED False" in subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout
 
 
-def test_numbers_that_are_none_are_not_told(told: Told) -> None:
+def test_a_count_is_told_seldom_and_whole_and_what_is_no_number_never(told):
+    count = ThrottledCounter("pyrite_pool_judgements_total", {"study": "s", "method": "m"}, every=1e9)
+    for _ in range(1000):
+        count.add(2)
+    assert [value for _, value, _ in told] == [2]
+    count.flush()
+    assert total(told, "pyrite_pool_judgements_total") == 2000
+    assert len(told) == 2
+    throttle, always = Throttle(1e9), Throttle(0)
+    assert [throttle.due() for _ in range(3)] == [True, False, False]
+    assert always.due()
+    assert always.due()
+    told.clear()
     tags = {"study": "s", "method": "m"}
     record("pyrite_training_loss_value", float("nan"), tags)
     record("pyrite_training_steps_total", 0, tags)
@@ -89,23 +96,7 @@ def test_numbers_that_are_none_are_not_told(told: Told) -> None:
     assert told == [("pyrite_training_loss_value", 0.0, {"study": "\\xe9tude", "method": "m"})]
 
 
-def test_a_count_is_told_seldom_and_whole(told: Told) -> None:
-    count = ThrottledCounter("pyrite_pool_judgements_total", {"study": "s", "method": "m"}, every=1e9)
-    for _ in range(1000):
-        count.add(2)
-    assert [value for _, value, _ in told] == [2]
-    count.flush()
-    assert total(told, "pyrite_pool_judgements_total") == 2000
-    assert len(told) == 2
-
-
-def test_a_pace() -> None:
-    assert [Throttle(1e9).due(), Throttle(0).due()] == [True, True]
-    throttle = Throttle(1e9)
-    assert [throttle.due() for _ in range(3)] == [True, False, False]
-
-
-def test_looking_goes_on_until_the_end() -> None:
+def test_looking_goes_on_until_the_end():
     seen: list[int] = []
 
     def interrupted() -> None:
@@ -123,21 +114,15 @@ def test_looking_goes_on_until_the_end() -> None:
     assert len(seen) == ended + 1
 
 
-def run_of(base: list[str], *overrides: str) -> tuple[dict[str, Any], dict[str, str], dict[str, Any]]:
-    config = compose([*base, "policy=fixed", "function=bm25", "selector=uniform", *overrides])
-    artifacts = Artifacts()
-    return config, artifacts.keys(config), artifacts.parts(config)
-
-
-def test_a_run_tells_its_steps_and_pairs_but_not_at_each_step(
-    base: list[str], told: Told, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_tells_its_steps_and_pairs_but_not_at_each_step(base, told, tmp_path, monkeypatch):
     # However slow the machine, the seconds between two records do not pass.
     monkeypatch.setattr(training_metrics.watched.__wrapped__, "__defaults__", (1e9,))
-    calls = []
+    calls, artifacts = [], Artifacts()
+    method = [*base, "policy=fixed", "function=bm25", "selector=uniform", "training.max_epochs=2"]
     for size in (1, 8):
         told.clear()
-        config, keys, parts = run_of(base, f"training.batch_size={size}", "training.max_epochs=2")
+        config = compose([*method, f"training.batch_size={size}"])
+        keys, parts = artifacts.keys(config), artifacts.parts(config)
         outcome = execute_run("one", config, keys, parts, Storage(f"{tmp_path}/{size}"), lambda progress: None, run)
         assert total(told, "pyrite_training_steps_total") == outcome.steps
         examples = 24  # three queries of five are trained on, a document each
@@ -153,18 +138,15 @@ def test_a_run_tells_its_steps_and_pairs_but_not_at_each_step(
     assert calls[0] == calls[1]  # eight times the steps
 
 
-def test_the_method_of_a_run() -> None:
+def test_the_method_of_a_run_and_its_pairs_after_steps():
     config = compose(["policy=random", "function=[random,bm25]", "selector=dynamic"])
     method = run_tags("s3://bucket/outputs/s", config)
     assert method == {"study": "s", "method": "feed_forward random(random+bm25) dynamic softmax"}
-
-
-def test_pairs_after_steps() -> None:
     training: Any = SimpleNamespace(steps_per_epoch=3, examples=range(20), batch_size=8)
     assert [pairs(training, step) for step in range(7)] == [0, 8, 16, 20, 28, 36, 40]
 
 
-def test_what_was_done_before_an_interrupt_is_not_counted_again_and_stages_are(told: Told) -> None:
+def test_what_was_done_before_an_interrupt_is_not_counted_again_and_stages_are(told):
     def at(step: int) -> Any:
         return SimpleNamespace(
             step=step, steps_per_epoch=3, examples=range(24), batch_size=8, running_loss=0.5, validations=[]
@@ -182,7 +164,7 @@ def test_what_was_done_before_an_interrupt_is_not_counted_again_and_stages_are(t
     assert total(told, "pyrite_training_pairs_total") == 8 * 9
 
 
-def test_a_study_tells_its_trials_by_state(told: Told, tmp_path: Path) -> None:
+def test_a_study_tells_its_trials_by_state(told, tmp_path):
     tasks = [Task("one", lambda: {"best": 0.5}), Task("two", lambda: {"best": 0.5})]
     storage, console = Storage(str(tmp_path / "states")), Console(quiet=True)
     with tracked([], storage, console, "study", False) as tracking, LiveTable(console, 2, 0, "AP") as shown:
@@ -211,7 +193,7 @@ def episode(agent: str, reward: float, **shares: float) -> dict[str, Any]:
     return {"agent": agent, "return": reward, "validation": reward / 2, "steps": 10, **shown}
 
 
-def test_a_learning_tells_reward_and_shares(told: Told) -> None:
+def test_a_learning_tells_reward_and_shares(told):
     rows = [episode("random", 0.0, bm25=0.5, random=0.5), episode("learned", 9.0)]
     metrics = LearningMetrics("agent", known=1, every=1e9)
     metrics.record(rows)
@@ -232,7 +214,7 @@ def test_a_learning_tells_reward_and_shares(told: Told) -> None:
 
 
 @pytest.mark.nightly
-def test_an_actor_is_called_by_its_name(ray_session: None) -> None:
+def test_an_actor_is_called_by_its_name(ray_session):
     @ray.remote(num_cpus=0)
     class Named:
         def name(self) -> str:
@@ -244,7 +226,7 @@ def test_an_actor_is_called_by_its_name(ray_session: None) -> None:
     assert ray.get([named.name.remote(), nameless.name.remote()]) == ["a-host", "none"]
 
 
-def test_an_index_and_a_host_tell_seldom(told: Told) -> None:
+def test_an_index_and_a_host_tell_seldom(told):
     index = IndexMetrics({"run": "r", "function": "dense"}, every=1e9)
     host = HostMetrics("host-0", every=1e9)
     host.environments = 8

@@ -1,7 +1,5 @@
 """The real commands, small, with every tracker."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 from pathlib import Path
@@ -19,14 +17,14 @@ METHOD = ["ranker=feed_forward", "policy=fixed", "function=bm25", "selector=unif
 
 
 @pytest.fixture(scope="module")
-def study(base: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def study(base, tmp_path_factory) -> Path:
     out = tmp_path_factory.mktemp("tracked") / "study"
     assert command("study", *base, *METHOD, "seeds=2", "track=wandb", "local=true", f"out={out}") == 0
     return out
 
 
 @pytest.mark.nightly
-def test_trackers_have_what_the_tables_have(study: Path) -> None:
+def test_trackers_have_what_the_tables_have(study):
     trials = pl.read_parquet(study / "trials.parquet")
     for read, measure in ((of_tensorboard, "bm25/AP_10"), (of_wandb, "bm25/AP@10")):
         found = read(study)
@@ -41,7 +39,7 @@ def test_trackers_have_what_the_tables_have(study: Path) -> None:
     assert f"seed={row['seed']}" in of_wandb(study)[row["run"]][0].parameters["overrides"]
 
 
-def test_the_log_tells_what_happened(study: Path) -> None:
+def test_the_log_tells_what_happened(study):
     events = EventLog.read(Storage(str(study)))
     assert events[0]["event"] == "began"
     assert (events[0]["runs"], events[0]["done"]) == (2, 0)
@@ -53,7 +51,7 @@ def test_the_log_tells_what_happened(study: Path) -> None:
         assert own[-1]["best"] == max(run["curve_validation"])
 
 
-def test_a_study_that_goes_on_is_tracked_once(study: Path) -> None:
+def test_a_study_that_goes_on_is_tracked_once(study):
     """As if its process had been killed when a run had told two epochs."""
     log, (name, *_) = study / FILE, [event["run"] for event in EventLog.read(Storage(str(study))) if "run" in event]
     kept = [json.loads(line) for line in log.read_text().splitlines()]
@@ -68,7 +66,7 @@ def test_a_study_that_goes_on_is_tracked_once(study: Path) -> None:
     assert (went_on["run"], went_on["after"], went_on["repeats"]) == (name, 0, 2)
 
 
-def test_a_single_run_is_tracked_as_in_a_study(study: Path, base: list[str], tmp_path: Path) -> None:
+def test_a_single_run_is_tracked_as_in_a_study(study, base, tmp_path):
     out = tmp_path / "one"
     assert command("train", *base, *METHOD, "seed=1", "track=wandb", f"out={out}") == 0
     assert command("train", *base, *METHOD, "seed=1", "track=wandb", f"out={out}") == 0
@@ -82,7 +80,7 @@ def test_a_single_run_is_tracked_as_in_a_study(study: Path, base: list[str], tmp
 
 
 @pytest.mark.nightly
-def test_a_learning_is_tracked_by_episodes(base: list[str], ray_session: None, tmp_path: Path) -> None:
+def test_a_learning_is_tracked_by_episodes(base, ray_session, tmp_path):
     out = tmp_path / "agent"
     options = ["copies=2", "episodes=3", "random_baseline=2", "workers=0", "dashboard=false", "track=mlflow"]
     options += ["validation_sample.size=4", "validation_sample.every=2"]
@@ -108,7 +106,7 @@ def test_a_learning_is_tracked_by_episodes(base: list[str], ray_session: None, t
 
 
 @pytest.mark.nightly
-def test_a_pool_is_tracked_by_seeds(of_small_pool: list[str], tmp_path: Path) -> None:
+def test_a_pool_is_tracked_by_seeds(of_small_pool, tmp_path):
     out = tmp_path / "pool"
     options = ["method=rank,mtf", "seeds=2", "ranking_quality=false", "budgets=[3]", "track=mlflow", "local=true"]
     assert command("pool", *of_small_pool, *options, f"out={out}") == 0
@@ -126,13 +124,13 @@ def test_a_pool_is_tracked_by_seeds(of_small_pool: list[str], tmp_path: Path) ->
             assert [value for _, value in run.told["found/3"][:2]] == pytest.approx(shares.to_list())
 
 
-def test_a_package_that_is_missing_stops_a_command_before_it_starts(
-    base: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_package_that_is_missing_stops_a_command_before_it_starts(base, tmp_path, monkeypatch, capsys):
     real = importlib.util.find_spec  # it also finds modules whose docstrings are kept
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name in {"mlflow", "wandb"} else real(name))
-    for verb, options in (("study", base), ("pool", ["runs=nowhere", "qrels=nowhere"])):
-        assert command(verb, *options, "track=wandb", f"out={tmp_path / verb}") == 2
+    nowhere = ["runs=nowhere", "qrels=nowhere"]
+    for verb, options, tracker in (("study", base, "wandb"), ("pool", nowhere, "wandb"), ("pool", nowhere, "mlflow")):
+        assert command(verb, *options, f"track={tracker}", f"out={tmp_path / verb}") == 2
         (line,) = capsys.readouterr().err.splitlines()
+        assert f"{tracker} is not installed" in line
         assert "pip install 'pyrite-ir[track]'" in line
         assert not list((tmp_path / verb).glob("*"))

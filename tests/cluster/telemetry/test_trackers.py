@@ -1,8 +1,5 @@
 """What trackers keep, read back from their own files."""
 
-from __future__ import annotations
-
-import importlib.util
 import shutil
 import threading
 from collections.abc import Callable, Mapping
@@ -37,7 +34,7 @@ def numbers(step: int) -> dict[str, float]:
 
 
 @pytest.fixture(scope="module")
-def empty_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def empty_store(tmp_path_factory) -> Path:
     """A store of MLflow with its tables and nothing in them, which take seconds to make."""
     out = tmp_path_factory.mktemp("empty")
     tracker = MLflow()
@@ -47,7 +44,7 @@ def empty_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def out(tmp_path: Path, empty_store: Path) -> Path:
+def out(tmp_path, empty_store) -> Path:
     (tmp_path / "out" / "mlflow").mkdir(parents=True)
     shutil.copy(empty_store, tmp_path / "out" / "mlflow")
     return tmp_path / "out"
@@ -62,9 +59,7 @@ def tracking(tracker: Tracker, place: str, said: list[str] | None = None) -> Tra
 @pytest.mark.by_day(2)
 @pytest.mark.parametrize(("tracker", "read", "measure", "done"), KINDS)
 @pytest.mark.parametrize("scheme", ["", "file://"])
-def test_a_run_that_is_interrupted_or_lost_is_there_once(
-    tracker: Callable[[], Tracker], read: Read, measure: str, done: str, scheme: str, out: Path
-) -> None:
+def test_a_run_that_is_interrupted_or_lost_is_there_once(tracker, read, measure, done, scheme, out):
     """Lost after three epochs it repeats the third; interrupted after four another command goes on behind the third.
 
     In a folder, and behind a URI, where files are handed over.
@@ -121,7 +116,7 @@ class Recorder(Tracker):
         self.calls.append(("end", name, status))
 
 
-def test_a_tracker_that_fails_is_said_once_and_stops_no_other(tmp_path: Path) -> None:
+def test_a_tracker_that_fails_stops_no_other_and_a_run_of_two_at_a_time_ends_once(tmp_path):
     said: list[str] = []
     failing, sound = Recorder(fail=True), Recorder()
     events = EventLog(Storage(str(tmp_path)))
@@ -136,9 +131,6 @@ def test_a_tracker_that_fails_is_said_once_and_stops_no_other(tmp_path: Path) ->
     each = [[("begin", name), ("log", name, 1), ("end", name, "done")] for name in ("a", "b")]
     assert sound.calls == [("open",), *each[0], *each[1]]
     assert [event["event"] for event in EventLog.read(events.storage)] == ["tracking stopped"]
-
-
-def test_a_run_that_a_search_has_twice_at_a_time_ends_once(tmp_path: Path) -> None:
     recorder = Recorder()
     following = Tracking([recorder], EventLog(Storage(str(tmp_path))), lambda line: None, {})
     following.begin(TrackedRun("a"))
@@ -152,7 +144,7 @@ def test_a_run_that_a_search_has_twice_at_a_time_ends_once(tmp_path: Path) -> No
 
 
 @pytest.mark.timeout(60)
-def test_nobody_waits_for_a_slow_tracker(tmp_path: Path) -> None:
+def test_nobody_waits_for_a_slow_tracker(tmp_path):
     answers = threading.Event()
     slow = Recorder(wait=answers)
     following = Tracking([slow], EventLog(Storage(str(tmp_path))), lambda line: None, {})
@@ -167,7 +159,7 @@ def test_nobody_waits_for_a_slow_tracker(tmp_path: Path) -> None:
 
 
 @pytest.mark.timeout(60)
-def test_one_that_never_answers_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_that_never_answers_is_given_up(tmp_path, monkeypatch):
     monkeypatch.setattr("cluster.telemetry.tracking.tracking.CLOSE_TIMEOUT_S", 0.1)
     said: list[str] = []
     never = threading.Event()
@@ -179,29 +171,17 @@ def test_one_that_never_answers_is_given_up(tmp_path: Path, monkeypatch: pytest.
     never.set()
 
 
-def test_tensorboard_is_among_them_in_any_case() -> None:
+def test_tensorboard_is_among_them_in_any_case():
     node = {"_target_": "cluster.telemetry.tracking.wandb.WandB", "project": "owls", "mode": None, "entity": None}
     assert [type(each) for each in trackers({})] == [TensorBoard]
     assert [type(each) for each in trackers({"wandb": node})] == [TensorBoard, WandB]
     assert as_overrides({"tensorboard": {}, "wandb": node}) == ["track=[tensorboard,wandb]", "track.wandb.project=owls"]
     assert as_overrides({"tensorboard": {}}) == []
-
-
-@pytest.mark.parametrize("package", ["mlflow", "wandb"])
-def test_a_package_that_is_missing_is_said_with_its_remedy(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = importlib.util.find_spec  # it also finds modules whose docstrings are kept
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == package else real(name))
-    (tracker,) = (each for each in (MLflow(), WandB()) if each.package == package)
-    with pytest.raises(BadInput, match=rf"{package} is not installed.*pip install 'pyrite-ir\[track\]'"):
-        tracker.check()
-
-
-def test_options_of_a_wrong_type_are_refused() -> None:
     with pytest.raises(BadInput, match="mode"):
-        trackers({"wandb": {"_target_": "cluster.telemetry.tracking.wandb.WandB", "mode": "loud"}})
+        trackers({"wandb": node | {"mode": "loud"}})
 
 
-def test_many_runs_at_once_keep_few_files_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_runs_at_once_keep_few_files_open(tmp_path, monkeypatch):
     monkeypatch.setattr("cluster.telemetry.tracking.tensorboard.MAX_OPEN", 2)
     tracker = TensorBoard()
     tracker.open(Storage(str(tmp_path)))
@@ -222,7 +202,7 @@ def test_many_runs_at_once_keep_few_files_open(tmp_path: Path, monkeypatch: pyte
     assert sorted(of_tensorboard(tmp_path)) == names
 
 
-def test_mlflows_variables_count(tmp_path: Path, empty_store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_variables_of_mlflow_and_wandb_count(tmp_path, empty_store, monkeypatch):
     (tmp_path / "shared" / "mlflow").mkdir(parents=True)
     shutil.copy(empty_store, tmp_path / "shared" / "mlflow")
     monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path / 'shared' / 'mlflow' / STORE}")
@@ -234,9 +214,6 @@ def test_mlflows_variables_count(tmp_path: Path, empty_store: Path, monkeypatch:
     (run,) = of_mlflow(tmp_path / "shared")[RUN.name]
     assert run.final["best"] == 0.5
     assert not (tmp_path / "out" / "mlflow").exists()
-
-
-def test_wandbs_variables_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[dict[str, Any]] = []
     monkeypatch.setattr("wandb.init", lambda **options: given.append(options))
     tracker = WandB()

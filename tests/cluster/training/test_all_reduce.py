@@ -1,7 +1,5 @@
 """Two processes that train one ranker: rank 0 is this process, rank 1 is started beside it."""
 
-from __future__ import annotations
-
 import multiprocessing
 from typing import Any
 
@@ -130,7 +128,7 @@ def exchanged(rows: bool) -> dict[str, Any]:
     double = nn.Parameter(torch.ones(4, dtype=torch.float64))
     firsts, nobodys, table = nn.Parameter(torch.ones(1)), nn.Parameter(torch.ones(1)), nn.Embedding(4, 2, sparse=True)
     nn.init.ones_(table.weight)
-    table.weight.by_rows = True  # type: ignore[assignment]
+    table.weight.by_rows = True
     parameters = [nobodys, table.weight, lower, double, firsts, upper]
     sync = AllReduce()
     sync.rows(2)
@@ -191,15 +189,13 @@ def other(file: str, sources: Sources, candidates: Candidates, told: Any) -> Non
 
 
 @pytest.fixture(scope="module")
-def candidates(tiny: Any, tiny_encoded: Any, tiny_vectors: Any) -> Candidates:
+def candidates(tiny, tiny_encoded, tiny_vectors) -> Candidates:
     sources = Sources(tiny, tiny_encoded, tiny_vectors)
     return Bm25Candidates(depth=6).candidates(sources, np.flatnonzero(tiny_encoded.split >= 1))
 
 
 @pytest.fixture(scope="module")
-def both(
-    tiny: Any, tiny_encoded: Any, tiny_vectors: Any, candidates: Candidates, tmp_path_factory: pytest.TempPathFactory
-) -> list[dict[str, Any]]:
+def both(tiny, tiny_encoded, tiny_vectors, candidates, tmp_path_factory) -> list[dict[str, Any]]:
     """What each of two workers saw."""
     sources = Sources(tiny, tiny_encoded, tiny_vectors)
     file = str(tmp_path_factory.mktemp("group") / "store")
@@ -215,8 +211,8 @@ def both(
 
 @pytest.mark.parametrize(("kind", "accumulate"), [("plain", 1), ("accumulated", 2)])
 def test_two_workers_with_half_the_batch_take_the_steps_of_one(
-    tiny: Any, tiny_encoded: Any, tiny_vectors: Any, candidates: Candidates, both: Any, kind: str, accumulate: int
-) -> None:
+    tiny, tiny_encoded, tiny_vectors, candidates, both, kind, accumulate
+):
     alone = trained(Sources(tiny, tiny_encoded, tiny_vectors), candidates, accumulate, False)
     assert len(alone["steps"]) == STEPS
     for worker in both:
@@ -235,24 +231,18 @@ def test_two_workers_with_half_the_batch_take_the_steps_of_one(
     assert any(len(scores) == 1 for _, _, scores in alone["steps"])
 
 
-def test_the_workers_stay_equal_to_the_bit(both: Any) -> None:
+def test_the_workers_stay_equal_to_the_bit_and_share_what_they_can_not_score_and_an_index(both):
     first, second = both[0]["plain"], both[1]["plain"]
     for name, tensor in first["weights"].items():
         assert tensor.tobytes() == second["weights"][name].tobytes()
     assert [loss for loss, *_ in first["steps"]] == [loss for loss, *_ in second["steps"]]
-
-
-def test_what_one_worker_can_not_score_all_of_them_hear_of(both: Any) -> None:
     assert [worker["broken"] for worker in both] == [True, True]
-
-
-def test_workers_share_an_index_and_its_answers(both: Any) -> None:
     heard = [[1, 1], [1, 1]], 9, [[2.0, 2.0], [2.0, 2.0]], [[41], [41]]
     assert both[0]["index"] == ([5], 41, *heard)
     assert both[1]["index"] == ([], 0, *heard)
 
 
-def test_gradients_of_any_type_and_size_add_up_while_they_come(both: Any) -> None:
+def test_gradients_of_any_type_and_size_add_up_while_they_come(both):
     # Of the loss Σ row · lower₀ · double₀ · (Σ upper + firsts): on the second worker without the last.
     for worker in both:
         told = worker["both"]
@@ -271,7 +261,7 @@ def test_gradients_of_any_type_and_size_add_up_while_they_come(both: Any) -> Non
 
 
 @pytest.mark.parametrize(("workers", "size"), [(1, 5), (2, 5), (3, 2), (4, 32), (5, 0)])
-def test_rows_are_shared_out_evenly_and_in_order(workers: int, size: int) -> None:
+def test_rows_are_shared_out_evenly_and_in_order(workers, size):
     shares = [share_of(rank, workers, size) for rank in range(workers)]
     assert [row for share in shares for row in range(size)[share]] == list(range(size))
     counts = [share.stop - share.start for share in shares]

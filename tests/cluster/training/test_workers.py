@@ -1,11 +1,8 @@
 """Runs on two workers of Ray Train."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -61,9 +58,7 @@ def assert_close(one: Outcome, other: Outcome) -> None:
         assert [row[key] for key in counts] == [its[key] for key in counts]
 
 
-def test_a_killed_worker_changes_nothing_and_any_number_of_workers_goes_on(
-    base: list[str], ray_session: None, kills: int, tmp_path: Path
-) -> None:
+def test_a_killed_worker_changes_nothing_and_any_number_of_workers_goes_on(base, ray_session, kills, tmp_path):
     from ray import cloudpickle
 
     from cluster.training.workers import run_on_workers
@@ -88,9 +83,7 @@ def test_a_killed_worker_changes_nothing_and_any_number_of_workers_goes_on(
 
 
 @pytest.mark.nightly
-def test_workers_that_split_the_weights_go_on_from_one_process(
-    base: list[str], ray_session: None, tmp_path: Path
-) -> None:
+def test_workers_that_split_the_weights_go_on_from_one_process(base, ray_session, tmp_path):
     from cluster.training.workers import run_on_workers
 
     words = [*WORDS, *TOPICS, *(f"thing{number}" for number in range(20))]
@@ -120,9 +113,7 @@ def test_workers_that_split_the_weights_go_on_from_one_process(
     assert not store.storage.names("states")
 
 
-def test_bad_input_of_a_worker_ends_the_run_at_once(
-    base: list[str], ray_session: None, kills: int, tmp_path: Path
-) -> None:
+def test_bad_input_of_a_worker_ends_the_run_at_once(base, ray_session, kills, tmp_path):
     config, parts, keys = prepared(base, 2)
     shared = config | {"resources": config["resources"] | {"workers": 2}}
     shared |= {"measures": ["AP@never"], "save_every": 0}
@@ -134,7 +125,7 @@ def test_bad_input_of_a_worker_ends_the_run_at_once(
 ASKED = {"cpu": 2, "gpu": 0.5, "memory": None, "workers": 1, "least": None, "placement": "pack", "custom": None}
 
 
-def test_what_runs_take() -> None:
+def test_what_runs_take():
     four = ASKED | {"workers": 4}
     assert Resources.of_run(ASKED).bundle() == {"CPU": 2, "GPU": 0.5}
     assert Resources.of_run(four) == Resources(cpu=0, memory=WAITING)
