@@ -52,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         ]  # fmt: skip
         quiet = Console(quiet=True)
         run_experiment("study", [*study, f"out={out}"], None, quiet)
-        shown = read_shown(str(out), several=False)
+        shown = read_shown(str(out))
         mended = Path(place) / "mended.txt"
         for budget in chosen.budget:
             coverage(shown, truth, budget, chosen.seeds)

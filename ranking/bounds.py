@@ -113,6 +113,8 @@ def annotations_of(function: Callable[..., Any]) -> dict[str, Any]:
 def _remedy(hint: Any, value: Any) -> str | None:
     """Return what to choose instead if a value is not one that its annotation allows."""
     origin, args = get_origin(hint), get_args(hint)
+    if hint is float and isinstance(value, Real) and math.isnan(value):
+        return "a number"
     if origin is Annotated:
         return _in_bounds(hint, value)
     if origin is Literal:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -39,6 +41,12 @@ class FrozenRanker:
     def teacher(self) -> PairScores | None:
         """Raise `BadInput`: a teacher belongs to a training."""
         raise BadInput("a teacher's margins are for a training, and nothing is trained", "selector", "choose another")
+
+    @property
+    def validation(self) -> NoReturn:
+        """Raise `BadInput`: dev queries by which negatives are chosen belong to a training."""
+        what = "this policy compares actions while a ranker is trained, and nothing is trained"
+        raise BadInput(what, "policy", "choose another")
 
     def score(self, queries: NDArray[np.integer], documents: NDArray[np.integer]) -> NDArray[np.float32]:
         """Return the ranker's scores [q, m]; −inf if the document is −1."""

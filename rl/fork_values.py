@@ -62,8 +62,10 @@ class FromForks(ByNegative):
 
     def set_functions(self, functions: list[str]) -> None:
         super().set_functions(functions)
-        for action in self.actions:
-            action.check(functions)
+        lacking = dict.fromkeys(action.function for action in self.actions if action.function not in functions)
+        if lacking:
+            what = f"the actions of these forks need {', '.join(lacking)} too"
+            raise BadInput(what, "policy.forks", f"give function=[{','.join([*functions, *lacking])}]")
 
     def start_run(self, functions: dict[str, RetrievalFunction], training: RankerTraining) -> None:
         self.progress = TrainingProgress(ProgressOptions(FEATURES[self.by]), functions, training)

@@ -63,7 +63,9 @@ class ProgressOptions:
         object.__setattr__(self, "features", tuple(self.features))
         unknown = [name for name in self.features if name not in FEATURES]
         if unknown or not self.features:
-            raise BadInput(f"features are {list(self.features)}", "state.features", f"choose of {', '.join(FEATURES)}")
+            raise BadInput(
+                f"features are {list(self.features)}", "state.features", f"choose among {', '.join(FEATURES)}"
+            )
         if self.probes < 1:
             raise BadInput(f"probes is {self.probes}", "state.probes", "choose a whole number from 1 up")
 

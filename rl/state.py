@@ -43,7 +43,9 @@ class StateOptions:
         object.__setattr__(self, "features", tuple(self.features))
         unknown = [name for name in self.features if name not in FEATURES]
         if unknown or not self.features:
-            raise BadInput(f"features are {list(self.features)}", "state.features", f"choose of {', '.join(FEATURES)}")
+            raise BadInput(
+                f"features are {list(self.features)}", "state.features", f"choose among {', '.join(FEATURES)}"
+            )
         if not self.beta > 0:
             raise BadInput(f"β is {self.beta}", "state.beta", "choose a number above 0")
         if self.weighting not in WEIGHTINGS:

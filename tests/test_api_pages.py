@@ -26,7 +26,7 @@ def site() -> ModuleType:
     return module
 
 
-def test_each_kind_has_a_page_with_one_line_for_each_part(site: ModuleType) -> None:
+def test_each_kind_has_a_page_with_one_line_for_each_part(site):
     pages = dict(site.parts_pages())
     for group in ("selector", "function", "policy", "ranker", "objective", "method"):
         for name in group_options()[group]:
@@ -37,21 +37,21 @@ def test_each_kind_has_a_page_with_one_line_for_each_part(site: ModuleType) -> N
     assert "[Selectors](selector.md)" in pages["reference/parts/index.md"]
 
 
-def test_each_module_has_a_page(site: ModuleType) -> None:
+def test_each_module_has_a_page(site):
     pages = dict(site.generated_pages())
     assert "reference/api/sampling.selection.simans.md" in pages
     assert "::: pyrite.comparison" in pages["reference/api/pyrite.comparison.md"]
     assert pages["index.md"].startswith("# Pyrite")
 
 
-def test_links_between_docs_and_project_files_are_rewritten(site: ModuleType) -> None:
+def test_links_between_docs_and_project_files_are_rewritten(site):
     assert site.site_path("docs/guide/studies.md") == "guide/studies.md"
     assert site.site_path("README.md") == "index.md"
     assert site.site_path("benchmarks/README.md") == "project/benchmarks/README.md"
 
 
 @pytest.mark.nightly
-def test_the_site_builds_without_a_broken_link(site: ModuleType, tmp_path: Path) -> None:
+def test_the_site_builds_without_a_broken_link(site, tmp_path):
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr[-2000:]

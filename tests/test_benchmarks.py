@@ -72,12 +72,12 @@ def _threads() -> Iterator[None]:
     torch.set_num_threads(before)
 
 
-def test_all_are_found() -> None:
+def test_all_are_found():
     assert {"agents", "environment", "pooling", "transformers"} <= set(SCRIPTS)
     assert set(PRINTS) | LONG <= set(SCRIPTS)
 
 
-def test_what_they_import_exists() -> None:
+def test_what_they_import_exists():
     """Also within functions, and of scripts that run at night only."""
     nodes = [node for path in FOLDER.glob("*.py") for node in ast.walk(ast.parse(path.read_text("utf-8")))]
     names = {node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module}
@@ -89,13 +89,13 @@ def test_what_they_import_exists() -> None:
 @pytest.mark.nightly
 @pytest.mark.usefixtures("own_cache", "ray_session")
 @pytest.mark.parametrize("name", sorted(LONG))
-def test_it_runs_for_long(name: str, arguments_of: ArgumentsOf, capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_runs_for_long(name, arguments_of, capsys):
     test_it_runs(name, arguments_of, capsys)
 
 
 @pytest.mark.usefixtures("own_cache")
 @pytest.mark.parametrize("name", sorted({*SCRIPTS} - LONG))
-def test_it_runs(name: str, arguments_of: ArgumentsOf, capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_runs(name, arguments_of, capsys):
     script = importlib.import_module(f"benchmarks.{name}")
     assert hasattr(script, "SMALLEST"), f"benchmarks/{name}.py does not say with which options it takes seconds"
     said = ""

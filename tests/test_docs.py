@@ -212,7 +212,7 @@ def composes(override: str) -> bool:
 
 
 @pytest.mark.parametrize("page", COMPOSED)
-def test_commands_compose(page: Path) -> None:
+def test_commands_compose(page):
     text, wrong = page.read_text("utf-8"), []
     for command in dict.fromkeys(blocks(text)):
         if set(words(command)) & made_up(text):
@@ -225,7 +225,7 @@ def test_commands_compose(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", COMPOSED)
-def test_options_exist(page: Path) -> None:
+def test_options_exist(page):
     text = page.read_text("utf-8")
     named = [each for each in dict.fromkeys(options_in(text)) if each not in made_up(text)]
     wrong = [each for each in named if not (any(known(each, primary) for primary in SHAPES) or is_tail(each))]
@@ -234,14 +234,14 @@ def test_options_exist(page: Path) -> None:
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("page", COMPOSED)
-def test_options_take_their_values(page: Path) -> None:
+def test_options_take_their_values(page):
     text = page.read_text("utf-8")
     wrong = [each for each in dict.fromkeys(options_in(text)) if each not in made_up(text) and not composes(each)]
     assert not wrong, wrong
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_paths_and_links_exist(page: Path) -> None:
+def test_paths_and_links_exist(page):
     text = page.read_text("utf-8")
     links = [link.partition("#")[0] for link in re.findall(r"\]\(([^)\s]+)\)", text) if "://" not in link]
     wrong = [link for link in links if link and not (page.parent / link).exists()]
@@ -253,7 +253,7 @@ def test_paths_and_links_exist(page: Path) -> None:
     assert not wrong, wrong
 
 
-def test_what_nobody_defines_is_found() -> None:
+def test_what_nobody_defines_is_found():
     for command in ("study training.acumulate=4", "train scale=small colour=red", "pool method=nobody", "fly"):
         with pytest.raises((BadInput, SystemExit, AssertionError)):
             check_command(command)
@@ -264,7 +264,7 @@ def test_what_nobody_defines_is_found() -> None:
     assert list(blocks("```python\nfrom pyrite import BM25\n```\n")) == []
 
 
-def test_the_map_names_one_file_an_answer() -> None:
+def test_the_map_names_one_file_an_answer():
     table = (ROOT / "CONTRIBUTING.md").read_text("utf-8").split("Seven questions", 1)[1].split("\n\n")[1]
     rows = [row.strip("| ").split(" | ") for row in table.splitlines()[2:]]
     assert len(rows) == 7
@@ -287,7 +287,7 @@ PRIVATE = re.compile(
 )
 
 
-def test_every_private_name_of_ray_is_listed() -> None:
+def test_every_private_name_of_ray_is_listed():
     listed = (ROOT / "docs" / "reference" / "ray_internals.md").read_text()
     used = {
         found[0]

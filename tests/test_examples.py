@@ -33,7 +33,7 @@ SLOW = ("learned_policy", "on_cluster", "own_function", "own_ranker", "own_selec
 NAMES = [pytest.param(name, marks=[pytest.mark.nightly] * (name in SLOW)) for name in PRINTED]
 
 
-def test_each_example_is_short_and_says_what_it_shows() -> None:
+def test_each_example_is_short_and_says_what_it_shows():
     scripts = sorted(EXAMPLES.glob("*.py"))
     assert {path.stem for path in scripts} == set(PRINTED)
     for path in scripts:
@@ -43,9 +43,7 @@ def test_each_example_is_short_and_says_what_it_shows() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_an_example_runs(
-    name: str, own_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_example_runs(name, own_cache, tmp_path, monkeypatch, capsys):
     shutil.copy(EXAMPLES / "pairs.csv", tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYRITE_CACHE", str(own_cache))
@@ -55,13 +53,13 @@ def test_an_example_runs(
 
 
 @pytest.mark.nightly
-def test_the_types_of_the_examples_are_strict() -> None:
+def test_the_types_of_the_examples_are_strict():
     command = [sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent", *map(str, EXAMPLES.glob("*.py"))]
     checked = subprocess.run(command, cwd=EXAMPLES.parent, capture_output=True, text=True, check=False)
     assert checked.returncode == 0, checked.stdout
 
 
-def test_the_notebook_has_the_scripts() -> None:
+def test_the_notebook_has_the_scripts():
     cells = json.loads((EXAMPLES / "tour.ipynb").read_text())["cells"]
     code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
     scripts = [(EXAMPLES / f"{name}.py").read_text().split('"""', 2)[2].strip("\n") for name in PRINTED]
@@ -70,7 +68,7 @@ def test_the_notebook_has_the_scripts() -> None:
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("local", [True, False])
-def test_the_notebook_runs_in_a_kernel_with_ray_and_without(local: bool, tmp_path: Path) -> None:
+def test_the_notebook_runs_in_a_kernel_with_ray_and_without(local, tmp_path):
     pytest.importorskip("nbconvert", reason="needs nbconvert and ipykernel")
     folder = write_beir(tmp_path / "data")
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("RAY_", "PYRITE_"))}

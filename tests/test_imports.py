@@ -45,14 +45,14 @@ def faults(package: str, source: str) -> set[str]:
 
 
 @pytest.mark.parametrize("package", MAY_IMPORT)
-def test_imports_run_one_way(package: str) -> None:
+def test_imports_run_one_way(package):
     files = sorted((ROOT / package).rglob("*.py"))
     assert files
     wrong = {str(file.relative_to(ROOT)): faults(package, file.read_text("utf-8")) for file in files}
     assert not {file: names for file, names in wrong.items() if names}
 
 
-def test_the_rule_is_seen_to_be_broken() -> None:
+def test_the_rule_is_seen_to_be_broken():
     hidden = "def f():\n    if TYPE_CHECKING:\n        from {} import x\n"
     assert faults("ranking", hidden.format("sampling.guard")) == {"sampling"}
     assert faults("sampling", hidden.format("ray.tune")) == {"ray"}
@@ -78,7 +78,7 @@ def room(file: Path) -> str:
     return file.relative_to(ROOT / "cluster").parts[0].removesuffix(".py")
 
 
-def test_rooms_of_cluster_import_downward() -> None:
+def test_rooms_of_cluster_import_downward():
     files = [file for file in sorted((ROOT / "cluster").rglob("*.py")) if room(file) in FLOORS]
     assert {room(file) for file in files} == set(FLOORS)
     wrong = []
@@ -92,7 +92,7 @@ def test_rooms_of_cluster_import_downward() -> None:
     assert not wrong, wrong
 
 
-def test_every_folder_of_cluster_is_a_known_room() -> None:
+def test_every_folder_of_cluster_is_a_known_room():
     there = {path.name for path in (ROOT / "cluster").iterdir() if path.is_dir() and any(path.glob("*.py"))}
     assert there <= set(FLOORS), there - set(FLOORS)
 
@@ -115,7 +115,7 @@ def circle(imports: Mapping[str, set[str]]) -> list[str]:
     return []
 
 
-def test_no_modules_import_each_other_in_a_circle() -> None:
+def test_no_modules_import_each_other_in_a_circle():
     assert circle({"a": {"b"}, "b": {"c"}, "c": {"a"}})
     imports = modules()
     assert "sampling.relevant_pairs" in imports["sampling.guard"]

@@ -25,7 +25,7 @@ from cluster.statistics.summary import COSTS
 from pooling.adjudicators.moffat import MoffatA
 from pyrite import BM25, Guard, InBatch, Random, RandomPolicy, Schedule, SimANS, Static
 from pyrite.hidden import OURS, refuse_hidden_packages
-from pyrite.parts import Part, constructor_arguments, written
+from pyrite.parts import constructor_arguments, written
 from ranking.errors import BadInput
 from sampling.policies.policy import SamplingPolicy
 from sampling.retrieval.function import CandidateBatch, RetrievalFunction
@@ -72,7 +72,7 @@ class Nearby(RetrievalFunction):
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_examples_in_docstrings_run(module: str) -> None:
+def test_examples_in_docstrings_run(module):
     loaded = importlib.import_module(f"pyrite.{module}".rstrip("."))
     names = vars(pyrite) | vars(loaded)
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
@@ -81,7 +81,7 @@ def test_examples_in_docstrings_run(module: str) -> None:
     assert runner.summarize(verbose=False).failed == 0
 
 
-def test_every_public_class_has_an_example() -> None:
+def test_every_public_class_has_an_example():
     classes = [thing for name in pyrite.__all__ if inspect.isclass(thing := getattr(pyrite, name))]
     lacking = [kind.__name__ for kind in classes if kind is not BadInput and ">>>" not in (kind.__doc__ or "")]
     assert not lacking
@@ -113,12 +113,12 @@ def test_every_public_class_has_an_example() -> None:
     ],
     ids=repr,
 )  # fmt: skip
-def test_negatives_are_the_same_run_as_on_the_command_line(negatives: pyrite.Negatives | Part, line: str) -> None:
+def test_negatives_are_the_same_run_as_on_the_command_line(negatives, line):
     from_objects = compose(["ranker=static", *negatives.overrides()])
     assert identity(from_objects) == identity(compose(["ranker=static", *line.split()]))
 
 
-def test_an_object_of_the_users_own_brings_its_arguments() -> None:
+def test_an_object_of_the_users_own_brings_its_arguments():
     line = (InBatch() + BM25(1, pick=Bottom(candidates=3))).overrides()
     node = compose(["ranker=static", *line])["selectors"]["bm25"]
     assert node == {"_target_": f"{__name__}.Bottom", "candidates": 3}
@@ -144,7 +144,7 @@ def test_an_object_of_the_users_own_brings_its_arguments() -> None:
         (lambda: pyrite.Study(pyrite.Collection.pydocs(), {"a": BM25()}, baseline="b"), "no negatives are called 'b'"),
     ],
 )
-def test_a_wrong_argument_is_refused_at_construction(build, message: str) -> None:  # type: ignore[no-untyped-def]
+def test_a_wrong_argument_is_refused_at_construction(build, message):
     with pytest.raises(BadInput) as error:
         build()
     assert message in str(error.value)
@@ -153,19 +153,19 @@ def test_a_wrong_argument_is_refused_at_construction(build, message: str) -> Non
 @pytest.mark.parametrize(
     "text", ["a b", "it's", 'say "x"', "back\\slash", "ends\\", 'q\\"', "a=b,c", "[x]", "1", "null", "é", ""]
 )
-def test_a_text_is_written_as_hydra_reads_it(text: str) -> None:
+def test_a_text_is_written_as_hydra_reads_it(text):
     value = OverridesParser.create().parse_override(f"key={written(text)}").value()
     assert getattr(value, "text", value) == text
 
 
-def test_bad_input_is_an_exception(base: list[str], tmp_path: Path) -> None:
+def test_bad_input_is_an_exception(base, tmp_path):
     with pytest.raises(BadInput, match="colour"):
         pyrite.study([*base, "colour=red", f"out={tmp_path / 'none'}"])
     with pytest.raises(BadInput, match=r"trials\.parquet"):
         pyrite.StudyResult(str(tmp_path)).trials  # noqa: B018
 
 
-def test_a_study_of_objects_leaves_what_its_command_leaves(base: list[str], tmp_path: Path) -> None:
+def test_a_study_of_objects_leaves_what_its_command_leaves(base, tmp_path):
     data = pyrite.Collection.from_beir(base[1].partition("=")[2])
     others = {key: yaml.safe_load(value) for key, _, value in (text.partition("=") for text in base[2:])}
     study = pyrite.Study(
@@ -193,7 +193,7 @@ SMALL: dict[str, object] = {
 }  # fmt: skip
 
 
-def test_a_collection_says_what_was_left_out_and_what_is_none(tmp_path: Path, own_cache: Path) -> None:
+def test_a_collection_says_what_was_left_out_and_what_is_none(tmp_path, own_cache):
     rows = [f"question {number},answer {number}\n" for number in range(20)]
     (tmp_path / "pairs.csv").write_text("".join(["query,passage\n", *rows, ",nothing asks for this\n"]))
     data = pyrite.Collection.from_pairs(tmp_path / "pairs.csv")
@@ -210,7 +210,7 @@ def test_a_collection_says_what_was_left_out_and_what_is_none(tmp_path: Path, ow
 
 
 @pytest.mark.nightly
-def test_the_script_of_the_documentation_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_script_of_the_documentation_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYRITE_CACHE", str(tmp_path / "cache"))
     rows = [f"question {number} on {number % 7},answer {number} of {number % 11}\n" for number in range(60)]
@@ -243,7 +243,7 @@ def test_the_script_of_the_documentation_runs(tmp_path: Path, monkeypatch: pytes
     assert {"positive", "bm25"} == set(mined.explain()["of"])
 
 
-def test_a_pool_is_simulated_and_judged_step_by_step(tmp_path: Path) -> None:
+def test_a_pool_is_simulated_and_judged_step_by_step(tmp_path):
     folder = write_runs(tmp_path)
     pool = pyrite.Pool(folder / "runs", folder / "qrels.txt.gz", local=True, dashboard=False, track=[])
     methods = [pyrite.MM(), pyrite.MTF(), pyrite.SharedFusion()]
@@ -270,7 +270,7 @@ class LastFirst(MoffatA):
 
 
 @pytest.mark.parametrize("method", [pyrite.MM(), LastFirst], ids=["named", "own"])
-def test_a_pool_is_served_to_people(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: object) -> None:
+def test_a_pool_is_served_to_people(tmp_path, monkeypatch, method):
     data = pyrite.Collection.from_beir(write_beir(tmp_path / "beir"))
     runs = tmp_path / "a.run"
     runs.write_text("".join(f"q4 Q0 d{number} {number + 1} {9 - number} a\n" for number in range(4)), "utf-8")
@@ -297,13 +297,13 @@ class EasyFirst(SamplingPolicy):
         return np.full(len(batch), int(training.step >= self.updates))
 
 
-def test_a_policy_of_the_users_own_chooses_among_functions() -> None:
+def test_a_policy_of_the_users_own_chooses_among_functions():
     config = compose(["ranker=static", *pyrite.Negatives(Random(), BM25(), policy=EasyFirst(updates=3)).overrides()])
     assert config["policy"] == {"_target_": f"{__name__}.EasyFirst", "updates": 3}
     assert list(config["function"]) == ["random", "bm25"]
 
 
-def test_a_file_that_hides_a_package_is_named(tmp_path: Path) -> None:
+def test_a_file_that_hides_a_package_is_named(tmp_path):
     refuse_hidden_packages()
     (tmp_path / "ranking.py").write_text("")
     refuse_hidden_packages([str(OURS), str(tmp_path)])

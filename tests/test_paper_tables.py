@@ -20,13 +20,13 @@ ITEMS: list[dict[str, Any]] = [item for paper in INVENTORY["papers"] for item in
 
 
 @pytest.mark.nightly
-def test_every_published_file_has_a_row() -> None:
+def test_every_published_file_has_a_row():
     published = {name for name in group_options()["experiment"] if option("experiment", name).get("published")}
     named = {item["experiment"] for item in ITEMS if "experiment" in item}
     assert published <= named <= set(group_options()["experiment"])
 
 
-def test_a_status_is_said_and_what_is_not_run_has_a_reason() -> None:
+def test_a_status_is_said_and_what_is_not_run_has_a_reason():
     known = {"implemented", "repeated", "contradicted", "not told apart", "not run"}
     assert len(ITEMS) > 70
     for item in ITEMS:
@@ -34,13 +34,13 @@ def test_a_status_is_said_and_what_is_not_run_has_a_reason() -> None:
         assert item.get("status") != "not run" or item["why"]
 
 
-def test_pages_are_as_printed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_pages_are_as_printed(capsys):
     paper_tables.main(["--check"])
     assert " 0 differ" in capsys.readouterr().out
 
 
 @pytest.mark.nightly
-def test_a_page_that_was_edited_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_page_that_was_edited_is_found(monkeypatch):
     monkeypatch.setattr(paper_tables, "papers", lambda _: "something else")
     with pytest.raises(SystemExit, match=r"papers\.md"):
         paper_tables.main(["--check"])
@@ -74,7 +74,7 @@ def made_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> archives.Archive
     return archives.Archive("made_up")
 
 
-def test_a_test_decides_the_status(made_up: archives.Archive) -> None:
+def test_a_test_decides_the_status(made_up):
     methods = {"archive": "made_up", "first": "new · limits.train=100", "second": "old · limits.train=100"}
     ours, seeds, least, status = paper_tables._result({"test": methods})
     assert (ours[:5], seeds, status) == ("+.250", "3", "repeated")
@@ -85,7 +85,7 @@ def test_a_test_decides_the_status(made_up: archives.Archive) -> None:
     assert steadier[1:] == ("3", steadier[2], "repeated")
 
 
-def test_labels_leave_agents(made_up: archives.Archive, tmp_path: Path) -> None:
+def test_labels_leave_agents(made_up, tmp_path):
     agents = [[{"key": "policy.agent", "value": str(seed)}] for seed in made_up.trials["seed"]]
     trials = made_up.trials.with_columns(swept=pl.Series(agents, dtype=SWEPT), function=pl.col("run").str.head(3))
     trials.write_parquet(tmp_path / "out" / "trials.parquet")
@@ -95,7 +95,7 @@ def test_labels_leave_agents(made_up: archives.Archive, tmp_path: Path) -> None:
     assert {run.agent for run in runs} == {"0", "1", "2"}
 
 
-def test_a_method_is_compared_with_all_others_over_places(made_up: archives.Archive) -> None:
+def test_a_method_is_compared_with_all_others_over_places(made_up):
     printed = place_tables.places("new · limits.train=100", [made_up, made_up])
     means, best, each = (part.splitlines() for part in printed.split("\n\n") if part.startswith("|"))
     assert means[2].startswith("| **new · limits.train=100** | **.60")
@@ -106,7 +106,7 @@ def test_a_method_is_compared_with_all_others_over_places(made_up: archives.Arch
     assert rivals == ["| new · limits.train=20", "| old · limits.train=100", "| old · limits.train=20"]
 
 
-def test_a_method_is_compared_with_the_baseline_of_its_factors(made_up: archives.Archive) -> None:
+def test_a_method_is_compared_with_the_baseline_of_its_factors(made_up):
     assert made_up.baseline("new · limits.train=20") == "old · limits.train=20"
     rows = [line for line in paper_tables.comparison(made_up).splitlines() if line.startswith(("| new", "| **old"))]
     sizes = [f"| new{size} **old{size}**" for size in (" · limits.train=20", " · limits.train=100")]
@@ -115,7 +115,7 @@ def test_a_method_is_compared_with_the_baseline_of_its_factors(made_up: archives
     assert "these runs show a difference of .0" in paper_tables.comparison(made_up)
 
 
-def test_pools_stand_beside_the_paper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pools_stand_beside_the_paper(tmp_path, monkeypatch):
     monkeypatch.setattr(archives, "DATA", tmp_path)
     (tmp_path / "papers.yaml").write_text("pools: {mm: [3, 4]}", "utf-8")
     rows = [
@@ -134,7 +134,7 @@ def test_pools_stand_beside_the_paper(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("path", sorted(archives.DATA.glob("*/rates.parquet")), ids=lambda path: path.parent.name)
-def test_a_methods_rate_is_the_best_on_dev_queries(path: Path) -> None:
+def test_a_methods_rate_is_the_best_on_dev_queries(path):
     archive, means = archives.Archive(path.parent.name), pl.read_parquet(path)
     means = means.group_by("arm", "lr").agg(pl.col("dev").mean(), seeds=pl.col("seed").n_unique())
     assert means["seeds"].unique().to_list() == [3]
@@ -144,7 +144,7 @@ def test_a_methods_rate_is_the_best_on_dev_queries(path: Path) -> None:
         assert place_tables.rate(archive, str(method)) == rates.sort("dev")["lr"][-1]
 
 
-def test_no_archive_holds_a_path_of_the_machine_it_was_made_on() -> None:
+def test_no_archive_holds_a_path_of_the_machine_it_was_made_on():
     archived = sorted(archives.DATA.glob("*/trials.parquet"))
     assert archived
     for path in archived:

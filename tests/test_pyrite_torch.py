@@ -23,7 +23,7 @@ def lengths(queries: Sequence[str], documents: Sequence[Sequence[str]]) -> np.nd
     return np.array([[len(text) for text in row] for row in documents], np.float32)
 
 
-def test_batches_are_those_of_a_training(base: list[str]) -> None:
+def test_batches_are_those_of_a_training(base):
     overrides = [*base, *SEVERAL, "ranker=static"]
     data = Negatives(overrides)
     config = compose(overrides)
@@ -49,7 +49,7 @@ def test_batches_are_those_of_a_training(base: list[str]) -> None:
     assert len(data) == training.steps_per_epoch
 
 
-def test_a_selector_asks_the_model_and_learns_what_it_said(base: list[str]) -> None:
+def test_a_selector_asks_the_model_and_learns_what_it_said(base):
     asked: list[int] = []
 
     def score(queries: Sequence[str], documents: Sequence[Sequence[str]]) -> torch.Tensor:
@@ -73,7 +73,7 @@ def test_a_selector_asks_the_model_and_learns_what_it_said(base: list[str]) -> N
         next(iter(Negatives([*base, "function=random", "selector=dynamic"])))
 
 
-def test_a_teachers_scores_stand_beside_the_documents(base: list[str]) -> None:
+def test_a_teachers_scores_stand_beside_the_documents(base):
     options = [*base, "function=bm25", "selector=uniform", "sampling.negatives=2"]
     assert next(iter(Negatives(options))).teacher is None
     known = 0
@@ -89,7 +89,7 @@ def test_a_teachers_scores_stand_beside_the_documents(base: list[str]) -> None:
 @pytest.mark.parametrize(
     "option", ["function=[in_batch,memory]", "function=dense", "selector=adversarial", "policy=curriculum"]
 )
-def test_what_needs_a_ranker_of_our_own_is_refused(base: list[str], option: str) -> None:
+def test_what_needs_a_ranker_of_our_own_is_refused(base, option):
     data = Negatives([*base, "function=[random,bm25]", option], score=lengths)
 
     def epoch() -> None:
@@ -100,7 +100,7 @@ def test_what_needs_a_ranker_of_our_own_is_refused(base: list[str], option: str)
         epoch()
 
 
-def test_scores_belong_to_the_last_batch(base: list[str]) -> None:
+def test_scores_belong_to_the_last_batch(base):
     data = Negatives([*base, "function=random"])
     batches = iter(data)
     first = next(batches)
@@ -112,7 +112,7 @@ def test_scores_belong_to_the_last_batch(base: list[str]) -> None:
     data.observe(second, np.zeros((len(second), 5)))
 
 
-def test_a_loader_serves_it_in_this_process_alone(base: list[str]) -> None:
+def test_a_loader_serves_it_in_this_process_alone(base):
     data = Negatives([*base, "function=random"])
     served = list(DataLoader(data, batch_size=None))
     assert [batch.step for batch in served] == list(range(len(data)))
@@ -121,7 +121,7 @@ def test_a_loader_serves_it_in_this_process_alone(base: list[str]) -> None:
         next(iter(loader))
 
 
-def test_rows_have_all_their_negatives(base: list[str]) -> None:
+def test_rows_have_all_their_negatives(base):
     rows = list(Negatives([*base, "function=bm25", "function.bm25.depth=3", "sampling.negatives=3"]).rows())
     assert rows
     assert all(list(row) == ["query", "positive", "negative_1", "negative_2", "negative_3"] for row in rows)

@@ -57,7 +57,7 @@ def _reuse_compiled(folder: Path) -> None:
 
 
 @pytest.mark.nightly
-def test_every_file_is_in_it(unpacked: Path) -> None:
+def test_every_file_is_in_it(unpacked):
     files = (path for path in unpacked.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
     found = {path.relative_to(unpacked).as_posix() for path in files}
     (about,) = unpacked.glob("*.dist-info")
@@ -67,7 +67,7 @@ def test_every_file_is_in_it(unpacked: Path) -> None:
 
 
 @pytest.mark.nightly
-def test_a_study_runs_from_it(unpacked: Path, beir_folder: Path, own_cache: Path, tmp_path: Path) -> None:
+def test_a_study_runs_from_it(unpacked, beir_folder, own_cache, tmp_path):
     environment = {name: value for name, value in os.environ.items() if name not in RAN_BY_ITSELF}
     environment |= {"PYTHONPATH": str(unpacked), "PYRITE_CACHE": str(own_cache)}
     where = "import importlib.util as u, sys; print(*(u.find_spec(name).origin for name in sys.argv[1:]), sep='\\n')"

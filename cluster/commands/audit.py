@@ -6,6 +6,7 @@ import argparse
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -16,11 +17,12 @@ from rich.console import Console
 from cluster.commands.first_folder import absolute, recorded_folder
 from cluster.config.compose import compose
 from cluster.config.groups import CHOICES
-from cluster.output.manifest import read_config, refuse_other_files
-from cluster.output.methods import with_methods
+from cluster.config.override import key_of
+from cluster.output.manifest import read_config, refuse_other_files, refuse_repeated
+from cluster.output.methods import told_apart, with_methods
 from cluster.output.storage import Storage
 from cluster.output.tables import read_table, required_table, write_table
-from cluster.output.terminal import print_counts, print_lines
+from cluster.output.terminal import counted, print_counts, print_lines
 from cluster.runs.negative_tables import SHOWN
 from cluster.statistics.audit_rates import PAIR
 from pooling.false_negatives import draw, sizes_of
@@ -44,13 +46,19 @@ def audit(overrides: Sequence[str], console: Console) -> None:
     storage = Storage(config["out"])
     refuse_other_files(storage, own=bool({f"{SAMPLE}.parquet", "arms"} & set(storage.entries())))
     studies = [config["studies"]] if isinstance(config["studies"], str) else list(config["studies"])
-    shown = pl.concat([read_shown(place, len(studies) > 1) for place in studies])
+    if not studies:
+        raise BadInput("names no study", "studies", "give one folder or more")
+    refuse_repeated(list(map(Storage, studies)))
+    names = told_apart(studies) if len(studies) > 1 else {}
+    shown = pl.concat([read_shown(place, names.get(place)) for place in studies])
     for column in PAIR:
         check_ids(shown[column].unique(maintain_order=True), column, ", ".join(studies))
     if config["order"] == "bandit":
         _by_bandit(shown, storage, studies, config, console)
         return
     sample = read_table(storage, SAMPLE)
+    if sample is not None:
+        _check_sample(sample, shown, config, any(key_of(text) == "budget" for text in overrides))
     if sample is None or config["judgements"] is None:
         sample = draw_sample(shown, config["budget"], config["seed"])
         write_table(storage, SAMPLE, sample)
@@ -63,12 +71,22 @@ def audit(overrides: Sequence[str], console: Console) -> None:
         drawn = int(sample["drawn"].sum())
         console.print(f"{len(sample):,} negatives were shown; {drawn:,} of them are drawn for judging", markup=False)
         console.print("judge them, then evaluate the judgements:", markup=False)
-        print_commands(storage, studies, "runs", "method=rank", "", console)
+        print_commands(storage, studies, "runs", "method=rank", [], console)
         return
     from cluster.reports.audit_report import report_audit
 
     judged = _judged(sample, _read_judgements(config, console), config["judgements"], config["relevant_from"])
-    report_audit(storage, shown, judged, console)
+    report_audit(storage, shown, judged, config["relevant_from"], console)
+
+
+def _check_sample(sample: pl.DataFrame, shown: pl.DataFrame, config: Mapping[str, Any], resized: bool) -> None:
+    """Refuse the sample of other negatives, and a budget that is not that of the judged sample."""
+    out, drawn = config["out"], int(sample["drawn"].sum())
+    if not sample.select(PAIR).sort(PAIR).equals(shown.select(PAIR).unique().sort(PAIR)):
+        raise BadInput("holds the sample of other negatives", out, "choose another out=")
+    if config["judgements"] is not None and resized and drawn != min(config["budget"], len(sample)):
+        what = f"the sample in {out} has {counted(drawn, 'negative')}"
+        raise BadInput(what, f"budget={config['budget']}", "leave it out, or draw again first, without judgements=")
 
 
 def _by_bandit(
@@ -92,10 +110,10 @@ def _by_bandit(
         judged = qrels.join(shown.select(PAIR).unique(), on=PAIR, how="semi", maintain_order="left")
         if not len(judged):
             raise BadInput("judges none of the negatives", config["judgements"], f"judge what {storage}/arms lists")
-        write_judgements(storage, judged, console)
+        write_judgements(storage, judged, config["relevant_from"], console)
         return
     console.print(f"{shown.select(PAIR).n_unique():,} negatives were shown; judge them in a bandit's order:")
-    print_commands(storage, studies, "arms", "method=shared", "order=bandit ", console)
+    print_commands(storage, studies, "arms", "method=shared", ["order=bandit"], console)
 
 
 def _read_judgements(config: Mapping[str, Any], console: Console) -> pl.DataFrame:
@@ -108,8 +126,11 @@ def _read_judgements(config: Mapping[str, Any], console: Console) -> pl.DataFram
     return qrels.filter(~unjudged)
 
 
-def read_shown(place: str, several: bool) -> pl.DataFrame:
+def read_shown(place: str, name: str | None = None) -> pl.DataFrame:
     """Return the negatives that a study showed, or that were mined; refuse a folder that recorded none.
+
+    Args:
+        name: the name of the study among several; None if it is the only one.
 
     Returns:
         method, query, document, function, times, margin, score.
@@ -119,21 +140,21 @@ def read_shown(place: str, several: bool) -> pl.DataFrame:
         raise BadInput(what, place, "name the out= of a `pyrite study` or a `pyrite mine`")
     storage = Storage(place)
     if storage.names("ids"):
-        return _read_mined(storage)
+        return _read_mined(storage, name or Path(place).name)
     table = read_table(storage, SHOWN)
     if table is None or not len(table):
         raise BadInput("has no record of the negatives that its runs showed", place, "run it with sampling.recorded=1")
     methods = with_methods(required_table(storage, "trials")).select("run", "method")
     table = table.join(methods, on="run", how="left")
-    if several:
-        table = table.with_columns(method=pl.lit(f"{Path(place).name}: ") + pl.col("method"))
+    if name is not None:
+        table = table.with_columns(method=pl.lit(f"{name}: ") + pl.col("method"))
     totals = pl.col("times").sum()
     return table.group_by("method", *PAIR, "function", maintain_order=True).agg(
         totals, margin=(pl.col("margin") * pl.col("times")).sum() / totals, score=pl.col("score").mean()
     )
 
 
-def _read_mined(storage: Storage) -> pl.DataFrame:
+def _read_mined(storage: Storage, name: str) -> pl.DataFrame:
     """Return the negatives of `pyrite mine`; one that several pairs of a query have counts for each of them."""
     files = [name.removesuffix(".parquet") for name in storage.names("ids")]
     ids = pl.concat([required_table(storage, f"ids/{name}") for name in sorted(files)])
@@ -143,7 +164,7 @@ def _read_mined(storage: Storage) -> pl.DataFrame:
     score, own = pl.col("scores"), pl.col("scores") - pl.col("positive")
     return (
         rows.filter(pl.col("functions").is_not_null())
-        .group_by(pl.lit(Path(storage.place).name).alias("method"), query="query_id", document="document_ids",
+        .group_by(pl.lit(name).alias("method"), query="query_id", document="document_ids",
                   function="functions", maintain_order=True)
         .agg(pl.len().cast(pl.Int64).alias("times"), margin=own.mean().cast(pl.Float64), score=score.mean())
     )  # fmt: skip
@@ -169,15 +190,16 @@ def draw_sample(shown: pl.DataFrame, budget: int, seed: int) -> pl.DataFrame:
 
 
 def print_commands(
-    storage: Storage, studies: Sequence[str], runs: str, method: str, order: str, console: Console
+    storage: Storage, studies: Sequence[str], runs: str, method: str, order: Sequence[str], console: Console
 ) -> None:
     """Print the commands that judge runs in the audit's folder and evaluate the judgements."""
     judging, judged = storage.path("judging"), storage.path("judged.txt")
     print_lines(
         console,
-        f"  pyrite judge runs={storage.path(runs)} {method} {collection_of(studies[0])} out={judging}",
-        f"  pyrite judge --export {judged} out={judging}",
-        f"  pyrite audit 'studies=[{','.join(studies)}]' {order}out={storage} judgements={judged}",
+        f"  pyrite judge {quote(f'runs={storage.path(runs)}')} {method} {collection_of(studies[0])} "
+        f"{quote(f'out={judging}')}",
+        f"  {shlex.join(['pyrite', 'judge', '--export', judged, f'out={judging}'])}",
+        f"  {shlex.join(['pyrite', 'audit', *studies, *order, f'out={storage}', f'judgements={judged}'])}",
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,7 +17,7 @@ from cluster.config.compose import compose
 from cluster.config.override import key_of, root_of
 from cluster.config.quoting import option_value
 from cluster.config.trust import from_folder
-from cluster.output.manifest import read_config_of, refuse_other_files
+from cluster.output.manifest import read_config_of, refuse_other_files, refuse_repeated
 from cluster.output.methods import METHOD, SWEPT, column_of, evaluations, factors, told_apart, with_methods
 from cluster.output.result_store import BUILT_FROM, ResultStore
 from cluster.output.storage import Storage, new_place
@@ -65,9 +64,7 @@ def run_verb(chosen: argparse.Namespace, console: Console) -> int:
     if len(chosen.words) < 2:
         raise BadInput("two folders are needed", remedy="write pyrite compare FOLDER FOLDER")
     folders = [Storage(folder) for folder in chosen.words]
-    places = [each.place if "://" in each.place else os.path.realpath(each.place) for each in folders]
-    if repeated := next((each for each, place in zip(folders, places, strict=True) if places.count(place) > 1), None):
-        raise BadInput("is one folder that is named twice", repeated.place, "name folders of different studies")
+    refuse_repeated(folders)
     storage = Storage(given.get("out") or new_place("compare"))
     page = storage.read("report.html") or b""
     refuse_other_files(storage, own=f"<title>{TITLE}".encode() in page[:1000])
@@ -112,13 +109,11 @@ def over_seeds(
     compared = [key for key in options if key not in UNTRAINED]
     trials, repeated = pool(studies, compared, common)
     lines = [] if differences else ["The studies have the same options, methods and seeds."]
-    lines += [f"{repeated} runs are the same in several studies and counted once."] if repeated else []
+    lines += [f"Runs that several studies have, each counted once: {repeated:,}."] if repeated else []
     if others := other_results(studies):
-        lines.append(
-            f"{others} of them have other results in another study, made by another version: the first counts."
-        )
+        lines.append(f"Runs with other results in another study, of which the first counts: {others:,}.")
     ignored = {name for study in studies for name in study.trials["fingerprint"].drop_nulls()} - common
-    lines += [f"{len(ignored)} collections are not in all studies and left out."] if ignored else []
+    lines += [f"Collections that are not in all studies, left out: {len(ignored)}."] if ignored else []
     sections = [Section("", [*differences, Items(lines)], [*differences, *lines])]
     if compared and (paired := paired_table(trials, compared)).rows:
         sections.append(Section("The same methods under both options", [paired], [paired]))

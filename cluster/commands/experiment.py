@@ -262,7 +262,7 @@ def ray_session(
     with session(address, dashboard, work.shared, without) as served:
         if served:
             console.print(f"[dim]Ray's dashboard: {served} (its token: ray get-auth-token)[/]", soft_wrap=True)
-        check_store(work.largest, work.shared, lambda line: console.print(f"[dim]{line}[/]"))
+        check_store(work.largest, work.shared, lambda line: console.print(f"[dim]{escape(line)}[/]"))
         yield
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections import deque
 from math import isnan
 from typing import Any
@@ -65,7 +66,9 @@ class ForkExperiment(Experiment):
         options = compose(arguments, "fork")
         del options[CHOICES]
         if options["run"] is None:
-            raise BadInput("which run?", remedy="give the folder of a `pyrite train out=FOLDER`: pyrite fork FOLDER")
+            raise BadInput(
+                "there is no run to fork", remedy="give the folder of a `pyrite train out=FOLDER`: pyrite fork FOLDER"
+            )
         return cls(options, compose(_overrides(options["run"])), Storage(options["out"] or new_place("fork")))
 
     @classmethod
@@ -297,4 +300,4 @@ def show_regression(fitted: ForkRegression, length: int, storage: Storage, conso
         console.print(f"R² in a training that was left out, by {label}: {value:.3f}")
     interval = f"95% {fitted.low:+.3f} … {fitted.high:+.3f}"
     console.print(f"gain of the state over the clock: {fitted.gain:+.3f} ({interval})", soft_wrap=True)
-    print_lines(console, f"follow it: policy=from_forks policy.forks={storage.shown()}")
+    print_lines(console, f"follow it: {shlex.join(['policy=from_forks', f'policy.forks={storage.shown()}'])}")

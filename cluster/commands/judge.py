@@ -6,6 +6,7 @@ import argparse
 import ipaddress
 import json
 import os
+import shlex
 import socket
 import webbrowser
 from collections import Counter
@@ -24,7 +25,7 @@ from cluster.config.build import build
 from cluster.config.compose import compose
 from cluster.config.override import key_of, replaced, values_by_key
 from cluster.output.storage import Storage
-from cluster.output.terminal import print_counts, print_lines
+from cluster.output.terminal import counted, print_counts, print_lines
 from cluster.pools.sources import fingerprint, shown_progress
 from pooling.judging import export, store
 from pooling.judging.documents import pooled, read_texts, write_texts
@@ -87,7 +88,7 @@ def judge(overrides: Sequence[str], console: Console, resume: str | None = None)
         pass  # the usual way to end it
     finally:
         judging.store.close()
-    print_lines(console, f"Stopped. To continue: pyrite judge out={storage}")
+    print_lines(console, f"Stopped. To continue: {shlex.join(['pyrite', 'judge', f'out={storage}'])}")
 
 
 def run_verb(chosen: argparse.Namespace, console: Console) -> int:
@@ -237,7 +238,8 @@ def _open(config: dict[str, Any], console: Console, grow: bool = False) -> Judgi
         hosts=[*config["hosts"], config["host"], *_host_of(config["url"])],
         encrypted=str(config["url"]).startswith("https:"), grow=grow,
     )  # fmt: skip
-    console.print(f"{len(pool.topics)} topics, {pool.size:,} documents of {len(pool.runs)} runs in the pool")
+    documents, runs_pooled = counted(pool.size, "document"), counted(len(pool.runs), "run")
+    console.print(f"{counted(len(pool.topics), 'topic')}, {documents} of {runs_pooled} in the pool")
     lacking = sorted(set(topics) - set(runs.topics)) if config["topics"] is not None else []
     if lacking:
         named = ", ".join(lacking[:LISTED]) + (", …" if len(lacking) > LISTED else "")
@@ -246,7 +248,7 @@ def _open(config: dict[str, Any], console: Console, grow: bool = False) -> Judgi
     print_counts(console, judging.notes | runs.notes | skipped | faults.notes | of_collection.notes)
     done = len(judging.session.state.judgements)
     if done:
-        console.print(f"continuing after {done:,} judgements")
+        console.print(f"continuing after {counted(done, 'judgement')}")
     return judging
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from rich import box
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from cluster.commands.watch import Replay
@@ -57,7 +58,8 @@ def run_verb(chosen: argparse.Namespace, console: Console) -> int:
         runs = f"{row.done}/{row.runs}" if row.verb in ("study", "pool", "train") else ""
         runs += f", {row.failed} failed" if row.failed else ""
         started = row.started.astimezone().strftime("%Y-%m-%d %H:%M") if row.started else ""
-        table.add_row(os.path.relpath(row.path, root), row.verb, row.state, runs, started, row.collection)
+        path = os.path.relpath(row.path, root)
+        table.add_row(*map(escape, (path, row.verb, row.state, runs, started, row.collection)))
     console.print(table)
     return 0
 

@@ -24,6 +24,7 @@ from rich.table import Table
 
 from cluster.config.build import build
 from cluster.config.compose import compose, texts_config
+from cluster.config.override import key_of
 from cluster.output.storage import Storage, new_place
 from cluster.output.terminal import counted, print_counts, print_lines
 from cluster.runs.artifacts import Artifacts
@@ -34,7 +35,8 @@ from ranking.collections.collection import Collection
 from ranking.collections.faults import Faults
 from ranking.encoding import EncodedCollection, Encoder
 from ranking.errors import BadInput
-from ranking.evaluation.measures import Evaluator, parse
+from ranking.evaluation.evaluation import Evaluation
+from ranking.evaluation.measures import parse
 from ranking.evaluation.origins import Candidates, itself_among
 from ranking.full_ranking import rank_all, rank_candidates
 from ranking.ranked_lists import RankedLists
@@ -65,6 +67,8 @@ def rank(arguments: Sequence[str], console: Console) -> str:
         raise BadInput("a run ranks the candidates of one origin", "origin", "name one")
     for measure in config["measures"]:
         parse(measure)
+    if config["topics"] and any(key_of(text) == "queries" for text in arguments):
+        raise BadInput("are the queries", "topics", "leave queries= out")
     storage, name = _output(config["out"])
     threads = torch.get_num_threads()
     torch.set_num_threads(config["cpu"])
@@ -105,7 +109,7 @@ def _write(config: dict[str, Any], storage: Storage, name: str, console: Console
     storage.write(name, gzip.compress(content, mtime=0) if name.endswith(".gz") else content)
     lines = int((lists.documents >= 0).sum())
     counts = f"{counted(lines, 'line')} of {counted(len(queries), 'query')}"
-    console.print(f"{counts} over {collection.name} ({collection.fingerprint})")
+    console.print(f"{counts} over {collection.name} ({collection.fingerprint})", markup=False)
     if len(encoded.judgements.documents):
         console.print(_measured(config["measures"], encoded, queries, lists, candidates))
         deeper = [name for name in config["measures"] if (parse(name).cutoff or 0) > config["depth"]]
@@ -194,13 +198,10 @@ def _measured(
     candidates: Candidates,
 ) -> Table:
     """Return the measures of the run next to those of the first stage."""
-    judged = [encoded.judgements.of(query)[1] for query in queries.tolist()]
-    evaluator = Evaluator(measures, judged, encoded.judgements.relevant_from)
-    table = Table("measure", "run", "first stage")
-    values = [
-        evaluator(encoded.judgements.lookup(queries, each.documents, evaluator.unjudged))
-        for each in (lists, candidates.first_stage)
-    ]
+    evaluation, table = Evaluation(encoded, candidates, measures), Table("measure", "run", "first stage")
+    evaluator = evaluation.evaluator
+    run = evaluator(encoded.judgements.lookup(queries, lists.documents, evaluator.unjudged))
+    first_stage = evaluation.of_bm25()
     for measure in measures:
-        table.add_row(measure, *(f"{float(each[measure].mean()):.4f}" for each in values))
+        table.add_row(measure, *(f"{float(each[measure].mean()):.4f}" for each in (run, first_stage)))
     return table

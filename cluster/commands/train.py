@@ -76,9 +76,9 @@ class TrainExperiment(Experiment):
             raise BadInput("a tracked run needs an output folder", "track", "give out=FOLDER too")
         planned = _single([text for text in arguments if text not in output])
         check_run(planned.config, agent_of(planned.config))
-        if learner_of(planned.config):
+        if part := learner_of(planned.config):
             remedy = "learn one with `pyrite learn`, and name its folder"
-            raise BadInput("there is no agent", "policy.checkpoint", remedy)
+            raise BadInput("there is no agent", f"{part}.checkpoint", remedy)
         planned.config["weights"] = planned.config["weights"] or options["out"] is not None
         storage = None if options["out"] is None else Storage(options["out"])
         return cls(planned, storage, options["track"], pushed[-1] if pushed else None)
@@ -99,7 +99,7 @@ class TrainExperiment(Experiment):
         self.collection = collection = artifacts.collection(planned.config)
         self.parts, self.made_of = artifacts.parts(planned.config), artifacts.provenance(planned.config)
         print_lines(console, sentence(collection, planned.config))
-        console.print(f"collection {collection.name} ({collection.fingerprint})")
+        console.print(f"collection {collection.name} ({collection.fingerprint})", markup=False)
         several = planned.config["resources"]["workers"] > 1
         shared = sum(artifacts.bytes_of(planned.config).values()) if several else 0
         return Work(True, shared, shared, {"run": planned.name})
@@ -138,7 +138,7 @@ class TrainExperiment(Experiment):
                 tracking.log(planned.name, step, numbers)
 
         def on_note(line: str) -> None:
-            console.print(f"[dim]{line}[/]")
+            console.print(f"[dim]{escape(line)}[/]")
             if log is not None:
                 log.says(planned.name, [line])
 
@@ -271,7 +271,8 @@ def _sampling(outcome: Outcome) -> Table:
     for column in ("function", *counted, "score of positives", "of negatives"):
         table.add_column(column, justify="left" if column == "function" else "right")
     for row in outcome.sampler:
-        scores = [f"{row[f'{kind}_mean']:.2f} ± {row[f'{kind}_std']:.2f}" for kind in ("positive", "negative")]
+        means = [(row[f"{kind}_mean"], row[f"{kind}_std"]) for kind in ("positive", "negative")]
+        scores = [f"{mean:.2f} ± {std:.2f}" if row["negatives"] else "–" for mean, std in means]
         counts = [f"{row[key]:,}" for key in counted]
         stage = [str(row["stage"] + 1)] if several else []
         table.add_row(*stage, row["function"], *counts, *scores)

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cluster.config.aliases import with_named
+from cluster.config.aliases import is_override, with_named
 from cluster.config.groups import group_options, groups_of
 from ranking.errors import BadInput
 
@@ -185,7 +185,8 @@ VERBS: dict[str, Verb] = {
     ),
     "report": Verb(
         "Write the summary, the figures and the report of a study again.",
-        "options: baseline='policy=… function=… selector=…' 'factors=[KEY,…]', or of a pool baseline=METHOD\n\n"
+        "options: baseline='policy=… function=… selector=…' 'factors=[KEY,…]' 'contrasts=[METHOD,…]',\n"
+        "or of a pool baseline=METHOD\n\n"
         "example:\n  pyrite report outputs/m",
         target="cluster.commands.report:run_verb",
         arguments=(("out", {"metavar": "OUT", "help": "the study's folder or URI"}),),
@@ -318,8 +319,12 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     if any(text.startswith("-") for text in more) or (more and not VERBS[chosen.verb].overrides):
         known.error(f"unrecognized arguments: {' '.join(more)}")
     chosen.overrides = [*getattr(chosen, "overrides", []), *more]  # overrides behind an option
-    chosen.words = [text for text in chosen.overrides if "=" not in text and not text.startswith("~")]
-    if chosen.words and not VERBS[chosen.verb].words:
+    words = VERBS[chosen.verb].words
+    if words == "FOLDER":  # such as outputs/lr=0.1
+        chosen.words = [text for text in chosen.overrides if not is_override(text)]
+    else:
+        chosen.words = [text for text in chosen.overrides if "=" not in text and not text.startswith("~")]
+    if chosen.words and not words:
         raise BadInput(f"{chosen.words[0]!r} is not an override", remedy="write key=value")
     chosen.overrides = with_named(chosen, [text for text in chosen.overrides if text not in chosen.words])
     return chosen

@@ -87,7 +87,7 @@ def with_named(chosen: argparse.Namespace, overrides: Sequence[str]) -> list[str
     """
     overrides = list(overrides)
     if chosen.verb == "audit" and chosen.words:
-        overrides.append(f"studies=[{','.join(chosen.words)}]")
+        overrides.append(f"studies={as_override(chosen.words)}")
     if chosen.verb == "study":
         overrides = [*(text for path in chosen.words for text in read_overrides(path)), *overrides]
     if getattr(chosen, "relabel", None):
@@ -95,7 +95,7 @@ def with_named(chosen: argparse.Namespace, overrides: Sequence[str]) -> list[str
     if getattr(chosen, "regress", False):
         overrides.append("regress=true")
     if getattr(chosen, "run", None):
-        overrides.insert(0, chosen.run if "=" in chosen.run else f"run={as_override(chosen.run)}")
+        overrides.insert(0, chosen.run if is_override(chosen.run) else f"run={as_override(chosen.run)}")
     if getattr(chosen, "trained", None):
         overrides.append(named_checkpoint(chosen.trained))
     return list(map(quoted_baseline, overrides))
@@ -124,9 +124,14 @@ def quoted_baseline(override: str) -> str:
     return f"{key}='{value}'" if key == "baseline" and "=" in value and value[0] not in QUOTES else override
 
 
+def is_override(text: str) -> bool:
+    """Return whether a word that may also be a path is an override: `lr=0.1`, unless a path of this name exists."""
+    return bool(re.match(r"[+~]*[\w.]+=", text)) and not os.path.exists(text)
+
+
 def named_checkpoint(trained: str) -> str:
     """Return the override that names the ranker of `pyrite rank RANKER`, which must not be an override itself."""
-    if re.match(r"[+~]*[\w.]+=", trained) and not os.path.exists(trained):
+    if is_override(trained):
         raise BadInput("there is no ranker to rank with", trained, "name it first: pyrite rank RANKER key=value …")
     return f"checkpoint={as_override(trained)}"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import importlib
 import inspect
+import re
 from typing import TYPE_CHECKING, Any, get_type_hints
 
 from cluster.config.parts import OURS
@@ -49,6 +50,11 @@ def build(node: Any, at: str = "", /, **given: Any) -> Any:
         return construct
     try:
         return construct()
+    except BadInput as error:
+        # The bound of a class inside this one, which the user does not know by name.
+        if at and re.fullmatch(r"[A-Z]\w*", str(error.where)) and re.match(r"(\w+) is ", error.what):
+            raise BadInput(f"{at}.{error.what}", remedy=error.remedy) from None
+        raise
     except TypeError as error:
         if "missing" in str(error):  # an option without a default that was deleted
             raise BadInput(str(error), node["_target_"], "see `pyrite options`") from None

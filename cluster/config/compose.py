@@ -28,7 +28,8 @@ def compose(overrides: Sequence[str], config: str = "config", complete: bool = T
     Args:
         overrides: Hydra overrides, e.g. `["ranker=match_pyramid", "training.patience=3"]`.
         config: the primary file of `cluster/conf`.
-        complete: whether options without a default must be given; otherwise they are `???`.
+        complete: whether options without a default must be given; otherwise they are `???`, and of a group the first
+            part.
 
     Raises:
         BadInput: if an override is malformed, names an option that does not exist or has the wrong type.
@@ -41,6 +42,8 @@ def compose(overrides: Sequence[str], config: str = "config", complete: bool = T
 
     overrides = _set_or_add(named_parts(list(map(quoted_path, overrides)), config))
     refuse_lists(overrides, config)
+    missing = [] if complete else _missing_groups(overrides, config)
+    overrides = [*(f"{group}={group_options()[group][0]}" for group in missing), *overrides]
     read = tuple(sorted(item for item in os.environ.items() if item[0].startswith("PYRITE_")))
     try:
         resolved, choices = copy.deepcopy(_by_hydra(tuple(overrides), config, str(CONF), read, complete))
@@ -53,13 +56,23 @@ def compose(overrides: Sequence[str], config: str = "config", complete: bool = T
     check_parts(resolved, choices)
     _take_classes(resolved, choices, overrides)
     check_shape({str(key): value for key, value in resolved.items()}, config)
-    named = {str(group): option for group, option in choices.items() if not str(group).startswith("hydra")}
+    named = {
+        str(group): option
+        for group, option in choices.items()
+        if not str(group).startswith("hydra") and group not in missing
+    }
     if named.get("objective") == "weighted_sum":  # named after its terms
         parts = [
             str(key) for key, value in resolved["objective"].items() if isinstance(value, dict) and key != "weights"
         ]
         named["objective"] = "+".join(parts) or named["objective"]
     return {str(key): value for key, value in resolved.items()} | {CHOICES: named}
+
+
+def _missing_groups(overrides: Sequence[str], config: str) -> list[str]:
+    """Return the groups of a primary file that have no default and are not given."""
+    required = re.findall(r"^  - (\w+): \?\?\?", (CONF / f"{config}.yaml").read_text("utf-8"), re.MULTILINE)
+    return [group for group in required if group not in map(key_of, overrides)]
 
 
 @functools.lru_cache(maxsize=2000)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from cluster.config.groups import CHOICES, CONF, SINGLE_GROUPS, group_options
+from cluster.config.groups import CHOICES, CONF, SINGLE_GROUPS, group_options, groups_of
 from cluster.config.other_names import suggest_all
 from cluster.config.override import key_of
 from ranking.errors import BadInput
@@ -74,10 +74,28 @@ def see(config: str) -> str:
     return "see `pyrite options`" if config in ("config", "study") else f"see `pyrite options --for {config}`"
 
 
+TYPES = re.compile(r"(constrained-|literal\[|list\[|dict\[).*|int|float|str|bool|[A-Z]\w*Config")
+"""What pydantic adds to the place of an error for each type that an option of several types may have."""
+
+
+def _nearest(errors: Sequence[Any]) -> tuple[Any, str]:
+    """Return pydantic's first error and its message; of an option of several types the error of the type that fits."""
+    place = errors[0]["loc"]
+    depth = next((depth for depth, part in enumerate(place) if TYPES.fullmatch(str(part))), None)
+    if depth is None:
+        return errors[0], errors[0]["msg"]
+    of_option = [each for each in errors if each["loc"][:depth] == place[:depth]]
+    deepest = max(len(each["loc"]) for each in of_option)
+    near = [each for each in of_option if not each["type"].endswith(("_type", "literal_error"))]
+    near = near or [each for each in of_option if len(each["loc"]) == deepest]
+    others = [each["msg"].removeprefix("Input should be ") for each in near[1:]]
+    return near[0], " or ".join([near[0]["msg"], *others])
+
+
 def refusal(error: ValidationError, option: str = "", config: str = "config") -> BadInput:
     """Return the first error of pydantic in one line."""
-    first = error.errors()[0]
-    key = option or ".".join(map(str, first["loc"]))
+    first, message = _nearest(error.errors())
+    key = option or ".".join(part for part in map(str, first["loc"]) if not TYPES.fullmatch(part))
     if first["type"] in ("extra_forbidden", "missing"):
         if first["type"] == "missing" and key in group_options():
             return BadInput(f"{key} has no value", remedy=f"choose one of {', '.join(group_options()[key])}")
@@ -86,7 +104,8 @@ def refusal(error: ValidationError, option: str = "", config: str = "config") ->
     if key == "negatives" and isinstance(first["input"], int):
         what = "is of single functions, as negatives.bm25=1"
         return BadInput(f"negatives {what}", remedy=f"for all functions give sampling.negatives={first['input']}")
-    remedy = "give a mapping" if first["type"] == "model_type" else first["msg"]
+    remedy = "give a mapping" if first["type"] == "model_type" else message
+    remedy = "give a list, as [A,B]" if "Sequence" in message else remedy
     if re.fullmatch(r"methods\.\d+", key):
         remedy = f"{LABELLED}; without names give sweeps, as selector=uniform,top"
     return BadInput(f"{key} is {first['input']!r}", remedy=remedy[0].lower() + remedy[1:])
@@ -102,6 +121,8 @@ def reason(error: Exception, overrides: Sequence[str], config: str, compose: Com
     if several:
         return _one_value(several[1], overrides, config, compose)
     unknown = re.match(r"Could not (?:override|append to config.*) '([^']+)'\.$", lines[0]) if lines else None
+    if unknown and (single := re.match(r"selectors\.(\w+)\.(\w+)", unknown[1])):  # as `aliases` writes it
+        return f"there is no option selector.{single[1]}.{single[2]}; is selector.{single[1]}=NAME missing?"
     if unknown:
         known = no_option(unknown[1])
         if ":" in known:
@@ -170,6 +191,11 @@ def _siblings(unknown: str, overrides: Sequence[str], config: str, compose: Comp
     except BadInput:
         return ""
     *path, last = unknown.split(".")
+    if path and path[0] in groups_of(config) and not node.get(path[0]):
+        return f"; is {path[0]}={'|'.join(group_options()[path[0]])} missing?"
+    if path and path[0] not in node:  # guard.relative for sampling.guard.relative
+        owners = [name for name, part in node.items() if name != CHOICES and isinstance(part, dict) and path[0] in part]
+        path = [*owners[:1], *path]
     for depth, key in enumerate(path):
         if not isinstance(node, dict) or key not in node:
             return _siblings_of(node, ".".join(path[:depth]), key)

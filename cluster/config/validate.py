@@ -246,6 +246,8 @@ def check_learning(config: dict[str, Any], agent: TrainedAgent | MixtureAgent | 
         build(config[key], key)
     if config.get("until") is not None:
         build(config["until"], "until")
+    if config["actions"]["mixture"] is not None:
+        build(config["actions"]["mixture"], "actions.mixture")
     check_decision_every(config["decision_every"], actions_of(config))
     check_shares(config["copies"], config["workers"], config["hosts"])
     if documents is not None:

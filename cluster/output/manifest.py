@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import yaml
@@ -75,6 +76,13 @@ def refuse_other_files(storage: Storage, own: bool) -> None:
     if names and not own:
         shown = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
         raise BadInput(f"holds other files ({shown})", storage.place, "choose another out=")
+
+
+def refuse_repeated(folders: Sequence[Storage]) -> None:
+    """Refuse one folder that is named twice."""
+    places = [each.place if "://" in each.place else os.path.realpath(each.place) for each in folders]
+    if repeated := next((each for each, place in zip(folders, places, strict=True) if places.count(place) > 1), None):
+        raise BadInput("is one folder that is named twice", repeated.place, "name folders of different studies")
 
 
 def refuse_taken(storage: Storage) -> None:

@@ -98,6 +98,8 @@ def variants(names: Sequence[str], options: Sequence[str], preset: Sequence[str]
                 f"{key_of(text)} is an option of none of these methods ({', '.join(names)})",
                 remedy="name it as method.NAME.option=…, with NAME among method=…",
             )
+        if len(set(values_of(text))) < len(values_of(text)):
+            raise BadInput("gives a value twice", text, "give each once")
     result, known = [], group_options()["method"]
     plain = _plain([name for name in names if name in known]) if len(names) > 1 else {}
     for name in names:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from shlex import quote
 
 import polars as pl
 from matplotlib.figure import Figure
@@ -16,7 +17,9 @@ from cluster.statistics.audit_rates import PAIR, guards_of, rates_of
 from ranking import trec_files
 
 
-def report_audit(storage: Storage, shown: pl.DataFrame, judged: pl.DataFrame, console: Console) -> None:
+def report_audit(
+    storage: Storage, shown: pl.DataFrame, judged: pl.DataFrame, relevant_from: int, console: Console
+) -> None:
     """Write rates.csv, guards.csv, qrels.txt, false_negatives.png and audit.parquet; print the rates."""
     negatives = shown.join(judged.select(*PAIR, "inclusion", "grade", "relevant"), on=PAIR, how="left")
     rates = rates_of(negatives)
@@ -25,17 +28,17 @@ def report_audit(storage: Storage, shown: pl.DataFrame, judged: pl.DataFrame, co
     storage.write("guards.csv", guards_of(negatives).write_csv().encode())
     storage.write("false_negatives.png", png(rates_figure(rates)))
     console.print(rates_table(rates), crop=False)
-    write_judgements(storage, judged.drop_nulls("grade"), console)
+    write_judgements(storage, judged.drop_nulls("grade"), relevant_from, console)
 
 
-def write_judgements(storage: Storage, judged: pl.DataFrame, console: Console) -> None:
+def write_judgements(storage: Storage, judged: pl.DataFrame, relevant_from: int, console: Console) -> None:
     """Write the judgements of negatives, for `pyrite study --relabel`: query, document, grade."""
     pairs = judged.select(*PAIR, "grade").unique(PAIR, keep="last").sort(PAIR)
     with storage.writing("qrels.txt") as stream:
         trec_files.write_qrels(stream, pairs, storage.place)
-    path, relevant = storage.path("qrels.txt"), int((pairs["grade"] > 0).sum())
+    path, relevant = storage.path("qrels.txt"), int((pairs["grade"] >= relevant_from).sum())
     console.print(f"{relevant:,} of {len(pairs):,} judged are relevant: {path}", soft_wrap=True, markup=False)
-    console.print(f"to run a study with them: pyrite study --relabel {path} …", soft_wrap=True, markup=False)
+    console.print(f"to run a study with them: pyrite study --relabel {quote(path)} …", soft_wrap=True, markup=False)
 
 
 def rates_table(rates: pl.DataFrame) -> Table:

@@ -125,5 +125,6 @@ def _row(functions: Sequence[str], result: Mapping[str, Any]) -> dict[str, Any]:
 def last_decisions(store: ResultStore) -> list[list[list[float]]]:
     """Return the decisions of the last generation's candidates: by training and decision, [step, shares, window]."""
     keys = store.keys()
-    results = [store.read(key) for key in keys if key.startswith(keys[-1][:3])]
+    last = max((int(key.partition("-")[0]) for key in keys), default=0)  # see `key_of`
+    results = [store.read(key) for key in keys if int(key.partition("-")[0]) == last]
     return [result["decisions"] for result in results if result is not None]

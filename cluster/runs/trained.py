@@ -112,6 +112,9 @@ def read_ranker(place: str, options: dict[str, Any] | None = None, gpu: bool = T
     description = weights.with_name(f"{weights.name.removesuffix('.safetensors')}.json")
     if weights.exists() and description.is_file():
         trained = _open_weights(name, weights, description)
+        own, given = trained.options["_target_"], (options or {}).get("_target_")
+        if given not in (None, own):
+            raise BadInput(f"is a {own.rpartition('.')[2]}, no {given.rpartition('.')[2]}", place, "leave ranker= out")
     else:
         trained = _open_checkpoint(name, place, options)
     trained.ranker.to(device).eval()

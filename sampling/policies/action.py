@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranking.errors import BadInput
-from sampling.filtered import check_window
 from sampling.policies.shares import reindexed, share_negatives, share_queries
 from sampling.selection.ahns import AHNS
 from sampling.selection.dynamic import Dynamic
@@ -73,12 +72,13 @@ class Action:
             raise BadInput(f"can't read the action {text!r}", "actions", remedy)
         name, first, last, selector, candidates, share = match.groups()
         if selector is not None and selector not in SELECTORS:
-            raise BadInput(f"no selector {selector!r} in {text!r}", "actions", f"choose of {', '.join(SELECTORS)}")
+            raise BadInput(f"no selector {selector!r} in {text!r}", "actions", f"choose one of {', '.join(SELECTORS)}")
         size = float(share or 1)
-        if (size > 1 and not size.is_integer()) or not int(candidates or 1):
-            remedy = "a share is 0 to 1 or a whole number, and candidates 1 or more"
+        window = (int(first), int(last)) if first else None
+        in_order = window is None or 1 <= window[0] <= window[1]
+        if (size > 1 and not size.is_integer()) or not int(candidates or 1) or not in_order:
+            remedy = "ranks count from 1, a share is 0 to 1 or a whole number, and candidates 1 or more"
             raise BadInput(f"can't read the action {text!r}", "actions", remedy)
-        window = check_window([int(first), int(last)]) if first else None
         return cls(name, window, selector, int(candidates) if candidates else None, size if share else 1.0)
 
     def selectors(self) -> dict[str, Selector]:
@@ -88,7 +88,7 @@ class Action:
     def check(self, functions: Sequence[str]) -> None:
         """Raise `BadInput` if the run has no such function."""
         if self.function not in functions:
-            raise BadInput(f"no function {self.function!r}", "actions", f"choose of {', '.join(functions)}")
+            raise BadInput(f"no function {self.function!r}", "actions", f"choose one of {', '.join(functions)}")
 
     def assign(
         self,

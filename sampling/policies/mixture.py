@@ -53,7 +53,7 @@ class Mixture(SamplingPolicy):
         a: Annotated[float, NonNegative] = 1.0,
         b: float = 0.0,
     ) -> None:
-        if weights is not None and (min(weights, default=0) < 0 or not sum(weights) > 0):
+        if weights is not None and (min(weights, default=0) < 0 or not 0 < sum(weights) < np.inf):
             raise BadInput(f"weights are {list(weights)}", "policy.weights", "give one number ≥ 0 per function")
         self.weights, self.per, self.each = weights, per, each
         self.window = None if window is None else check_window(window)

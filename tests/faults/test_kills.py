@@ -91,17 +91,13 @@ def jobs(own_cache: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
 
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("name", ["study", "learn", "train", "pool"])
-def test_what_is_killed_comes_out_the_same(
-    name: str, jobs: dict[str, Job], kills: int, own_cache: Path, tmp_path: Path
-) -> None:
+def test_what_is_killed_comes_out_the_same(name, jobs, kills, own_cache, tmp_path):
     survive(jobs[name], kills, own_cache, tmp_path)
 
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", ["study", "learn", "train", "pool"])
-def test_the_loss_of_the_day(
-    name: str, jobs: dict[str, Job], request: pytest.FixtureRequest, own_cache: Path, tmp_path: Path
-) -> None:
+def test_the_loss_of_the_day(name, jobs, request, own_cache, tmp_path):
     if not request.config.getoption("--sample"):
         pytest.skip("takes minutes: `make faults`, or --sample")
     job = drawn(jobs[name], date.today())
@@ -114,7 +110,7 @@ def drawn(job: Job, day: date) -> Job:
     return replace(job, victims=(job.victims[day.toordinal() % len(job.victims)],))
 
 
-def test_within_a_week_every_loss_is_drawn() -> None:
+def test_within_a_week_every_loss_is_drawn():
     for count in (5, 6):
         job = Job("study", [], tuple(map(str, range(count))), lambda out: {})
         victims = {drawn(job, date.fromordinal(740_000 + day)).victims for day in range(7)}

@@ -228,7 +228,7 @@ def test_ties_of_single_precision_alone_are_counted_with_the_remedy(written):
     assert lists(exact) == {"7": ["d1", "d2", "d4", "d3"]}
 
 
-def test_folders_and_broken_links_beside_runs_are_told(written: Written) -> None:
+def test_folders_and_broken_links_beside_runs_are_told(written):
     folder = Path(written(TREC))
     (folder / "more").mkdir()
     assert read_runs(str(folder)).notes["folders within the folder of runs, which are not read"] == 1

@@ -35,6 +35,7 @@ class Example:
         weights: dict[str, Annotated[float, NonNegative]] | None = None,
         pick: Literal["top", "random"] | list[Literal["top", "random"]] = "top",
         path: str | None = None,
+        shift: float = 0.0,
     ) -> None:
         self.rate, self.count = rate, count
 
@@ -65,6 +66,7 @@ class Frozen:
         ({"form": "printd"}, "Example: form is 'printd'; choose entropy or printed"),
         ({"workers": -1}, "Example: workers is -1; choose a whole number from 0 up or auto"),
         ({"workers": "all"}, "Example: workers is 'all'; choose a whole number from 0 up or auto"),
+        ({"shift": float("nan")}, "Example: shift is nan; choose a number"),
         ({"widths": [4, 0]}, "Example: widths is [4, 0]; choose a whole number from 1 up"),
         ({"weights": {"a": -1}}, "Example: weights is {'a': -1}; choose a number from 0 up"),
         ({"pick": "first"}, "Example: pick is 'first'; choose top or random"),

@@ -66,7 +66,7 @@ def test_a_run_in_another_encoding(tmp_path, tiny):
     assert listed(tiny, lists.documents)[0] == ["d1"]
 
 
-def test_equal_and_endless_scores_are_told(tmp_path: Path, tiny: Collection, caplog: pytest.LogCaptureFixture) -> None:
+def test_equal_and_endless_scores_are_told(tmp_path, tiny, caplog):
     lists_of_run([write(tmp_path / "run", [("q1", "d1", 1), ("q1", "d2", 1)])], tiny, None)
     assert "all scores of a query are equal; its documents are ordered by their ids" in caplog.text
     with pytest.raises(BadInput, match="score out of range: the score of 'd1' for query 'q1' is out of range"):

@@ -130,3 +130,10 @@ def test_a_folder_without_a_regression_is_bad_input(tmp_path):
         FromForks(str(tmp_path))
     with pytest.raises(BadInput, match="by is"):
         FromForks(str(tmp_path), "weather")
+
+
+def test_functions_of_the_forks_that_a_run_lacks_are_bad_input(tmp_path):
+    fitted = {"actions": ["bm25", "random", "random:1-4"], "clock": [[0, 0]] * 3, "length": 2}
+    (tmp_path / "regression.json").write_text(json.dumps(fitted))
+    with pytest.raises(BadInput, match=r"need random too; give function=\[in_batch,bm25,random\]"):
+        FromForks(str(tmp_path), "clock").set_functions(["in_batch", "bm25"])

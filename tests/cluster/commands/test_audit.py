@@ -30,7 +30,7 @@ def collection(tmp_path_factory) -> Path:
     return folder
 
 
-def test_hidden_positives_are_found_and_mended(collection, tmp_path, refusal):
+def test_hidden_positives_are_found_and_mended(collection, tmp_path, capsys, refusal):
     given = [
         "collection=beir", f"collection.path={collection}", "ranker=static", "vectors=random", "function=bm25,random",
         "training.max_epochs=2", "sampling.recorded=1", "seeds=1", "origin=random", "validation.origin=random",
@@ -67,6 +67,19 @@ def test_hidden_positives_are_found_and_mended(collection, tmp_path, refusal):
     assert len(list((tmp_path / "greedy" / "arms").iterdir())) == 2
     others = f"judgements={collection / 'truth.txt'}"
     assert "of the sample have no judgement" in refusal("audit", str(study), "budget=60", others, f"out={audited}")
+    assert "the sample in " in refusal("audit", str(study), "budget=5", f"judgements={judged}", f"out={audited}")
+    assert "is one folder that is named twice" in refusal("audit", str(study), f"{study}/", f"out={tmp_path / 'two'}")
+    # Studies are named by the folders in which they differ, and a sample is that of its negatives.
+    (tmp_path / "b=2").mkdir()
+    (tmp_path / "b=2" / "study").symlink_to(mended)
+    both = [str(study), str(tmp_path / "b=2" / "study")]
+    assert "holds the sample of other negatives" in refusal("audit", *both, f"out={audited}")
+    assert command("audit", *both, "order=bandit", f"out={tmp_path / 'two'}") == 0
+    assert len(list((tmp_path / "two" / "arms").iterdir())) == 4
+    # A grade of 1 does not count from grade 2.
+    capsys.readouterr()
+    assert command("audit", str(study), f"judgements={judged}", "relevant_from=2", f"out={audited}") == 0
+    assert "\n0 of 60 judged are relevant" in capsys.readouterr().out
 
 
 def test_a_mined_folder_is_audited_and_one_without_a_record_refused(collection, tmp_path, capsys, refusal):

@@ -78,7 +78,7 @@ def test_equal_runs_are_counted_once_and_seeds_are_pooled(tmp_path):
     one = study(tmp_path / "one", {"bm25": [0.4, 0.5], "random": [0.1, 0.2]})
     two = study(tmp_path / "two", {"bm25": [0.5, 0.6]}, first_seed=1)
     shown = terminal([one, two])
-    assert "1 runs are the same in several studies and counted once." in shown
+    assert "Runs that several studies have, each counted once: 1." in shown
     row = next(line for line in shown.splitlines() if "bm25 · uniform" in line)
     assert ".5000" in row  # of seeds 0, 1 and 2
     assert row.split()[-1] == "3"
@@ -118,6 +118,11 @@ def test_options_that_differ_are_listed_and_compared_by_seed(tmp_path):
     assert row.split()[-2:] == [".074", "3"]
 
 
+def test_other_results_of_the_same_run_are_reported(tmp_path):
+    folders = [study(tmp_path / name, {"bm25": [value]}) for name, value in (("one", 0.4), ("two", 0.5))]
+    assert "Runs with other results in another study, of which the first counts: 1." in terminal(folders)
+
+
 def test_studies_of_other_collections_are_compared_over_places(tmp_path):
     values = {"one": {"bm25": [0.4, 0.5, 0.6], "random": [0.3, 0.45, 0.5]}}
     values["two"] = {"bm25": [0.2, 0.3, 0.1], "random": [0.1, 0.15, 0.1]}
@@ -145,7 +150,7 @@ def test_measures_are_no_part_of_a_method(tmp_path):
     one = study(tmp_path / "one", {"bm25": [0.4, 0.5]})
     two = study(tmp_path / "two", {"bm25": [0.4, 0.5]}, "'measures=[AP@100]' origin=[bm25]")
     shown = terminal([one, two])
-    assert "2 runs are the same in several studies" in shown
+    assert "Runs that several studies have, each counted once: 2." in shown
     rows = {line.split()[0]: line for line in shown.splitlines() if line.strip().startswith(("measures", "origin"))}
     assert "[AP@100,RR@10,nDCG@20,R@1]" in rows["measures"]
     assert "[bm25,random]" in rows["origin"]
@@ -173,6 +178,9 @@ def test_compare_writes_a_page_and_needs_two_folders(tmp_path, refusal):
     assert "Comparison of one, two" in page
     assert "random · uniform" in page
     assert "two folders are needed" in refusal("compare", str(tmp_path / "one"))
+    lines = [f"{tmp_path / 'lr=0.1'}", str(tmp_path / "one")]
+    study(tmp_path / "lr=0.1", {"bm25": [0.5]}, first_seed=1)
+    assert command("compare", *lines, f"out={tmp_path / 'again'}") == 0
     assert "is one folder that is named twice" in refusal("compare", str(tmp_path / "one"), f"{tmp_path / 'one'}/")
 
 
@@ -188,10 +196,12 @@ def test_list_shows_the_state_of_each_folder(tmp_path, capsys):
     assert (listed.verb, listed.state, listed.done, listed.runs) == ("train", "stopped", 0, 1)
     (tmp_path / "studies" / "two").mkdir()
     (tmp_path / "studies" / "two" / "config.yaml").write_text("- broken")
+    study(tmp_path / "[dim]", {"bm25": [0.4]})
     assert command("list", str(tmp_path)) == 0
     shown = capsys.readouterr().out
     assert "studies/one" in shown
     assert "damaged" in shown
+    assert "[dim]" in shown
     assert command("list", str(tmp_path / "nowhere")) == 2
 
 

@@ -81,7 +81,7 @@ def test_the_second_time_the_folder_is_enough(start, files):
     assert settings["seed"] == 3
     assert settings["method"].startswith("mm ")
     second = start()
-    assert "continuing after 1 judgements" in second
+    assert "continuing after 1 judgement" in second
     assert re.findall(r"token=\S+", first) == re.findall(r"token=\S+", second)
     assert "reading the documents" in first
     assert "reading the documents" not in second

@@ -236,7 +236,7 @@ def test_a_campaign_grows_and_keeps_all(campaign):
         {"301": "wind", "302": "air"},
     )  # fmt: skip
     with campaign.page("depth=3", f"runs={campaign.folder / 'runs' / 'b'}", resume=True) as page:
-        assert "continuing after 1 judgements" in campaign.printed
+        assert "continuing after 1 judgement" in campaign.printed
         assert [topic["name"] for topic in page.state["topics"]] == ["301", "302"]
         [kept] = page.post("judged")["judgements"]
         assert (kept["document"], kept["grade"], kept["note"]) == ("D0", 1, "kept")

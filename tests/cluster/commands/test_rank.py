@@ -16,7 +16,7 @@ from ranking.evaluation.measures import Evaluator
 from ranking.scoring import score_candidates
 from ranking.trec_files import read_run
 from tests.cluster.command_line import command
-from tests.made_up import write_beir
+from tests.made_up import write_beir, write_texts
 
 
 @pytest.fixture(scope="module", params=["static", "dssm"])
@@ -48,6 +48,8 @@ def average_precision(run: pl.DataFrame, folder: Path, cache: Path) -> float:
 @pytest.mark.by_day(2)
 @pytest.mark.parametrize("origin", ["bm25", "full"])
 def test_it_ranks_as_the_training_measured(training, of_rank, beir_folder, tmp_path, origin):
+    with pytest.raises(BadInput, match="no Decoder; leave ranker= out"):
+        pyrite.rank(training.folder, [*of_rank, "ranker=decoder"])
     out = tmp_path / "runs" / f"{origin}.run.gz"
     assert command("rank", training.folder, *of_rank, f"origin={origin}", f"out={out}") == 0
     run = read_run(out)
@@ -59,6 +61,18 @@ def test_it_ranks_as_the_training_measured(training, of_rank, beir_folder, tmp_p
     assert ordered.equals(run.sort("query", "rank"))  # trec_eval's order is the file's
     with pytest.raises(BadInput, match="already exists"):
         pyrite.rank(training.folder, [*of_rank, f"out={out}"])
+
+
+def test_the_first_stage_is_measured_in_the_order_of_its_scores(training, own_cache, tmp_path, capsys):
+    """The candidates of `origin=random` begin with the relevant document, which BM25 has behind the other three."""
+    texts = ["air flow", "wing tip", "wing root", "wing span"]
+    documents = [{"_id": f"d{n}", "title": "", "text": text} for n, text in enumerate(texts)]
+    known = {"train": [], "dev": [], "test": [("q", "d0", 1)]}
+    write_texts(tmp_path / "own", documents, [{"_id": "q", "text": "wing"}], known)
+    options = ["collection=beir", f"collection.path={tmp_path / 'own'}", "origin=random", "queries=all"]
+    assert command("rank", training.folder, *options, f"out={tmp_path / 'r'}") == 0
+    row = next(line for line in capsys.readouterr().out.splitlines() if "AP@100" in line)
+    assert float(row.split("│")[3]) == 0.25
 
 
 def test_another_collection_is_read_with_the_words_of_the_training(training, own_cache, tmp_path):
@@ -83,6 +97,8 @@ def test_topics_that_nobody_judged_over_the_candidates_of_a_run(small_bert, of_r
     (tmp_path / "topics.tsv").write_text("a\tBären\nb\towls b\nc\t\nbroken\n", encoding="latin-1")
     (tmp_path / "first.run").write_text("a Q0 d3 1 9 x\na Q0 d13 2 8 x\nb Q0 d5 1 7 x\n")
     options = [f"topics={tmp_path / 'topics.tsv'}", "encoding=latin-1"]
+    with pytest.raises(BadInput, match="topics: are the queries; leave queries= out"):
+        pyrite.rank(small_bert, [*of_rank, *options, "queries=dev", f"out={tmp_path / 'second.run'}"])
     options += ["origin=run_file", f"origin.run_file.path={tmp_path / 'first.run'}"]
     with pytest.raises(BadInput, match=r"topics.tsv:4: broken line"):
         pyrite.rank(small_bert, [*of_rank, *options, f"out={tmp_path / 'second.run'}"])

@@ -103,3 +103,11 @@ def test_options_are_shown_beside_what_they_mean():
     assert "* function=dense" in text
     assert "  function=random" in text
     assert str(CONF) not in text
+
+
+def test_options_without_a_default_are_shown():
+    console = Console(width=500, no_color=True)
+    with console.capture() as shown:
+        show([], console, "judge")
+    assert "runs: ???" in shown.get()
+    assert "* collection=" not in shown.get()

@@ -116,7 +116,7 @@ def test_the_serving_actor_finds_its_shards_again(of_two):
 
 @pytest.mark.nightly
 @pytest.mark.usefixtures("ray_session")
-def test_readers_may_go_on_without_a_shard(tmp_path) -> None:
+def test_readers_may_go_on_without_a_shard(tmp_path):
     index = start(tmp_path, Refresh("async", every=10, on_lost_shard="skip"), 2)
     index.publish(weights_of(0), 0)
     whole = index.search(QUERIES, 60, 0)

@@ -59,7 +59,7 @@ def test_overrides_come_through_intact(tmp_path, monkeypatch, console):
 
 
 @pytest.mark.usefixtures("of_two_machines")
-def test_what_a_cluster_is_told(tmp_path, console) -> None:
+def test_what_a_cluster_is_told(tmp_path, console):
     (tmp_path / "requirements.txt").write_text("einops\n")
     (tmp_path / "code").mkdir()
     (tmp_path / "code" / "mine.py").write_text("")
@@ -95,7 +95,7 @@ def test_what_a_cluster_is_told(tmp_path, console) -> None:
         JobRequest("study", ["out=s3://lab/s"], folder="nowhere"),
     ],
 )
-def test_refused_before_anything_is_sent(order, console, tmp_path, monkeypatch) -> None:
+def test_refused_before_anything_is_sent(order, console, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.py").write_text("")
     client: Any = Client()

@@ -149,7 +149,7 @@ def test_what_was_lost_is_mined_again_alike(of_mine, tmp_path):
 
 @pytest.mark.nightly
 @pytest.mark.usefixtures("ray_session")
-def test_on_ray_it_is_the_same(of_mine, tmp_path) -> None:
+def test_on_ray_it_is_the_same(of_mine, tmp_path):
     for workers in (1, 2):
         assert (
             command("mine", *of_mine, "selector=uniform", f"workers={workers}", f"out={tmp_path / str(workers)}") == 0
@@ -159,7 +159,7 @@ def test_on_ray_it_is_the_same(of_mine, tmp_path) -> None:
 
 @pytest.mark.usefixtures("ray_session")
 @pytest.mark.nightly
-def test_a_shard_that_always_loses_its_process_ends_the_mining(of_mine, tmp_path, capsys) -> None:
+def test_a_shard_that_always_loses_its_process_ends_the_mining(of_mine, tmp_path, capsys):
     out = tmp_path / "mined"
     killing = ["function=[]", "+function.k._target_=tests.cluster.mining.killing.Killing", "+function.k.size=3"]
     assert command("mine", *of_mine, *killing, "selector=uniform", "workers=2", f"out={out}") == 2
@@ -248,6 +248,7 @@ def test_sentence_transformers_loads_and_trains(of_mine, tmp_path):
         (["selector=dynamic"], "asks a ranker for scores"),
         (["selector=adversarial"], "selector: Adversarial learns while a ranker is trained"),
         (["policy=curriculum"], "policy: Curriculum learns while a ranker is trained"),
+        (["policy=aligned"], "policy: this policy compares actions while a ranker is trained"),
         (["selector=margin_balanced"], "a teacher's margins are for a training"),
         (["function=dense"], "no ranker whose vectors could be searched"),
         (["scores=ranker"], "no ranker to score with"),

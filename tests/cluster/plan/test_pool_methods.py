@@ -80,6 +80,7 @@ def test_a_preset_is_for_the_methods_that_are_there_and_the_user_has_the_last_wo
     [
         (["method=best"], "no method 'best'"),
         (["method=mtf", "method.mm.rate=0"], "method.mm.rate is an option of none"),
+        (["method=mm", "method.mm.rate=0,0,1"], "gives a value twice; give each once"),
         (["method=mm", "method.mm.rats=0"], "no option method.mm.rats"),
         (["method=mm", "method.mm.rate=fast"], "method.mm.rate is 'fast'"),
         (["method=mm", "method.mm.evidence=nobody"], "method.mm.evidence is 'nobody'"),

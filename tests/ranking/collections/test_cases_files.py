@@ -381,7 +381,7 @@ def scored(path: Path, scores: list[Any]) -> Path:
 
 
 @pytest.mark.parametrize("score", ["inf", "-inf", "1e300", "nan", math.nan])
-def test_scores_that_are_not_finite_are_named(tmp_path: Path, read, score: str | float) -> None:
+def test_scores_that_are_not_finite_are_named(tmp_path, read, score):
     with pytest.raises(BadInput, match=r"rows\.jsonl:1: broken line: the score is (out of range|not a number)"):
         read(Pairs(scored(tmp_path / "rows.jsonl", [[2, score]])))
     negative = {"qid": "q1", "neg": [{"id": "d1", "score": score}]}
@@ -392,7 +392,7 @@ def test_scores_that_are_not_finite_are_named(tmp_path: Path, read, score: str |
             read_candidates(tmp_path / name, Faults())
 
 
-def test_missing_and_differing_scores_are_counted(tmp_path: Path, read) -> None:
+def test_missing_and_differing_scores_are_counted(tmp_path, read):
     facts = read(Pairs(scored(tmp_path / "some.jsonl", [[2, 1], None, None]))).facts
     assert facts["candidates without a score, where others have one"] == "4 of 6"
     rows = [ROWS[0] | {"negative": "a stone", "score": margin} for margin in (1, 2)]
@@ -402,7 +402,7 @@ def test_missing_and_differing_scores_are_counted(tmp_path: Path, read) -> None:
         read(Pairs(scored(tmp_path / "none.jsonl", [None, None, None]), scores="margin"))
 
 
-def test_documents_that_are_numbers_may_be_ids(tmp_path: Path, read) -> None:
+def test_documents_that_are_numbers_may_be_ids(tmp_path, read):
     rows = [{"query": row["query"], "positive": n} for n, row in enumerate(ROWS)]
     facts = read(Pairs(write_lines(tmp_path / "rows.jsonl", rows))).facts
     assert facts["documents that are numbers, read as texts"].startswith("12 of 12 (such as 11); if they are ids")
@@ -410,7 +410,7 @@ def test_documents_that_are_numbers_may_be_ids(tmp_path: Path, read) -> None:
 
 
 @pytest.mark.parametrize(("train", "test"), [("trainset", "tests"), ("Train_data", "Test set"), ("train ", "test-1")])
-def test_names_of_splits_are_seen(tmp_path: Path, read, train: str, test: str) -> None:
+def test_names_of_splits_are_seen(tmp_path, read, train, test):
     assert (split_named(train), split_named(test), split_named("a set")) == ("train", "test", None)
     rows = [row | {"split": train if n < 6 else test if n < 10 else "gold"} for n, row in enumerate(ROWS)]
     collection = read(Pairs(write_lines(tmp_path / "rows.jsonl", rows)))
@@ -418,7 +418,7 @@ def test_names_of_splits_are_seen(tmp_path: Path, read, train: str, test: str) -
     assert collection.facts["rows whose split is unknown"] == "2 (gold), read as if without one"
 
 
-def test_a_link_to_no_file_is_not_left_out(tmp_path: Path, read) -> None:
+def test_a_link_to_no_file_is_not_left_out(tmp_path, read):
     write_lines(tmp_path / "a.jsonl", ROWS)
     (tmp_path / "b.jsonl").symlink_to(tmp_path / "nowhere")
     with pytest.raises(BadInput, match=r"b\.jsonl: no such file"):

@@ -81,7 +81,7 @@ def test_the_negatives_of_a_query_move_with_the_schedule():
         assert counts.tolist() == [[20 - hard / 2, 20 - hard / 2, hard]] * len(BATCH)
 
 
-def test_a_schedule_has_one_length() -> None:
+def test_a_schedule_has_one_length():
     with pytest.raises(BadInput, match=r"policy: epochs is 2 and steps 10, .*; leave one of them out"):
         Schedule(epochs=2.0, steps=10)
     assert [Schedule().share(step, 10) for step in (0, 10, 20)] == [0.0, 0.5, 1.0]  # two epochs by default
