@@ -19,19 +19,24 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from rich.console import Console
 
 from cluster.config.trust import trusting
-from pyrite.data import Collection
+from cluster.output.manifest import CONFIG
+from cluster.output.storage import Storage, new_place
+from pyrite.data import Collection, as_collection
 from pyrite.negatives import as_negatives
-from pyrite.parts import Part, override, written
+from pyrite.parts import Part, is_whole, override, written
 from pyrite.results import StudyResult
 from pyrite.running import run, settings
 from ranking.errors import BadInput
+
+if TYPE_CHECKING:
+    from ranking.collections.reader import Reader
 
 
 @dataclass(frozen=True)
@@ -42,14 +47,14 @@ class Ray:
     ['address=auto', 'local=false']
 
     Args:
-        address: the address of the cluster, as `head:6379` or `auto`. None starts a local Ray.
+        address: the address of the cluster, as `head:6379` or `auto`. None takes RAY_ADDRESS, or starts a local Ray.
     """
 
     address: str | None = None
 
     def overrides(self) -> list[str]:
         """Return the overrides that run a verb there."""
-        return [f"address={written(self.address or 'auto')}", "local=false"]
+        return [*([] if self.address is None else override("address", self.address)), "local=false"]
 
 
 class Study:
@@ -64,7 +69,7 @@ class Study:
     `study.command`, and has the same runs with the same numbers.
 
     Args:
-        data: the collection.
+        data: the collection, or a `Reader` of your own.
         negatives: what is compared, by the label that tables show: a function (`BM25(1)`), a sum of functions
             (`InBatch() + BM25(1)`), a policy (`Schedule(Random(), BM25())`), or a class of your own.
         rankers: the rankers, each with all of the negatives; a ranker class of your own is one too. None trains
@@ -79,12 +84,13 @@ class Study:
         options: further overrides of runs or of the study, by key, as `{"training.max_epochs": 3}`.
 
     Raises:
-        BadInput: if an argument is not one that the command line would take.
+        BadInput: if an argument has the wrong type, or no method has the label. Values are checked by `run`, before any
+            work.
     """
 
     def __init__(
         self,
-        data: Collection,
+        data: Collection | Reader,
         negatives: Mapping[str, object],
         rankers: Sequence[object] = (),
         *,
@@ -97,23 +103,29 @@ class Study:
         out: str | os.PathLike[str] | None = None,
         options: Mapping[str, object] | None = None,
     ) -> None:
+        data = as_collection(data)
+        if not isinstance(data, Collection):
+            remedy = "write pyrite.Collection.from_pairs(PATH) or the like"
+            raise BadInput(f"is a {type(data).__name__}, not a collection", "data", remedy)
+        if not isinstance(negatives, Mapping):
+            remedy = "give them by label, as {'in-batch': InBatch(), …}"
+            raise BadInput(f"is a {type(negatives).__name__}, and methods need labels", "negatives", remedy)
+        if isinstance(rankers, str) or not isinstance(rankers, Sequence):
+            raise BadInput(f"{rankers!r} is no list", "rankers", "give a list, as [Static()]")
         if not negatives:
             raise BadInput("a study needs negatives to compare", remedy="give negatives={'in-batch': InBatch(), …}")
-        if baseline is not None and baseline not in negatives:
+        negatives = {str(label): chosen for label, chosen in negatives.items()}
+        if baseline is not None and str(baseline) not in negatives:
             raise BadInput(f"no negatives are called {baseline!r}", "baseline", f"choose one of {', '.join(negatives)}")
         self.out = None if out is None else os.fspath(out)
+        self._storage: Storage | None = None
         self._overrides = [*data.overrides()]
         self._overrides += settings(objective=objective, measure=measure, search=search, scale=scale)
-        if isinstance(seeds, str):
-            raise BadInput(f"seeds is {seeds!r}", remedy="give a number, or a list of whole numbers")
-        if isinstance(seeds, int):
-            self._overrides += override("seeds", seeds)
-        elif seeds is not None:
-            self._overrides.append(f"seed={','.join(map(str, seeds))}")
+        self._overrides += _seeds(seeds)
         self._overrides += settings(options=options)
         self._overrides.append(f"methods={written(self._methods(negatives, rankers))}")
         if baseline is not None:
-            self._overrides.append(f"baseline={written(baseline)}")
+            self._overrides.append(f"baseline={written(str(baseline))}")
 
     @staticmethod
     def _methods(negatives: Mapping[str, object], rankers: Sequence[object]) -> list[dict[str, object]]:
@@ -135,15 +147,22 @@ class Study:
         return shlex.join(["pyrite", "study", *self.overrides()])
 
     def run(self, on: Ray | None = None, *, console: Console | None = None) -> StudyResult:
-        """Run the study, or what is left of it if it was run before, and return its result.
+        """Run the study, or what is left of it if this object ran before, and return its result.
+
+        A study that another program began in the folder `out` is continued by `StudyResult.restore`.
 
         Args:
             on: the cluster to run on. None runs here, with a local Ray if that is quicker.
             console: receives progress and the table. None prints to the terminal or notebook.
         """
-        shown = console or Console(highlight=False)
-        folder, failed = run("study", [*self.overrides(), *(on.overrides() if on else [])], None, shown)
-        self.out = folder
+        if self.out is None:
+            self.out = new_place("study")  # so that it is known if the study is interrupted
+        place = on.overrides() if on else []
+        if self._storage is not None and self._storage.read(CONFIG) is not None:
+            return self._continue(self._storage, place, console)
+        storage = Storage(self.out)
+        self._storage = None if storage.read(CONFIG) is not None else storage  # None: results of another study
+        folder, failed = run("study", [*self.overrides(), *place], None, console or Console(highlight=False))
         return StudyResult(folder, failed)
 
     def more_seeds(self, count: int, *, console: Console | None = None) -> StudyResult:
@@ -158,11 +177,29 @@ class Study:
         """
         if self.out is None:
             raise BadInput("the study was not run yet", remedy="call run() first")
-        seeds = StudyResult(self.out).trials["seed"].n_unique() + count
-        shown = console or Console(highlight=False)
-        own = re.findall(r"_target_=([\w.]+)", " ".join(self._overrides))
+        if not is_whole(count, 1):
+            raise BadInput(f"count is {count!r}", remedy="choose a whole number from 1 up")
+        storage = self._storage or Storage(self.out)
+        seeds = StudyResult(storage.shown()).trials["seed"].n_unique() + int(count)
+        return self._continue(storage, [f"seeds={seeds}"], console)
+
+    def _continue(self, storage: Storage, overrides: list[str], console: Console | None) -> StudyResult:
+        folder = storage.shown()  # the working folder may be another one now
+        own = re.findall(r"_target_[=:]([\w.]+)", " ".join(self._overrides))
         with trusting(own):  # classes that the study was given as objects
-            return StudyResult(*run("study", [f"seeds={seeds}"], self.out, shown))
+            return StudyResult(*run("study", overrides, folder, console or Console(highlight=False)))
 
     def __repr__(self) -> str:
         return f"Study({self.command})"
+
+
+def _seeds(seeds: object) -> list[str]:
+    """Return the overrides of a number of seeds, or of the seeds themselves."""
+    if seeds is None:
+        return []
+    numbers = list(seeds) if isinstance(seeds, Iterable) and not isinstance(seeds, str) else [seeds]
+    if not numbers or not all(map(is_whole, numbers)):
+        raise BadInput(f"seeds is {seeds!r}", remedy="give a number, or a list of whole numbers")
+    if twice := [number for number in numbers if numbers.count(number) > 1]:
+        raise BadInput(f"seeds has {twice[0]} twice", remedy="remove one of them")
+    return override("seeds", seeds) if is_whole(seeds) else [f"seed={','.join(map(str, numbers))}"]

@@ -22,12 +22,15 @@ class Collection(Part):
     ['collection=pairs', 'collection.path=pairs.csv', 'collection.query=question']
 
     Use one of the constructors `from_pairs`, `from_beir`, `from_trec`, `from_msmarco`, `from_ir_datasets`, `from_hf`
-    and `pydocs`. Their options are those of the reader (`pyrite options collection=NAME`).
+    and `pydocs`. Their options are those of the reader (`pyrite options collection=NAME`). A `Reader` of your own is
+    passed in place of a collection.
     """
 
     group = "collection"
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
+        if not self.name:
+            raise BadInput("a collection needs its format", remedy="write Collection.from_pairs(PATH) or the like")
         if "strict" in options:
             remedy = 'give options={"strict": False} to the verb, or strict=False to describe and counts'
             raise BadInput("strict is no option of a collection, but of what reads it", remedy=remedy)
@@ -66,6 +69,9 @@ class Collection(Part):
             ids: its id, or one id per split.
             options: options of the reader.
         """
+        if not isinstance(ids, str | Mapping):
+            remedy = 'give an id, or one id per split as {"train": ID, "test": ID}'
+            raise BadInput(f"is a {type(ids).__name__}", "ids", remedy)
         return IrDatasets(ids=ids if isinstance(ids, str) else dict(ids), **options)
 
     @classmethod
@@ -119,6 +125,14 @@ class Collection(Part):
 
         config = compose([*self.overrides(), f"strict={written(strict)}"])
         return Artifacts().collection(config), config
+
+
+def as_collection(data: object) -> Any:
+    """Return a collection for a `Reader` of the user's own, and anything else as it is."""
+    from ranking.collections.reader import Reader
+
+    kind = data if isinstance(data, type) else type(data)
+    return Collection.of("collection", data) if issubclass(kind, Reader) else data
 
 
 def _path(path: str | os.PathLike[str]) -> str:

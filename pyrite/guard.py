@@ -17,14 +17,15 @@ class Guard(Part):
         options: options of `guard` by name: `relative`, `absolute`, `ceiling`, `ranker`, `deepest`, `positive`.
 
     Raises:
-        BadInput: if the guard has no such option.
+        BadInput: if the guard has no such option, or a value is outside its bounds.
     """
 
     group = "guard"
 
     @classmethod
     def node(cls) -> dict[str, Any]:
-        return dict.fromkeys(("relative", "absolute", "ceiling", "ranker", "deepest", "positive"))
+        options = dict.fromkeys(("relative", "absolute", "ceiling", "ranker", "deepest", "positive"))
+        return {"_target_": "sampling.guard.Guard", **options}
 
     def overrides(self, at: str | None = None) -> list[str]:
         """Return the overrides that set the guard.

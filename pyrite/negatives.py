@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pyrite.parts import Part, written
+from pyrite.parts import Part, is_whole
 from ranking.errors import BadInput
 
 
@@ -42,6 +42,9 @@ class Negatives:
     def __add__(self, other: object) -> Negatives:
         more = other.functions if isinstance(other, Negatives) else [Function.wrap(other)]
         return Negatives(*self.functions, *more, policy=self.policy)
+
+    def __radd__(self, other: object) -> Negatives:
+        return Negatives(other) + self
 
     def overrides(self) -> list[str]:
         """Return the overrides of one method of a study."""
@@ -87,24 +90,18 @@ class Function(Part):
         self, count: int | None = None, *, pick: object = None, name: str | None = None, **options: Any
     ) -> None:
         super().__init__(**options)
-        if count is not None and (isinstance(count, bool) or not isinstance(count, int) or count < 0):
+        if count is not None and not is_whole(count, 0):
             raise BadInput(f"{type(self).__name__}: count is {count!r}", remedy="choose a whole number from 0 up")
-        self.count, self.label = count, name or self.name
+        self.count, self.label = None if count is None else int(count), name or self.name
         self.pick = None if pick is None else Part.of("selector", pick)
 
     @classmethod
     def wrap(cls, thing: object) -> Function:
         """Return a function as it is, or one for a `RetrievalFunction` of the user's own."""
-        if isinstance(thing, Function):
-            return thing
-        from sampling.retrieval.function import RetrievalFunction
-
-        own = thing if isinstance(thing, type) else type(thing)
-        if not issubclass(own, RetrievalFunction):
-            raise BadInput(f"{thing!r} is no retrieval function", remedy="give one, as BM25(1), or a RetrievalFunction")
         function = Function.of("function", thing)
         assert isinstance(function, Function)
-        function.count, function.pick, function.label = None, None, own.__name__.lower()
+        if function.target is not None:
+            function.count, function.pick, function.label = None, None, function.target.rpartition(".")[2].lower()
         return function
 
     @property
@@ -116,14 +113,16 @@ class Function(Part):
         """Return the overrides of the function's options."""
         if self.target is None:
             return self.settings(f"function.{self.label}")
-        options = [f"+function.{self.label}.{key}={written(value)}" for key, value in self.options.items()]
-        return [f"+function.{self.label}._target_={self.target}", *options]
+        return [f"+function.{self.label}._target_={self.target}", *self.own_options(f"+function.{self.label}")]
 
     def overrides(self, at: str | None = None) -> list[str]:
         return Negatives(self).overrides()
 
     def __add__(self, other: object) -> Negatives:
         return Negatives(self) + other
+
+    def __radd__(self, other: object) -> Negatives:
+        return Negatives(other) + self
 
     def __repr__(self) -> str:
         own = [] if self.count is None else [str(self.count)]

@@ -8,12 +8,15 @@ function=[in_batch,bm25] negatives.bm25=1 selector=uniform selector.bm25=simans 
 from __future__ import annotations
 
 import inspect
+import os
 import re
 from collections.abc import Mapping, Sequence
+from numbers import Integral
 from typing import Any
 
 from cluster.config.build import locate
 from cluster.config.groups import NAMED_GROUPS, option
+from cluster.config.parts import BASES, OURS
 from ranking.bounds import check_arguments
 from ranking.errors import BadInput
 
@@ -78,8 +81,11 @@ class Part:
                 same name.
 
         Raises:
-            BadInput: if it is a part of another group, or an argument can't be read from the object.
+            BadInput: if it is no part of this group, its class can't be imported, or an argument can't be read from
+                the object.
         """
+        if isinstance(thing, type) and issubclass(thing, Part):
+            thing = thing()
         if isinstance(thing, Part):
             if thing.group != group:
                 raise BadInput(f"{thing!r} is a {thing.group}, not a {group}")
@@ -89,10 +95,18 @@ class Part:
             from pyrite.rankers import of_model
 
             return of_model(thing)
+        if own.__module__ == "builtins" or (group in BASES and not issubclass(own, locate(BASES[group]))):
+            base = f" that subclasses {BASES[group]}" if group in BASES else ""
+            remedy = f"give one of pyrite's, or an object or class of your own{base}"
+            raise BadInput(f"{thing!r} is no {'retrieval ' * (group == 'function')}{group}", remedy=remedy)
+        if own.__qualname__ != own.__name__:
+            what = "is defined inside a function or class, where no run can import it"
+            raise BadInput(what, own.__qualname__, "define it at the top level of a module, script or cell")
         part = cls.__new__(cls)
         part.group, part.name = group, REPLACED.get(group, "")
         part.target = f"{own.__module__}.{own.__qualname__}"
-        part.options = {} if isinstance(thing, type) else constructor_arguments(thing)
+        given = ("vectors", "generator") if group == "ranker" else ()
+        part.options = {} if isinstance(thing, type) else constructor_arguments(thing, given)
         return part
 
     @classmethod
@@ -116,7 +130,11 @@ class Part:
         if self.target is None:
             return [f"{key}={self.name}", *self.settings(key)]
         chosen = [f"{key}={self.name}"] if self.name else []
-        return [*chosen, f"{key}._target_={self.target}", *self.settings(f"++{key}")]
+        return [*chosen, f"{key}._target_={self.target}", *self.own_options(f"++{key}")]
+
+    def own_options(self, key: str) -> list[str]:
+        """Return an override for each argument of a class of the user's own; a mapping is one value."""
+        return [f"{key}.{name}={written(value, name)}" for name, value in self.options.items()]
 
     def settings(self, key: str) -> list[str]:
         """Return an override for each option that was given."""
@@ -134,22 +152,36 @@ class Part:
         return hash(tuple(self.overrides()))
 
 
-def constructor_arguments(thing: object) -> dict[str, Any]:
+IN = " in its constructor"
+STARS = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
+
+
+def constructor_arguments(thing: object, given: Sequence[str] = ()) -> dict[str, Any]:
     """Return the arguments that an object was built with, from its attributes of the same names.
 
+    Args:
+        given: arguments that a run supplies, which are left out.
+
     Raises:
-        BadInput: if an argument is kept in no attribute.
+        BadInput: if an argument is kept in no attribute, or is changed there.
     """
-    if type(thing).__init__ is object.__init__:
+    own = type(thing)
+    if own.__init__ is object.__init__:
         return {}
     arguments = {}
-    for name, parameter in inspect.signature(type(thing).__init__).parameters.items():
-        if name == "self" or parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+    for name, parameter in list(inspect.signature(own.__init__).parameters.items())[1:]:
+        if name in given:
             continue
+        if parameter.kind in STARS:
+            raise BadInput(f"takes any arguments, by {STARS[parameter.kind]}{name}", own.__name__, "name each of them")
         if not hasattr(thing, name):
-            where = type(thing).__name__
-            raise BadInput(f"does not keep its argument {name}", where, f"set self.{name} = {name} in its constructor")
+            raise BadInput(f"does not keep its argument {name}", own.__name__, f"set self.{name} = {name}{IN}")
         arguments[name] = getattr(thing, name)
+    again = own(**arguments, **{name: getattr(thing, name, None) for name in given})
+    for name, value in arguments.items():
+        if written(getattr(again, name), name) != written(value, name):
+            remedy = f"set self.{name} = {name}{IN}, and keep what is made of it in another attribute"
+            raise BadInput(f"changes its argument {name}", own.__name__, remedy)
     return arguments
 
 
@@ -157,24 +189,44 @@ def override(key: str, value: Any) -> list[str]:
     """Return the overrides that set a key; a mapping sets each of its keys."""
     if isinstance(value, Mapping):
         return [text for name, inner in value.items() for text in override(f"{key}.{name}", inner)]
-    return [f"{key}={written(value)}"]
+    return [f"{key}={written(value, key)}"]
 
 
-def written(value: Any) -> str:
-    """Return a value as Hydra's grammar writes it.
+def is_whole(value: object, least: int | None = None) -> bool:
+    """Return whether a value is a whole number, NumPy's included, of at least `least`; true and false are none."""
+    whole = isinstance(value, Integral) and not isinstance(value, bool)
+    return whole and (least is None or int(value) >= least)  # type: ignore[call-overload]
+
+
+def written(value: Any, key: str | None = None) -> str:
+    """Return a value as Hydra's grammar writes it. Numbers, arrays and series of other libraries are Python's.
 
     >>> written([None, True, 0.5, "a b"])
     '[null,true,0.5,"a b"]'
+
+    Args:
+        key: the option that has the value, for error messages.
+
+    Raises:
+        BadInput: if it is neither a number, a text, a path, a list nor a mapping.
     """
+    plain = getattr(value, "tolist", None) or getattr(value, "to_list", None)  # NumPy, PyTorch, pandas; polars
+    if callable(plain) and not isinstance(value, type):
+        value = plain()
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, Mapping):
-        return "{" + ",".join(f"{key}:{written(inner)}" for key, inner in value.items()) + "}"
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return "[" + ",".join(map(written, value)) + "]"
+        return "{" + ",".join(f"{name}:{written(inner, key)}" for name, inner in value.items()) + "}"
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        return "[" + ",".join(written(inner, key) for inner in value) + "]"
     if isinstance(value, int | float):
         return repr(value)
-    text = str(value)
+    if any(kind.__module__.split(".")[0] in OURS for kind in type(value).__mro__):  # a part of a part
+        own = type(value)
+        return written({"_target_": f"{own.__module__}.{own.__qualname__}", **constructor_arguments(value)}, key)
+    text = os.fspath(value) if isinstance(value, os.PathLike) else value
+    if not isinstance(text, str):
+        raise BadInput(f"{value!r} is no value of an option", key, "give a number, a text, a path, a list or a mapping")
     if PLAIN.fullmatch(text) and text.lower() not in WORDS:
         return text
     return '"' + re.sub(r'(\\*)"', r'\1\1\\"', text) + ("\\" if text.endswith("\\") else "") + '"'

@@ -8,14 +8,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from numbers import Real
 from typing import Any, NamedTuple
 
 from rich.console import Console
 
 from pyrite.data import Collection
-from pyrite.parts import Part, override, written
+from pyrite.parts import Part, is_whole, override, written
 from pyrite.results import PoolResult
 from pyrite.running import run
 from ranking.errors import BadInput
@@ -128,20 +129,33 @@ class Pool:
 
     def __init__(
         self,
-        runs: Path | Sequence[Path],
+        runs: Path | Iterable[Path],
         qrels: Path | None = None,
         *,
         method: object = None,
         seed: int = 0,
         **options: Any,
     ) -> None:
-        self.runs = [os.fspath(path) for path in runs] if isinstance(runs, list | tuple) else os.fspath(runs)  # type: ignore[arg-type]
+        self.runs: str | list[str]
+        if isinstance(runs, str | os.PathLike):
+            self.runs = os.fspath(runs)
+        else:
+            paths = [os.fspath(path) for path in runs]
+            self.runs = paths if isinstance(runs, list | tuple) else sorted(paths)  # of glob, in no certain order
         self.qrels = None if qrels is None else os.fspath(qrels)
-        self.method, self.seed, self.options = method or PosteriorFusion(), seed, options
+        if not is_whole(seed, 0):
+            raise BadInput(f"seed is {seed!r}", remedy="choose a whole number from 0 up")
+        self.method, self.seed, self.options = method or PosteriorFusion(), int(seed), options
 
     def overrides(self, *methods: object) -> list[str]:
-        """Return the overrides of `pyrite pool` with some methods."""
+        """Return the overrides of `pyrite pool` with some methods, each of another name."""
         chosen = [_method(method) for method in methods]
+        labels = [method.label for method in chosen]
+        if twice := [label for label in labels if labels.count(label) > 1]:
+            remedy = (
+                f"simulate one after the other, or sweep an option on the command line, as method.{twice[0]}.KEY=A,B"
+            )
+            raise BadInput(f"two methods are called {twice[0]}", "methods", remedy)
         named = [method.name for method in chosen if method.name]
         texts = [f"runs={written(self.runs)}"]
         texts += [] if self.qrels is None else [f"qrels={written(self.qrels)}"]
@@ -170,8 +184,10 @@ class Pool:
         Raises:
             BadInput: if there are no judgements, or an option is wrong.
         """
-        texts = [*self.overrides(*methods), f"seeds={seeds}"]
-        texts += [] if budgets is None else [f"budgets={written(list(budgets))}"]
+        if isinstance(methods, str) or not isinstance(methods, Sequence):
+            raise BadInput(f"{methods!r} is no list", "methods", "give a list, as [MM(), MTF()]")
+        texts = [*self.overrides(*methods), *override("seeds", seeds)]
+        texts += [] if budgets is None else override("budgets", budgets)
         texts += [] if out is None else [f"out={written(os.fspath(out))}"]
         return PoolResult(*run("pool", texts, None, console or Console(highlight=False)))
 
@@ -224,21 +240,29 @@ class Pool:
     def judge(self, document: Pooled | tuple[str, str], grade: int) -> None:
         """Learn the grade of a document, handed out by `next` or judged elsewhere.
 
+        Args:
+            document: the document, or its topic and id.
+            grade: a whole number; above 0 is relevant, unless the option `relevant_from` is another number.
+
         Raises:
-            BadInput: if the pool does not have it, or it was judged before.
+            BadInput: if the pool does not have it, it was judged before, or the grade is no whole number.
         """
-        topic, name = document
+        if document is None:
+            raise BadInput("there is no document to judge", remedy="`next` returns None if none is left")
+        topic, name = map(str, document)
+        if not isinstance(grade, Real) or not float(grade).is_integer():
+            raise BadInput(f"grade is {grade!r}", f"topic {topic}, document {name}", "give a whole number")
         number = self._number(topic)
         row = self._campaign.pool.topics[number].documents.index_of(name)
         if row is None:
             raise BadInput(f"topic {topic} has no document {name!r} in this pool")
         try:
-            self._campaign.judge(number, row, grade)
+            self._campaign.judge(number, row, int(grade))
         except ValueError as error:
             raise BadInput(f"topic {topic}, document {name}: {error}") from None
 
     def _number(self, topic: str) -> int:
-        names = [each.name for each in self._campaign.pool.topics]
+        names, topic = [each.name for each in self._campaign.pool.topics], str(topic)
         if topic not in names:
             raise BadInput(f"there is no topic {topic!r}", remedy=f"choose one of {', '.join(names[:10])}")
         return names.index(topic)

@@ -84,8 +84,8 @@ class Result:
         failed: number of runs that failed for good, if the experiment was just run.
     """
 
-    def __init__(self, folder: str, failed: int = 0) -> None:
-        self.storage, self.failed = Storage(folder), failed
+    def __init__(self, folder: str | os.PathLike[str], failed: int = 0) -> None:
+        self.storage, self.failed = Storage(os.fspath(folder)), failed
 
     @property
     def folder(self) -> str:
@@ -109,7 +109,9 @@ class Result:
         """
         content = self.storage.read(f"{name}.parquet")
         if content is None:
-            raise BadInput(f"there is no {name}.parquet", self.folder, "name a folder of results that are finished")
+            ended = {"trials.parquet", "summary.csv"} & set(self.storage.entries())
+            remedy = "docs/reference/results.md says which results have it" if ended else "name finished results"
+            raise BadInput(f"there is no {name}.parquet", self.folder, remedy)
         return pl.read_parquet(io.BytesIO(content))
 
     def _csv(self, name: str, what: str | None = None, remedy: str | None = None) -> pl.DataFrame:
@@ -164,7 +166,7 @@ class ReportedResult(Result):
         Raises:
             BadInput: if no run has finished.
         """
-        return self._csv("summary", "there is no summary.csv", "see the column error of trials")
+        return self._csv("summary", "no run has finished", "see the column error of trials")
 
     @property
     def report(self) -> str:
@@ -194,21 +196,26 @@ class Trained:
         """Save the ranker for `pyrite.rank`; trains it again if the study kept no weights.
 
         Args:
-            path: the new file or folder.
+            path: the new file or folder. A file ends in `.safetensors`, which is appended if it is missing.
 
         Returns:
             What `pyrite.rank` takes.
+
+        Raises:
+            BadInput: if there is such a file or folder, of something else.
         """
         place = Path(path)
         if self.weights is None:
             folder, _ = run("train", [*shlex.split(self.overrides), "weights=true", f"out={place}"], None, None)
             return folder
-        kept = Path(self.weights)
+        kept, suffix = Path(self.weights), ".safetensors"
+        name = place.name.removesuffix(suffix)  # may have points in it, as model-0.5
+        new = place.with_name(name if kept.is_dir() else f"{name}{suffix}")
+        if new.exists():
+            raise BadInput("already exists", new, "choose another path, or delete it")
         place.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(kept.with_name(f"{kept.name.removesuffix('.safetensors')}.json"), place.with_suffix(".json"))
-        if kept.is_dir():
-            return str(shutil.copytree(kept, place))
-        return str(shutil.copy(kept, place.with_suffix(".safetensors")))
+        shutil.copy(kept.with_name(f"{kept.name.removesuffix(suffix)}.json"), place.with_name(f"{name}.json"))
+        return str(shutil.copytree(kept, new) if kept.is_dir() else shutil.copy(kept, new))
 
 
 @dataclass(frozen=True)
@@ -344,14 +351,14 @@ class StudyResult(ReportedResult):
             column: a column of `runs` such as `bm25:AP@100`; None takes the best of `curve_validation`.
 
         Raises:
-            BadInput: if no run has finished, or there is no such column.
+            BadInput: if no run has finished, or there is no such column of numbers.
         """
         done = self.trials.filter(status="done")
         if done.is_empty():
             raise BadInput("no run has finished", self.folder, "see the column error of runs")
-        if column is not None and column not in done.columns:
+        if column is not None and not (column in done.columns and done[column].dtype.is_numeric()):
             known = ", ".join(name for name in done.columns if ":" in name)
-            raise BadInput(f"there is no column {column!r}", self.folder, f"choose one of {known}")
+            raise BadInput(f"there is no column {column!r} of numbers", self.folder, f"choose one of {known}")
         value = pl.col("curve_validation").list.max() if column is None else pl.col(column)
         ordered = done.sort(value.fill_nan(None), descending=True, nulls_last=True, maintain_order=True)
         row = ordered.row(0, named=True)
@@ -373,7 +380,9 @@ class StudyResult(ReportedResult):
         return paths
 
     @classmethod
-    def restore(cls, folder: str, overrides: Iterable[str] = (), *, console: Console | None = None) -> StudyResult:
+    def restore(
+        cls, folder: str | os.PathLike[str], overrides: Iterable[str] = (), *, console: Console | None = None
+    ) -> StudyResult:
         """Resume a study, as `pyrite study --resume` does. Finished runs are not repeated.
 
         Args:
@@ -425,7 +434,7 @@ class LearningResult(Result):
     @property
     def agent(self) -> str:
         """The folder to use as `policy.checkpoint=`."""
-        return self.folder
+        return self.storage.shown()
 
     def _overview(self) -> pl.DataFrame | Shown:
         return self.episodes
@@ -440,7 +449,7 @@ class MiningResult(Result):
 
     @property
     def summary(self) -> pl.DataFrame:
-        """One row per function: negatives, missing and guarded ones, means of ranks and scores."""
+        """One row per function: negatives, missing and guarded ones, ranks (median, 90%) and mean scores."""
         summary = self._csv("summary")
         return summary.with_columns(
             pl.selectors.string().exclude("function").cast(pl.Float64)

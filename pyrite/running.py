@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 from rich.console import Console
 
@@ -16,7 +19,9 @@ IN_NOTEBOOKS = ("study", "pool")
 """Verbs whose progress a notebook shows."""
 
 
-def run(verb: str, overrides: Iterable[str], resume: str | None, console: Console | None) -> tuple[str, int]:
+def run(
+    verb: str, overrides: Iterable[str], resume: str | os.PathLike[str] | None, console: Console | None
+) -> tuple[str, int]:
     """Run an experiment.
 
     Args:
@@ -30,20 +35,49 @@ def run(verb: str, overrides: Iterable[str], resume: str | None, console: Consol
         The folder of the results, and the number of runs that failed.
     """
     try:
-        experiment = kind_of(verb).read(listed(overrides), resume)
-        failed = conduct(experiment, console or Console(quiet=verb not in IN_NOTEBOOKS or not Console().is_jupyter))
+        experiment = kind_of(verb).read(listed(overrides), None if resume is None else os.fspath(resume))
+        with _settings_of_a_command():
+            failed = conduct(experiment, console or Console(quiet=verb not in IN_NOTEBOOKS or not Console().is_jupyter))
     except ModuleNotFoundError as error:
         raise missing_extra(error) or error from None
     assert experiment.storage is not None
     return experiment.storage.place, failed
 
 
-def listed(overrides: Iterable[str]) -> list[str]:
-    """Return overrides as a list; refuse a text, whose letters would be taken for overrides."""
-    if isinstance(overrides, str):
+@contextmanager
+def _settings_of_a_command() -> Iterator[None]:
+    """Undo a notebook's settings with which no ranker learns, or not the one of the same command, until the end."""
+    torch = sys.modules.get("torch")
+    if torch is None:
+        yield
+        return
+    dtype = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float32)
+    try:
+        with torch.inference_mode(False), torch.enable_grad():
+            yield
+    finally:
+        torch.set_default_dtype(dtype)
+
+
+def listed(overrides: object, **others: object) -> list[str]:
+    """Return overrides as a list; refuse anything else, and other arguments that would be left out beside them.
+
+    Args:
+        others: arguments of the verb that describe its data and parts; None if they are not given.
+    """
+    if isinstance(overrides, str) or not isinstance(overrides, Sequence | Iterator):
+        kind = "text" if isinstance(overrides, str) else type(overrides).__name__
+        where = str(overrides) if isinstance(overrides, str | os.PathLike) else None
         remedy = "for data write pyrite.Collection.from_pairs(PATH) or the like; overrides are a list of texts"
-        raise BadInput("is a text, not a collection or a list of overrides", overrides, remedy)
-    return list(overrides)
+        raise BadInput(f"is a {kind}, not a collection or a list of overrides", where or "data", remedy)
+    texts = list(overrides)
+    if wrong := [text for text in texts if not isinstance(text, str)]:
+        raise BadInput(f"{wrong[0]!r} is no override", remedy="overrides are texts, as 'seed=1'")
+    if given := [name for name, value in others.items() if value is not None]:
+        remedy = "give data as a Collection, or write all of it as overrides"
+        raise BadInput(f"{' and '.join(given)} would be left out beside a list of overrides", remedy=remedy)
+    return texts
 
 
 def settings(
@@ -69,10 +103,15 @@ def settings(
     texts = [] if scale is None else override("scale", scale)
     texts += [] if ranker is None else Part.of("ranker", ranker).overrides()
     texts += [] if objective is None else Part.of("objective", objective).overrides()
-    if measure is not None:
-        texts += [*override("measures", [measure]), *override("validation.measure", measure)]
+    if isinstance(measure, list | tuple):
+        remedy = 'give one; further measures are options={"measures": [...]}'
+        raise BadInput("is a list, and one measure validates and leads the tables", "measure", remedy)
+    if measure is not None:  # a text, or a measure of ir-measures
+        texts += [*override("measures", [str(measure)]), *override("validation.measure", str(measure))]
     if search is not None:
         named = [search] if isinstance(search, str) else list(search)
         texts += override("origin", ["full" if name == "all" else name for name in named])
+    if options is not None and not isinstance(options, Mapping):
+        raise BadInput(f"is a {type(options).__name__}", "options", 'give a mapping, as {"training.max_epochs": 3}')
     given = {key: value for key, value in others.items() if value is not None}
     return [*texts, *(text for key, value in {**given, **(options or {})}.items() for text in override(key, value))]

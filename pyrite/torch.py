@@ -22,9 +22,9 @@ from cluster.config.build import build
 from cluster.config.compose import compose
 from cluster.runs.artifacts import Artifacts
 from cluster.runs.assemble import make_sampler
-from pyrite.data import Collection
+from pyrite.data import Collection, as_collection
 from pyrite.negatives import as_negatives
-from pyrite.running import settings
+from pyrite.running import listed, settings
 from ranking.batch import Batch, UpdateResult, pairs_of
 from ranking.dropout import DropoutSeeds
 from ranking.errors import BadInput
@@ -99,7 +99,8 @@ class Negatives(IterableDataset[ServedBatch]):
         note: Callable[[str], None] = lambda line: None,
     ) -> None:
         super().__init__()
-        texts = data.overrides() if isinstance(data, Collection) else list(data)
+        data = as_collection(data)
+        texts = data.overrides() if isinstance(data, Collection) else listed(data)
         texts += [] if negatives is None else as_negatives(negatives).overrides()
         config = compose([*texts, *settings(options=options)])
         artifacts = Artifacts(note)

@@ -9,10 +9,10 @@ from rich.console import Console
 
 from cluster.config.aliases import named_checkpoint
 from cluster.plan.sweep import key_of
-from pyrite.data import Collection
+from pyrite.data import Collection, as_collection
 from pyrite.guard import Guard
-from pyrite.negatives import BM25, as_negatives
-from pyrite.parts import override, written
+from pyrite.negatives import BM25, Negatives, as_negatives
+from pyrite.parts import Part, written
 from pyrite.results import (
     AuditResult,
     ForkResult,
@@ -24,13 +24,17 @@ from pyrite.results import (
     TrainingResult,
 )
 from pyrite.running import listed, run, settings
+from ranking.collections.reader import Reader
+from ranking.errors import BadInput
 
-Data = Collection | Iterable[str]
+Data = Collection | Reader | Iterable[str]
 Options = Mapping[str, object]
 Folder = str | os.PathLike[str]
 
 
-def study(overrides: Iterable[str] = (), *, resume: str | None = None, console: Console | None = None) -> StudyResult:
+def study(
+    overrides: Iterable[str] = (), *, resume: Folder | None = None, console: Console | None = None
+) -> StudyResult:
     """Compare ways of choosing negatives, on Ray Tune or in this process, as `pyrite study` does.
 
     Args:
@@ -72,6 +76,7 @@ def train(
     Raises:
         BadInput: if an option or an input is wrong.
     """
+    data = as_collection(data)
     if isinstance(data, Collection):
         texts = [*data.overrides(), *(as_negatives(negatives).overrides() if negatives is not None else [])]
         texts += settings(
@@ -79,7 +84,10 @@ def train(
             options=options,
         )  # fmt: skip
     else:
-        texts = listed(data)
+        texts = listed(
+            data, negatives=negatives, ranker=ranker, objective=objective, seed=seed, measure=measure, search=search,
+            scale=scale, out=out, options=options,
+        )  # fmt: skip
     if "out" not in map(key_of, texts):
         from cluster.output.storage import new_place
 
@@ -96,7 +104,7 @@ def learn(
     scale: str | None = None,
     out: Folder | None = None,
     options: Options | None = None,
-    resume: str | None = None,
+    resume: Folder | None = None,
     console: Console | None = None,
 ) -> LearningResult:
     """Let an agent learn a policy over retrieval functions, as `pyrite learn` does.
@@ -108,12 +116,13 @@ def learn(
         data, scale, out, options, console: see `pyrite.train`.
         resume: the folder of a learning to resume. None starts a new one.
     """
+    data = as_collection(data)
     if isinstance(data, Collection):
-        functions = as_negatives(negatives).overrides() if negatives is not None else []
+        functions = [] if negatives is None else _functions(negatives).overrides()
         texts = [*data.overrides(), *(text for text in functions if not text.startswith("policy"))]
         texts += settings(ranker=ranker, agent=agent, scale=scale, out=_path(out), options=options)
     else:
-        texts = listed(data)
+        texts = listed(data, negatives=negatives, ranker=ranker, agent=agent, scale=scale, out=out, options=options)
     return LearningResult(*run("learn", texts, resume, console))
 
 
@@ -122,9 +131,10 @@ def mine(
     negatives: object = None,
     *,
     guard: Guard | None = None,
-    ranker: str | None = None,
+    ranker: Folder | TrainingResult | None = None,
+    out: Folder | None = None,
     options: Options | None = None,
-    resume: str | None = None,
+    resume: Folder | None = None,
     console: Console | None = None,
 ) -> MiningResult:
     """Mine negatives into a data set, as `pyrite mine` does.
@@ -134,23 +144,26 @@ def mine(
         guard: what is left out as probably relevant.
         ranker: a trained run or a checkpoint that scores; required by `Dense` and by selectors that use scores.
         resume: the folder of a mining to resume; None starts a new one.
-        data, options, console: see `pyrite.train`.
+        data, out, options, console: see `pyrite.train`.
     """
+    data = as_collection(data)
     if not isinstance(data, Collection):
-        return MiningResult(*run("mine", data, resume, console))
+        texts = listed(data, negatives=negatives, guard=guard, ranker=ranker, out=out, options=options)
+        return MiningResult(*run("mine", texts, resume, console))
     chosen = as_negatives(negatives if negatives is not None else BM25())
     counts = [function.count for function in chosen.functions]
-    overrides = [*data.overrides(), *chosen.overrides(), *(guard.overrides() if guard else [])]
+    overrides = [*data.overrides(), *chosen.overrides()]
+    overrides += [] if guard is None else Part.of("guard", guard).overrides()
     if len(counts) == 1 and counts[0] is not None:  # `count` is the number of negatives of a single function
         overrides = [text for text in overrides if not text.startswith("negatives.")] + [f"count={counts[0]}"]
     if ranker is not None:
-        overrides.append(f"checkpoint={written(ranker)}")
-    overrides += [text for key, value in (options or {}).items() for text in override(key, value)]
+        overrides.append(f"checkpoint={written(_folder(ranker))}")
+    overrides += settings(out=_path(out), options=options)
     return MiningResult(*run("mine", overrides, resume, console))
 
 
 def rank(
-    ranker: str,
+    ranker: Folder | TrainingResult,
     data: Data = (),
     *,
     out: Folder | None = None,
@@ -160,7 +173,7 @@ def rank(
     """Rank a collection by a trained ranker, as `pyrite rank` does.
 
     Args:
-        ranker: a folder of `train` with `weights=true`, weights in it, a saved ranker, or a checkpoint.
+        ranker: a training with `weights=true`, or its folder, weights in it, a saved ranker, or a checkpoint.
         data: the collection, or overrides of the command line.
         out: the file of the TREC run.
         options, console: see `pyrite.train`.
@@ -170,9 +183,10 @@ def rank(
     """
     from cluster.commands.rank import rank as write_run
 
+    data = as_collection(data)
     texts = data.overrides() if isinstance(data, Collection) else listed(data)
     texts += settings(out=_path(out), options=options)
-    return write_run([*texts, named_checkpoint(ranker)], console or Console(quiet=True))
+    return write_run([*texts, named_checkpoint(_folder(ranker))], console or Console(quiet=True))
 
 
 def fork(
@@ -195,6 +209,8 @@ def fork(
     Raises:
         BadInput: if the folder holds no run, or an option is wrong.
     """
+    if isinstance(instead, str):
+        raise BadInput("is a text", "instead", f"give a list, as [{instead!r}]")
     chosen = {"run": _folder(training), "at": at, "instead": list(instead)}
     return ForkResult(*run("fork", settings(out=_path(out), options={**chosen, **(options or {})}), None, console))
 
@@ -227,14 +243,26 @@ def audit(
     return AuditResult(os.fspath(out))
 
 
-def pool(overrides: Iterable[str] = (), *, resume: str | None = None, console: Console | None = None) -> PoolResult:
+def pool(overrides: Iterable[str] = (), *, resume: Folder | None = None, console: Console | None = None) -> PoolResult:
     """Compare orders of judging in simulation, as `pyrite pool` does. For the arguments see `pyrite.study`."""
     return PoolResult(*run("pool", overrides, resume, console))
 
 
+def _functions(negatives: object) -> Negatives:
+    """Return the functions that a learned policy chooses among; refuse a policy, which is what is learned."""
+    chosen = as_negatives(negatives)
+    if chosen.policy is not None:
+        raise BadInput(f"{chosen.policy!r} is a policy, which an agent learns", "negatives", "give Random() + BM25()")
+    return chosen
+
+
 def _folder(place: Folder | Result) -> str:
-    return place.folder if isinstance(place, Result) else os.fspath(place)
+    return place.storage.shown() if isinstance(place, Result) else str(_path(place))
 
 
 def _path(place: Folder | None) -> str | None:
-    return None if place is None else os.fspath(place)
+    try:
+        return None if place is None else os.fspath(place)
+    except TypeError:
+        remedy = "give a path, or a result; a ranker of a study is saved first, by result.best.ranker.save(PATH)"
+        raise BadInput(f"{place!r} is no path", remedy=remedy) from None

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ranking.errors import BadInput
 from sampling.filtered import FilteredFunction, WindowedFunction, check_selected
 from sampling.policies.policy import Group, SamplingPolicy
 from sampling.relevant_pairs import RelevantPairs
@@ -64,6 +65,27 @@ class BatchDraw:
         return all(same)
 
 
+def check_assigned(assigned: NDArray[np.int64], shape: tuple[int, int], functions: int, policy: str) -> None:
+    """Refuse an assignment that would lose negatives, or place them in another function's columns.
+
+    Args:
+        assigned: what `SamplingPolicy.assign` returned.
+        shape: queries and negatives per query.
+        functions: the number of functions.
+        policy: the class of the policy, for messages.
+    """
+    what = remedy = None
+    if not isinstance(assigned, np.ndarray) or assigned.dtype.kind not in "iu" or assigned.shape != shape:
+        got = f"{getattr(assigned, 'dtype', type(assigned).__name__)} of shape {np.shape(assigned)}"
+        what, remedy = f"assigned {got}", f"return whole numbers of shape {shape}"
+    elif assigned.size and not -1 <= assigned.min() <= assigned.max() < functions:
+        what, remedy = f"chose a function from {assigned.min()} to {assigned.max()}", f"there are 0 to {functions - 1}"
+    elif (np.diff(np.where(assigned < 0, functions, assigned), axis=1) < 0).any():
+        what, remedy = "assigned functions in mixed order", "sort each row, −1 last"
+    if what:
+        raise BadInput(f"{policy} {what}", "policy", remedy)
+
+
 def draw(
     batch: Batch,
     training: RankerTraining,
@@ -90,6 +112,7 @@ def draw(
     """
     rng_before = rng.bit_generator.state
     assigned = policy.assign(batch, count, training, rng)
+    check_assigned(assigned, (len(batch), count), len(functions), type(policy).__name__)
     groups = policy.groups or [Group(np.ones(len(batch), bool), policy.window, policy.selectors)]
     negatives = np.full((len(batch), count), -1, np.int32)
     source_scores = np.full(negatives.shape, np.nan, np.float32)

@@ -65,6 +65,8 @@ class FilteredFunction(RetrievalFunction):
     ) -> CandidateBatch:
         """Return what `offer` returns, with others, in the order of `ordered`, for documents that are left out."""
         candidates = offer(batch, count, rng)
+        if fault := fault_of(candidates, len(batch), self.relevant.size):
+            raise BadInput(f"{type(self.function).__name__} offered {fault[0]}", "function", fault[1])
         out = self.excluded(batch, candidates.documents)
         if not out.any():
             return self._noted(candidates)
@@ -157,6 +159,28 @@ class FilteredFunction(RetrievalFunction):
         return int(np.count_nonzero(self._again(documents, np.concatenate(self._distant, axis=1))))
 
 
+def fault_of(candidates: object, rows: int, size: int) -> tuple[str, str] | None:
+    """Return what is wrong with candidates of the user's class, and what to do about it; None if nothing is.
+
+    Args:
+        rows: the number of queries.
+        size: the number of documents in the collection.
+    """
+    if not isinstance(candidates, CandidateBatch):
+        return f"{type(candidates).__name__}, not a CandidateBatch", "return CandidateBatch(documents, scores)"
+    documents, scores = candidates.documents, candidates.scores
+    if not isinstance(documents, np.ndarray) or documents.dtype.kind not in "iu":
+        return f"documents as {getattr(documents, 'dtype', type(documents).__name__)}", "give an array of int32"
+    if documents.ndim != 2 or len(documents) != rows:
+        return f"documents of shape {documents.shape} for {rows} queries", "give a row for each query"
+    if np.shape(scores) != documents.shape:
+        what = f"scores of shape {np.shape(scores)} for documents of shape {documents.shape}"
+        return what, "give nan for a document without a score"
+    if documents.size and (documents.min() < -1 or documents.max() >= size):
+        return "a document that is not in the collection", "use −1 for none"
+    return None
+
+
 def check_selected(
     selected: CandidateBatch, batch: Batch, function: FilteredFunction, count: int, selector: str, name: str
 ) -> None:
@@ -171,17 +195,12 @@ def check_selected(
             one that does not exist.
     """
     source = f"{selector} over {name}"
-    if not isinstance(selected, CandidateBatch):
-        raise BadInput(f"{source} returned {type(selected).__name__}, not a CandidateBatch", "selector")
+    if fault := fault_of(selected, len(batch), function.relevant.size):
+        raise BadInput(f"{source} picked {fault[0]}", "selector", fault[1])
     documents = selected.documents
-    if documents.ndim != 2 or len(documents) != len(batch):
-        raise BadInput(f"{source} picked documents of shape {documents.shape} for {len(batch)} queries", "selector")
-    outside = documents.size and (documents.min() < -1 or documents.max() >= function.relevant.size)
     what = remedy = None
     if documents.shape[1] > count:
         what, remedy = f"{documents.shape[1]} documents per query instead of {count}", "return at most `count` columns"
-    elif outside:
-        what, remedy = "a document that is not in the collection", "use −1 for none"
     elif function.relevant.among(batch.queries, documents).any():
         what, remedy = "a document that is judged relevant for its query, or has the text of one", OFFERED
     elif repeated_in_row(function.relevant.encoded.contents(documents)).any():

@@ -8,11 +8,13 @@ import inspect
 import io
 import json
 import shlex
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
+import torch
 import yaml
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from rich.console import Console
@@ -20,13 +22,20 @@ from rich.console import Console
 import pyrite
 from cluster.commands import judge
 from cluster.config.compose import compose
+from cluster.output.lock import output_lock
+from cluster.output.storage import Storage
 from cluster.plan.sweep import identity
 from cluster.statistics.summary import COSTS
+from pooling.adjudicators.bandit.bandit import Bandit
 from pooling.adjudicators.moffat import MoffatA
+from pooling.adjudicators.uniform import Random as Uniform
 from pyrite import BM25, Guard, InBatch, Random, RandomPolicy, Schedule, SimANS, Static
+from pyrite.data import as_collection
 from pyrite.hidden import OURS, refuse_hidden_packages
 from pyrite.parts import constructor_arguments, written
+from ranking.collections.reader import DOCUMENTS, JUDGEMENTS, QUERIES, Reader
 from ranking.errors import BadInput
+from ranking.rankers.ranker import Ranker
 from sampling.policies.policy import SamplingPolicy
 from sampling.retrieval.function import CandidateBatch, RetrievalFunction
 from sampling.selection.selector import Selector
@@ -53,6 +62,37 @@ class Forgetful(Bottom):
 
     def __init__(self, candidates: int = 8) -> None:
         self.kept = candidates
+
+
+class Doubling(Bottom):
+    """A selector that keeps another number than it was given."""
+
+    def __init__(self, candidates: int = 8) -> None:
+        self.candidates = 2 * candidates
+
+
+class Anything(Bottom):
+    """A selector whose arguments have no names."""
+
+    def __init__(self, **options: int) -> None:
+        super().__init__(**options)
+
+
+class Weighed(Bottom):
+    """A selector with a mapping and a list."""
+
+    def __init__(self, shares: dict[str, float] = {}, ranks: list[int] = [1]) -> None:  # noqa: B006
+        self.shares, self.ranks = shares, ranks
+
+
+class Wide(Ranker):
+    """A ranker of the user's own, with an option."""
+
+    def __init__(self, vectors, generator, width: int = 2) -> None:  # type: ignore[no-untyped-def]
+        super().__init__()
+        self.width = width
+
+    represent_queries = represent_documents = interact = layers = None  # type: ignore[assignment]
 
 
 class Nearby(RetrievalFunction):
@@ -127,6 +167,37 @@ def test_an_object_of_the_users_own_brings_its_arguments():
     assert constructor_arguments(Bottom(candidates=4)) == {"candidates": 4}
     with pytest.raises(BadInput, match=r"does not keep its argument candidates; set self.candidates = candidates"):
         BM25(1, pick=Forgetful())
+    with pytest.raises(BadInput, match=r"Doubling: changes its argument candidates; set self.candidates = candidates"):
+        BM25(1, pick=Doubling(4))  # a run would double it again
+    with pytest.raises(BadInput, match=r"Anything: takes any arguments, by \*\*options; name each of them"):
+        BM25(1, pick=Anything(candidates=4))
+    with pytest.raises(BadInput, match=r"shares: <function .* is no value of an option"):
+        pyrite.Negatives(BM25(1, pick=Weighed(shares=lambda rank: rank))).overrides()  # type: ignore[arg-type]
+
+    class Inner(Bottom):
+        """A selector that no run can import."""
+
+    with pytest.raises(BadInput, match=r"Inner: is defined inside a function or class, where no run can import it"):
+        BM25(1, pick=Inner())
+
+
+def test_mappings_arrays_and_parts_are_options_of_the_users_own_classes():
+    chosen = BM25(1, pick=Weighed({"a": 0.5}, np.array([1, 2])))
+    node = compose(["ranker=static", *(InBatch() + chosen).overrides()])["selectors"]["bm25"]
+    assert node == {"_target_": f"{__name__}.Weighed", "shares": {"a": 0.5}, "ranks": [1, 2]}
+    alone = compose(["ranker=static", *pyrite.Negatives(chosen).overrides()])["selector"]
+    assert alone == node
+    arm = next(text for text in pyrite.Pool("runs").overrides(Bandit(Uniform())) if "arm" in text)
+    assert arm == "+method.bandit.arm={_target_:pooling.adjudicators.uniform.Random}"
+    assert (Nearby() + BM25(1)).functions[0].label == "nearby"
+    objects = pyrite.Study(pyrite.Collection.pydocs(), {"a": BM25}, [Wide(np.zeros((1, 4)), None, width=3)])
+    assert f"ranker._target_={__name__}.Wide" in objects.command
+    assert "++ranker.width=3" in objects.command
+
+
+def study_of(negatives: object = None, rankers: object = (), **arguments: object) -> pyrite.Study:
+    """Return a study of the documentation, of a single method unless others are given."""
+    return pyrite.Study(pyrite.Collection.pydocs(), negatives or {"a": BM25()}, rankers, **arguments)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -137,10 +208,33 @@ def test_an_object_of_the_users_own_brings_its_arguments():
         (lambda: BM25(-1), "count is -1"),
         (lambda: BM25() + BM25(), "two functions are called bm25"),
         (lambda: BM25(pick=Static()), "is a ranker, not a selector"),
+        (lambda: BM25(pick="simans"), "'simans' is no selector; give one of pyrite's, or an object or class of"),
+        (lambda: BM25(np.bool_(True)), "count is np.True_"),
+        (lambda: pyrite.Mixture(Random(), BM25(), weights={1, 2}).overrides(), "policy.weights: {1, 2} is no value of"),
         (lambda: InBatch() + 3, "3 is no retrieval function"),
         (lambda: Guard(relativ=0.1), "Guard has no option relativ"),
+        (lambda: Guard(relative=-3), "Guard: relative is -3; choose a number from 0 to 1 or null"),
         (lambda: Static("paper", preset="small"), "was given preset twice"),
         (lambda: pyrite.Study(pyrite.Collection.pydocs(), {}), "needs negatives"),
+        (lambda: pyrite.Study("pairs.csv", {"a": BM25()}), "data: is a str, not a collection; write pyrite.Collection"),
+        (lambda: study_of(negatives=[BM25()]), "negatives: is a list, and methods need labels"),
+        (lambda: study_of(rankers=Static()), "rankers: Static() is no list"),
+        (lambda: study_of(rankers=["static"]), "'static' is no ranker"),
+        (lambda: study_of(objective="hinge"), "'hinge' is no objective"),
+        (lambda: study_of(seeds=[]), "seeds is []"),
+        (lambda: study_of(seeds=2.0), "seeds is 2.0"),
+        (lambda: study_of(seeds=[0, 1, 1]), "seeds has 1 twice"),
+        (lambda: study_of(measure=["nDCG@10", "AP"]), "measure: is a list"),
+        (lambda: study_of(options=["seed=1"]), "options: is a list; give a mapping"),
+        (lambda: pyrite.Collection("pairs.csv"), "a collection needs its format"),
+        (lambda: pyrite.Collection.from_ir_datasets(["a", "b"]), "ids: is a list; give an id, or one id per split"),
+        (lambda: pyrite.mine(["collection=pydocs"], BM25(2)), "negatives would be left out beside a list of overrides"),
+        (lambda: pyrite.mine(pyrite.Collection.pydocs(), BM25(2), guard=0.05), "0.05 is no guard"),
+        (lambda: pyrite.train(pl.DataFrame()), "data: is a DataFrame, not a collection"),
+        (lambda: pyrite.learn(pyrite.Collection.pydocs(), Schedule(Random(), BM25())), "is a policy, which an agent"),
+        (lambda: pyrite.fork("run", instead="bm25"), "instead: is a text; give a list, as ['bm25']"),
+        (lambda: pyrite.rank(pyrite.Trained("seed=1")), "is no path; give a path, or a result; a ranker of a study is"),
+        (lambda: pyrite.audit([], out="nowhere"), "studies: names no study"),
         (lambda: pyrite.Study(pyrite.Collection.pydocs(), {"a": BM25()}, baseline="b"), "no negatives are called 'b'"),
     ],
 )
@@ -158,6 +252,18 @@ def test_a_text_is_written_as_hydra_reads_it(text):
     assert getattr(value, "text", value) == text
 
 
+def test_numbers_of_other_libraries_are_options():
+    assert study_of(seeds=np.int64(3)).command == study_of(seeds=3).command
+    assert study_of(seeds=np.arange(2)).command == study_of(seeds=[0, 1]).command
+    assert BM25(np.int64(2), k1=np.float64(1.2), depth=np.int32(5)) == BM25(2, k1=1.2, depth=5)
+    for weights in (np.array([0.25, 0.75]), pl.Series([0.25, 0.75]), torch.tensor([0.25, 0.75]), (0.25, 0.75)):
+        assert pyrite.Mixture(Random(), BM25(), weights=weights) == pyrite.Mixture(
+            Random(), BM25(), weights=[0.25, 0.75]
+        )
+    assert study_of(negatives={1: BM25(), "a": Random()}, baseline=1).overrides()[-1] == 'baseline="1"'
+    assert pyrite.Ray().overrides() == ["local=false"]  # a local Ray: `auto` would only join one
+
+
 def test_bad_input_is_an_exception(base, tmp_path):
     with pytest.raises(BadInput, match="colour"):
         pyrite.study([*base, "colour=red", f"out={tmp_path / 'none'}"])
@@ -165,7 +271,7 @@ def test_bad_input_is_an_exception(base, tmp_path):
         pyrite.StudyResult(str(tmp_path)).trials  # noqa: B018
 
 
-def test_a_study_of_objects_leaves_what_its_command_leaves(base, tmp_path):
+def test_a_study_of_objects_leaves_what_its_command_leaves(base, tmp_path, monkeypatch):
     data = pyrite.Collection.from_beir(base[1].partition("=")[2])
     others = {key: yaml.safe_load(value) for key, _, value in (text.partition("=") for text in base[2:])}
     study = pyrite.Study(
@@ -185,6 +291,32 @@ def test_a_study_of_objects_leaves_what_its_command_leaves(base, tmp_path):
     costs = [name for name in result.summary.columns if name in COSTS]
     assert result.summary.drop(costs).equals(again.summary.drop(costs))
     assert sorted(again.trials["run"]) == sorted(result.trials["run"])
+    # Again in another folder and with a notebook's settings: the study is continued, and is finished.
+    monkeypatch.chdir(tmp_path)
+    with torch.no_grad():
+        assert len(study.run(console=Console(quiet=True)).runs) == 4
+    with output_lock(Storage("objects")), pytest.raises(BadInput, match="writes to it"):
+        pyrite.StudyResult.restore(Path("objects"))
+    assert Path.cwd() == tmp_path  # not in the folder in which the study began
+    other = pyrite.Study(data, {"in-batch": InBatch()}, out=tmp_path / "objects")
+    for _ in range(2):
+        with pytest.raises(BadInput, match="holds results already"):
+            other.run()
+    with pytest.raises(BadInput, match=r"there is no column 'run' of numbers; choose one of .*bm25:AP@10"):
+        result.best_by("run")
+    with pytest.raises(BadInput, match=r"no decisions.parquet; docs/reference/results.md says which results have it"):
+        result.decisions  # noqa: B018
+
+
+def test_a_saved_ranker_keeps_its_name_and_replaces_nothing(tmp_path):
+    for name in ("run.safetensors", "run.json"):
+        (tmp_path / name).write_text(name)
+    trained = pyrite.Trained("seed=1", str(tmp_path / "run.safetensors"))
+    for name in ("best-0.5", "best-0.7"):
+        assert trained.save(tmp_path / name) == str(tmp_path / f"{name}.safetensors")
+        assert (tmp_path / f"{name}.json").read_text() == "run.json"
+    with pytest.raises(BadInput, match=r"best-0.5.safetensors: already exists"):
+        trained.save(tmp_path / "best-0.5.safetensors")
 
 
 SMALL: dict[str, object] = {
@@ -257,7 +389,24 @@ def test_a_pool_is_simulated_and_judged_step_by_step(tmp_path):
         pool.judge(first, 0)
     with pytest.raises(BadInput, match="there is no topic 'x'"):
         pool.next("x")
-    seen = {first}
+    other = pool.next(np.int64(3))  # type: ignore[arg-type]
+    for grade in (float("nan"), "1", None, 0.5):
+        with pytest.raises(BadInput, match=rf"topic 3, document {other.document}: grade is {grade!r}; give a whole"):
+            pool.judge(other, grade)  # type: ignore[arg-type]
+    pool.judge(other, np.float32(1))  # type: ignore[arg-type]
+    with pytest.raises(BadInput, match="there is no document to judge; `next` returns None if none is left"):
+        pool.judge(None, 1)  # type: ignore[arg-type]
+    files = (folder / "runs").glob("*")
+    assert pyrite.Pool(files).overrides() == pyrite.Pool(sorted((folder / "runs").iterdir())).overrides()
+    for build, message in [
+        (lambda: pyrite.Pool("runs", seed=-1), "seed is -1"),
+        (lambda: pyrite.Pool("runs", method="mm").next(), "'mm' is no method"),
+        (lambda: pool.simulate(pyrite.MM()), r"methods: MM\(\) is no list"),
+        (lambda: pool.simulate([pyrite.MM(), pyrite.MM(rate=0.5)]), "methods: two methods are called mm; simulate one"),
+    ]:
+        with pytest.raises(BadInput, match=message):
+            build()
+    seen = {first, other}
     while (document := pool.next()) is not None:
         assert document not in seen
         seen.add(document)
@@ -309,3 +458,33 @@ def test_a_file_that_hides_a_package_is_named(tmp_path):
     refuse_hidden_packages([str(OURS), str(tmp_path)])
     with pytest.raises(ImportError, match=r"ranking\.py hides Pyrite's package 'ranking'; rename it"):
         refuse_hidden_packages([str(tmp_path), str(OURS)])
+
+
+@dataclass
+class Counted(Reader):
+    """A reader of the user's own: questions and answers, numbered."""
+
+    size: int = 20
+    name = "counted"
+
+    def sources(self) -> dict[str, str]:
+        return {"size": str(self.size)}
+
+    def read_documents(self, faults):  # type: ignore[no-untyped-def]
+        rows = [{"id": f"d{row}", "text": f"answer {row}", "line": row} for row in range(self.size)]
+        yield pl.DataFrame(rows, schema=DOCUMENTS)
+
+    def read_queries(self, faults):  # type: ignore[no-untyped-def]
+        rows = [{"id": f"q{row}", "text": f"question {row}", "line": row} for row in range(self.size)]
+        return pl.DataFrame(rows, schema=QUERIES)
+
+    def read_judgements(self, faults):  # type: ignore[no-untyped-def]
+        rows = [{"query": f"q{row}", "document": f"d{row}", "grade": 1, "line": row} for row in range(self.size)]
+        return pl.DataFrame(rows, schema=JUDGEMENTS)
+
+
+def test_a_reader_of_the_users_own_is_a_collection(own_cache):
+    data = as_collection(Counted(size=30))
+    assert data.counts() == {"documents": 30, "queries": 30, "judgements": 30}  # type: ignore[attr-defined]
+    for made in (pyrite.Study(Counted(size=30), {"a": BM25()}), pyrite.Study(data, {"a": BM25()})):  # type: ignore[arg-type]
+        assert f"collection._target_={__name__}.Counted ++collection.size=30" in made.command

@@ -200,9 +200,12 @@ class Experiment(ABC):
 def conduct(experiment: Experiment, console: Console) -> int:
     """Run the work that is left of an experiment, and return the number of runs that failed for good."""
     storage = experiment.storage
-    built = trackers(experiment.options.get("track", {}))  # track=[] removes the group
-    locked = output_lock(storage) if storage is not None else nullcontext()
-    with locked, from_folder(experiment.resumed), experiment.joined:
+    with ExitStack() as left:
+        left.callback(experiment.joined.close)  # goes back to the working folder, also if the output folder is locked
+        built = trackers(experiment.options.get("track", {}))  # track=[] removes the group
+        left.enter_context(output_lock(storage) if storage is not None else nullcontext())
+        left.enter_context(from_folder(experiment.resumed))
+        left.enter_context(experiment.joined)
         work = experiment.prepare(console)
         experiment.local = runs_here(experiment.options, work)
         with _recorded(experiment, built, work, console) as tracking:

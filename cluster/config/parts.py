@@ -9,6 +9,16 @@ from __future__ import annotations
 
 OURS = ("cluster", "ranking", "sampling", "rl", "pooling")
 """Packages whose constructors declare options."""
+BASES = {
+    "collection": "ranking.collections.reader.Reader",
+    "function": "sampling.retrieval.function.RetrievalFunction",
+    "guard": "sampling.guard.Guard",
+    "objective": "ranking.objectives.objective.Objective",
+    "policy": "sampling.policies.policy.SamplingPolicy",
+    "ranker": "ranking.rankers.ranker.Ranker",
+    "selector": "sampling.selection.selector.Selector",
+}
+"""The base of each kind of part that users write."""
 PARTS: dict[str, dict[str, str]] = {
     "agent": {
         "actor_critic": "rl.agents.actor_critic.ActorCritic",

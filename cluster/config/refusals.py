@@ -106,6 +106,8 @@ def refusal(error: ValidationError, option: str = "", config: str = "config") ->
         return BadInput(f"negatives {what}", remedy=f"for all functions give sampling.negatives={first['input']}")
     remedy = "give a mapping" if first["type"] == "model_type" else message
     remedy = "give a list, as [A,B]" if "Sequence" in message else remedy
+    if first["type"] == "is_instance_of":  # a part with options of its own
+        remedy = f"set its options, as {key}.OPTION=VALUE"
     if re.fullmatch(r"methods\.\d+", key):
         remedy = f"{LABELLED}; without names give sweeps, as selector=uniform,top"
     return BadInput(f"{key} is {first['input']!r}", remedy=remedy[0].lower() + remedy[1:])

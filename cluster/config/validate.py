@@ -8,16 +8,18 @@ cluster can refuse, `executors.resources.check_demand` refuses once it is there.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from cluster.config.agents import actions_of, checkpoint_of, learner_of
-from cluster.config.build import build
+from cluster.config.build import build, locate
 from cluster.config.counts import counts_of
 from cluster.config.durations import seconds_of
 from cluster.config.groups import CHOICES, NAMED_GROUPS, SINGLE_GROUPS, group_options
+from cluster.config.parts import BASES
 from cluster.config.trust import check_classes
 from ranking.errors import BadInput, no_teacher
 
@@ -76,6 +78,7 @@ def check_run(config: dict[str, Any], agent: TrainedAgent | MixtureAgent | None)
         seconds_of(config["run_time"], "run_time")
     for key in ("objective", "policy", "selector", "vectors", "encoding", "ranker", "training", "scheduler", "batches"):
         part = build(config[key], key)
+        _check_base(part, key, key)
         if key == "objective":
             passes = getattr(part, "passes", "one")
         if key == "ranker" and issubclass(part.func, Cascade) and passes != "level":
@@ -83,7 +86,7 @@ def check_run(config: dict[str, Any], agent: TrainedAgent | MixtureAgent | None)
             raise BadInput(what, "objective", "choose objective=sir_v3 or sir_v4 with objective.passes=level")
     for group in ("function", "origin"):
         for name, node in config[group].items():
-            build(node, f"{group}.{name}")
+            _check_base(build(node, f"{group}.{name}"), group, f"{group}.{name}")
     check_optimizer(config["optimizer"])
     check_counts(config)
     if agent is not None:
@@ -94,6 +97,13 @@ def check_run(config: dict[str, Any], agent: TrainedAgent | MixtureAgent | None)
     build(config["sampling"]["guard"], "sampling.guard")
     for measure in [*config["measures"], config["validation"]["measure"]]:
         parse(measure)
+
+
+def _check_base(part: Any, group: str, at: str) -> None:
+    """Refuse a part whose class, which may be the user's, is of another kind."""
+    kind: Any = part.func if isinstance(part, functools.partial) else type(part)
+    if group in BASES and not issubclass(kind, locate(BASES[group])):
+        raise BadInput(f"{kind.__name__} is no {group}", f"{at}._target_", f"name a subclass of {BASES[group]}")
 
 
 def check_optimizer(node: dict[str, Any]) -> None:
@@ -157,7 +167,7 @@ def check_counts(config: dict[str, Any]) -> None:
             what = "an objective with several stages needs lists of one length"
             raise BadInput(what, "negatives", "give one number for all functions: sampling.negatives")
     for name, node in config["selectors"].items():
-        build(node, f"selector.{name}")
+        _check_base(build(node, f"selector.{name}"), "selector", f"selector.{name}")
     if objective.needs_teacher and not config.get("teacher"):
         raise no_teacher("there is no teacher to learn from", "objective")
 

@@ -107,7 +107,11 @@ class SamplingPolicy(ABC):
         By default all negatives of a query come from the function that `choose` returns. A query may have fewer
         negatives: then −1 follows the others.
         """
-        return np.repeat(self.choose(batch, training, rng)[:, None], count, 1)
+        chosen = np.asarray(self.choose(batch, training, rng))
+        if chosen.shape != (len(batch),):
+            what = f"{type(self).__name__} chose functions of shape {chosen.shape} for {len(batch)} queries"
+            raise BadInput(what, "policy", "return the index of a function for each query")
+        return np.repeat(chosen[:, None], count, 1)
 
     def observe(  # noqa: B027
         self,

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranking.bm25 import Bm25Index, Bm25Options
-from ranking.bounds import Positive, checked
+from ranking.bounds import Fraction, NonNegative, Positive, checked
 from ranking.encoding import EncodedCollection
 from ranking.errors import BadInput
 from ranking.ranked_lists import RankedLists
@@ -42,8 +42,8 @@ class Bm25Function(Ranked):
     def __init__(
         self,
         depth: Annotated[int, Positive] = 100,
-        k1: float = 0.9,
-        b: float = 0.4,
+        k1: Annotated[float, NonNegative] = 0.9,
+        b: Annotated[float, Fraction] = 0.4,
         stemming: str | None = "english",
         stop_words: bool = True,
         shards: Annotated[int, Positive] = 1,

@@ -22,9 +22,10 @@ class Given(Ranked):
 
     def search(self, sources: Sources, queries: NDArray[np.integer], depth: int) -> RankedLists:
         lists = self._lists(sources)
-        if not (lists.documents >= 0).any():
+        relevant = sources.encoded.judgements.are_relevant(np.arange(len(lists.documents)), lists.documents)
+        if not ((lists.documents >= 0) & ~relevant).any():
             raise BadInput(
-                "this collection lists no documents with its queries",
+                "this collection lists no documents with its queries, other than relevant ones",
                 "function=given",
                 "name a file by collection.given=FILE, or columns of collection=pairs by collection.negatives=[…]",
             )

@@ -98,7 +98,7 @@ def same_study(one: Path, other: Path) -> bool:
 # A full disk
 
 
-def test_a_file_for_which_there_is_no_room_leaves_nothing_behind(disk: Callable[[str], Path]) -> None:
+def test_a_file_for_which_there_is_no_room_leaves_nothing_behind(disk):
     storage = Storage(str(disk("64k") / "out"))
     storage.write("kept", b"before")
     with pytest.raises(
@@ -112,9 +112,7 @@ def test_a_file_for_which_there_is_no_room_leaves_nothing_behind(disk: Callable[
     storage.write("kept", bytes(100_000))
 
 
-def test_a_study_on_a_full_disk_ends_in_one_line_and_goes_on(
-    disk: Callable[[str], Path], base: list[str], undisturbed: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_study_on_a_full_disk_ends_in_one_line_and_goes_on(disk, base, undisturbed, capsys):
     out = disk("100k") / "study"
     assert command("study", *base, *ONE_METHOD, "retries=3", "concurrent=1", f"out={out}") == 2
     said = capsys.readouterr()
@@ -128,9 +126,7 @@ def test_a_study_on_a_full_disk_ends_in_one_line_and_goes_on(
 
 
 @pytest.mark.parametrize("size", ["4k", "64k"])
-def test_a_full_disk_of_the_cache(
-    disk: Callable[[str], Path], base: list[str], tmp_path: Path, size: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_full_disk_of_the_cache(disk, base, tmp_path, size, capsys):
     place = disk(size)
     assert command("train", *base, f"cache={place}", f"out={tmp_path / 'out'}") == 2
     assert "the disk is full" in one_line(capsys)
@@ -145,9 +141,7 @@ def test_a_full_disk_of_the_cache(
 
 @pytest.mark.by_day(2)
 @pytest.mark.parametrize("verb", VERBS)
-def test_an_output_that_cannot_be_written_is_refused_first(
-    verb: str, base: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_output_that_cannot_be_written_is_refused_first(verb, base, tmp_path, capsys, monkeypatch):
     for computes in ("cluster.runs.collections.open_collection", "cluster.commands.pool.open_pools"):
         monkeypatch.setattr(computes, lambda *given: pytest.fail("something was computed before"))
     given = [f"runs={write_runs(tmp_path / 'of') / 'runs'}", "method=rank"] if verb == "pool" else base
@@ -158,9 +152,7 @@ def test_an_output_that_cannot_be_written_is_refused_first(
 
 @pytest.mark.by_day(2)
 @pytest.mark.parametrize("verb", VERBS)
-def test_the_folder_of_another_verb_is_left_alone(
-    verb: str, base: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_folder_of_another_verb_is_left_alone(verb, base, tmp_path, capsys):
     given = [f"runs={write_runs(tmp_path / 'of') / 'runs'}", "method=rank"] if verb == "pool" else base
     for other, config in KINDS.items():
         storage = Storage(str(tmp_path / other))
@@ -175,7 +167,7 @@ def test_the_folder_of_another_verb_is_left_alone(
         assert [file.name for file in (tmp_path / other).iterdir()] == [CONFIG]
 
 
-def test_two_commands_do_not_write_to_one_folder(tmp_path: Path) -> None:
+def test_two_commands_do_not_write_to_one_folder(tmp_path):
     storage = Storage(str(tmp_path / "out"))
     with output_lock(storage):
         with (
@@ -195,7 +187,7 @@ def test_two_commands_do_not_write_to_one_folder(tmp_path: Path) -> None:
 # Damaged files
 
 
-def test_a_damaged_configuration_is_never_taken_for_another(tmp_path: Path) -> None:
+def test_a_damaged_configuration_is_never_taken_for_another(tmp_path):
     storage, content = Storage(str(tmp_path)), {"study": {"seeds": 20}, "overrides": ["selector=top,uniform"]}
     write_config(storage, content)
     whole = storage.read(CONFIG) or b""
@@ -213,7 +205,7 @@ def test_a_damaged_configuration_is_never_taken_for_another(tmp_path: Path) -> N
     assert read_config(storage) == {"study": {"seeds": 3}}
 
 
-def test_no_byte_of_a_state_changes_unseen() -> None:
+def test_no_byte_of_a_state_changes_unseen():
     state = {"weights": torch.randn(3, 4).T, "losses": [0.5, 0.25], "order": np.arange(5), "empty": np.zeros(0)}
     data, told = to_bytes(state), repr(from_bytes(to_bytes(state)))
     refused, places = 0, range(0, len(data), 3)
@@ -226,7 +218,7 @@ def test_no_byte_of_a_state_changes_unseen() -> None:
     assert refused > 0.9 * len(places)
 
 
-def test_a_learning_goes_on_from_the_state_before_a_damaged_one(tmp_path: Path) -> None:
+def test_a_learning_goes_on_from_the_state_before_a_damaged_one(tmp_path):
     storage, said = ResultStore(Storage(str(tmp_path)), "trainings"), []
     assert checkpoints.load(storage) is None
     for episode in (1, 2):
@@ -244,7 +236,7 @@ def test_a_learning_goes_on_from_the_state_before_a_damaged_one(tmp_path: Path) 
     assert len(list(tmp_path.glob("*.damaged"))) == 2
 
 
-def test_a_learning_starts_again_if_its_state_is_of_other_code(tmp_path: Path) -> None:
+def test_a_learning_starts_again_if_its_state_is_of_other_code(tmp_path):
     storage, lines = Storage(str(tmp_path)), list[str]()
     old = ResultStore(storage, "trainings", {"code of rl": "old"})
     checkpoints.save(old, {"episode": 1})
@@ -254,7 +246,7 @@ def test_a_learning_starts_again_if_its_state_is_of_other_code(tmp_path: Path) -
     assert [line.partition(" was ")[2] for line in lines] == ["built from another code of rl; learning starts again"]
 
 
-def test_damaged_results_of_a_study_are_made_again(undisturbed: Path, tmp_path: Path) -> None:
+def test_damaged_results_of_a_study_are_made_again(undisturbed, tmp_path):
     out = tmp_path / "study"
     shutil.copytree(undisturbed, out)
     damage(list(out.glob("runs/*")))
@@ -266,9 +258,7 @@ def test_damaged_results_of_a_study_are_made_again(undisturbed: Path, tmp_path: 
     assert same_study(out, undisturbed)
 
 
-def test_damaged_results_of_a_pool_are_made_again(
-    ray_session: None, kills: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_damaged_results_of_a_pool_are_made_again(ray_session, kills, tmp_path, capsys):
     place, out = write_runs(tmp_path / "of"), tmp_path / "out"
     given = [
         f"runs={place / 'runs'}",
@@ -313,7 +303,7 @@ class Jumping:
         return self.true() + 86_400 * 3 * (1, -1, 5, 0)[self.calls % 4]
 
 
-def test_a_clock_that_jumps_changes_nothing(undisturbed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_clock_that_jumps_changes_nothing(undisturbed, tmp_path, monkeypatch):
     clock, out = Jumping(), tmp_path / "study"
     shutil.copytree(undisturbed, out)
     for file in ("summary.csv", f"runs/{min(os.listdir(out / 'runs'))}"):
@@ -324,7 +314,7 @@ def test_a_clock_that_jumps_changes_nothing(undisturbed: Path, tmp_path: Path, m
     assert same_study(out, undisturbed)
 
 
-def test_names_of_the_time_do_not_collide(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_names_of_the_time_do_not_collide(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(time, "strftime", lambda form: "20261122-120000")
     for expected in ("", "-2", "-3"):
@@ -333,7 +323,7 @@ def test_names_of_the_time_do_not_collide(tmp_path: Path, monkeypatch: pytest.Mo
         Path(place).mkdir(parents=True)
 
 
-def test_what_another_process_fills_is_not_swept_away(tmp_path: Path) -> None:
+def test_what_another_process_fills_is_not_swept_away(tmp_path):
     filled, left = tmp_path / f"{cache._UNFINISHED}a", tmp_path / f"{cache._UNFINISHED}b"
     for folder in (filled, left):
         folder.mkdir()
@@ -350,10 +340,7 @@ def test_what_another_process_fills_is_not_swept_away(tmp_path: Path) -> None:
 
 
 @pytest.mark.nightly
-def test_a_collection_that_does_not_fit_is_refused_before_anything_runs(
-    base: list[str], ray_session: None, tmp_path: Path, capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+def test_a_collection_that_does_not_fit_is_refused_at_once(base, ray_session, tmp_path, capsys, monkeypatch):
     import ray
 
     room = int(ray.cluster_resources()["object_store_memory"])
@@ -374,14 +361,14 @@ def test_a_collection_that_does_not_fit_is_refused_before_anything_runs(
         assert not (tmp_path / verb / "runs").exists()
 
 
-def test_bytes_of_what_is_shared() -> None:
+def test_bytes_of_what_is_shared():
     array = np.zeros(1_000_000, np.int32)
     assert 4_000_000 < bytes_of({"array": array, "name": "x"}) < 4_001_000
     assert largest_and_all([{"a": 5, "b": 1}, {"a": 5, "c": 3}]) == (8, 9)
     assert largest_and_all([]) == (0, 0)
 
 
-def test_a_local_ray_makes_room_if_there_is_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_local_ray_makes_room_if_there_is_memory(monkeypatch):
     mb = 1024 * 1024
     memory, shared = SimpleNamespace(available=1000 * mb), SimpleNamespace(f_bavail=1000, f_frsize=mb)
     monkeypatch.setattr("psutil.virtual_memory", lambda: memory)

@@ -84,7 +84,7 @@ class Picking(Selector):
         ([[0, 1, 2], [1, 2, 3]], "Picking over bm25 picked 3 documents per query instead of 2"),
         ([[0, 1], [1, 12]], "Picking over bm25 picked a document that is not in the collection"),
         ([[0, 1]], r"Picking over bm25 picked documents of shape \(1, 2\) for 2 queries"),
-        ([], "Picking over bm25 returned NoneType, not a CandidateBatch"),
+        ([], "Picking over bm25 picked NoneType, not a CandidateBatch"),
     ],
 )
 def test_a_selector_that_breaks_its_promise_is_named(picked, says, tiny_training):
@@ -95,6 +95,30 @@ def test_a_selector_that_breaks_its_promise_is_named(picked, says, tiny_training
     one = Sampler(Fixed(), {"bm25": function}, Picking(rows), 2, np.random.default_rng(0))
     with pytest.raises(BadInput, match=says):
         one.negatives(batch, training)
+
+
+@pytest.mark.parametrize(
+    ("documents", "scores", "says"),
+    [
+        ([[0.0], [1.0]], [[0.0], [0.0]], "Offering offered documents as float64; give an array of int32"),
+        ([[0], [12]], [[0.0], [0.0]], "Offering offered a document that is not in the collection; use −1 for none"),
+        ([[0, 1]], [[0.0, 0.0]], r"Offering offered documents of shape \(1, 2\) for 2 queries"),
+        ([[0], [1]], [0.0, 0.0], r"offered scores of shape \(2,\) for documents of shape \(2, 1\); give nan"),
+    ],
+)
+def test_a_function_that_offers_something_else_is_named(documents, scores, says, tiny_training):
+    class Offering(RetrievalFunction):
+        def prepare(self, encoded: Any, lists: Any) -> None: ...
+
+        def sample(self, batch: Batch, count: int, rng: Any) -> CandidateBatch:
+            return CandidateBatch(np.array(documents), np.array(scores, np.float32))
+
+        top = sample
+
+    training = tiny_training()
+    one = Sampler(Fixed(), {"own": Offering()}, Uniform(), 1, np.random.default_rng(0))
+    with pytest.raises(BadInput, match=says):
+        one.negatives(training.next_batch(), training)
 
 
 def test_a_selector_that_repeats_another_functions_document_is_named(tiny_training):

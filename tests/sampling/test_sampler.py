@@ -49,6 +49,36 @@ class Alternating(SamplingPolicy):
         return np.arange(len(batch)) % len(self.functions)
 
 
+class Assigning(Alternating):
+    """Assigns what it was told."""
+
+    def __init__(self, assigned: object, chosen: object = 0) -> None:
+        self.assigned, self.chosen = assigned, chosen
+
+    def choose(self, batch: Batch, training: Any, rng: np.random.Generator) -> Any:
+        return self.chosen
+
+    def assign(self, batch: Batch, count: int, training: Any, rng: np.random.Generator) -> Any:
+        return super().assign(batch, count, training, rng) if self.assigned is None else self.assigned
+
+
+@pytest.mark.parametrize(
+    ("policy", "says"),
+    [
+        (Assigning(None, 1), r"policy: Assigning chose functions of shape \(\) for 2 queries; return the index of"),
+        (Assigning(None, [0, 2]), "policy: Assigning chose a function from 0 to 2; there are 0 to 1"),
+        (Assigning(None, [0.0, 1.0]), r"policy: Assigning assigned float64 of shape \(2, 2\); return whole numbers"),
+        (Assigning(np.array([[0], [1]])), r"policy: Assigning assigned int64 of shape \(2, 1\)"),
+        (Assigning(np.array([[0, 1], [1, 0]])), "policy: Assigning assigned functions in mixed order; sort each row"),
+        (Assigning(np.array([[0, 1], [-1, 0]])), "policy: Assigning assigned functions in mixed order; sort each row"),
+    ],
+)
+def test_a_policy_that_assigns_something_else_is_named(policy, says):
+    one = sampler(policy, a=listed([[1, 2, 3], [4]]), b=listed([[5], []]))
+    with pytest.raises(BadInput, match=says):
+        one.negatives(batch_of(0, 1), Hash())
+
+
 def step(scores: list[list[float]]) -> UpdateResult:
     return UpdateResult(0.0, 0.0, np.array(scores, np.float32))
 

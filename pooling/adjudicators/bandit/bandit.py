@@ -72,7 +72,8 @@ class Bandit(Adjudicator):
                 "a window is given beside another way to forget, or to replays",
                 remedy="with window, leave rate=1, discount=1, forget=false and judged=skip",
             )
-        self.arm = arm
+        self.arm, self.evidence, self.judged, self.ties = arm, evidence, judged, ties
+        self.rate, self.discount, self.window, self.forget, self.teams = rate, discount, window, forget, teams
         self._options = BanditOptions(
             begin_options=options_of(arm.begin, arm, 4),
             index_options=options_of(arm.index, arm, 3),

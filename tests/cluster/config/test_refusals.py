@@ -64,6 +64,7 @@ METHODS = "give 'methods=[{label:NAME,overrides:[\"function=bm25\",…]},…]'"
         ("collection.path=", "config", "collection.path: is empty; name a file or folder"),
         ("qrels=''", "pool", "qrels: is empty; name a file or folder"),
         ("methods=[{label: a, overrides: [selector=top,uniform]}]", "study", "can't read the override 'methods="),
+        ("at=abc", "fork", "at is 'abc'; input should be a valid integer"),
         ("methods=[['selector=top']]", "study", r"methods.0 is ['selector=top']; give 'methods=[{label:NAME,"),
         ("methods=[{label: a, overrides: [function=bm25]}]", "study", METHODS),
         ("methods=[bm25]", "study", METHODS),

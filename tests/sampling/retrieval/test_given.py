@@ -53,10 +53,12 @@ def test_queries_without_scores_stand_beside_others_with(tiny, tiny_sources):
     assert known.lookup(np.array([3]), found.documents).tolist() == [[-1.0, -5.0]]
 
 
-def test_a_collection_that_gives_nothing_is_refused(tiny, tiny_sources):
-    sources = replace(tiny_sources, collection=replace(tiny, given=tiny.given.clear()))
-    with pytest.raises(BadInput, match="lists no documents"):
-        Given().rank(sources)
+def test_a_collection_that_gives_nothing_or_positives_alone_is_refused(tiny, tiny_sources):
+    positives = tiny.judgements.filter(pl.col("grade") > 0)
+    for given in (tiny.given.clear(), positives.select("query", "document", score=pl.lit(1, pl.Float32))):
+        sources = replace(tiny_sources, collection=replace(tiny, given=given))
+        with pytest.raises(BadInput, match="lists no documents with its queries, other than relevant ones"):
+            Given().rank(sources)
 
 
 def test_what_was_judged_and_not_found_relevant(encoded_of):
