@@ -1,4 +1,4 @@
-"""Runs `pyrite compare`: says what differs between studies, and whether their methods differ, paired by seed."""
+"""Runs `pyrite compare`: reports what differs between studies, and whether their methods differ, paired by seed."""
 
 from __future__ import annotations
 
@@ -23,13 +23,15 @@ from cluster.output.result_store import BUILT_FROM, ResultStore
 from cluster.output.storage import Storage, new_place
 from cluster.output.tables import required_scan, required_trials
 from cluster.reports import analysis_sections
-from cluster.reports.labels import p_value
+from cluster.reports.labels import p_value, signed, signed_interval
 from cluster.reports.report import Items, Report, Section, Table, Verbatim
 from cluster.reports.result_sections import measures_of, origin_name, results, side_by_side
+from cluster.reports.verdict_section import verdict_section
 from cluster.statistics.across_places import across_places
 from cluster.statistics.comparison import named_baseline
 from cluster.statistics.paired import mean_difference
 from cluster.statistics.summary import summarise
+from cluster.statistics.verdict import conclude
 from ranking.errors import BadInput
 
 OPTIONS = ("out", "baseline")
@@ -117,9 +119,11 @@ def over_seeds(
     sections = [Section("", [*differences, Items(lines)], [*differences, *lines])]
     if compared and (paired := paired_table(trials, compared)).rows:
         sections.append(Section("The same methods under both options", [paired], [paired]))
-    summary = summarise(trials, baseline, queries=queries_once(studies))
+    queries = queries_once(studies)
+    summary = summarise(trials, baseline, queries=queries)
     methods = side_by_side(summary, measures_of(summary)[0])
-    return [*sections, *(replace(section, terminal=[methods]) for section in results(summary))]
+    verdict = verdict_section(conclude(trials, summary, queries), summary)
+    return [verdict, *sections, *(replace(section, terminal=[methods]) for section in results(summary))]
 
 
 def queries_once(studies: Sequence[Compared]) -> pl.LazyFrame:
@@ -301,8 +305,8 @@ def paired_table(trials: pl.DataFrame, options: Sequence[str]) -> Table:
         for other in others:
             pairs = runs.filter(method=other).join(runs.filter(method=first), on="seed", suffix="_first")
             found = mean_difference((pairs["value"] - pairs["value_first"]).to_numpy())
-            interval = f"{found.low:+.4f} to {found.high:+.4f}" if found.pairs > 1 else "–"
-            difference = f"{found.mean:+.4f}" if found.pairs else "–"
+            interval = signed_interval(found.low, found.high)
+            difference = signed(found.mean) if found.pairs else None
             rows.append([runs["ranker"][0], other, first, difference, interval, p_value(found.p), found.pairs])
     head = ["ranker", "method", "against", "difference", "95% interval", "p", "seeds"]
     return Table(head, rows, words=3, caption=f"{measure}, {origin_name(origin)}: differences paired by seed")

@@ -233,21 +233,24 @@ def show(forks: pl.DataFrame, measure: str, storage: Storage, console: Console) 
         ]
         for row in worth.iter_rows(named=True)
     ]  # fmt: skip
-    head = ["action", "at", "pairs", "in the end", "95%", "p", "right behind it"]
+    head = ["action", "at", "pairs", "in the end", "95%", "p", "directly after"]
     table = Table(head, rows, caption=f"What each action was worth: {measure} less that of the unchanged run")
     console.print(table)
     for label, value in (
         ("one decision of an oracle that knows each training", tested.oracle),
-        ("one action a batch for all trainings, chosen by the others", tested.schedule),
+        ("one action per batch for all trainings, chosen on the others", tested.schedule),
         ("one action for all", tested.fixed),
         ("feedback over a schedule, at most (95%)", tested.room_high),
     ):
         if not isnan(value):
-            console.print(f"gain of {label}: {value:+.4f}")
-    for unit, p, gainer in (("batch", tested.time_p, "a schedule"), ("training", tested.state_p, "feedback")):
-        several = "batches, at=[…]" if unit == "batch" else "trainings, bases=2, and forks of each, replicates=2"
-        answer = f"needs several {several}" if isnan(p) else f"p = {p:.3g} (if p is small, {gainer} can gain)"
-        print_lines(console, f"are actions worth the same at every {unit}? {answer}")
+            console.print(f"gain of {label}: {signed(value)}")
+    of_training = "trainings, bases=2, and forks of each, replicates=2"
+    for unit, several, p, gainer in (
+        ("at every batch", "batches, at=[…]", tested.time_p, "a schedule"),
+        ("in every training", of_training, tested.state_p, "feedback"),
+    ):
+        answer = f"needs several {several}" if isnan(p) else f"p = {p_value(p)} (if p is small, {gainer} can gain)"
+        print_lines(console, f"are actions worth the same {unit}? {answer}")
     _print_place(storage, console)
 
 
@@ -285,8 +288,8 @@ def show_by_query(forks: pl.DataFrame, feature: str, measure: str, storage: Stor
         ("one action per half over one for all, at most (95%)", room.high),
     ):
         if not isnan(value):
-            console.print(f"gain of {label}: {value:+.4f}")
-    known = f"p = {room.p:.3g} (if p is small, policy=by_query can gain)"
+            console.print(f"gain of {label}: {signed(value)}")
+    known = f"p = {p_value(room.p)} (if p is small, policy=by_query can gain)"
     answer = "needs several trainings or replicates" if isnan(room.p) else known
     print_lines(console, f"are actions worth the same in both halves? {answer}")
     _print_place(storage, console)

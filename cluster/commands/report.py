@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import replace
 
 from rich.console import Console
 
@@ -67,7 +66,7 @@ def show_power(chosen: argparse.Namespace, console: Console) -> int:
     sections = power_section(power(trials, StoppingRule.of_options(options) if "equal_within" in options else None))
     if not sections:
         raise BadInput("no two methods have three seeds in common", storage.place, "name a study with more seeds")
-    report = Report("", [replace(section, terminal=section.parts[:1]) for section in sections])
+    report = Report("", sections)
     report.write_parts(storage)
     report.to_terminal(console)
     print_lines(console, f"table and curve: {storage.shown('power.parquet')}, figures/power.png")

@@ -62,14 +62,15 @@ def variation_figure(frame: pl.DataFrame) -> Figure | None:
 
 
 def _around_one(family: pl.DataFrame) -> list[float]:
-    """Ticks of ratios: powers of two, or of ten if they span more."""
+    """Return at most six ticks of ratios, 1 among them: powers of two, or of ten if they span more."""
     low, high = family["ratio_low"].min(), family["ratio_high"].max()
     if low is None or high is None:
         return [1.0]
     bounds = max(float(str(low)), 1e-4), float(str(high))
     base = 10.0 if bounds[1] / bounds[0] > 100 else 2.0
     first, last = (int(np.floor(np.log(bound) / np.log(base))) for bound in bounds)
-    return [base**power for power in range(min(first, 0), max(last + 1, 0) + 1)][:12]
+    powers = range(min(first, 0), max(last + 1, 0) + 1)
+    return [base**power for power in powers if power % -(-len(powers) // 5) == 0]
 
 
 def across_figure(frame: pl.DataFrame) -> Figure | None:

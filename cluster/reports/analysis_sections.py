@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -48,7 +49,7 @@ def analyses(
         *(_decisions(trials, rule, baseline, queries) if rule and options.get("stop") == "decided" else []),
         *_variation(seed_variation(trials, options.get("never_below"))),
         *across(across_places(trials, baseline, queries)),
-        *power_section(power(trials, rule)),
+        *(replace(section, terminal=()) for section in power_section(power(trials, rule))),
         *_importance(trials),
         *_few_judgements(trials),
     ]
@@ -170,9 +171,10 @@ def _variation(frame: pl.DataFrame) -> list[Section]:
             return f"{row[name]:{form}}"
         return f"{row[name]:{form}} ({low:{form}}" + ("–∞)" if high is None else f"–{high:{form}})")
 
+    names = distinct_names([*frame["method"], *frame["against"].drop_nulls()])
     rows = [
         [
-            *(row["method"], row["ranker"], row["candidates"], row["against"]),
+            *(names[row["method"]], row["ranker"], row["candidates"], names.get(row["against"])),
             *(value(row["std"]), interval(row, "ratio", ".2f"), p_value(row["brown_forsythe_p_holm"])),
             *(interval(row, "beats", ".0%"), *(value(row[f"best_of_{k}"]) for k in (1, 5))),
             interval(row, "below", ".0%"),
@@ -242,17 +244,20 @@ def power_section(frame: pl.DataFrame) -> list[Section]:
         return []
     tried = {"seeds": MOST, "seeds_of_many": MOST, "seeds_sequential": LONGEST}
     rows: Rows = []
+    brief: Rows = []  # for a terminal, with letters
     names = distinct_names([*frame["method"], *frame["against"]])
+    letters = lettered(names)
     for part in frame.partition_by("ranker", "method", maintain_order=True):
         at = {row["difference"]: row for row in part.iter_rows(named=True)}
         counts = [
             " / ".join(f"> {most:,}" if at[size][name] is None else str(at[size][name]) for name, most in tried.items())
             for size in DIFFERENCES
         ]
-        pair = names[part[0, "method"]], names[part[0, "against"]]
-        rows += [part[0, "ranker"]] if part[0, "ranker"] not in rows else []
-        rows.append([*pair, part[0, "pairs"], f"{part[0, 'spread']:.4f}", *counts])
-    head = ["method", "against", "pairs", "spread", *(f"for {size:g}" for size in DIFFERENCES)]
+        for table, shown in ((rows, names), (brief, letters)):
+            table += [part[0, "ranker"]] if part[0, "ranker"] not in table else []
+            pair = shown[part[0, "method"]], shown[part[0, "against"]]
+            table.append([*pair, part[0, "pairs"], value(part[0, "spread"]), *counts])
+    head = ["method", "against", "pairs", "spread", *(f"for {size:g}".replace("0.", ".") for size in DIFFERENCES)]
     note = (
         "Seeds that a difference takes at 80% power on these queries alone (the verdict's are for other queries too): "
         "one t-test / all methods compared / sequential (stop=decided)."
@@ -264,9 +269,10 @@ def power_section(frame: pl.DataFrame) -> list[Section]:
         "number beforehand. With five seeds this estimate may be off by a factor of two. Seeds alone show a difference "
         "on these test queries; for other queries as well it may take more queries, as the verdict says."
     )
-    table = Table(head, rows, words=2, note=note)
     drawing = Drawing("power", figure, "Seeds of a paired t-test with a power of 80%, by the size of the difference.")
-    return [Section("How many seeds it takes", [table, text, drawing], frames={"power.parquet": frame})]
+    parts: list[Part] = [Table(head, rows, words=2, note=note), text, drawing]
+    terminal: list[Part] = [*letter_key(letters, names), Table(head, brief, words=2, note=note)]
+    return [Section("How many seeds it takes", parts, terminal, {"power.parquet": frame})]
 
 
 def _importance(trials: pl.DataFrame) -> list[Section]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import io
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from html import escape
 from itertools import product
@@ -19,15 +21,17 @@ import matplotlib
 
 if _backend is not None:
     os.environ["MPLBACKEND"] = _backend
+from matplotlib import font_manager
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
 from cluster.output.methods import evaluations, measurements
-from cluster.reports.labels import broken, title_of
+from cluster.reports.labels import broken, distinct_names, title_of
 
 # Okabe and Ito's colours, which people with any colour vision tell apart; without their yellow and black,
 # one of which vanishes on a white page and the other on a dark one.
@@ -36,6 +40,11 @@ STROKES = (("-", "o"), ("--", "s"), (":", "^"), ("-.", "D"))
 INK = "#010203"  # text and axes; a page replaces it by its own text colour, so that it is used for nothing else
 
 DPI = 150
+OTHER_SCRIPTS = (
+    *("Noto Sans CJK SC", "Noto Sans CJK JP", "WenQuanYi Zen Hei", "Droid Sans Fallback", "Noto Sans Devanagari"),
+    *("Noto Sans Thai", "Arial Unicode MS"),
+)
+"""Fonts for scripts that DejaVu Sans lacks."""
 
 STYLE: dict[Any, Any] = {
     # Whatever a user's matplotlibrc has, such as usetex; the backend is chosen per figure.
@@ -54,6 +63,9 @@ STYLE: dict[Any, Any] = {
     "grid.color": "#8888884d",
     "grid.linewidth": 0.6,
     "svg.fonttype": "none",
+    # Letters that the first font lacks are drawn with the next one; fonts that are not installed would be logged.
+    "font.family": ["DejaVu Sans", *(font for font in OTHER_SCRIPTS if font in font_manager.get_font_names())],
+    "text.parse_math": False,  # names may contain dollar signs
     **dict.fromkeys(
         ("text.color", "axes.edgecolor", "axes.labelcolor", "axes.titlecolor", "xtick.color", "ytick.color"),
         INK,
@@ -73,7 +85,16 @@ class Look:
 def looks(methods: Iterable[str]) -> dict[str, Look]:
     """Give each method a look, by the order of their names: eight colours, then also other strokes."""
     every = [Look(colour, line, marker) for (line, marker), colour in product(STROKES, COLOURS)]
-    return {method: every[i % len(every)] for i, method in enumerate(sorted(set(methods)))}
+    return {method: every[i % len(every)] for i, method in enumerate(_in_order(methods))}
+
+
+def _in_order(names: Iterable[str]) -> list[str]:
+    """Sort names, with numbers in them by value: bm25=9 before bm25=10."""
+
+    def key(name: str) -> list[tuple[int, str]]:
+        return [(int(part) if at % 2 else 0, part) for at, part in enumerate(re.split(r"([0-9]+)", name))]
+
+    return sorted(set(names), key=key)
 
 
 class Panels:
@@ -134,15 +155,15 @@ def name_axes(ax: Axes, x: str, y: str) -> None:
 
 def legend(figure: Figure, looks: Mapping[str, Look], present: Iterable[str], lines: bool = True) -> None:
     """Add one legend for all panels below them, and room for it: of lines, or of markers."""
-    names = sorted(set(present))
+    names = _in_order(present)
     if not names:
         return
     handles = []
     for look in map(looks.__getitem__, names):
         style: dict[str, Any] = {"lw": 2, "ls": look.line} if lines else {"ls": "", "marker": look.marker, "ms": 5}
         handles.append(Line2D([], [], color=look.colour, **style))
-    labels = [broken(name, 120) for name in names]
-    columns = max(1, min(len(names), 125 // (max(map(len, names)) + 6)))
+    labels = [broken(name, 120) for name in distinct_names(names).values()]
+    columns = max(1, min(len(names), 125 // (max(map(len, labels)) + 6)))
     lines_of_text = sum(1 + label.count("\n") for label in labels)
     width, height = figure.get_size_inches()
     figure.set_size_inches(width, height + 0.2 * -(-lines_of_text // columns) + 0.15)
@@ -150,13 +171,25 @@ def legend(figure: Figure, looks: Mapping[str, Look], present: Iterable[str], li
         figure.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False)
 
 
+@contextmanager
+def _drawing(more: Mapping[Any, Any] | None = None) -> Iterator[None]:
+    """Draw in the style of all figures, without a warning for each letter that no font here has: a page shows it in
+    the browser's."""
+    with matplotlib.rc_context({**STYLE, **(more or {})}), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", r"Glyph .* missing from", UserWarning)
+        yield
+
+
 def png(figure: Figure) -> bytes:
     """Render a figure as PNG, 1,500 pixels wide on white, without a date: the same figure, the same bytes."""
     out = io.BytesIO()
     figure.set_dpi(DPI)
     figure.set_facecolor("white")
-    # Not by savefig, here and below, which draws everything twice if a figure is laid out.
-    FigureCanvasAgg(figure).print_png(out, metadata={"Software": None})
+    for text in figure.findobj(Text):
+        text.set_parse_math(False)
+    with _drawing():
+        # Not by savefig, here and below, which draws everything twice if a figure is laid out.
+        FigureCanvasAgg(figure).print_png(out, metadata={"Software": None})
     figure.set_layout_engine("none")  # a page draws it again, and laying it out is a third of the work
     return out.getvalue()
 
@@ -166,7 +199,7 @@ def svg(figure: Figure, name: str) -> str:
     out = io.StringIO()
     figure.set_facecolor("none")
     figure.set_dpi(DPI)  # of images in it
-    with matplotlib.rc_context({**STYLE, "svg.hashsalt": name}):
+    with _drawing({"svg.hashsalt": name}):
         FigureCanvasSVG(figure).print_svg(out, metadata={"Date": None, "Creator": None})
     opening, drawn = out.getvalue().partition("<svg")[2].split(">", 1)
     opening = re.sub(r' (width|height)="[^"]*"', "", opening)  # the page sets the width, viewBox the shape
@@ -190,13 +223,14 @@ def panels(figure: Figure) -> list[tuple[float, float, float, float]]:
     mains = [ax for ax in figure.axes if ax.get_subplotspec() is not None and not hasattr(ax, "_colorbar")]
     if len(mains) < 2:
         return []
-    boxes: list[Any] = [ax.get_tightbbox(renderer) for ax in mains]
-    for ax in figure.axes:
-        if ax not in mains:  # a colour bar belongs to the panel on its left
-            box: Any = ax.get_tightbbox(renderer)
-            near = min(range(len(boxes)), key=lambda i: abs(boxes[i].x1 - box.x0) + abs(boxes[i].y0 - box.y0))
-            boxes[near] = Bbox.union([boxes[near], box])
-    boxes += [part.get_window_extent(renderer) for part in figure.legends]
+    with _drawing():
+        boxes: list[Any] = [ax.get_tightbbox(renderer) for ax in mains]
+        for ax in figure.axes:
+            if ax not in mains:  # a colour bar belongs to the panel on its left
+                box: Any = ax.get_tightbbox(renderer)
+                near = min(range(len(boxes)), key=lambda i: abs(boxes[i].x1 - box.x0) + abs(boxes[i].y0 - box.y0))
+                boxes[near] = Bbox.union([boxes[near], box])
+        boxes += [part.get_window_extent(renderer) for part in figure.legends]
     scale, height = 72 / figure.dpi, figure.bbox.height
     return [
         (round(box.x0 * scale - 2, 1), round((height - box.y1) * scale - 2, 1),

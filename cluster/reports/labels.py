@@ -83,9 +83,11 @@ def duration(seconds: float | None) -> str | None:
     """A time: seconds, minutes or hours."""
     if seconds is None:
         return None
-    if seconds < 100:
-        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
+    if seconds < 99.5:
+        return f"{seconds:.1f} s" if seconds < 9.95 else f"{seconds:.0f} s"
+    if seconds < 5970:
+        return f"{seconds / 60:.1f} min" if seconds < 597 else f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"
 
 
 def count(number: float | None) -> str | None:
@@ -94,7 +96,7 @@ def count(number: float | None) -> str | None:
         return None
     for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if number >= size:
-            return f"{number / size:.1f}{unit}" if number < 10 * size else f"{number / size:.0f}{unit}"
+            return f"{number / size:.1f}{unit}" if number < 9.95 * size else f"{number / size:.0f}{unit}"
     return f"{number:.0f}"
 
 

@@ -270,7 +270,11 @@ def _stopping(frame: pl.DataFrame, pools: Sequence[str]) -> Section:
     folds = _details(over_seeds(frame, "rule"), pools, names, ("rule", "judged"))
     caption = "Where each rule would have stopped: a method is better the further right and up it is."
     drawing = Drawing("stopping", draw.stopping(frame), caption)
-    return Section("When to stop", ["Judgements per topic; means over seeds.", *folds, drawing])
+    text = (
+        "Judgements per topic; means over seeds. Recall is the share found of all documents judged relevant, in the "
+        "pool or not; whether a topic reaches the target depends on the relevant documents in the pool alone."
+    )
+    return Section("When to stop", [text, *folds, drawing])
 
 
 def _estimates(frame: pl.DataFrame, pools: Sequence[str]) -> Section:

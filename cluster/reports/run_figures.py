@@ -74,12 +74,14 @@ def runs(trials: pl.DataFrame, summary: pl.DataFrame, measure: str) -> Figure:
     panels = Panels(trials, measure)
     rows = summary.filter((pl.col("measure") == measure) & (pl.col("runs") > 0))
     most = panels.runs.group_by("collection", "ranker").agg(pl.col("method").n_unique())["method"].max() or 1
-    figure, places = panels.grid(height=1.0 + 0.25 * int(str(most)))
+    names = distinct_names(rows.filter(pl.col("ranker") != "bm25")["method"]).values()
+    lines = max((1 + broken(name).count("\n") for name in names), default=1)
+    figure, places = panels.grid(height=1.0 + max(0.25, 0.15 * lines) * int(str(most)))
     jitter = np.random.default_rng(0)
     for collection, ranker, origin, ax in places:
         section = rows.filter(collection=collection, ranker=ranker)
         methods = section["method"].unique(maintain_order=True).reverse().to_list()
-        names = list(map(broken, distinct_names(methods).values()))
+        labels = list(map(broken, distinct_names(methods).values()))
         means = section.filter(candidates=origin)
         for row in means.iter_rows(named=True):
             y = methods.index(row["method"])
@@ -96,7 +98,7 @@ def runs(trials: pl.DataFrame, summary: pl.DataFrame, measure: str) -> Figure:
         name_axes(ax, f"{measure}  ({first_stage_of(origin)} alone: {printed(alone[0])})" if alone else measure, "")
         _mark(ax, alone)
         first = origin == panels.origins[0]
-        ax.set_yticks(range(len(methods)), names if first else [""] * len(methods))
+        ax.set_yticks(range(len(methods)), labels if first else [""] * len(methods))
         ax.set_ylim(-0.6, len(methods) - 0.4)
         ax.tick_params(axis="y", length=0)
         ax.xaxis.set_major_locator(MaxNLocator(6))
@@ -195,6 +197,7 @@ def _numbers(ax: Axes, here: pl.DataFrame, looks: dict[str, Look]) -> None:
     few = len(levels) <= LEVELS
     if len(levels) and levels[0] > 0 and levels[-1] > 20 * levels[0]:
         ax.set_xscale("log")
+        ax.xaxis.set_major_formatter("{x:g}")
     for of in here.partition_by("method", maintain_order=True):
         look = looks[of[0, "method"]]
         ax.scatter(of["number"], of["value"], s=20, color=look.colour, marker=look.marker, alpha=0.75, lw=0)

@@ -30,7 +30,7 @@ from cluster.reports.actions_taken import actions_section
 from cluster.reports.embedding_map import map_section
 from cluster.reports.examples import examples_section
 from cluster.reports.hardness import hardness_section
-from cluster.reports.labels import value
+from cluster.reports.labels import duration, value
 from cluster.reports.paper_table import baseline_of, paper_section, read_published
 from cluster.reports.report import (
     Cell,
@@ -236,10 +236,9 @@ def _facts(trials: pl.DataFrame, results: StudyResults) -> dict[str, str]:
     known = trials.select("collection", "fingerprint").drop_nulls().unique().sort("collection", "fingerprint")
     methods, rankers = (with_methods(trials)[name].unique().sort() for name in ("method", "ranker"))
     origins = dict.fromkeys(origin for origin, _ in evaluations(trials) if origin != EMBEDDINGS)
-    minutes = (done["seconds"].sum() or 0) / 60
-    time = f"{minutes / 60:.1f} hours" if minutes >= 60 else f"{minutes:.1f} minutes"
     seeds = trials["seed"].n_unique()
     ways = "1 way" if len(methods) == 1 else f"{len(methods)} ways"
+    each = "1 seed" if seeds == 1 else f"{seeds} seeds each"
     counts = {
         "done": len(done), "failed": failed, "diverged": lost, "not started": stopped,
         "stopped by the search, which no figure includes": behind,
@@ -249,9 +248,9 @@ def _facts(trials: pl.DataFrame, results: StudyResults) -> dict[str, str]:
     return {
         **({"read": "; ".join(read)} if read else {}),
         "collection": "; ".join(f"{name}, fingerprint {fingerprint}" for name, fingerprint in known.iter_rows()),
-        "compared": f"{ways} of choosing negatives, ranker {' and '.join(rankers)}, {seeds} seeds each",
+        "compared": f"{ways} of choosing negatives, ranker {' and '.join(rankers)}, {each}",
         "runs": ", ".join(f"{count:,} {name}" for name, count in counts.items() if count or name == "done"),
-        "training": f"{time} over all runs, {done['steps'].sum() or 0:,} steps",
+        "training": f"{duration(float(done['seconds'].sum() or 0))} over all runs, {done['steps'].sum() or 0:,} steps",
         "evaluated on": " and ".join(map(result_sections.origin_name, origins)),
     }
 

@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
+from rich.markup import escape
 
 from cluster.config.mine_command import mine_command
-from cluster.output.methods import with_methods
+from cluster.output.methods import AGENTS, MOST_VALUES, factors, swept, with_methods
 from cluster.reports.labels import (
     count,
     distinct_names,
@@ -23,7 +24,7 @@ from cluster.reports.labels import (
     title_of,
     value,
 )
-from cluster.reports.report import Cell, Part, Section, Table, Verbatim
+from cluster.reports.report import Cell, Part, Section, Table, TerminalLine, Verbatim
 from cluster.reports.result_sections import origin_name
 from cluster.statistics.verdict import Conclusion, MethodTest, Verdict
 
@@ -31,8 +32,8 @@ MOST = 20
 """The number of methods in a table of the terminal; the page has all of them."""
 NOTE = (
     "The 95% interval is that of one difference, p is corrected for all of them (Holm); both are for other seeds and "
-    "other queries; * p < .05. Time is that of training a run, documents are those that the ranker read, memory is the "
-    "peak of the process."
+    "{}; * p < .05. Time is that of training a run, documents are those that the ranker read, memory is the peak of "
+    "the process."
 )
 
 
@@ -49,7 +50,8 @@ def verdict_section(conclusion: Conclusion, summary: pl.DataFrame, trials: pl.Da
         alone = summary.filter(
             *(pl.col(name) == place[name] for name in ("collection", "candidates", "measure")), ranker="bm25"
         ).rows(named=True)
-        sentence = " ".join([verdict.sentence(names), *_behind(verdict, alone)])
+        sentences = [verdict.sentence(names), *_pooled(verdict, trials), *_missing(verdict, summary)]
+        sentence = " ".join([*sentences, *_behind(verdict, alone)])
         parts += [Cell(f"{caption}. {sentence}", best=True), _table(verdict, names, alone, caption, wide=True)]
         letters = lettered(names)
         shown = [row["method"] for at, row in enumerate(verdict.rows) if at < MOST or row["method"] == verdict.take]
@@ -61,10 +63,12 @@ def verdict_section(conclusion: Conclusion, summary: pl.DataFrame, trials: pl.Da
     command = None if trials is None else _mining(conclusion, trials)
     if command:
         parts += ["To mine such negatives:", Verbatim(command)]
-        terminal += [f"To mine such negatives: {command}", ""]
+        terminal += [TerminalLine(f"To mine such negatives: {escape(command)}"), ""]  # on one line, to be copied
     parts += conclusion.depends
     terminal += conclusion.depends
-    note = [NOTE] if any(verdict.tests for verdict in conclusion.verdicts) else []
+    tests = [test for verdict in conclusion.verdicts for test in verdict.tests.values()]
+    over_queries = any(test.queries for test in tests)
+    note = [NOTE.format("other queries" if over_queries else "these queries")] if tests else []
     frames = {"verdict.csv": conclusion.table()}
     return Section("", [*parts, *note], [*terminal, *note], frames, last=True)
 
@@ -80,6 +84,30 @@ def _mining(conclusion: Conclusion, trials: pl.DataFrame) -> str | None:
             overrides = trials.filter(pl.col("run").is_in(runs["run"].head(1).to_list()))["overrides"].to_list()
             return mine_command(shlex.split(overrides[0])) if overrides else None
     return None
+
+
+def _pooled(verdict: Verdict, trials: pl.DataFrame | None) -> list[str]:
+    """Say what was swept over too many values to be compared, if that leaves one method."""
+    if len(verdict.rows) > 1 or trials is None or "factors" in trials.columns:
+        return []
+    values = swept(trials).group_by("key").agg(pl.col("value").n_unique()).filter(pl.col("value") > MOST_VALUES)
+    drawn = {*trials["drawn"].explode().drop_nulls(), *AGENTS, *factors(trials)}
+    keys = sorted(key for key in values["key"] if key not in drawn and not key.startswith("collection"))
+    if not keys:
+        return []
+    command = f"pyrite report OUT 'factors=[{','.join(keys)}]'"
+    return [f"All values of {' and '.join(keys)} are pooled; to compare them: {command}."]
+
+
+def _missing(verdict: Verdict, summary: pl.DataFrame) -> list[str]:
+    """Name the methods without a finished run, and what is compared of those with failed ones."""
+    place = summary.filter(*(pl.col(key) == text for key, text in verdict.place.items()))
+    failed = place.filter(pl.col("failed") > 0)
+    none = failed.filter(runs=0)["method"].to_list()
+    lines = [f"{', '.join(none)}: no run finished."] if none else []
+    if len(failed) > len(none):
+        lines.append("Differences are over the seeds that both methods finished.")
+    return lines
 
 
 def _behind(verdict: Verdict, alone: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -102,7 +130,7 @@ def _table(
 ) -> Table:
     """A row per method, or per method in `shown`: its mean, its difference from the reference, and its cost."""
     reference = names.get(verdict.reference, verdict.reference)
-    against = f"against {reference} (95%)" if verdict.tests else "difference"
+    against = f"against {reference} (95%)"
     base = next((row["seconds"] for row in verdict.rows if row["method"] == verdict.reference), None)
     rows: list[list[object]] = []
     for row in verdict.rows:
@@ -114,17 +142,16 @@ def _table(
         timed = base and row["seconds"] and row["method"] != verdict.reference
         ratio = f"{row['seconds'] / base:.1f}×" if timed else ""
         memory = None if row["memory"] is None else f"{row['memory']:,.0f} MB"
+        compared = [_difference(test), p_value(None if test is None else test.p)] if verdict.tests else []
         rows.append([
-            name, Cell(value(row["mean"]), spread, best=row["method"] == verdict.take), _difference(test),
-            p_value(None if test is None else test.p), duration(row["seconds"]), ratio, count(row["documents_read"]),
-            memory, *([row["runs"]] if wide else []),
+            name, Cell(value(row["mean"]), spread, best=row["method"] == verdict.take), *compared,
+            duration(row["seconds"]), ratio, count(row["documents_read"]), memory, *([row["runs"]] if wide else []),
         ])  # fmt: skip
-    dashes = [""] * (6 + wide)
-    rows += [[row["method"], value(row["mean"]), *dashes] for row in alone]
     head = [
-        "method", "mean" if not wide else verdict.place["measure"], against, "p", "time", "", "docs" if not wide else
-        "documents read", "memory", *(["runs"] if wide else []),
+        "method", "mean" if not wide else verdict.place["measure"], *([against, "p"] if verdict.tests else []), "time",
+        "", "docs" if not wide else "documents read", "memory", *(["runs"] if wide else []),
     ]  # fmt: skip
+    rows += [[row["method"], value(row["mean"]), *[""] * (len(head) - 2)] for row in alone]
     return Table(head, rows, caption="" if wide else caption)
 
 

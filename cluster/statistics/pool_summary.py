@@ -176,8 +176,16 @@ def _interval(values: NDArray[np.float64]) -> tuple[float, float]:
 
 
 def pool_sentence(pool: str, summary: pl.DataFrame, effort: pl.DataFrame, baseline: str | None) -> str:
-    """A pool's result in a sentence: which method finds 90% of the relevant documents first, and what is tested."""
-    part = effort.filter(pl.col("pool") == pool).drop_nulls("to_90").drop_nans("to_90").sort("to_90", "method")
+    """The result of a pool in a sentence: which method finds 90% of the relevant documents first, and what is tested.
+
+    Of methods that do so at once, it is the one that finds more over all budgets.
+
+    Args:
+        summary: the frame of `summarise_pools`.
+        effort: the frame of `efforts`.
+    """
+    part = effort.filter(pl.col("pool") == pool).drop_nulls("to_90").drop_nans("to_90")
+    part = part.sort("to_90", "area", "method", descending=[False, True, False])
     if part.is_empty():
         return f"{pool}: no judged document is relevant."
     best, after = part.row(0, named=True)["method"], dict(part.select("method", "to_90").iter_rows())
@@ -185,7 +193,10 @@ def pool_sentence(pool: str, summary: pl.DataFrame, effort: pl.DataFrame, baseli
     other = baseline if baseline in after and baseline != best else None
     if other is None and len(part) > 1:
         other = part.row(1, named=True)["method"]
-    text += f", {other} after {after[other]:,.0f}." if other else "."
+    if other:
+        text += f", {other} too." if after[other] == after[best] else f", {other} after {after[other]:,.0f}."
+    else:
+        text += "."
     rows = summary.filter(pl.col("pool") == pool, pl.col("method") == best).drop_nulls("p")
     if rows.is_empty():
         return text

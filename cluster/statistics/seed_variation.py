@@ -114,7 +114,8 @@ def _spreads(a: Floats, b: Floats, rng: np.random.Generator) -> dict[str, float 
     won = ((counts[0] @ np.heaviside(a[:, None] - b, 0.5)) * counts[1]).sum(1) / (len(a) * len(b))
     std, other = float(a.std(ddof=1)), float(b.std(ddof=1))
     row: dict[str, float | None] = {"std": std, "against_std": other, "beats": beats(a, b)}
-    row |= dict(zip(("beats_low", "beats_high"), map(float, np.quantile(won, [0.025, 0.975])), strict=True))
+    if 0 < beats(a, b) < 1:  # otherwise all resamples are alike, which is no certainty
+        row |= dict(zip(("beats_low", "beats_high"), map(float, np.quantile(won, [0.025, 0.975])), strict=True))
     if std > 0 and other > 0:
         row["ratio"] = std / other
         with np.errstate(divide="ignore", invalid="ignore"):

@@ -28,7 +28,8 @@ INTERPOLATED = ("interpolated_mean", "interpolated_std")
 LEAST_SEEDS = 3
 """Seeds that both methods must have before a difference is marked: two have one degree of freedom."""
 COSTS = ("seconds", "documents_read", "memory")
-"""Means over runs: of the training alone; distinct documents of each batch; MiB at the peak."""
+"""Over runs: the median time of the training alone, because the first run of a process takes longer; the mean number of
+distinct documents of each batch; the mean of the MiB at the peak."""
 
 Row = dict[str, object]
 
@@ -89,7 +90,7 @@ def summarise(
             for runs in family:
                 generator = np.random.default_rng([seed, _digest(*place.values(), ranker, runs.method)])
                 row: Row = {**place, **runs.identity, **_spread(runs, generator)}
-                row |= _mean_costs([spent[run.name] for run in runs.runs])
+                row |= _costs([spent[run.name] for run in runs.runs])
                 row |= _comparison(runs.method, best, tests, "against", "")
                 row["marks"] = marks(row)
                 if baseline is not None:
@@ -99,9 +100,10 @@ def summarise(
     return pl.DataFrame(rows, schema=_schema(columns, baseline is not None))
 
 
-def _mean_costs(spent: Sequence[Sequence[float | None]]) -> Row:
+def _costs(spent: Sequence[Sequence[float | None]]) -> Row:
     known = [[cost for cost in column if cost is not None] for column in zip(*spent, strict=True)]
-    return {name: float(np.mean(costs)) if costs else None for name, costs in zip(COSTS, known, strict=False)}
+    middle = {name: np.median if name == "seconds" else np.mean for name in COSTS}
+    return {name: float(middle[name](costs)) if costs else None for name, costs in zip(COSTS, known, strict=False)}
 
 
 def marks(row: Mapping[str, object], prefix: str = "") -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import combinations
@@ -22,6 +23,8 @@ from ranking.evaluation.significance import holm
 
 SMALL = 0.01
 """The difference whose number of seeds is named if nothing can be told apart, unless the study has a margin."""
+LISTED = 4
+"""The most methods that a sentence names; of more it gives the number."""
 SCHEMA: dict[str, Any] = dict.fromkeys(
     ("collection", "ranker", "candidates", "measure", "baseline", "take", "better_than", "alike", "equal", "sentence"),
     pl.String,
@@ -34,7 +37,7 @@ class MethodTest:
     """A method against the reference.
 
     Args:
-        difference: the method's mean less the reference's.
+        difference: the method's mean less the reference's, over the runs that are paired.
         low, high: the 95% interval of the difference, for other seeds and queries if values per query are known.
         p: the probability if there is none, by Holm's method over the family; None if it can't be tested.
         equal: p of the test of equivalence.
@@ -103,8 +106,14 @@ class Verdict:
     def sentence(self, names: Mapping[str, str] | None = None) -> str:
         """The verdict in words, with short names of methods if they are given."""
 
+        def name(method: str) -> str:
+            return (names or {}).get(method, method)
+
         def listed(methods: Sequence[str]) -> str:
-            *others, last = [(names or {}).get(method, method) for method in methods]
+            if len(methods) > LISTED:
+                count = len(self.rows) - 1
+                return f"all {count} others" if len(methods) == count else f"{len(methods)} of the {count} others"
+            *others, last = map(name, methods)
             return f"{', '.join(others)} and {last}" if others else last
 
         if len(self.rows) < 2:
@@ -129,9 +138,9 @@ class Verdict:
         if self.take is None:
             return f"No method can be told from the others with {self.seeds} {self.unit}.{enough}"
         keep = self.take == self.baseline
-        parts = [f"{'Keep' if keep else 'Take'} {listed([self.take])}"]
+        parts = [f"{'Keep' if keep else 'Take'} {name(self.take)}"]
         if self.better_than:
-            parts[0] += f": it is better than {listed(self.better_than)}"
+            parts[0] += f": it is better than {listed(self.better_than)}{self._lead(name)}"
         elif keep:
             parts[0] += ": no method is shown to be better"
         others = [method for method in self.alike if method not in self.equal]
@@ -142,10 +151,25 @@ class Verdict:
             parts.append(f"{listed(others)} can't be told from it{self._price(others)}")
         return "; ".join(parts) + "." + (enough if others and not self.better_than else "")
 
-    def _price(self, methods: Sequence[str]) -> str:
-        """The training time of some methods in times of the recommended one's."""
+    def _lead(self, name: Callable[[str], str]) -> str:
+        """By how much the recommended method is better, and its time, against the baseline or the only other one."""
+        one = len(self.better_than) == 1
+        if one or self.baseline in self.better_than:
+            only = self.better_than[0] if one else self.baseline or ""
+            # The tests are against the reference, which is either of the two.
+            test, sign = (self.tests[only], -1) if only in self.tests else (self.tests[self.take or ""], 1)
+            low, high = sorted((sign * test.low, sign * test.high))
+            by = f"by {_places(sign * test.difference, '.4f')} (95%: {_places(low, '.4f')} to {_places(high, '.4f')})"
+            price = self._price([self.take or ""], only)
+            return f" {by}{price}" if one else f", than {name(only)} {by}{',' * bool(price)}{price}"
+        means = {row["method"]: row["mean"] for row in self.rows}
+        leads = [means[self.take or ""] - means[method] for method in self.better_than]
+        return f", by {_places(min(leads), '.4f')} to {_places(max(leads), '.4f')}"
+
+    def _price(self, methods: Sequence[str], than: str | None = None) -> str:
+        """The training time of some methods in times of another one's; by default, of the recommended one's."""
         seconds = {row["method"]: row["seconds"] for row in self.rows}
-        base = seconds.get(self.take or "")
+        base = seconds.get(than or self.take or "")
         costs = [seconds[method] for method in methods]
         if not base or None in costs:
             return ""
@@ -252,14 +276,16 @@ def _verdict(
     seconds = {row["method"]: row["seconds"] for row in rows}
     take = min(able, key=lambda method: (seconds[method] is None, seconds[method] or 0.0, -family[method].mean))
     if take != baseline and any(test.is_better for test in against(take).values()):
-        take = best
+        take = max(able, key=lambda method: family[method].mean)
     tests = {method: against(take)[method] for method in ordered if method != take}
-    close = [method for method, test in tests.items() if not test.differs]
+    # Better than the baseline in the baseline's family, in which the table shows it, whatever Holm's p is in this one.
+    better = [m for m, test in tests.items() if (test.differs and test.difference < 0) or m == baseline]
+    close = [method for method, test in tests.items() if not test.differs and method not in better]
     needed, queries = _needed(tests[close[0]], len(family), margin) if close else (None, None)
     return replace(
         verdict,
         take=take,
-        better_than=[method for method, test in tests.items() if test.differs and test.difference < 0],
+        better_than=better,
         alike=close,
         equal=[method for method in close if equal_within is not None and tests[method].equal < LEVEL],
         needed=needed,
@@ -286,9 +312,11 @@ def _tests(
         if low is None or high is None:
             _, low, high, _, _ = mean_difference(pairs)
         both = compare_both(runs, family[reference], values)
-        both = both if both and both.error else None  # runs that never differ have no error to plan with
         queries = len(values[runs.runs[0].name]) if both and values else 0
-        tests[runs.method] = MethodTest(row["difference"] or 0.0, low, high, p, equal, spread, both, queries)
+        both = both if both and both.error else None  # runs that never differ have no error to plan with
+        # The middle of its interval, which differs from the difference of the means if some runs have no pair.
+        difference = (row["difference"] or 0.0) if math.isnan(low) else (low + high) / 2
+        tests[runs.method] = MethodTest(difference, low, high, p, equal, spread, both, queries)
     return tests
 
 
@@ -371,8 +399,9 @@ def _across_rankers(
 def _ranker_sentence(name: str, reference: str, row: Mapping[str, float | None]) -> str:
     pairs, difference = row["pairs"] or 0, row["difference"] or 0.0
     p = row["paired_p_holm"] if row["p_both_holm"] is None else row["p_both_holm"]
-    interval = "" if row["low_both"] is None else f" ({row['low_both']:+.4f} to {row['high_both']:+.4f})"
-    figures = f"{difference:+.4f}{interval}" + ("" if p is None else f", p = {p:.2g}")
+    low, high = row["low_both"], row["high_both"]
+    interval = f" ({_places(low, '+.4f')} to {_places(high, '+.4f')})" if low is not None and high is not None else ""
+    figures = f"{_places(difference, '+.4f')}{interval}" + ("" if p is None else f", p = {p:.2g}")
     if pairs < LEAST_SEEDS:
         return f"{name} against {reference}: {figures}; nothing is tested with fewer than {LEAST_SEEDS} seeds."
     if p is None or p >= LEVEL:
@@ -380,5 +409,6 @@ def _ranker_sentence(name: str, reference: str, row: Mapping[str, float | None])
     return f"{name} is {'better' if difference > 0 else 'worse'} than {reference}: {figures}."
 
 
-def _places(number: float) -> str:
-    return f"{number:g}".replace("0.", ".", 1)
+def _places(number: float, form: str = "g") -> str:
+    """A number without the zero before its point."""
+    return re.sub(r"^([+-]?)0\.", r"\1.", f"{number:{form}}")

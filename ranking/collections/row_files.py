@@ -81,7 +81,7 @@ def row_files(path: Path) -> list[tuple[str | None, Path]]:
         kind_of(path)
         return [(split_named(path.name), path)]
     if not path.is_dir():
-        raise BadInput("no such file or folder", path, "check path=")
+        raise BadInput("no such file or folder", path, "check the path (collection.path=)")
     if (path / "dataset_dict.json").is_file():
         splits: list[str] = _json(path / "dataset_dict.json")["splits"]
         return [(split_named(name), file) for name in splits for file in _saved(path / name)]

@@ -1,5 +1,9 @@
 // Sorts a table by a column when its title is clicked; rows below a title of their own stay below it.
-const number = text => { const found = text.replace(/,/g, "").match(/[+-]?(\d+\.?\d*|\.\d+)/); return found ? Number(found[0]) : NaN; };
+const UNITS = { min: 60, h: 3600, k: 1e3, M: 1e6, G: 1e9 };
+const number = text => {
+  const found = text.replace(/,/g, "").match(/([+-]?(?:\d+\.?\d*|\.\d+))(?: ?(min|h|k|M|G)\b)?/);
+  return found ? Number(found[1]) * (UNITS[found[2]] ?? 1) : NaN;
+};
 for (const table of document.querySelectorAll("table")) {
   const heads = [...table.tHead.rows[0].cells];
   heads.forEach((head, column) => {

@@ -113,9 +113,11 @@ def test_options_that_differ_are_listed_and_compared_by_seed(tmp_path):
     shown = terminal([one, two])
     row = next(line for line in shown.splitlines() if "training.max_epochs " in line)
     assert row.split() == ["training.max_epochs", "5", "3"]
-    row = next(line for line in shown.splitlines() if "+0.2000" in line)  # .1, .2 and .3: a deviation of .1
-    assert "-0.0484 to +0.4484" in row
+    row = next(line for line in shown.splitlines() if "+.2000" in line)  # .1, .2 and .3: a deviation of .1
+    assert "-.0484 to +.4484" in row
     assert row.split()[-2:] == [".074", "3"]
+    assert "No method can be told from the others with 3 seeds." in shown
+    assert compare([one, two]).sections[0].last  # the verdict, on top of the page and at the end of the terminal
 
 
 def test_other_results_of_the_same_run_are_reported(tmp_path):

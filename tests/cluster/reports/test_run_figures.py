@@ -125,3 +125,16 @@ def test_lines_are_of_the_functions_and_ranks_that_they_are_named_by():
     assert drawn["last rank that is seen"] == pytest.approx([75, 15])
     assert drawn["first rank"] == pytest.approx([1, 3])
     assert "random" not in drawn
+
+
+def test_names_are_drawn_as_they_are_written(made_up_study, recwarn):
+    """Not as formulas, which a dollar sign begins and a wrong one ends with an error; and without a word on fonts."""
+    names = [r"$\foo$ and $", "标签", "1 · at 10", "1 · at 9"]
+    trials, _ = made_up_study(swept=[("label", names)])
+    figures = [density(trials, "AP@100"), runs(trials, summarise(trials), "AP@100")]
+    labels = [text.get_text() for text in figures[0].legends[0].get_texts()]
+    assert labels == ["1 · at 9", "1 · at 10", r"$\foo$ and $", "标签"]  # numbers by their value
+    for figure in figures:
+        assert png(figure)
+        assert r"$\foo$ and $" in svg(figure, "f")
+    assert not [warning for warning in recwarn if "Glyph" in str(warning.message)]

@@ -5,7 +5,15 @@ import polars as pl
 import pytest
 from scipy.stats import ttest_1samp, ttest_ind, ttest_rel
 
-from cluster.statistics.pool_summary import WHOLE, efforts, estimate_errors, over_seeds, pool_contrasts, summarise_pools
+from cluster.statistics.pool_summary import (
+    WHOLE,
+    efforts,
+    estimate_errors,
+    over_seeds,
+    pool_contrasts,
+    pool_sentence,
+    summarise_pools,
+)
 
 
 def budget_rows(found: dict[str, list[list[int]]], budget: int = 10) -> pl.DataFrame:
@@ -143,3 +151,14 @@ def test_means_over_seeds_leave_names_out_and_estimates_are_off():
     assert "seed" not in row
     longer = estimates.with_columns(budget=pl.Series([5, 7]))
     assert estimate_errors(longer)["bias"].to_list() == [3, -1]
+
+
+def test_the_sentence_names_the_first_to_find_most():
+    """Of two that find nine of ten at once, it is the one that finds more before."""
+    summary = summarise_pools(budget_rows({"a": [[1, 2]], "b": [[3, 5]], "c": [[2, 2]]}), ["a", "b", "c"], "c")
+    effort = pl.DataFrame(
+        {"pool": "p", "method": ["a", "b", "c"], "area": [0.5, 0.7, 0.4], "to_90": [40.0, 40.0, 50.0]}
+    )
+    text = pool_sentence("p", summary, effort, "c")
+    assert text.startswith("p: b finds 90% of the relevant documents after 40 judgements per topic, c after 50. ")
+    assert pool_sentence("p", summary.clear(), effort, "a").endswith("per topic, a too.")

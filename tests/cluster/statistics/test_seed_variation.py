@@ -37,6 +37,13 @@ def test_how_often_a_run_beats_another_and_the_best_of_k_is_that_of_all_draws():
     assert spread.best_of(values[:0], 2) is None
 
 
+def test_runs_that_are_all_better_give_no_interval():
+    """Every resample of them is all better too, from which an interval of no width would follow."""
+    found = spread.seed_variation(trials({("c", "bm25"): [0.1, 0.11, 0.12], ("c", "random"): [0.5, 0.51, 0.53]}))
+    assert found["beats"].sort().to_list() == [0.0, 1.0]
+    assert found["beats_low"].null_count() == found["beats_high"].null_count() == 2
+
+
 def test_methods_are_compared_with_the_best_baseline():
     rng = np.random.default_rng(0)
     steady, wild = rng.normal(0.5, 0.005, 12), rng.normal(0.48, 0.05, 12)

@@ -1,6 +1,7 @@
 """Tests of verdicts, which recommend a method, and of contrasts: what was made up is found, by seeds and queries."""
 
 import io
+import re
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -64,10 +65,13 @@ def test_the_cheapest_of_the_best_is_taken():
     assert verdict.baseline == verdict.rows[0]["method"] == "none · uniform"
     assert set(verdict.better_than) == {"none · uniform", "bad · uniform"}
     assert list(verdict.alike) == ["four · uniform"]
+    test = verdict.tests["one · uniform"]
+    lead_of_one = ", ".join([f"{test.difference:.4f} (95%: {test.low:.4f} to {test.high:.4f})"]).replace("0.", ".")
     assert verdict.sentence({f"{name} · uniform": name for name in lead}).startswith(
-        "Take one: it is better than none and bad; four can't be told from it and takes 3.0 times its time."
+        f"Take one: it is better than none and bad, than none by {lead_of_one}, and takes 2.0 times its time; "
+        "four can't be told from it and takes 3.0 times its time."
     )
-    assert verdict.tests["one · uniform"].low < 0.03 < verdict.tests["one · uniform"].high
+    assert test.low < 0.03 < test.high
     (equal,) = concluded(trials, queries, "function=none", 0.02).verdicts
     assert list(equal.equal) == ["four · uniform"]
     assert "four differs from it by less than .02 and takes 3.0 times its time" in equal.sentence(
@@ -75,6 +79,108 @@ def test_the_cheapest_of_the_best_is_taken():
     )
     (free,) = concluded(trials, queries).verdicts
     assert (free.take, free.baseline, free.reference) == ("one · uniform", None, "one · uniform")
+    means = {name: trials.filter(function=name)["bm25:AP@10"].mean() for name in lead}
+    leads = [f"{means['one'] - means[name]:.4f}"[1:] for name in ("none", "bad")]
+    assert f"it is better than none · uniform and bad · uniform, by {leads[0]} to {leads[1]};" in free.sentence()
+
+
+def test_the_sentence_says_by_how_much_and_at_what_price():
+    trials, queries = study({"a": 0.03, "b": 0.0}, {"a": 30.0, "b": 20.0})
+    for baseline in ("function=b", None):  # the table compares a with b, or b with a
+        (verdict,) = concluded(trials, queries, baseline).verdicts
+        sentence = verdict.sentence({"a · uniform": "a", "b · uniform": "b"})
+        found = re.fullmatch(
+            r"Take a: it is better than b by (.*) \(95%: (.*) to (.*)\) and takes 1.5 times its time.", sentence
+        )
+        assert found is not None
+        lead, low, high = map(float, found.groups())
+        values = queries.with_columns(
+            pl.col("run").str.slice(6, 1).alias("function"), pl.col("run").str.slice(7).alias("seed")
+        )
+        means = values.group_by("function").agg(pl.col("AP@10").mean()).sort("function")["AP@10"]
+        assert lead == pytest.approx(means[0] - means[1], abs=1e-4)
+        assert (low + high) / 2 == pytest.approx(lead, abs=1e-4)
+
+
+def test_of_many_methods_the_sentence_gives_the_number():
+    trials, queries = study({"a": 0.05, **{f"b{n}": 0.001 * n for n in range(6)}})
+    (verdict,) = concluded(trials, queries).verdicts
+    assert verdict.sentence().startswith("Take a · uniform: it is better than all 6 others, by .0")
+    (kept,) = concluded(*study({f"b{n}": 0.0 for n in range(6)}), "function=b0").verdicts
+    assert "; all 5 others can't be told from it" in kept.sentence()
+
+
+def test_what_is_better_than_the_baseline_is_so_in_all_words():
+    """By Holm's method over the baseline's comparisons b is better, over those of b it is not."""
+    rows = []
+    noise = np.array([-1, 1, -1, 1, -1, 1]) * 0.001
+    leads = {
+        "a": 0.0 * noise,
+        "b": 0.02 + np.array([-20, 10, 25, -8, -2, -5]) * 0.001,
+        "c": 0.021 + noise,
+        "d": 0.0205 - noise,
+    }
+    for function, lead in leads.items():
+        seconds = 1.0 if function == "b" else 5.0
+        for seed in range(6):
+            row = {"run": f"{function}{seed}", "function": function, "seed": seed, "seconds": seconds}
+            rows.append(row | {"bm25:AP@10": 0.4 + 0.001 * seed + float(lead[seed])})
+    (verdict,) = concluded(trials_of(rows), None, "function=a").verdicts
+    assert verdict.take == "b · uniform"
+    assert verdict.tests["b · uniform"].is_better
+    assert list(verdict.better_than) == ["a · uniform"]
+    assert set(verdict.alike) == {"c · uniform", "d · uniform"}
+
+
+def test_the_time_of_a_method_is_the_median_of_its_runs():
+    """The first run of a process takes longer, whatever its method."""
+    trials, queries = study({"a": 0.0, "b": 0.0}, {"a": 2.0, "b": 4.0}, seeds=3)
+    first = (pl.col("function") == "a") & (pl.col("seed") == 0)
+    trials = trials.with_columns(pl.when(first).then(100.0).otherwise("seconds").alias("seconds"))
+    (verdict,) = concluded(trials, queries, "function=a").verdicts
+    assert "b · uniform can't be told from it and takes 2.0 times its time" in verdict.sentence()
+
+
+def test_failed_runs_are_named_and_pairs_compared():
+    trials, queries = study({"a": 0.0, "b": 0.03, "c": 0.0})
+    lost = ["staticb0", *(f"staticc{seed}" for seed in range(6))]
+    shift = pl.when(pl.col("run") == "statica0").then(pl.col("bm25:AP@10") - 0.2).otherwise("bm25:AP@10")
+    failed = pl.col("run").is_in(lost)
+    trials = trials.with_columns(shift.alias("bm25:AP@10")).with_columns(
+        pl.when(failed).then(pl.lit("failed")).otherwise("status").alias("status"),
+        pl.when(failed).then(None).otherwise("bm25:AP@10").alias("bm25:AP@10"),
+    )
+    queries = queries.filter(~failed)
+    summary = summarise(trials, "function=a", queries=queries)
+    section = verdict_section(conclude(trials, summary, queries), summary)
+    text = " ".join(printed(section))
+    assert "c · uniform: no run finished. Differences are over the seeds that both methods finished." in text
+    (verdict,) = conclude(trials, summary, queries).verdicts
+    test = verdict.tests["b · uniform"]
+    assert test.difference == pytest.approx((test.low + test.high) / 2) == pytest.approx(0.03, abs=0.01)
+
+
+def test_a_sweep_of_many_values_says_that_they_are_pooled():
+    trials, queries = study({"a": 0.0}, seeds=9)
+    sweep = pl.Series([[{"key": "negatives.bm25", "value": str(seed)}] for seed in trials["seed"]], dtype=SWEPT)
+    trials = trials.with_columns(swept=sweep)
+    summary = summarise(trials, queries=queries)
+    text = " ".join(printed(verdict_section(conclude(trials, summary, queries), summary, trials)))
+    assert (
+        "All values of negatives.bm25 are pooled; to compare them: pyrite report OUT 'factors=[negatives.bm25]'."
+        in text
+    )
+    assert "against" not in text
+
+
+def test_with_one_query_the_note_speaks_of_these():
+    trials, queries = study({"a": 0.0, "b": 0.05})
+    for frame, words in (
+        (queries, "other seeds and other queries"),
+        (queries.filter(query="q0"), "other seeds and these queries"),
+    ):
+        summary = summarise(trials, "function=a", queries=frame)
+        assert words in " ".join(printed(verdict_section(conclude(trials, summary, frame), summary)))
 
 
 def test_nothing_is_taken_if_nothing_can_be_told_apart():
