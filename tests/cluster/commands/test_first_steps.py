@@ -120,11 +120,6 @@ def test_options_that_differ_are_listed_and_compared_by_seed(tmp_path):
     assert compare([one, two]).sections[0].last  # the verdict, on top of the page and at the end of the terminal
 
 
-def test_other_results_of_the_same_run_are_reported(tmp_path):
-    folders = [study(tmp_path / name, {"bm25": [value]}) for name, value in (("one", 0.4), ("two", 0.5))]
-    assert "Runs with other results in another study, of which the first counts: 1." in terminal(folders)
-
-
 def test_studies_of_other_collections_are_compared_over_places(tmp_path):
     values = {"one": {"bm25": [0.4, 0.5, 0.6], "random": [0.3, 0.45, 0.5]}}
     values["two"] = {"bm25": [0.2, 0.3, 0.1], "random": [0.1, 0.15, 0.1]}
@@ -163,7 +158,7 @@ def test_other_results_of_the_same_run_are_reported_and_studies_with_nothing_in_
     one = study(tmp_path / "one", {"bm25": [0.4]}, fingerprint="one")
     two = study(tmp_path / "two", {"random": [0.4]}, fingerprint="two")
     again = study(tmp_path / "again", {"bm25": [0.5]}, fingerprint="one")
-    assert "1 of them have other results in another study" in terminal([one, again])
+    assert "Runs with other results in another study, of which the first counts: 1." in terminal([one, again])
     with pytest.raises(BadInput, match=r"two methods in common \(one: made_up one; two: made_up two\)"):
         compare([one, two])
 
