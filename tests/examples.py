@@ -1,7 +1,5 @@
 """How many examples hypothesis draws for tests whose examples take long."""
 
-from __future__ import annotations
-
 import os
 from typing import Any
 

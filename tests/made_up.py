@@ -1,7 +1,5 @@
 """Writes small collections, and runs with judgements, to disk."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections.abc import Iterable, Mapping, Sequence

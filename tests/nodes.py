@@ -1,7 +1,5 @@
 """A Ray cluster of several nodes on this machine, and the commands that run on it."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

@@ -1,7 +1,5 @@
 """The documentation site lists every part and module, and points its links at pages that exist."""
 
-from __future__ import annotations
-
 import importlib.util
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """Every script in `benchmarks/` runs at its smallest size and prints figures."""
 
-from __future__ import annotations
-
 import ast
 import importlib.util
 import re

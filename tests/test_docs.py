@@ -1,7 +1,5 @@
 """README and docs say nothing that the command line refuses: commands and options compose, paths and links exist."""
 
-from __future__ import annotations
-
 import functools
 import re
 import shlex

@@ -1,7 +1,5 @@
 """Runs the examples in the folder in which they are, and checks their types."""
 
-from __future__ import annotations
-
 import json
 import os
 import runpy

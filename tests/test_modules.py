@@ -4,8 +4,6 @@ A module is tested by `tests/<its folder>/test_<its name>.py`, by tests that imp
 imports it, or by the test that `REACHED` names.
 """
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Studies and minings described with objects compose the configuration of the command line."""
 
-from __future__ import annotations
-
 import doctest
 import importlib
 import inspect

@@ -1,7 +1,5 @@
 """Every experiment of a paper has its row in papers.md, and the pages are as the archived runs print them."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

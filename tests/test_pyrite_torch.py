@@ -1,7 +1,5 @@
 """`pyrite.torch`: the batches of a run as texts, and scores that go back."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

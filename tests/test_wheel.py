@@ -1,7 +1,5 @@
 """The wheel has all of the project in it, and runs a study from there."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

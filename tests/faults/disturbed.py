@@ -1,7 +1,5 @@
 """A command on a cluster whose processes and machines are killed at random moments."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

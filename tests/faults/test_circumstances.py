@@ -1,7 +1,5 @@
 """Full disks, folders that are not free, damaged files, clocks that jump, too little memory: one line, nothing lost."""
 
-from __future__ import annotations
-
 import json
 import os
 import pickle

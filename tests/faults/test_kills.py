@@ -1,7 +1,5 @@
 """Commands through the loss of their processes and machines: the same results, and nothing left behind."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
