@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import combinations
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -78,7 +79,7 @@ class Verdict:
         better_than: the methods that it is better than.
         alike: the methods that can't be told from it.
         equal: those of `alike` that differ from it by less than the margin.
-        seeds: the least number of seeds that two methods share, or of agents if all methods were learned several times.
+        seeds: the least number of seeds that two methods share, or of agents if one of them was learned several times.
         needed: the seeds that would show a small difference; None if that is not known, or no number is enough.
         queries: the test queries that would show it, if no number of seeds does; None otherwise.
         margin: the margin of `equal`, and the size of that difference.
@@ -255,8 +256,10 @@ def _verdict(
     margin = SMALL if equal_within is None else equal_within
     if len(family) < 2:
         return Verdict(place, rows, baseline)
-    seeds = min(len(differences(a.runs, b.runs)) for a, b in combinations(family.values(), 2))
-    learned = all(len({run.agent for run in method.runs}) > 1 for method in family.values())
+    seeds, pair = min(
+        ((len(differences(a.runs, b.runs)), (a, b)) for a, b in combinations(family.values(), 2)), key=itemgetter(0)
+    )
+    learned = any(len({run.agent for run in method.runs}) > 1 for method in pair)
     verdict = Verdict(place, rows, baseline, seeds=seeds, margin=margin, unit="agents" if learned else "seeds")
     if seeds < LEAST_SEEDS:
         return verdict

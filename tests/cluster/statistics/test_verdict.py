@@ -188,9 +188,13 @@ def test_nothing_is_taken_if_nothing_can_be_told_apart():
     (verdict,) = concluded(trials, queries).verdicts
     assert verdict.take is None
     assert verdict.sentence().startswith("No method can be told from the others with 6 seeds.")
-    agents = [[{"key": "policy.agent", "value": str(seed)}] for seed in trials["seed"]]
-    (learned,) = concluded(trials.with_columns(swept=pl.Series(agents, dtype=SWEPT)), queries).verdicts
-    assert learned.sentence().startswith("No method can be told from the others with 6 agents.")
+    for learned in ("ab", "b"):
+        agents = [
+            [{"key": "policy.agent", "value": str(seed)}] if function in learned else []
+            for seed, function in trials.select("seed", "function").iter_rows()
+        ]
+        (of_agents,) = concluded(trials.with_columns(swept=pl.Series(agents, dtype=SWEPT)), queries).verdicts
+        assert of_agents.sentence().startswith("No method can be told from the others with 6 agents.")
     (kept,) = concluded(trials, queries, "function=a").verdicts
     assert kept.take == "a · uniform"
     assert kept.sentence().startswith("Keep a · uniform: no method is shown to be better; b · uniform can't be told")
