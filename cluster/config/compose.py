@@ -149,17 +149,22 @@ def _store_parts() -> None:
 def _resolve_negatives(config: dict[Any, Any], overrides: Sequence[str]) -> None:
     """Set the number of negatives per example if it is not given: 4, or the whole batch with `function=in_batch` alone.
 
-    A recipe's number counts documents that are read only as negatives. Those of the batch are read anyway.
+    With `function=[in_batch,…]` and `policy.each` it is the whole batch and what the other functions add. A recipe's
+    number counts documents that are read only as negatives. Those of the batch are read anyway.
     """
     sampling, functions = config.get("sampling"), config.get("function")
     if not isinstance(sampling, dict) or "negatives" not in sampling:
         return
-    of_batch = isinstance(functions, dict) and [*functions] == ["in_batch"]
+    names = [*functions] if isinstance(functions, dict) else []
+    policy = config["policy"] if isinstance(config.get("policy"), dict) else {}
+    each = policy.get("each")
+    adds = each * getattr(locate(policy["_target_"]), "multiple", 1) if isinstance(each, int) else 0
+    of_batch = names[:1] == ["in_batch"] and (len(names) == 1 or adds > 0)
     given = "sampling.negatives" in map(key_of, overrides)
     if sampling["negatives"] is not None and (given or not of_batch):
         return
     size = config["training"]["batch_size"] if of_batch else None
-    sampling["negatives"] = max(size - 1, 1) if isinstance(size, int) else 4
+    sampling["negatives"] = max(size - 1, 1) + adds * (len(names) > 1) if isinstance(size, int) else 4
 
 
 def _set_or_add(overrides: Sequence[str]) -> list[str]:

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 PARTS = 6
 """Parts of the sample, each with a gradient of its own, by which leads are told from noise."""
-MULTIPLE = 4.0
-"""Times `each` negatives that an action of the default list gives."""
 
 
 class Aligned(ByNegative):
@@ -66,6 +64,8 @@ class Aligned(ByNegative):
         BadInput: if an action names no function of the run, or the dev queries have no candidate lists.
     """
 
+    multiple = 4
+
     @checked
     def __init__(
         self,
@@ -93,7 +93,7 @@ class Aligned(ByNegative):
         super().set_functions(functions)
         forms = ("{}", "{}:1-4", "{}:1-20", "{}@simans", "{}@dynamic:64")
         given = {*(self.actions or ()), self.first, self.otherwise}
-        several = [Action(name, share=MULTIPLE) for name in functions[1:]] if self.each else []
+        several = [Action(name, share=float(self.multiple)) for name in functions[1:]] if self.each else []
         if self.actions is None:
             texts = [functions[0], *(form.format(name) for name in functions[1:] for form in forms)]
             self.actions = [*map(Action.parse, texts), *several]
@@ -127,7 +127,7 @@ class Aligned(ByNegative):
         self.relevant = RelevantPairs(training.encoded)
 
     def assign(self, batch: Batch, count: int, training: RankerTraining, rng: np.random.Generator) -> NDArray[np.int64]:
-        if self.optional and count < 2 * MULTIPLE * (self.each or 1) * (len(self.functions) - 1):
+        if self.optional and count < 2 * self.multiple * (self.each or 1) * (len(self.functions) - 1):
             self._leave_out()
         assert self.actions is not None
         assert self.first is not None

@@ -50,6 +50,7 @@ class SamplingPolicy(ABC):
             one group. Empty if `window` and `selectors` hold for all.
         each: the negatives that every function but the first supplies to its share of the queries, while the first one
             supplies all queries; None if the policy has no such number.
+        multiple: how many times `each` a function other than the first may supply to a query.
         taken: the decisions of a policy that compares actions: step, action, and `values` by action. If it decides for
             each query, the action is None, and the values are the shares of the queries of an epoch.
         independent: whether its choices depend only on its arguments, not on the ranker or on what it has observed, so
@@ -62,6 +63,7 @@ class SamplingPolicy(ABC):
     selectors: Mapping[str, Selector] = MappingProxyType({})
     groups: Sequence[Group] = ()
     each: int | None = None
+    multiple: ClassVar[int] = 1
     taken: Sequence[Mapping[str, Any]] = ()
 
     def set_functions(self, functions: list[str]) -> None:

@@ -30,6 +30,10 @@ def test_what_is_composed_twice_is_the_callers_own(monkeypatch):
         (["function=in_batch", "training.batch_size=1"], 1),
         (["function=in_batch", "sampling.negatives=7"], 7),
         (["function=[in_batch,bm25]"], 4),
+        (["policy=recommended", "training.batch_size=128"], 131),  # room for four of BM25's
+        (["policy=recommended", "sampling.negatives=9"], 9),
+        (["policy=mixture", "policy.each=2", "function=[in_batch,bm25]", "training.batch_size=16"], 17),
+        (["policy=mixture", "policy.each=2", "function=[random,bm25]"], 4),
         # Recipes, of 16 queries with 7 mined documents each, and of 4 with 87.
         (["ranker=bi_encoder", "ranker.checkpoint=x", "function=in_batch"], 15),
         (["ranker=bi_encoder", "ranker.checkpoint=x", "function=in_batch", "sampling.negatives=7"], 7),
@@ -37,7 +41,7 @@ def test_what_is_composed_twice_is_the_callers_own(monkeypatch):
         (["ranker=cross_encoder", "ranker.checkpoint=x", "function=in_batch"], 3),
     ],
 )
-def test_in_batch_alone_gives_the_whole_batch(overrides, count):
+def test_in_batch_gives_the_whole_batch_alone_or_with_what_others_add(overrides, count):
     assert compose(overrides)["sampling"]["negatives"] == count
 
 
