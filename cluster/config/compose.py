@@ -52,9 +52,9 @@ def compose(overrides: Sequence[str], config: str = "config", complete: bool = T
     except (HydraException, OmegaConfBaseException, ValueError) as error:  # ValueError: the value of a group is no name
         message = reason(error, overrides, config, compose)
         raise BadInput(message, remedy=None if message.endswith("?") else see(config)) from None
-    _resolve_negatives(resolved, overrides)
     check_parts(resolved, choices)
     _take_classes(resolved, choices, overrides)
+    _resolve_negatives(resolved, overrides)
     check_shape({str(key): value for key, value in resolved.items()}, config)
     named = {
         str(group): option
@@ -157,8 +157,9 @@ def _resolve_negatives(config: dict[Any, Any], overrides: Sequence[str]) -> None
         return
     names = [*functions] if isinstance(functions, dict) else []
     policy = config["policy"] if isinstance(config.get("policy"), dict) else {}
-    each = policy.get("each")
-    adds = each * getattr(locate(policy["_target_"]), "multiple", 1) if isinstance(each, int) else 0
+    each, target, adds = policy.get("each"), policy.get("_target_"), 0
+    if isinstance(each, int) and isinstance(target, str):
+        adds = each * getattr(locate(target), "multiple", 1)
     of_batch = names[:1] == ["in_batch"] and (len(names) == 1 or adds > 0)
     given = "sampling.negatives" in map(key_of, overrides)
     if sampling["negatives"] is not None and (given or not of_batch):

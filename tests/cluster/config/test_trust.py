@@ -38,3 +38,10 @@ def test_a_study_from_elsewhere_runs_nothing_of_its_own(base, tmp_path, refusal,
     write_config(Storage("out"), content)
     assert "names a class that is not Pyrite's" in refusal("study", "--resume", "out")
     assert not (tmp_path / "here").exists()
+
+
+def test_a_foreign_class_is_not_imported_before_it_is_refused(tmp_path, monkeypatch):
+    (tmp_path / "intruder.py").write_text("raise SystemExit('imported')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with from_folder(), pytest.raises(BadInput, match="not Pyrite's"):
+        compose(["policy=mixture", "policy.each=1", "policy._target_=intruder.Policy"])
