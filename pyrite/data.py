@@ -23,7 +23,7 @@ class Collection(Part):
 
     Use one of the constructors `from_pairs`, `from_beir`, `from_trec`, `from_msmarco`, `from_ir_datasets`, `from_hf`
     and `pydocs`. Their options are those of the reader (`pyrite options collection=NAME`). A `Reader` of your own is
-    passed in place of a collection.
+    passed instead of a collection.
     """
 
     group = "collection"

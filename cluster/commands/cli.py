@@ -59,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 @contextmanager
 def exit_codes() -> Iterator[None]:
-    """Turn errors that the user can mend, and an interrupt, into one line and an exit code."""
+    """Turn errors that the user can fix, and an interrupt, into one line and an exit code."""
     try:
         yield
     except ModuleNotFoundError as error:

@@ -87,7 +87,7 @@ def _mining(conclusion: Conclusion, trials: pl.DataFrame) -> str | None:
 
 
 def _pooled(verdict: Verdict, trials: pl.DataFrame | None) -> list[str]:
-    """Say what was swept over too many values to be compared, if that leaves one method."""
+    """Return a sentence on what was swept over too many values to be compared, if that leaves one method."""
     if len(verdict.rows) > 1 or trials is None or "factors" in trials.columns:
         return []
     values = swept(trials).group_by("key").agg(pl.col("value").n_unique()).filter(pl.col("value") > MOST_VALUES)
