@@ -11,12 +11,13 @@ from pathlib import Path
 from rich.console import Console
 
 from cluster.output.terminal import print_lines
+from ranking.collections.format_of import format_of
 from ranking.errors import BadInput
 
 TIMES = {"tiny": "seconds", "small": "minutes", "medium": "about an hour", "full": "hours"}
 """How long a study takes at each scale, on a laptop."""
 QUESTIONS = {
-    "data": "Your data: pairs of queries and passages, or a folder in BEIR's form (empty: Python's docstrings)",
+    "data": "Your data: pairs of queries and passages, a folder of BEIR, MS MARCO or TREC (empty: Python's docstrings)",
     "model": "Your model: a folder, or a name at the Hugging Face hub (empty: static word vectors, which are fast)",
     "scale": f"Time: {', '.join(f'{scale} ({time})' for scale, time in TIMES.items())} (empty: tiny)",
 }
@@ -57,8 +58,7 @@ def answer(given: dict[str, str], ask: Callable[[str], str] | None) -> dict[str,
 
 def study_file(data: str, model: str, scale: str, path: str = OUT) -> str:
     """Return the content of a file for `pyrite study`: a list of overrides with comments."""
-    kind = "beir" if os.path.exists(os.path.join(data, "corpus.jsonl")) else "pairs"
-    collection = [f"collection={kind}", f"collection.path={data}"] if data else ["collection=pydocs"]
+    collection = [f"collection={format_of(data)}", f"collection.path={data}"] if data else ["collection=pydocs"]
     ranker = ["ranker=bi_encoder", f"ranker.checkpoint={model}"] if model else ["ranker=static"]
     lines = [
         f"# Do BM25 negatives help, and how many? Run it with: pyrite study {path}",

@@ -6,7 +6,8 @@
 | `selector.bm25=top`, `negatives.bm25=1` | options of one function, under `selectors` and `negatives` |
 | `objective=[kl,contrastive]` | a weighted sum of both, each under its name |
 | `ranker=decoder` of a verb that reads a checkpoint, `guard.ranker=FOLDER` | the options of that part |
-| `collection=hf:NAME` | `collection=pairs collection.path=hf:NAME`, a dataset at the Hugging Face hub |
+| `collection=PATH`, `collection=hf:NAME` | `collection=FORMAT collection.path=PATH`, by the files there |
+| `collection.path=PATH` alone | the same |
 | `teacher=null` | `~teacher`, as Hydra writes it |
 
 `with_named` turns the words of a command line that are no overrides into overrides.
@@ -21,7 +22,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from cluster.config.groups import groups_of, option
+from cluster.config.groups import group_options, groups_of, option
+from cluster.config.override import key_of
 from cluster.config.refusals import refuse_renamed
 from cluster.config.yaml_file import read_yaml
 from ranking.errors import BadInput
@@ -48,6 +50,7 @@ def named_parts(overrides: Sequence[str], config: str = "config") -> list[str]:
             remedy = "leave it out; out=FOLDER is the output folder, and a sweep is written as key=value1,value2"
             raise BadInput("Hydra's own options have no effect here", text, remedy)
     written: list[str] = []
+    named = {"collection", "collection._target_"} & set(map(key_of, overrides))  # the format
     for index, text in enumerate(overrides):
         key, _, value = text.partition("=")
         if key in FLAT:
@@ -67,8 +70,8 @@ def named_parts(overrides: Sequence[str], config: str = "config") -> list[str]:
             written.append(f"ranker={as_override(node)}")
         elif key in ("guard.ranker", "sampling.guard.ranker") and value not in ("null", ""):
             written.append(f"{key}={as_override({'_target_': RANKER, 'checkpoint': value.strip(QUOTES)})}")
-        elif key == "collection" and value.strip(QUOTES).startswith("hf:"):
-            written += ["collection=pairs", f"collection.path={as_override(value.strip(QUOTES))}"]
+        elif "collection" in groups_of(config) and _is_path_alone(key, value.strip(QUOTES), named):
+            written += _collection_at(value.strip(QUOTES))
         elif key == GROUP and "@" in value:
             written += _named_functions(text, value)
         else:
@@ -134,6 +137,22 @@ def named_checkpoint(trained: str) -> str:
     if is_override(trained):
         raise BadInput("there is no ranker to rank with", trained, "name it first: pyrite rank RANKER key=value …")
     return f"checkpoint={as_override(trained)}"
+
+
+def _is_path_alone(key: str, value: str, named: set[str]) -> bool:
+    """Return whether an override gives the path of a collection and none gives its format."""
+    if "${" in value or key not in ("collection", "collection.path"):
+        return False
+    if key == "collection.path":
+        return not named
+    is_path = value.startswith("hf:") or os.sep in value or os.path.exists(value)
+    return is_path and value not in group_options()["collection"]
+
+
+def _collection_at(path: str) -> list[str]:
+    from ranking.collections.format_of import format_of
+
+    return [f"collection={format_of(path)}", f"collection.path={as_override(path)}"]
 
 
 def _is_class_of_checkpoint(key: str, config: str) -> bool:

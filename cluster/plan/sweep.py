@@ -69,6 +69,7 @@ def points(
     are not used. Of lines without labels, a policy of the user whose file names its functions keeps them, and if the
     user gives policy, functions and selector, the lines choose no negatives.
 
+    A user's `collection.path` alone takes the place of the experiment's collection, whatever their formats.
     An option of a part (`policy.checkpoint`) is used only for points whose part has it (`applicable_overrides`).
 
     Args:
@@ -87,7 +88,7 @@ def points(
     names: Sequence[str | None] = labels or [None] * len(lines)
     for whole_line, label in zip(lines, names, strict=True):
         for line, user in [(whole_line, given)] if labels else _without_negatives(whole_line, given):
-            merged = _parse_all([*common, *line, *user])
+            merged = _parse_all([*_of_any_format([*common, *line], given), *user])
             if _has_no_choice(merged, given):
                 continue
             expanded += [replace(point, label=label) for point in _expand(list(merged.values()))]
@@ -98,6 +99,13 @@ def points(
         if known.label != point.label:
             raise BadInput(f"{point.label!r} is the same as {known.label!r}", "methods", "leave one of them out")
     return _name_swept(list(distinct.values()))
+
+
+def _of_any_format(experiment: Sequence[str], given: Sequence[str]) -> list[str]:
+    """Return an experiment's overrides without the format of its collection if the user's path replaces that one."""
+    path = values_by_key(given).get("collection.path", "${")
+    alone = "${" not in path and "collection" not in map(key_of, given)
+    return [text for text in experiment if not (alone and key_of(text) == "collection")]
 
 
 def _refuse_lost_sweeps(given: Sequence[str]) -> None:

@@ -3,6 +3,7 @@
 import pytest
 from hydra.core.override_parser.overrides_parser import OverridesParser
 
+from cluster.commands.init import study_file
 from cluster.config.aliases import as_override, read_overrides
 from cluster.config.build import build
 from cluster.config.compose import compose
@@ -61,6 +62,55 @@ def test_a_function_has_a_selector_and_a_number_of_its_own():
     assert compose(["selector=window", "selector.pick=first"])["selectors"] == {}
     with pytest.raises(BadInput, match="no selector 'nearest'; choose one of"):
         compose(["selector.bm25=nearest"])
+
+
+@pytest.fixture
+def places(tmp_path, monkeypatch):
+    """Collections of all formats, as empty files where the reader looks for names only."""
+    for name in (
+        "beir/corpus.jsonl.gz", "beir/queries.jsonl", "beir/qrels/test.tsv", "no_qrels/corpus.jsonl",
+        "msmarco/collection.tsv", "msmarco/queries.train.tsv", "msmarco/qrels.train.tsv", "trec/docs.trec",
+        "trec/topics.txt", "trec/qrels.txt", "pyserini/corpus.jsonl", "pyserini/topics.tsv", "pyserini/qrels.txt",
+        "tables/train.parquet", "my pairs.csv", "outer/inner/corpus.jsonl", "empty/notes.pdf",
+    ):  # fmt: skip
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("path", "reader"),
+    [
+        ("beir", "Beir"), ("no_qrels", "Beir"), ("msmarco", "MsMarco"), ("trec", "Trec"), ("pyserini", "Trec"),
+        ("tables", "Pairs"), ("my pairs.csv", "Pairs"), ("hf:org/name", "Pairs"),
+    ],
+)  # fmt: skip
+def test_the_format_of_a_collection_is_recognised(places, path, reader):
+    whole = path if path.startswith("hf:") else f"{places}/{path}"
+    for override in (f"collection.path={path}", f"collection={whole}", f"collection='{whole}'"):
+        node = compose([override])["collection"]
+        assert node["_target_"].rpartition(".")[2] == reader
+        assert node["path"] in (path, whole)
+        assert compose([override], "mine")["collection"] == node
+        assert [compose(point.overrides)["collection"] for point in points([], [], [override, "policy=fixed"])] == [
+            node
+        ]
+    given = points([], ["collection=pairs", "collection.path=x", "ranker=static"], [f"collection.path={path}"])
+    assert [compose(point.overrides)["collection"]["_target_"].rpartition(".")[2] for point in given] == [reader]
+
+
+def test_a_format_that_is_named_or_not_recognised(places):
+    assert compose(["collection.path=beir", "collection=trec"])["collection"]["_target_"].endswith("Trec")
+    assert compose(["collection=beir", "collection.path=nothing"])["collection"]["path"] == "nothing"
+    assert study_file("beir", "", "tiny").count("- collection=beir") == 1
+    for path, message in {
+        "nothing": "nothing: no such file or folder; check the path",
+        "outer": r"name the folder in it: \S*inner",
+        "empty": r"holds notes.pdf\); give collection=NAME, of beir, msmarco, trec, pairs",
+    }.items():
+        with pytest.raises(BadInput, match=message):
+            compose([f"collection.path={path}"])
 
 
 def test_a_part_may_be_null():
