@@ -15,4 +15,4 @@ with path.open("w", newline="") as file:
 data = Collection.from_pairs(path, query="ticket", positive="solution", test=0.2)
 print(data.describe())
 print(data.counts())
-# Folders of BEIR, TREC files and MS MARCO have constructors of their own: Collection.from_beir("scifact"), …
+# Folders of BEIR, MS MARCO and TREC are recognised by their files: Collection.from_path("scifact").

@@ -21,20 +21,36 @@ class Collection(Part):
     >>> Collection.from_pairs("pairs.csv", query="question").overrides()
     ['collection=pairs', 'collection.path=pairs.csv', 'collection.query=question']
 
-    Use one of the constructors `from_pairs`, `from_beir`, `from_trec`, `from_msmarco`, `from_ir_datasets`, `from_hf`
-    and `pydocs`. Their options are those of the reader (`pyrite options collection=NAME`). A `Reader` of your own is
-    passed instead of a collection.
+    Use one of the constructors `from_path`, which recognises the format, `from_pairs`, `from_beir`, `from_trec`,
+    `from_msmarco`, `from_ir_datasets`, `from_hf` and `pydocs`. Their options are those of the reader
+    (`pyrite options collection=NAME`). A `Reader` of your own is passed instead of a collection.
     """
 
     group = "collection"
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         if not self.name:
-            raise BadInput("a collection needs its format", remedy="write Collection.from_pairs(PATH) or the like")
+            raise BadInput("a collection needs its format", remedy="write Collection.from_path(PATH) or the like")
         if "strict" in options:
             remedy = 'give options={"strict": False} to the verb, or strict=False to describe and counts'
             raise BadInput("strict is no option of a collection, but of what reads it", remedy=remedy)
         super().__init__(*arguments, **options)
+
+    @classmethod
+    def from_path(cls, path: str | os.PathLike[str], **options: Any) -> Collection:
+        """Return the collection in a folder or file, in the format that its files show.
+
+        Args:
+            path: a folder of BEIR, MS MARCO or TREC, or a file or folder of pairs.
+            options: options of that format's reader.
+
+        Raises:
+            BadInput: if there is nothing at the path, or its format is not recognised.
+        """
+        from ranking.collections.format_of import format_of
+
+        name = format_of(_path(path))
+        return next(kind for kind in Collection.__subclasses__() if kind.name == name)(path=_path(path), **options)
 
     @classmethod
     def from_pairs(cls, path: str | os.PathLike[str], **options: Any) -> Collection:

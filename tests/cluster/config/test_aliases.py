@@ -13,6 +13,7 @@ from cluster.config.validate import check_counts
 from cluster.config.yaml_file import read_yaml
 from cluster.plan.applicable import applicable_overrides
 from cluster.plan.sweep import points
+from pyrite import Collection
 from ranking.errors import BadInput
 
 
@@ -93,6 +94,8 @@ def test_the_format_of_a_collection_is_recognised(places, path, reader):
         assert node["_target_"].rpartition(".")[2] == reader
         assert node["path"] in (path, whole)
         assert compose([override], "mine")["collection"] == node
+        if not path.startswith("hf:"):
+            assert compose(Collection.from_path(path).overrides())["collection"] == node | {"path": path}
         assert [compose(point.overrides)["collection"] for point in points([], [], [override, "policy=fixed"])] == [
             node
         ]
