@@ -91,7 +91,7 @@ VERBS: dict[str, Verb] = {
         "  checkpoint=FOLDER  a run with weights=true, or a checkpoint: for function=dense and selectors that need it\n"
         "  rows=tuples|triplets|labelled_pairs format=parquet|json|dataset with_scores=true scores=ranker\n"
         "  shard=QUERIES workers=N out=FOLDER_OR_URI   (all: `pyrite options --for mine`)\n\n"
-        "examples:\n  pyrite mine collection=beir collection.path=FOLDER function=bm25 guard.relative=0.05 "
+        "examples:\n  pyrite mine collection.path=FOLDER function=bm25 guard.relative=0.05 "
         "out=outputs/m\n"
         "  pyrite train collection=pairs collection.path=outputs/m ranker=static function=given",
         experiment="cluster.commands.mine:MineExperiment",
@@ -102,7 +102,7 @@ VERBS: dict[str, Verb] = {
         "options, as Hydra overrides:\n  collection={collection}\n"
         "  origin=bm25|full|run_file origin.run_file.path=RUN origin.bm25.depth=N   the candidates\n"
         "  queries=train|dev|test|all topics=FILE depth=N tag=NAME out=FILE   (all: `pyrite options --for rank`)\n\n"
-        "examples:\n  pyrite rank outputs/static collection=beir collection.path=FOLDER out=outputs/static.run\n"
+        "examples:\n  pyrite rank outputs/static collection.path=FOLDER out=outputs/static.run\n"
         "  pyrite rank outputs/s/weights/NAME.safetensors origin=full depth=100 out=runs/static.run.gz",
         target="cluster.commands.rank:run",
         arguments=(("trained", {"metavar": "RANKER", "help": "a folder of `pyrite train weights=true`, weights in "
@@ -151,9 +151,9 @@ VERBS: dict[str, Verb] = {
     "judge": Verb(
         "Serve a page on which people judge a pool, in the order of a method.",
         "options, as Hydra overrides:\n"
-        "  runs=FOLDER collection=beir collection.path=FOLDER topics=FILE qrels=FILE depth=N method=NAME out=FOLDER\n"
+        "  runs=FOLDER collection.path=FOLDER topics=FILE qrels=FILE depth=N method=NAME out=FOLDER\n"
         "  'grades=[0,1,2]' budget=N double=N 'assessors=[ada,grace]' port=N   (all: `pyrite options --for judge`)\n\n"
-        "examples:\n  pyrite judge runs=runs collection=beir collection.path=FOLDER topics=topics.txt out=judging\n"
+        "examples:\n  pyrite judge runs=runs collection.path=FOLDER topics=topics.txt out=judging\n"
         "  pyrite judge out=judging                        continue\n"
         "  pyrite judge --resume judging runs=more_runs    continue with more runs\n"
         "  pyrite judge --export qrels.txt out=judging     the judgements so far",

@@ -84,12 +84,12 @@ NEEDS: dict[str, str] = {
 """What an option needs besides itself."""
 ADVICE: dict[str, str] = {
     "bf16": "ranker.precision=bfloat16",
-    "data": "collection=pairs collection.path=FILE",
-    "data_path": "collection=pairs collection.path=FILE",
-    "dataset": "collection=pairs collection.path=FILE",
-    "dataset_name": "collection=pairs collection.path=FILE",
-    "train_file": "collection=pairs collection.path=FILE",
-    "corpus": "collection=beir collection.path=FOLDER",
+    "data": "collection.path=FILE",
+    "data_path": "collection.path=FILE",
+    "dataset": "collection.path=FILE",
+    "dataset_name": "collection.path=FILE",
+    "train_file": "collection.path=FILE",
+    "corpus": "collection.path=FOLDER",
     "device": "resources.gpu=1",
     "cuda": "resources.gpu=1",
     "fp16": "ranker.precision=float16",

@@ -84,7 +84,7 @@ class TextLearning(Adjudicator):
         if len(pool.terms.starts) != pool.size + 2:
             raise BadInput(
                 f"{type(self).__name__} learns from texts, and the pool has none",
-                remedy="give collection=…, where documents and topics are, e.g. collection=beir collection.path=FOLDER",
+                remedy="give collection.path=FOLDER, where documents and topics are",
             )
 
     def start(self, pool: TopicPool, rng: np.random.Generator, runs: list[str]) -> LearningState:
