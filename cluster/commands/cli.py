@@ -27,7 +27,7 @@ Where should a neural ranker's negatives come from? Compare ways of choosing the
       on Python's docstrings, in a minute
   pyrite init data=pairs.csv && pyrite study study.yaml
       on your pairs of queries and passages
-  pyrite mine collection=pairs collection.path=pairs.csv function=bm25
+  pyrite mine collection.path=pairs.csv function=bm25
       mine negatives for another trainer
 
 `pyrite --help` lists all verbs, `pyrite VERB --help` explains one, `pyrite options` lists all options."""

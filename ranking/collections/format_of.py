@@ -27,13 +27,13 @@ def format_of(path: str | Path) -> str:
         path: a folder, a file, or `hf:NAME` for a dataset at the Hugging Face hub.
 
     Raises:
-        BadInput: if there is nothing at the path, or nothing that a reader knows.
+        BadInput: if there is no such folder, or nothing that a reader knows.
     """
     place = Path(path).expanduser()
-    if str(path).startswith(HUB) or place.is_file():
-        return "pairs"
+    if str(path).startswith(HUB) or place.is_file() or (place.suffix and not place.exists()):
+        return "pairs"  # whose reader says what is wrong with a file
     if not place.exists():
-        raise BadInput("no such file or folder", place, "check the path, or give the format with collection=NAME too")
+        raise BadInput("no such folder", place, "check the path, or give the format with collection=NAME too")
     if name := _recognised(place):
         return name
     inside = sorted(place.iterdir())

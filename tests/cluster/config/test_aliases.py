@@ -106,9 +106,10 @@ def test_the_format_of_a_collection_is_recognised(places, path, reader):
 def test_a_format_that_is_named_or_not_recognised(places):
     assert compose(["collection.path=beir", "collection=trec"])["collection"]["_target_"].endswith("Trec")
     assert compose(["collection=beir", "collection.path=nothing"])["collection"]["path"] == "nothing"
+    assert compose(["collection.path=nothing.csv"])["collection"]["path"] == "nothing.csv"
     assert study_file("beir", "", "tiny").count("- collection=beir") == 1
     for path, message in {
-        "nothing": "nothing: no such file or folder; check the path",
+        "nothing": "nothing: no such folder; check the path",
         "outer": r"name the folder in it: \S*inner",
         "empty": r"holds notes.pdf\); give collection=NAME, of beir, msmarco, trec, pairs",
     }.items():

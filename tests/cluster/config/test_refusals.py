@@ -88,7 +88,7 @@ def test_what_is_empty_unquoted_or_without_effect_is_refused_in_one_line(overrid
         ("learning_rate=0.1", "optimizer.lr=0.1"),
         ("model=static", "ranker=static"),
         ("model=models/minilm", "ranker=bi_encoder ranker.checkpoint=models/minilm"),
-        ("data=pairs.csv", "collection=pairs collection.path=pairs.csv"),
+        ("data=pairs.csv", "collection.path=pairs.csv"),
         ("training.epochs=3", "training.max_epochs=3"),
         ("function.bm25.k=1", "function.bm25.k1=1"),
         ("training.batchsize=8", "training.batch_size=8"),
