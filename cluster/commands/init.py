@@ -69,7 +69,7 @@ def study_file(data: str, model: str, scale: str, path: str = OUT) -> str:
         "# The model to train.",
         *(_item(text) for text in ranker),
         "# The negatives: the other passages of the batch, and with them 0, 1 or 4 passages that BM25 finds.",
-        *map(_item, ["function=[in_batch,bm25]", "negatives.bm25=0,1,4", "policy=fixed", "selector=uniform"]),
+        *map(_item, ["function=[in_batch,bm25]", "negatives.bm25=0,1,4"]),
         "# Every other method is compared with this one.",
         _item("baseline=negatives.bm25=0"),
         "# Runs per method. Three seeds show large differences, ten show small ones.",

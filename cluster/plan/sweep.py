@@ -54,7 +54,7 @@ METHOD = ("ranker", "policy", "function", "selector")
 
 
 EACH_ALONE = ("policy=fixed", "selector=uniform")
-"""The default method line for functions that a user sweeps over."""
+"""The default method line for functions that a user sweeps over, or whose numbers of negatives the user gives."""
 
 
 def points(
@@ -66,7 +66,7 @@ def points(
     """Return every combination of a study's sweeps.
 
     If the user sweeps over functions and names no policy, each function is compared alone, and the experiment's lines
-    are not used. Of lines without labels, a policy of the user whose file names its functions keeps them, and if the
+    are not used; nor are they if the user gives functions and their numbers of negatives (`negatives.bm25=0,1`). Of lines without labels, a policy of the user whose file names its functions keeps them, and if the
     user gives policy, functions and selector, the lines choose no negatives.
 
     A user's `collection.path` alone takes the place of the experiment's collection, whatever their formats.
@@ -160,7 +160,9 @@ def labelled_points(methods: Sequence[Mapping[str, Any]], common: Sequence[str],
 
 def _compares_functions(given: Sequence[str]) -> bool:
     overrides = _parse_all(given)
-    return "function" in overrides and overrides["function"].is_sweep_override() and "policy" not in overrides
+    if "function" not in overrides or "policy" in overrides:
+        return False
+    return overrides["function"].is_sweep_override() or any(root_of(key) == "negatives" for key in overrides)
 
 
 NEGATIVES = ("policy", "function", "selector", "selectors", "negatives")

@@ -42,6 +42,10 @@ def test_a_study_gives_options_to_the_methods_with_that_function():
         ("function=[in_batch,bm25]", "selector.bm25=dynamic", "negatives.bm25=1"),
     ]
     assert "selector.bm25" in found[1].swept
+    found = points(lines, [], ["function=[in_batch,bm25]", "negatives.bm25=0,1"])
+    assert [point.overrides[:2] for point in found] == [("policy=fixed", "selector=uniform")] * 2
+    assert [point.overrides[-1] for point in found] == ["negatives.bm25=0", "negatives.bm25=1"]
+    assert found[0].swept == ("negatives.bm25",)
 
 
 @pytest.mark.parametrize(

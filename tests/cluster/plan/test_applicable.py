@@ -120,10 +120,8 @@ def test_an_experiments_option_gives_way_with_its_part():
         "collection=pydocs selector=uniform",
         "collection=pydocs selector=top",
     ]
-    assert texts(["collection.path=c"], methods, common) == [
-        "collection=beir collection.path=c selector=uniform",
-        "collection=beir collection.path=c selector=top",
-    ]
+    alone = ["collection.path=c selector=uniform", "collection.path=c selector=top"]
+    assert texts(["collection.path=c"], methods, common) == alone
     # But one that the user gives, and nothing takes, is not passed over in silence.
     with pytest.raises(BadInput, match=r"collection\.path"):
         plan(points(methods, common, ["collection=pydocs", "collection.path=c"])[0], [], [0])
