@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cluster.config.aliases import is_override, with_named
+from cluster.config.aliases import is_override, not_an_override, with_named
 from cluster.config.groups import group_options, groups_of
 from ranking.errors import BadInput
 
@@ -325,6 +325,6 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     else:
         chosen.words = [text for text in chosen.overrides if "=" not in text and not text.startswith("~")]
     if chosen.words and not words:
-        raise BadInput(f"{chosen.words[0]!r} is not an override", remedy="write key=value")
+        raise not_an_override(chosen.words[0])
     chosen.overrides = with_named(chosen, [text for text in chosen.overrides if text not in chosen.words])
     return chosen

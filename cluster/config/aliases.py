@@ -104,10 +104,16 @@ def with_named(chosen: argparse.Namespace, overrides: Sequence[str]) -> list[str
     return list(map(quoted_baseline, overrides))
 
 
+def not_an_override(word: str, otherwise: str = "") -> BadInput:
+    """Return what to write in the place of a word that is no override; a file or folder is probably meant as data."""
+    remedy = f"for data write collection.path={word}" if os.path.exists(word) else f"write key=value{otherwise}"
+    return BadInput(f"{word!r} is not an override", remedy=remedy)
+
+
 def read_overrides(path: str) -> list[str]:
     """Return the overrides in a file: a YAML list of `key=value`, as `pyrite init` writes it."""
     if not path.endswith((".yaml", ".yml")):
-        raise BadInput(f"{path!r} is not an override", remedy="write key=value, or name a file of overrides (.yaml)")
+        raise not_an_override(path, ", or name a file of overrides (.yaml)")
     if not Path(path).exists():
         raise BadInput("there is no such file", path, "`pyrite init` writes one")
     content, remedy = read_yaml(path), "write a line `- key=value` for each option"
