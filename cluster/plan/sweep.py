@@ -66,8 +66,9 @@ def points(
     """Return every combination of a study's sweeps.
 
     If the user sweeps over functions and names no policy, each function is compared alone, and the experiment's lines
-    are not used; nor are they if the user gives functions and their numbers of negatives (`negatives.bm25=0,1`). Of lines without labels, a policy of the user whose file names its functions keeps them, and if the
-    user gives policy, functions and selector, the lines choose no negatives.
+    are not used; nor are they if the user gives functions and their numbers of negatives (`negatives.bm25=0,1`). Of
+    lines without labels, a policy of the user whose file names its functions keeps them, and if the user gives policy,
+    functions and selector, the lines choose no negatives.
 
     A user's `collection.path` alone takes the place of the experiment's collection, whatever their formats.
     An option of a part (`policy.checkpoint`) is used only for points whose part has it (`applicable_overrides`).
