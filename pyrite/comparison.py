@@ -69,7 +69,7 @@ class Study:
     `study.command`, and has the same runs with the same numbers.
 
     Args:
-        data: the collection, or a `Reader` of your own.
+        data: the collection, its path, or a `Reader` of your own.
         negatives: what is compared, by the label that tables show: a function (`BM25(1)`), a sum of functions
             (`InBatch() + BM25(1)`), a policy (`Schedule(Random(), BM25())`), or a class of your own.
         rankers: the rankers, each with all of the negatives; a ranker class of your own is one too. None trains
@@ -90,7 +90,7 @@ class Study:
 
     def __init__(
         self,
-        data: Collection | Reader,
+        data: Collection | Reader | str | os.PathLike[str],
         negatives: Mapping[str, object],
         rankers: Sequence[object] = (),
         *,

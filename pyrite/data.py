@@ -11,6 +11,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from cluster.config.aliases import is_override
 from pyrite.parts import Part, written
 from ranking.errors import BadInput
 
@@ -23,7 +24,7 @@ class Collection(Part):
 
     Use one of the constructors `from_path`, which recognises the format, `from_pairs`, `from_beir`, `from_trec`,
     `from_msmarco`, `from_ir_datasets`, `from_hf` and `pydocs`. Their options are those of the reader
-    (`pyrite options collection=NAME`). A `Reader` of your own is passed instead of a collection.
+    (`pyrite options collection=NAME`). Verbs also take the path itself, or a `Reader` of your own.
     """
 
     group = "collection"
@@ -144,9 +145,11 @@ class Collection(Part):
 
 
 def as_collection(data: object) -> Any:
-    """Return a collection for a `Reader` of the user's own, and anything else as it is."""
+    """Return a collection for a path or a `Reader` of the user's own, and anything else as it is."""
     from ranking.collections.reader import Reader
 
+    if isinstance(data, os.PathLike) or (isinstance(data, str) and not is_override(data)):
+        return Collection.from_path(data)
     kind = data if isinstance(data, type) else type(data)
     return Collection.of("collection", data) if issubclass(kind, Reader) else data
 

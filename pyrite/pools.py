@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from rich.console import Console
 
-from pyrite.data import Collection
+from pyrite.data import Collection, as_collection
 from pyrite.parts import Part, is_whole, override, written
 from pyrite.results import PoolResult
 from pyrite.running import run
@@ -193,7 +193,7 @@ class Pool:
 
     def serve(
         self,
-        data: Collection,
+        data: Collection | Path,
         *,
         topics: Path | None = None,
         out: Path = "outputs/judging",
@@ -203,7 +203,7 @@ class Pool:
         """Serve the page on which people judge the pool, as `pyrite judge` does, until it is interrupted.
 
         Args:
-            data: the collection that has the documents' texts.
+            data: the collection that has the documents' texts, or its path.
             topics: a file of TREC topics. None takes the collection's queries.
             out: the folder of the judgements. One that has some continues with them.
             options: further overrides of `pyrite judge` by key, as `{"grades": [0, 1, 2]}`.
@@ -214,7 +214,7 @@ class Pool:
         """
         from cluster.commands.judge import judge
 
-        texts = [*data.overrides(), *self.overrides(self.method)]
+        texts = [*as_collection(data).overrides(), *self.overrides(self.method)]
         named = _method(self.method).name  # the page follows one method: a class of the user's own replaces the default
         one = f"method={named}" if named else "~method"
         texts = [one if text == f"method=[{named}]" else text for text in texts]

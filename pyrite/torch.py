@@ -9,6 +9,7 @@ for batch in data:                               # an epoch
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -77,8 +78,8 @@ class Negatives(IterableDataset[ServedBatch]):
     `DataLoader`), since a policy continues from the last batch.
 
     Args:
-        data: the collection; or overrides of a run: collection, functions, policy, selector, `training.batch_size`,
-            `sampling.negatives`, seed.
+        data: the collection or its path; or overrides of a run: collection, functions, policy, selector,
+            `training.batch_size`, `sampling.negatives`, seed.
         negatives: where negatives come from, if `data` is a collection.
         score: returns the model's current scores, for selectors that ask for them (`dynamic`, `simans`, …).
         options: further overrides by key, as `{"training.batch_size": 16}`.
@@ -91,7 +92,7 @@ class Negatives(IterableDataset[ServedBatch]):
 
     def __init__(
         self,
-        data: Collection | Sequence[str] = (),
+        data: Collection | str | os.PathLike[str] | Sequence[str] = (),
         negatives: object = None,
         *,
         score: Score | None = None,

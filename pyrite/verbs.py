@@ -27,7 +27,7 @@ from pyrite.running import listed, run, settings
 from ranking.collections.reader import Reader
 from ranking.errors import BadInput
 
-Data = Collection | Reader | Iterable[str]
+Data = Collection | Reader | str | os.PathLike[str] | Iterable[str]
 Options = Mapping[str, object]
 Folder = str | os.PathLike[str]
 
@@ -65,7 +65,7 @@ def train(
     """Train and evaluate one ranker in this process, as `pyrite train` does. For the arguments see `pyrite.Study`.
 
     Args:
-        data: the collection, or the overrides of the command line instead of all other arguments.
+        data: the collection, its path, or the overrides of the command line instead of all other arguments.
         negatives: where negatives come from.
         ranker: the ranker.
         seed: the seed of the run.
@@ -174,7 +174,7 @@ def rank(
 
     Args:
         ranker: a training with `weights=true`, or its folder, weights in it, a saved ranker, or a checkpoint.
-        data: the collection, or overrides of the command line.
+        data: the collection, its path, or overrides of the command line.
         out: the file of the TREC run.
         options, console: see `pyrite.train`.
 

@@ -214,7 +214,8 @@ def study_of(negatives: object = None, rankers: object = (), **arguments: object
         (lambda: Guard(relative=-3), "Guard: relative is -3; choose a number from 0 to 1 or null"),
         (lambda: Static("paper", preset="small"), "was given preset twice"),
         (lambda: pyrite.Study(pyrite.Collection.pydocs(), {}), "needs negatives"),
-        (lambda: pyrite.Study("pairs.csv", {"a": BM25()}), "data: is a str, not a collection; write pyrite.Collection"),
+        (lambda: pyrite.Study("seed=1", {"a": BM25()}), "data: is a str, not a collection; write pyrite.Collection"),
+        (lambda: pyrite.Study("nowhere", {"a": BM25()}), "nowhere: no such folder; check the path"),
         (lambda: study_of(negatives=[BM25()]), "negatives: is a list, and methods need labels"),
         (lambda: study_of(rankers=Static()), "rankers: Static() is no list"),
         (lambda: study_of(rankers=["static"]), "'static' is no ranker"),
@@ -270,7 +271,7 @@ def test_bad_input_is_an_exception(base, tmp_path):
 
 
 def test_a_study_of_objects_leaves_what_its_command_leaves(base, tmp_path, monkeypatch):
-    data = pyrite.Collection.from_beir(base[1].partition("=")[2])
+    data = Path(base[1].partition("=")[2])  # whose format is recognised
     others = {key: yaml.safe_load(value) for key, _, value in (text.partition("=") for text in base[2:])}
     study = pyrite.Study(
         data,
@@ -335,8 +336,10 @@ def test_a_collection_says_what_was_left_out_and_what_is_none(tmp_path, own_cach
     with pytest.raises(BadInput, match=r"not from a DataFrame; write a table to a file first"):
         pyrite.Collection.from_pairs(pl.DataFrame())  # type: ignore[arg-type]
     for verb in (pyrite.mine, pyrite.train, pyrite.learn):
-        with pytest.raises(BadInput, match=r"pairs.csv: is a text, .* write pyrite.Collection.from_pairs\(PATH\)"):
-            verb("pairs.csv", pyrite.BM25(2))
+        with pytest.raises(BadInput, match=r"seed=1: is a text, .* write pyrite.Collection.from_path\(PATH\)"):
+            verb("seed=1", pyrite.BM25(2))
+        with pytest.raises(BadInput, match=r"nowhere.csv: no such file or folder; check the path"):
+            verb(tmp_path / "nowhere.csv", BM25() + Random() if verb is pyrite.learn else BM25(2))
 
 
 @pytest.mark.nightly
