@@ -278,11 +278,17 @@ class RankerTraining:
 
         def score(level: int = 0, columns: Tensor | None = None, dimensions: Sequence[int] | None = None) -> Tensor:
             documents = shown if columns is None else np.take_along_axis(shown, columns.cpu().numpy(), 1)
-            return self.scores(queries, documents, generator, level, dimensions)
+            scores = self.scores(queries, documents, generator, level, dimensions)
+            shape = documents.shape if dimensions is None else (1 + len(dimensions), *documents.shape)
+            where, remedy = f"{type(self.ranker).__name__}.interact", "return one score per query and document"
+            _check_tensor(scores, shape, where, remedy)
+            return scores
 
         block = Block.of(self.encoded, queries, shown, source_scores, self.ranker.device, self.teacher)
         with seeded_dropout(self.ranker, generator):
             loss, scores = self.objective.of_passes(score, block, generator)
+        remedy = "return the mean over the batch, computed from `scores`"
+        _check_tensor(loss, (), f"{type(self.objective).__name__}.loss", remedy)
         penalty = self.ranker.penalty(self.step)
         return loss if penalty is None else loss + penalty, scores
 
@@ -459,3 +465,22 @@ class RankerTraining:
         self.diverged = state["diverged"]
         self.losses, self.dev_losses = list(state["losses"]), list(state["dev_losses"])
         self._epoch_loss = state["epoch_loss"]
+
+
+def _check_tensor(value: object, shape: tuple[int, ...], where: str, remedy: str) -> None:
+    """Refuse what a ranker or an objective, which may be the user's, returned if it can't be learned from.
+
+    Args:
+        shape: the shape that it must have.
+        where: the method, for the message.
+        remedy: how to correct it.
+
+    Raises:
+        BadInput: if it is no tensor, has another shape, or has no gradient.
+    """
+    if not isinstance(value, Tensor):
+        raise BadInput(f"returned {type(value).__name__}, not a tensor", where, remedy)
+    if value.shape != shape:
+        raise BadInput(f"returned a tensor of shape {[*value.shape]}, not {[*shape]}", where, remedy)
+    if not value.requires_grad and 0 not in value.shape:
+        raise BadInput("returned a tensor without a gradient", where, f"{remedy}, without detach() or NumPy")

@@ -5,12 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ranking.bounds import Positive, checked
+from ranking.errors import BadInput
 from ranking.evaluation.evaluation import Evaluation
 from ranking.rankers.ranker import Ranker
 from ranking.training import RankerTraining, UpdateResult
@@ -114,7 +115,19 @@ class Reward(ABC):
         """Return the reward before scaling."""
 
     def __call__(self, outcome: DecisionOutcome) -> float:
-        return self.scale * self.of(outcome)
+        """Return the reward, scaled.
+
+        Raises:
+            BadInput: if `of` of the user's class returns anything but a finite number.
+        """
+        value: Any = self.of(outcome)
+        try:
+            number = float(value)
+        except (TypeError, ValueError):  # None, or an array
+            number = np.nan
+        if not np.isfinite(number):
+            raise BadInput(f"{type(self).__name__}.of returned {value!r}", "reward", "return one finite number")
+        return self.scale * number
 
 
 class Raw(Reward):

@@ -13,6 +13,7 @@ from rich.console import Console
 
 from cluster.commands.experiment import Experiment, Work
 from cluster.commands.first_folder import absolute, recorded_folder
+from cluster.config.build import build
 from cluster.config.compose import compose
 from cluster.config.groups import CHOICES
 from cluster.config.override import key_of
@@ -52,6 +53,8 @@ class ForkExperiment(Experiment):
         texts = options["instead"] or self.functions
         self.actions = [Action.parse(text) for text in dict.fromkeys(texts)]
         self.config = with_functions(config, self.actions)
+        for action in self.actions:
+            action.check_ranks(build(self.config["function"][action.function]).depth)
         at = [options["at"]] if isinstance(options["at"], int) else options["at"]
         self.at = sorted(set(at))
         if options["regress"] and options["by"]:
@@ -249,9 +252,15 @@ def show(forks: pl.DataFrame, measure: str, storage: Storage, console: Console) 
         ("at every batch", "batches, at=[…]", tested.time_p, "a schedule"),
         ("in every training", of_training, tested.state_p, "feedback"),
     ):
-        answer = f"needs several {several}" if isnan(p) else f"p = {p_value(p)} (if p is small, {gainer} can gain)"
+        answer = f"needs several {several}" if isnan(p) else f"{_p(p)} (if p is small, {gainer} can gain)"
         print_lines(console, f"are actions worth the same {unit}? {answer}")
     _print_place(storage, console)
+
+
+def _p(p: float) -> str:
+    from cluster.reports.labels import p_value
+
+    return f"p = {p_value(p)}".replace("= <", "< ")
 
 
 def _print_place(storage: Storage, console: Console) -> None:
@@ -289,7 +298,7 @@ def show_by_query(forks: pl.DataFrame, feature: str, measure: str, storage: Stor
     ):
         if not isnan(value):
             console.print(f"gain of {label}: {signed(value)}")
-    known = f"p = {p_value(room.p)} (if p is small, policy=by_query can gain)"
+    known = f"{_p(room.p)} (if p is small, policy=by_query can gain)"
     answer = "needs several trainings or replicates" if isnan(room.p) else known
     print_lines(console, f"are actions worth the same in both halves? {answer}")
     _print_place(storage, console)

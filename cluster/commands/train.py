@@ -170,6 +170,9 @@ class TrainExperiment(Experiment):
             write_tables(self.storage, tables)
             write_guarded(self.storage, [self.planned], self.artifacts)
             write_cards(self.storage, [self.planned], {self.planned.name: self.collection})
+        if self.outcome.diverged:
+            what = "The training diverged (its loss is no longer a number); its best weights before are measured."
+            print_lines(console, what)
         console.print(_figures(self.planned, self.outcome))
         console.print(_sampling(self.outcome))
         if actions := action_rows(self.outcome):

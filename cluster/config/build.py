@@ -6,6 +6,7 @@ import functools
 import importlib
 import inspect
 import re
+import traceback
 from typing import TYPE_CHECKING, Any, get_type_hints
 
 from cluster.config.parts import OURS
@@ -69,6 +70,10 @@ def locate(path: str) -> type:
     except (ImportError, AttributeError, ValueError) as error:
         if isinstance(error, ModuleNotFoundError) and (refused := missing_extra(error)):
             raise refused from None
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        if last.filename != __file__ and not last.filename.startswith("<frozen"):  # an import of the user's module
+            what, where = f"{module} can't be imported ({error})", f"{last.filename}:{last.lineno}"
+            raise BadInput(what, where, "install what it needs, or correct this line") from None
         raise BadInput(f"there is no such class ({error})", path, "is it importable?") from None
     if not isinstance(target, type):
         raise BadInput("is not a class", path, "name the class by its module, as package.module.Class")

@@ -169,10 +169,15 @@ def _resolve_negatives(config: dict[Any, Any], overrides: Sequence[str]) -> None
 
 
 def _set_or_add(overrides: Sequence[str]) -> list[str]:
-    """Return the overrides, with options of a class that replaces a part written so that either class may have them."""
-    replaced = {text.partition("._target_=")[0] for text in overrides if "._target_=" in text}
-    adds = re.compile(r"^\+(?!\+)(\w+)\.")
-    return [f"+{text}" if (match := adds.match(text)) and match[1] in replaced else text for text in overrides]
+    """Return the overrides, with options of a class that replaces a part, or is a new one, written as additions.
+
+    So they need no `+`. The constructor of the class decides which options there are.
+    """
+    named = {key.removesuffix("_target_") for key in map(key_of, overrides) if key.endswith("._target_")}
+    return [
+        f"++{text.lstrip('+')}" if not text.startswith("~") and key_of(text).startswith(tuple(named)) else text
+        for text in overrides
+    ]
 
 
 def _take_classes(config: dict[Any, Any], choices: dict[Any, Any], overrides: Sequence[str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import re
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -67,7 +68,7 @@ def _option(group: str, name: str) -> dict[str, Any]:
         node = part_node(group, name)
     else:
         path = CONF / group / f"{name}.yaml"
-        if not path.is_file():
+        if not re.fullmatch(r"[\w-]+", name) or not path.is_file():  # a value may be longer than a file name
             raise BadInput(f"no {group} {name!r}", remedy=f"choose one of {', '.join(group_options()[group])}")
         content = OmegaConf.to_container(OmegaConf.load(path))
         if not isinstance(content, dict):

@@ -16,6 +16,7 @@ BASES = {
     "objective": "ranking.objectives.objective.Objective",
     "policy": "sampling.policies.policy.SamplingPolicy",
     "ranker": "ranking.rankers.ranker.Ranker",
+    "reward": "rl.rewards.Reward",
     "selector": "sampling.selection.selector.Selector",
 }
 """The base of each kind of part that users write."""

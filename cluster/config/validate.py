@@ -154,6 +154,9 @@ def check_counts(config: dict[str, Any]) -> None:
     """Refuse numbers of negatives that policy, functions, selectors and objective do not fit."""
     policy, objective = build(config["policy"], "policy"), build(config["objective"], "objective")
     functions = {name: build(node, f"function.{name}") for name, node in config["function"].items()}
+    for action in getattr(policy, "actions", None) or ():  # those that are given to `aligned` and `by_query`
+        if action.function in functions:
+            action.check_ranks(functions[action.function].depth)
     policy.set_functions(list(functions))
     for name, function in functions.items():
         if function.supply(config["training"]["batch_size"], 1) == 0:
@@ -253,7 +256,7 @@ def check_learning(config: dict[str, Any], agent: TrainedAgent | MixtureAgent | 
         what = f"{config[CHOICES]['objective']} trains several rankers in turn, and an episode has one"
         raise BadInput(what, "objective", "learn with another, as objective=sir_v3")
     for key in ("agent", "reward", "state", "validation_sample"):
-        build(config[key], key)
+        _check_base(build(config[key], key), key, key)
     if config.get("until") is not None:
         build(config["until"], "until")
     if config["actions"]["mixture"] is not None:

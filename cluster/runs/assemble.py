@@ -96,14 +96,21 @@ def make_ranker(config: dict[str, Any], base: Base, rng: np.random.Generator) ->
         rng: draws the weights, and vectors of words that have none.
     """
     generator = torch.Generator().manual_seed(int(rng.integers(2**63)))
-    factory = build(config["ranker"])
+    factory, target = build(config["ranker"]), config["ranker"]["_target_"]
     arguments: dict[str, Any] = {"labels": base.encoded.label_counts} if config["ranker"].get("categories") else {}
     parameters = inspect.signature(factory).parameters
     if "idf" in parameters:
         arguments["idf"] = base.encoded.idf
     if "vocabulary" in parameters and len(base.spelled):
         arguments["vocabulary"] = Vocabulary(base.words, config["encoding"]["max_document"])
-    ranker: Ranker = factory(vectors=base.vectors.filled(rng), generator=generator, **arguments)
+    for name in ("vectors", "generator"):
+        if name not in parameters and not any(each.kind is each.VAR_KEYWORD for each in parameters.values()):
+            remedy = "write __init__(self, vectors, generator), with its options after them"
+            raise BadInput(f"a run gives a ranker {name}, which its constructor does not take", str(target), remedy)
+    # Layers of torch that a class of the user's own makes (nn.Linear) draw from the global generator.
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(generator.initial_seed())
+        ranker: Ranker = factory(vectors=base.vectors.filled(rng), generator=generator, **arguments)
     if ranker.drawn:
         _note_new_weights(str(config["ranker"].get("checkpoint")), new_weights(ranker))
     if config.get("peft"):

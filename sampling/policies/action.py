@@ -85,6 +85,18 @@ class Action:
         """Return the selector of its function by name; empty if that is the run's."""
         return {} if self.selector is None else {self.function: SELECTORS[self.selector](self.candidates or CANDIDATES)}
 
+    def check_ranks(self, depth: int) -> None:
+        """Raise `BadInput` if its ranks begin beyond the lists of its function.
+
+        Args:
+            depth: the length of these lists; 0 if the function has none.
+        """
+        if self.window is None or self.window[0] <= depth:
+            return
+        lists = f"lists of {depth} documents" if depth else "no lists, so that its documents have no ranks"
+        remedy = f"choose ranks up to {depth}, or raise function.{self.function}.depth" if depth else "leave them out"
+        raise BadInput(f"{self} names ranks, and {self.function} has {lists}", "actions", remedy)
+
     def check(self, functions: Sequence[str]) -> None:
         """Raise `BadInput` if the run has no such function."""
         if self.function not in functions:

@@ -1,4 +1,5 @@
 import math
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -402,6 +403,43 @@ def test_an_example_with_more_positives_reports_the_scores_of_its_own_columns(ti
     assert relevant >= int(np.minimum(np.diff(counts.offsets)[batch.queries], 3).sum())
     with pytest.raises(BadInput, match="knows one relevant document"):
         training(tiny_sources, positives=2)
+
+
+class Returns(SoftmaxLikelihood):
+    """Returns something else than the loss."""
+
+    def __init__(self, change: Callable[[Tensor], Any]) -> None:
+        self.change = change
+
+    def loss(self, scores, block):
+        return self.change(super().loss(scores, block))
+
+
+class Pairs(FeedForward):
+    """Returns something else than the scores."""
+
+    change: Callable[[Tensor], Any]
+
+    def interact(self, queries, documents):
+        return type(self).change(super().interact(queries, documents))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda value: value.detach().numpy(), "returned ndarray, not a tensor"),
+        (lambda value: value.detach(), "returned a tensor without a gradient"),
+        (lambda value: value[..., None], r"returned a tensor of shape \[.*1\], not \["),
+        (lambda value: None, "returned NoneType, not a tensor"),
+    ],
+)
+def test_a_loss_or_scores_that_can_not_be_learned_from_are_refused(tiny_sources, change, message):
+    of_objective = training(tiny_sources, objective=Returns(change))
+    of_ranker = training(tiny_sources, type("Pairs", (Pairs,), {"change": staticmethod(change)}))
+    for run, where in ((of_objective, "Returns.loss: "), (of_ranker, "Pairs.interact: ")):
+        batch = run.next_batch()
+        with pytest.raises(BadInput, match=where + message):
+            run.update(batch, np.zeros((len(batch), 2), np.int32))
 
 
 class Scored(RandomNegatives):

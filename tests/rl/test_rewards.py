@@ -1,12 +1,15 @@
 """What the agent is rewarded for."""
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ranking.errors import BadInput
 from ranking.evaluation.evaluation import Evaluation
 from ranking.evaluation.origins import Bm25Candidates, FullCollection
 from rl.rewards import Ceil, DecisionOutcome, Diff, Potential, Raw, Reward, ValidationSample
@@ -28,6 +31,28 @@ def test_the_four_rewards_by_hand():
     assert Diff()(of) == pytest.approx(0.3)
     assert Potential()(of) == pytest.approx(0.25)
     assert Diff(scale=100)(of) == pytest.approx(30)
+
+
+class Fixed(Reward):
+    """Returns what it is given."""
+
+    def __init__(self, value: object) -> None:
+        super().__init__(scale=2.0)
+        self.value = value
+
+    def of(self, outcome: DecisionOutcome) -> Any:
+        return self.value
+
+
+@pytest.mark.parametrize("value", [None, np.nan, np.inf, np.zeros(2)], ids=str)
+def test_a_reward_that_is_no_number_is_refused(value):
+    with pytest.raises(BadInput, match=r"reward: Fixed\.of returned .*; return one finite number"):
+        Fixed(value)(outcome([0.1], [0.2]))
+
+
+@pytest.mark.parametrize("value", [3, np.float16(3), torch.tensor(3.0), np.array(3.0)], ids=repr)
+def test_a_reward_is_any_number(value):
+    assert Fixed(value)(outcome([0.1], [0.2])) == 6.0
 
 
 def returned(reward: Reward, maps: list[float], gamma: float) -> float:

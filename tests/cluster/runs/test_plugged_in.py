@@ -1,13 +1,20 @@
 """Classes from outside the repository: a class and a line of configuration each."""
 
+import importlib
+import sys
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
+import torch
 
+from cluster.config.build import locate
 from cluster.config.compose import compose
 from cluster.runs.artifacts import Artifacts
+from cluster.runs.assemble import make_ranker
 from cluster.runs.execute import run
+from ranking.errors import BadInput
 from tests.cluster.command_line import command
 from tests.sampling.outside import IN_BATCH, WINDOW
 
@@ -83,11 +90,67 @@ def test_a_selector_and_a_function_of_ones_own(base, tmp_path, monkeypatch):
     (tmp_path / "mine.py").write_text(WINDOW + IN_BATCH)
     out = tmp_path / "out"
     overrides = [
-        *base, "function=[]", "+function.others._target_=mine.OthersPositives",
-        "selector._target_=mine.Window", "+selector.first=1", "+selector.last=6", f"out={out}",
+        *base, "function=[]", "function.others._target_=mine.OthersPositives",
+        "selector._target_=mine.Window", "selector.first=1", "+selector.last=6", f"out={out}",
     ]  # fmt: skip
     monkeypatch.syspath_prepend(str(tmp_path))  # as PYTHONPATH does
     assert command("train", *overrides) == 0
     samplers = pl.read_parquet(out / "samplers.parquet")
     assert samplers["function"].unique().to_list() == ["others"]
     assert samplers["negatives"].min() > 0
+
+
+RANKER = """
+import torch
+from torch import nn
+from ranking.rankers.feed_forward import FeedForward
+
+class Drawn(FeedForward):
+    def __init__(self, vectors, generator, preset="tiny"):
+        super().__init__(vectors, generator, preset=preset)
+        self.layer = nn.Linear(3, 3)  # by torch's global generator
+
+class NoVectors(FeedForward):
+    def __init__(self, preset="tiny"):
+        pass
+"""
+
+
+def test_layers_of_ones_own_ranker_are_drawn_with_the_runs_seed(base, tmp_path, monkeypatch):
+    (tmp_path / "drawn.py").write_text(RANKER)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    config = compose([*base, "ranker._target_=drawn.Drawn"])
+    text_base = Artifacts().parts(config)["base"]
+
+    def layer(seed: int) -> torch.Tensor:
+        return make_ranker(config, text_base, np.random.default_rng(seed)).layer.weight.detach()
+
+    before = torch.get_rng_state()
+    first = layer(0)
+    torch.rand(5)
+    assert torch.equal(first, layer(0))
+    assert not torch.equal(first, layer(1))
+    torch.set_rng_state(before)
+    layer(0)
+    assert torch.equal(torch.get_rng_state(), before), "the caller's generator has changed"
+    with pytest.raises(BadInput, match="a run gives a ranker vectors, which its constructor does not take; write"):
+        make_ranker(
+            config | {"ranker": {"_target_": "drawn.NoVectors", "_partial_": True}}, text_base, np.random.default_rng(0)
+        )
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("import nothing_like_it\nclass X: ...", "broken.py:1: broken can't be imported"),
+        ("\nfrom numpy import nothing_like_it", "broken.py:2: broken can't be imported"),
+        ("", "broken.X: there is no such class"),
+    ],
+)
+def test_a_module_that_can_not_be_imported_is_named_with_its_line(tmp_path, monkeypatch, content, message):
+    (tmp_path / "broken.py").write_text(content)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "broken", raising=False)
+    importlib.invalidate_caches()
+    with pytest.raises(BadInput, match=message):
+        locate("broken.X")

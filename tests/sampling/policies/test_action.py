@@ -6,6 +6,7 @@ import torch
 
 from cluster.config.build import build
 from cluster.config.compose import compose
+from cluster.config.validate import check_counts
 from ranking.errors import BadInput
 from ranking.sources import Sources
 from sampling.policies.action import Action
@@ -42,6 +43,25 @@ def test_an_action_names_its_parts():
 def test_an_action_that_is_none_is_bad_input(text):
     with pytest.raises(BadInput, match=f"{re.escape(repr(text))}"):
         Action.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "depth", "message"),
+    [
+        ("bm25:100-200", 100, None), ("in_batch", 0, None),
+        ("bm25:101-200", 100, "bm25 has lists of 100 documents; choose ranks up to 100"),
+        ("in_batch:1-4", 0, "in_batch has no lists, so that its documents have no ranks; leave them out"),
+    ],
+)  # fmt: skip
+def test_ranks_that_no_list_has_are_refused(text, depth, message):
+    if message is None:
+        Action.parse(text).check_ranks(depth)
+        return
+    with pytest.raises(BadInput, match=message):
+        Action.parse(text).check_ranks(depth)
+    policy = ["policy=aligned", "function=[in_batch,bm25]", f"policy.actions=[bm25,'{text}']"]
+    with pytest.raises(BadInput, match=message):
+        check_counts(compose(policy))
 
 
 def test_shares_of_queries_and_of_negatives():
