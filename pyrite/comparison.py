@@ -125,7 +125,7 @@ class Study:
         self._overrides += settings(options=options)
         self._overrides.append(f"methods={written(self._methods(negatives, rankers))}")
         if baseline is not None:
-            self._overrides.append(f"baseline={written(str(baseline))}")
+            self._overrides.append(f"baseline={written(_literal(baseline))}")
 
     @staticmethod
     def _methods(negatives: Mapping[str, object], rankers: Sequence[object]) -> list[dict[str, object]]:
@@ -134,7 +134,7 @@ class Study:
         methods: list[dict[str, object]] = []
         for label, chosen in negatives.items():
             lines = [[*ranker, *as_negatives(chosen).overrides()] for ranker in of_rankers]
-            methods.append({"label": label, "overrides": lines if len(lines) > 1 else lines[0]})
+            methods.append({"label": _literal(label), "overrides": lines if len(lines) > 1 else lines[0]})
         return methods
 
     def overrides(self) -> list[str]:
@@ -191,6 +191,11 @@ class Study:
 
     def __repr__(self) -> str:
         return f"Study({self.command})"
+
+
+def _literal(label: object) -> str:
+    """Return a label as Hydra's grammar writes it if `${` in it is no reference to an option."""
+    return re.sub(r"(\\*)\$\{", r"\1\1\\${", str(label))
 
 
 def _seeds(seeds: object) -> list[str]:

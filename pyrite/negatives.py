@@ -9,6 +9,7 @@ policy=schedule function=[random,bm25] function.bm25.depth=50
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from pyrite.parts import Part, is_whole
@@ -36,7 +37,7 @@ class Negatives:
         names = [function.label for function in self.functions]
         for name in names:
             if names.count(name) > 1:
-                remedy = "give one of them a name, as BM25(1, name='deep')"
+                remedy = "give one of them a name, as BM25(1, name='deep') or Function.own(YOURS, name='deep')"
                 raise BadInput(f"two functions are called {name}", remedy=remedy)
 
     def __add__(self, other: object) -> Negatives:
@@ -90,19 +91,40 @@ class Function(Part):
         self, count: int | None = None, *, pick: object = None, name: str | None = None, **options: Any
     ) -> None:
         super().__init__(**options)
+        self._supply(count, pick, name or self.name)
+
+    def _supply(self, count: int | None, pick: object, name: str) -> None:
         if count is not None and not is_whole(count, 0):
             raise BadInput(f"{type(self).__name__}: count is {count!r}", remedy="choose a whole number from 0 up")
-        self.count, self.label = None if count is None else int(count), name or self.name
+        if not re.fullmatch(r"\w*", name):
+            raise BadInput(f"name is {name!r}", type(self).__name__, "choose letters, digits and _")
+        self.count, self.label = None if count is None else int(count), name
         self.pick = None if pick is None else Part.of("selector", pick)
+
+    @classmethod
+    def own(cls, thing: object, count: int | None = None, *, pick: object = None, name: str | None = None) -> Function:
+        """Return a `RetrievalFunction` of the user's own with a number of negatives, a selector or a name.
+
+        Args:
+            thing: an object of the class, or the class.
+            count, pick: see `Function`.
+            name: the name of the function in tables. None takes that of the class.
+        """
+        function = Function.of("function", thing)
+        assert isinstance(function, Function)
+        if function.target is None:
+            raise BadInput(f"{thing!r} is no function of your own", "Function.own", "give it what it needs, as BM25(1)")
+        function._supply(count, pick, name or function.target.rpartition(".")[2].lower())
+        return function
 
     @classmethod
     def wrap(cls, thing: object) -> Function:
         """Return a function as it is, or one for a `RetrievalFunction` of the user's own."""
-        function = Function.of("function", thing)
-        assert isinstance(function, Function)
-        if function.target is not None:
-            function.count, function.pick, function.label = None, None, function.target.rpartition(".")[2].lower()
-        return function
+        if isinstance(thing, Function) or (isinstance(thing, type) and issubclass(thing, Part)):
+            function = Function.of("function", thing)
+            assert isinstance(function, Function)
+            return function
+        return cls.own(thing)
 
     @property
     def choice(self) -> str:

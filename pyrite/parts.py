@@ -8,6 +8,7 @@ function=[in_batch,bm25] negatives.bm25=1 selector=uniform selector.bm25=simans 
 from __future__ import annotations
 
 import inspect
+import math
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -22,6 +23,8 @@ from ranking.errors import BadInput
 
 PLAIN = re.compile(r"[A-Za-z_./~@][\w./~@+:-]*")
 """A text that Hydra reads as it is written."""
+MOST_NUMBERS = 2000
+"""The longest array that is written as an option. Hydra reads some thousand numbers per second, for every run again."""
 WORDS = {"null", "true", "false", "nan", "inf"}
 REPLACED = {"selector": "uniform", "policy": "random", "ranker": "static", "objective": "softmax"}
 """By group, the part without options that a class of the user's own replaces."""
@@ -186,10 +189,17 @@ def constructor_arguments(thing: object, given: Sequence[str] = ()) -> dict[str,
 
 
 def override(key: str, value: Any) -> list[str]:
-    """Return the overrides that set a key; a mapping sets each of its keys."""
+    """Return the overrides that set a key; a mapping sets each of its keys, and a part chooses itself."""
+    if isinstance(value, Part):
+        return value.overrides(key)
     if isinstance(value, Mapping):
         return [text for name, inner in value.items() for text in override(f"{key}.{name}", inner)]
     return [f"{key}={written(value, key)}"]
+
+
+def _kind(value: object) -> str:
+    name = type(value).__name__
+    return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
 
 
 def is_whole(value: object, least: int | None = None) -> bool:
@@ -210,6 +220,9 @@ def written(value: Any, key: str | None = None) -> str:
     Raises:
         BadInput: if it is neither a number, a text, a path, a list nor a mapping.
     """
+    if (size := math.prod(getattr(value, "shape", ()))) > MOST_NUMBERS:
+        remedy = "save it to a file, and give the path to a class that reads it"
+        raise BadInput(f"is {_kind(value)} with {size:,} values, too many for an option", key, remedy)
     plain = getattr(value, "tolist", None) or getattr(value, "to_list", None)  # NumPy, PyTorch, pandas; polars
     if callable(plain) and not isinstance(value, type):
         value = plain()
@@ -226,7 +239,8 @@ def written(value: Any, key: str | None = None) -> str:
         return written({"_target_": f"{own.__module__}.{own.__qualname__}", **constructor_arguments(value)}, key)
     text = os.fspath(value) if isinstance(value, os.PathLike) else value
     if not isinstance(text, str):
-        raise BadInput(f"{value!r} is no value of an option", key, "give a number, a text, a path, a list or a mapping")
+        what = f"{value!r}" if len(repr(value)) < 80 else _kind(value)
+        raise BadInput(f"{what} is no value of an option", key, "give a number, a text, a path, a list or a mapping")
     if PLAIN.fullmatch(text) and text.lower() not in WORDS:
         return text
     return '"' + re.sub(r'(\\*)"', r'\1\1\\"', text) + ("\\" if text.endswith("\\") else "") + '"'
