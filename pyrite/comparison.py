@@ -105,7 +105,7 @@ class Study:
     ) -> None:
         data = as_collection(data)
         if not isinstance(data, Collection):
-            remedy = "write pyrite.Collection.from_path(PATH) or the like"
+            remedy = "write pyrite.Collection.from_path(PATH), or from_pairs(TABLE)"
             raise BadInput(f"is a {type(data).__name__}, not a collection", "data", remedy)
         if not isinstance(negatives, Mapping):
             remedy = "give them by label, as {'in-batch': InBatch(), …}"

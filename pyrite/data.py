@@ -7,8 +7,11 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from cluster.config.aliases import is_override
@@ -54,14 +57,20 @@ class Collection(Part):
         return next(kind for kind in Collection.__subclasses__() if kind.name == name)(path=_path(path), **options)
 
     @classmethod
-    def from_pairs(cls, path: str | os.PathLike[str], **options: Any) -> Collection:
+    def from_pairs(cls, path: object, **options: Any) -> Collection:
         """Return pairs, triplets or tuples of a query, its positive and its negatives (CSV, JSON lines, Parquet).
 
         Args:
-            path: a file or a folder.
+            path: a file or a folder; or a table: a data frame of pandas or polars, a table of Arrow, a dataset of
+                `datasets`, a list or generator of mappings with the same keys, or a mapping of columns. A table is
+                kept in the cache folder, under the digest of its content, where a study that is resumed finds it. On a
+                cluster it must be a folder that all machines see.
             options: options of the reader, as `query="question"`.
+
+        Raises:
+            BadInput: if it is neither a path nor a table.
         """
-        return Pairs(path=_path(path), **options)
+        return Pairs(path=os.fspath(path) if isinstance(path, str | os.PathLike) else _kept(path), **options)
 
     @classmethod
     def from_beir(cls, path: str | os.PathLike[str], **options: Any) -> Collection:
@@ -158,8 +167,40 @@ def _path(path: str | os.PathLike[str]) -> str:
     try:
         return os.fspath(path)
     except TypeError:
-        remedy = "write a table to a file first, as table.write_parquet('pairs.parquet')"
-        raise BadInput(f"a collection is read from a path, not from a {type(path).__name__}", remedy=remedy) from None
+        remedy = "give a path; a table of pairs is read by from_pairs(TABLE)"
+        raise BadInput(
+            f"this collection is read from a path, not from a {type(path).__name__}", remedy=remedy
+        ) from None
+
+
+def _kept(table: object) -> str:
+    """Return the path of a Parquet file in the cache folder that holds a table."""
+    import polars as pl
+
+    from ranking.collections.cache import default_cache
+    from ranking.whole_file import replace_file
+
+    remedy = "give a path, a data frame, or a list of mappings, as [{'query': …, 'positive': …}]"
+    frame: Any = list(table) if isinstance(table, Iterator) else table
+    rows = frame if isinstance(frame, list | tuple) else []
+    if table is None or isinstance(table, str | bytes) or not all(isinstance(row, Mapping) for row in rows):
+        raise BadInput(f"a {type(table).__name__} is no table of pairs", "from_pairs", remedy)
+    for convert in ("collect", "to_polars"):  # a lazy frame; a dataset
+        frame = getattr(frame, convert)() if hasattr(frame, convert) else frame
+    try:
+        frame = pl.DataFrame(frame, infer_schema_length=None)
+    except (TypeError, ValueError, pl.exceptions.PolarsError) as error:
+        what = f"a {type(table).__name__} is no table of pairs ({str(error).splitlines()[0]})"
+        raise BadInput(what, "from_pairs", remedy) from None
+    content = io.BytesIO()
+    frame.write_parquet(content)
+    cache = os.environ.get("PYRITE_CACHE") or ""
+    folder = default_cache() if not cache or "://" in cache else Path(cache).expanduser().absolute()
+    path = folder / "tables" / f"{hashlib.sha256(content.getvalue()).hexdigest()[:16]}.parquet"
+    if not path.exists():
+        with replace_file(path) as temporary:
+            temporary.write_bytes(content.getvalue())
+    return str(path)
 
 
 class Pairs(Collection, name="pairs"):

@@ -239,7 +239,7 @@ def written(value: Any, key: str | None = None) -> str:
         return written({"_target_": f"{own.__module__}.{own.__qualname__}", **constructor_arguments(value)}, key)
     text = os.fspath(value) if isinstance(value, os.PathLike) else value
     if not isinstance(text, str):
-        what = f"{value!r}" if len(repr(value)) < 80 else _kind(value)
+        what = _kind(value) if "\n" in repr(value) or len(repr(value)) > 120 else repr(value)
         raise BadInput(f"{what} is no value of an option", key, "give a number, a text, a path, a list or a mapping")
     if PLAIN.fullmatch(text) and text.lower() not in WORDS:
         return text

@@ -137,12 +137,12 @@ class Pool:
         **options: Any,
     ) -> None:
         self.runs: str | list[str]
-        if isinstance(runs, str | os.PathLike):
-            self.runs = os.fspath(runs)
+        if isinstance(runs, str | os.PathLike | Mapping):
+            self.runs = _path(runs, "runs")  # type: ignore[arg-type]  # refuses a mapping
         else:
-            paths = [os.fspath(path) for path in runs]
+            paths = [_path(path, "runs") for path in (runs if isinstance(runs, Iterable) else [runs])]
             self.runs = paths if isinstance(runs, list | tuple) else sorted(paths)  # of glob, in no certain order
-        self.qrels = None if qrels is None else os.fspath(qrels)
+        self.qrels = None if qrels is None else _path(qrels, "qrels")
         if not is_whole(seed, 0):
             raise BadInput(f"seed is {seed!r}", remedy="choose a whole number from 0 up")
         self.method, self.seed, self.options = method or PosteriorFusion(), int(seed), options
@@ -284,6 +284,15 @@ class Pool:
         )  # fmt: skip
         pool = make_pool(runs, None, config["depth"], config["relevant_from"])
         return Campaign(pool, variant.build(), self.seed)
+
+
+def _path(path: Path, where: str) -> str:
+    """Return a path as a text; refuse tables and mappings, which other libraries take."""
+    try:
+        return os.fspath(path)
+    except TypeError:
+        remedy = "write a file (ranking.trec_files.write_run and write_qrels), and give its path"
+        raise BadInput(f"a {type(path).__name__} is no path", where, remedy) from None
 
 
 def _method(thing: object) -> Method:

@@ -69,7 +69,7 @@ def listed(overrides: object, **others: object) -> list[str]:
     if isinstance(overrides, str) or not isinstance(overrides, Sequence | Iterator):
         kind = "text" if isinstance(overrides, str) else type(overrides).__name__
         where = str(overrides) if isinstance(overrides, str | os.PathLike) else None
-        remedy = "for data write pyrite.Collection.from_path(PATH) or the like; overrides are a list of texts"
+        remedy = "for data write pyrite.Collection.from_path(PATH), or from_pairs(TABLE); overrides are a list of texts"
         raise BadInput(f"is a {kind}, not a collection or a list of overrides", where or "data", remedy)
     texts = list(overrides)
     if wrong := [text for text in texts if not isinstance(text, str)]:

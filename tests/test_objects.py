@@ -27,7 +27,7 @@ from cluster.statistics.summary import COSTS
 from pooling.adjudicators.bandit.bandit import Bandit
 from pooling.adjudicators.moffat import MoffatA
 from pooling.adjudicators.uniform import Random as Uniform
-from pyrite import BM25, Guard, InBatch, Random, RandomPolicy, Schedule, SimANS, Static
+from pyrite import BM25, Collection, Function, Guard, InBatch, Negatives, Random, RandomPolicy, Schedule, SimANS, Static
 from pyrite.data import as_collection
 from pyrite.hidden import OURS, refuse_hidden_packages
 from pyrite.parts import constructor_arguments, written
@@ -209,6 +209,13 @@ def study_of(negatives: object = None, rankers: object = (), **arguments: object
         (lambda: BM25(pick="simans"), "'simans' is no selector; give one of pyrite's, or an object or class of"),
         (lambda: BM25(np.bool_(True)), "count is np.True_"),
         (lambda: pyrite.Mixture(Random(), BM25(), weights={1, 2}).overrides(), "policy.weights: {1, 2} is no value of"),
+        (lambda: BM25(name="a b"), "name is 'a b'; choose letters"),
+        (lambda: BM25(pick=Bottom(np.zeros(3000))), "is a ndarray with 3,000 values, too many for an option"),
+        (lambda: pyrite.RunFile(path=pl.DataFrame({"a": range(99)})).overrides(), "path: a DataFrame is no value"),
+        (lambda: Function.own(BM25(1)), "BM25(1) is no function of your own"),
+        (lambda: pyrite.Pool({"run": {}}), "runs: a dict is no path; write a file"),
+        (lambda: pyrite.Pool("runs", pl.DataFrame()), "qrels: a DataFrame is no path"),
+        (lambda: pyrite.Pool(3), "runs: a int is no path"),
         (lambda: InBatch() + 3, "3 is no retrieval function"),
         (lambda: Guard(relativ=0.1), "Guard has no option relativ"),
         (lambda: Guard(relative=-3), "Guard: relative is -3; choose a number from 0 to 1 or null"),
@@ -333,13 +340,53 @@ def test_a_collection_says_what_was_left_out_and_what_is_none(tmp_path, own_cach
     assert data.describe(strict=False).endswith("\nskipped in pairs: 1 × empty text")
     with pytest.raises(BadInput, match=r'options=\{"strict": False\} to the verb, or strict=False to describe'):
         pyrite.Collection.from_pairs("pairs.csv", strict=False)
-    with pytest.raises(BadInput, match=r"not from a DataFrame; write a table to a file first"):
-        pyrite.Collection.from_pairs(pl.DataFrame())  # type: ignore[arg-type]
+    with pytest.raises(BadInput, match=r"not from a DataFrame; give a path; a table of pairs is read by from_pairs"):
+        pyrite.Collection.from_beir(pl.DataFrame())  # type: ignore[arg-type]
     for verb in (pyrite.mine, pyrite.train, pyrite.learn):
-        with pytest.raises(BadInput, match=r"seed=1: is a text, .* write pyrite.Collection.from_path\(PATH\)"):
+        with pytest.raises(BadInput, match=r"seed=1: is a text, .* write pyrite.Collection.from_path\(PATH\), or from_pairs"):
             verb("seed=1", pyrite.BM25(2))
         with pytest.raises(BadInput, match=r"nowhere.csv: no such file or folder; check the path"):
             verb(tmp_path / "nowhere.csv", BM25() + Random() if verb is pyrite.learn else BM25(2))
+
+
+def test_tables_of_other_libraries_are_the_same_collection(tmp_path, own_cache):
+    rows = [{"query": f"question {number}", "answer": f"answer {number}"} for number in range(150)]
+    rows.append({"query": "with more", "answer": "one", "negative": "a column that the first 150 rows lack"})
+    frame = pl.DataFrame(rows, infer_schema_length=None)
+    tables = [rows, iter(rows), frame, frame.lazy(), frame.to_pandas(), frame.to_arrow(), frame.to_dict()]
+    (named,) = {Collection.from_pairs(table).overrides()[1] for table in tables}
+    data = Collection.from_pairs(frame)
+    assert Path(named.partition("=")[2]).is_file()
+    assert data.counts()["queries"] == 151
+    assert data.counts()["documents"] == 152
+    assert Collection.from_pairs(frame.head(3)).overrides()[1] != named
+
+
+@pytest.mark.parametrize("table", [None, 3, b"x", ["a"], [("a", "b")], {"a": [1], "b": [1, 2]}], ids=str)
+def test_what_is_no_table_of_pairs_is_refused(table, own_cache):
+    with pytest.raises(BadInput, match=r"is no table of pairs.*; give a path, a data frame, or a list of mappings"):
+        Collection.from_pairs(table)
+
+
+def test_functions_of_one_class_have_names_numbers_and_selectors():
+    near = Function.own(Nearby(), 2, name="near", pick=Bottom(4))
+    far = Function.own(Nearby, name="far")
+    overrides = (near + far).overrides()
+    module = Nearby.__module__
+    assert f"+function.near._target_={module}.Nearby" in overrides
+    assert f"+function.far._target_={module}.Nearby" in overrides
+    assert "negatives.near=2" in overrides
+    assert f"selector.near._target_={module}.Bottom" in overrides
+    with pytest.raises(BadInput, match=r"two functions are called nearby; .* Function.own\(YOURS, name='deep'\)"):
+        Negatives(Nearby(), Nearby())
+
+
+@pytest.mark.parametrize("label", ["${seed}", "${oc.env:HOME} x", "a\\${x}", "$x", "{}", "a\nb"])
+def test_a_label_is_kept_as_it_is(label):
+    study = study_of(negatives={label: BM25(), "b": Random()}, baseline=label)
+    config = compose([text for text in study.overrides() if text.startswith(("methods=", "baseline="))], "study")
+    assert config["methods"][0]["label"] == label
+    assert config["baseline"] == label
 
 
 @pytest.mark.nightly
