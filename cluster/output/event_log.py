@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
@@ -120,6 +121,11 @@ def _lines(storage: Storage) -> list[bytes]:
 
 
 def reason(error: object) -> str:
-    """Return an error's reason in one line: the last line of its traceback or message."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    """Return an error's reason in one line: the last line of its traceback or message.
+
+    Numba's messages, in colours, have the reason in front of the calls that led to it.
+    """
+    lines = [line.strip() for line in re.sub(r"\x1b\[[\d;]*m", "", str(error)).splitlines() if line.strip()]
+    if any("in nopython mode" in line for line in lines):
+        return next((line for line in lines if "in nopython mode" not in line), lines[-1])
     return lines[-1] if lines else type(error).__name__

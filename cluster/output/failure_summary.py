@@ -47,7 +47,9 @@ def failure_summary(events: Iterable[Mapping[str, Any]]) -> list[str]:
     if resumed:
         head.append(f"It was interrupted and resumed {_times(resumed)}.")
     if lost:
-        head.append(f"{counted(len(lost), 'run')} lost a process or a machine, {_times(lost.total())} in all.")
+        were = "was" if len(lost) == 1 else "were"
+        times = _times(lost.total())
+        head.append(f"{counted(len(lost), 'run')} {were} stopped by an error or a lost process, {times} in all.")
     if moved:
         moves = f"{counted(len(moved), 'run')} continued on another machine"
         head.append(f"{moves}, {_times(moved.total())} in all, before a machine was taken away; nothing was lost.")

@@ -14,6 +14,7 @@ from pooling.adjudicators.compiled import compiled, kernel
 from pooling.pool import TopicPool
 from pooling.rewards import Binary, GradeReward
 from pooling.sentinels import OPEN, OUTSIDE
+from ranking.errors import BadInput
 
 
 class NoOptions(NamedTuple):
@@ -102,10 +103,16 @@ def judging_order(
     Args:
         rewards: float64 [documents], the rewards that the method will receive.
         rng: the topic's generator (`topic_rng`).
+
+    Raises:
+        BadInput: if a method of the user's own leaves documents out or chooses one twice.
     """
     order = np.empty(pool.size, np.int32)
     state = adjudicator.start(pool, rng, runs)
     adjudicator.loop(pool, state, adjudicator.options(), rng, rewards, order)
+    if (np.bincount(order[order >= 0], minlength=pool.size) != 1).any():
+        what = f"{type(adjudicator).__name__} did not choose each of a topic's {pool.size:,} documents once"
+        raise BadInput(what, "method", "choose one that is open, until none is left")
     return order
 
 

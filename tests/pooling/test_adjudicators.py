@@ -49,6 +49,26 @@ def order(pool_of: Callable[..., Pool], method: Adjudicator, rankings, grades, t
     return simulate(method, pool_of([rankings], [grades], teams), [0])[0].documents[0].tolist()
 
 
+class Given(DocID):
+    """An order of the user's own."""
+
+    def __init__(self, documents: list[int]) -> None:
+        super().__init__()
+        self.documents = documents
+
+    def order(self, pool):
+        return np.array(self.documents)
+
+
+@pytest.mark.parametrize("documents", [[0, 1, 2], [0, 0, 1, 2, 3, 4, 5], [0, 0, 0, 0, 0, 0]], ids=str)
+def test_an_order_of_ones_own_that_leaves_documents_out_is_refused(pool_of, documents):
+    if sorted(set(documents)) == list(range(6)):  # a repeated one is open only once
+        assert order(pool_of, Given(documents), *SHARING) == [0, 1, 2, 3, 4, 5]
+        return
+    with pytest.raises(BadInput, match=r"method: Given did not choose each of a topic's 6 documents once; choose one"):
+        order(pool_of, Given(documents), *SHARING)
+
+
 BY_HAND = [
     (DocID(), SHARING, [0, 1, 2, 3, 4, 5]),
     # Firsts 3, 4, 2; seconds 1, 1 again, 5; thirds 2 and 3, both again; fourths 0, 5 again.

@@ -93,6 +93,8 @@ def test_a_chapter_tells_how_a_command_ended(error, told, storage):
     assert ended.get("reason") == ("b" if told == "failed" else None)
     assert reason("Traceback\n  File x\n\nValueError: no\n") == "ValueError: no"
     assert reason(TimeoutError()) == "TimeoutError"
+    of_numba = "Failed in nopython mode pipeline\n\x1b[1mUnknown attribute 'winz'\n\x1b[0mDuring: Pass inference\x1b[0m"
+    assert reason(of_numba) == "Unknown attribute 'winz'"
 
 
 def test_what_is_repeated_is_counted(tmp_path):

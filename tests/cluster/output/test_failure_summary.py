@@ -29,7 +29,7 @@ def test_losses_and_what_was_repeated():
     ]
     assert failure_summary(events) == [
         "It was interrupted and resumed once.",
-        "1 run lost a process or a machine, twice in all.",
+        "1 run was stopped by an error or a lost process, twice in all.",
         "3 epochs had to be repeated; nothing is counted twice.",
         "b: index#1 is lost; waiting.",
         "a: lost at epoch 7 (the worker died); at epoch 9 (the node died), 2 epochs again.",
