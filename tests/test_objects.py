@@ -20,6 +20,7 @@ from rich.console import Console
 import pyrite
 from cluster.commands import judge
 from cluster.config.compose import compose
+from cluster.config.validate import check_run
 from cluster.output.lock import output_lock
 from cluster.output.storage import Storage
 from cluster.plan.sweep import identity
@@ -536,3 +537,47 @@ def test_a_reader_of_the_users_own_is_a_collection(own_cache):
     assert data.counts() == {"documents": 30, "queries": 30, "judgements": 30}  # type: ignore[attr-defined]
     for made in (pyrite.Study(Counted(size=30), {"a": BM25()}), pyrite.Study(data, {"a": BM25()})):  # type: ignore[arg-type]
         assert f"collection._target_={__name__}.Counted ++collection.size=30" in made.command
+
+
+class Undeclared(Counted):
+    """A reader with an option that is no field."""
+
+    def __init__(self, limit: int = 3) -> None:
+        super().__init__()
+        self.limit = limit
+
+
+class NoTable(Counted):
+    def read_queries(self, faults):  # type: ignore[no-untyped-def]
+        return None
+
+
+class NoColumn(Counted):
+    def read_judgements(self, faults):  # type: ignore[no-untyped-def]
+        return super().read_judgements(faults).drop("grade")
+
+
+class NoText(Counted):
+    def read_documents(self, faults):  # type: ignore[no-untyped-def]
+        yield pl.DataFrame({"id": ["d1"]})
+
+
+@pytest.mark.parametrize(
+    ("reader", "message"),
+    [
+        (NoTable(), "read_queries of the reader gave NoneType; return a polars data frame with the columns id, text"),
+        (NoColumn(), "read_judgements of the reader gave no column grade; return a polars data frame"),
+        (NoText(), "read_documents of the reader gave no column text"),
+        (Undeclared(), "Undeclared takes limit, which is no field"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_a_reader_of_the_users_own_gives_is_checked(reader, message, own_cache):
+    with pytest.raises(BadInput, match=f"collection: {message}"):
+        as_collection(reader).counts()
+
+
+def test_a_class_that_is_no_reader_is_refused():
+    config = compose([f"collection._target_={__name__}.Bottom"])
+    with pytest.raises(BadInput, match=r"collection._target_: Bottom is no collection; name a subclass of .*Reader"):
+        check_run(config, None)

@@ -76,6 +76,7 @@ def check_run(config: dict[str, Any], agent: TrainedAgent | MixtureAgent | None)
 
     if config["run_time"] is not None:
         seconds_of(config["run_time"], "run_time")
+    _check_base(build(config["collection"], "collection"), "collection", "collection")
     for key in ("objective", "policy", "selector", "vectors", "encoding", "ranker", "training", "scheduler", "batches"):
         part = build(config[key], key)
         _check_base(part, key, key)

@@ -17,7 +17,7 @@ from ray.util.placement_group import placement_group, remove_placement_group
 from ray.util.queue import Empty, Queue
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy, PlacementGroupSchedulingStrategy
 
-from cluster.executors.lost_process import NOTICE, draining, is_draining, is_loss, leave, nodes_of_job
+from cluster.executors.lost_process import NOTICE, cause_of, draining, is_draining, is_loss, leave, nodes_of_job
 from cluster.executors.task import MAX_RESTARTS
 from cluster.output.result_store import ResultStore
 from cluster.rollouts.checkpoints import STATE
@@ -126,6 +126,8 @@ def retry_lost(
                 on_loss(f"a machine {NOTICE}: its state is kept at episode {latest}, and learning continues elsewhere")
                 continue
             failures, losses = failures + 1, losses + 1
+            if isinstance(cause := cause_of(error), BadInput):  # without the traceback that Ray adds
+                raise cause from None
             if not is_loss(error) or failures > MAX_RESTARTS:
                 raise
             named = re.search(r"class_name: (\S+)", str(error))

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from cluster.config.build import build
+from cluster.config.counts import counts_of
 from cluster.config.groups import option
 from cluster.output.result_store import ResultStore
 from cluster.runs.assemble import assemble, equip
@@ -85,7 +86,14 @@ def _forked(
     if "agent" in parts:
         policy = equip(policy, None, dict(parts))
     forked = ForkedPolicy(policy, list(functions), *fork)
-    return assemble(config, {name: part for name, part in parts.items() if name != "agent"}, 0, policy=forked)
+    training, sampler = assemble(
+        config, {name: part for name, part in parts.items() if name != "agent"}, 0, policy=forked
+    )
+    counts = counts_of(config, {name: sampler.functions[name] for name in functions}, policy)
+    if counts is not None:  # of `fixed`; functions that only actions name supply nothing to it
+        forked.set_counts(list(counts.values()))
+        sampler.count = sum(counts.values())
+    return training, sampler
 
 
 def base_states(

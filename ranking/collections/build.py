@@ -15,7 +15,7 @@ from ranking.collections.arrow_files import batches, mapped, write
 from ranking.collections.faults import Faults
 from ranking.collections.ids import id_files, write_ids
 from ranking.collections.pieces import Run, in_turn, mapped_pieces, piece_files, write_pieces
-from ranking.collections.reader import GIVEN, Reader
+from ranking.collections.reader import GIVEN, JUDGEMENTS, Reader
 from ranking.collections.spans import PortionToPiece, collected
 from ranking.errors import BadInput
 
@@ -48,7 +48,7 @@ def build(reader: Reader, folder: Path, faults: Faults, run: Run = in_turn) -> N
     queries = checks.distinct(checks.with_text(reader.read_queries(faults), "query", faults), faults)
     if queries.is_empty():
         raise _nothing("not one query", reader, faults)
-    judgements = reader.read_judgements(faults)
+    judgements = checks.table(reader.read_judgements(faults), JUDGEMENTS, "read_judgements")
     documents = _write_documents(reader, folder, faults, run)
     judgements, repeated = checks.sound(judgements, queries, documents, faults, reader.qrels_repeated)
     if judgements.is_empty():

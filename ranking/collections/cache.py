@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import inspect
 import json
 import os
 import re
@@ -232,7 +233,10 @@ def _is_held(folder: Path) -> bool:
 def _key(reader: Reader) -> str:
     """Return the key of a cached collection: its sources and options, known without reading it."""
     # The path is one of the sources, in a form that does not depend on the working folder.
-    unread = {*UNREAD, *OF_USE}
+    unread, declared = {*UNREAD, *OF_USE}, [field.name for field in fields(reader)]
+    if others := [name for name in inspect.signature(type(reader)).parameters if name not in declared]:
+        what = f"{type(reader).__name__} takes {others[0]}, which is no field, so that the cache would not notice it"
+        raise BadInput(what, "collection", f"write @dataclass over the class, and the field {others[0]} in it")
     options = {field.name: getattr(reader, field.name) for field in fields(reader) if field.name not in unread}
     content = {
         "reader": f"{type(reader).__module__}.{type(reader).__qualname__}",

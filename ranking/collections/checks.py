@@ -2,17 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import numpy as np
 import polars as pl
 
 from ranking.collections.faults import Faults
+from ranking.collections.reader import DOCUMENTS
 from ranking.errors import BadInput
 
 _PRECEDENCE = pl.col("split").replace_strict({"test": 0, "dev": 1, "train": 2}, default=3, return_dtype=pl.Int32)
 MERGED = {"max": "the highest grade counts", "mean": "the mean of the grades counts"}
 """What becomes of the grades of a document that is judged more than once for a query."""
+
+
+def table(rows: object, schema: Mapping[str, pl.DataType], method: str) -> pl.DataFrame:
+    """Return what a reader, which may be the user's, has read.
+
+    Args:
+        method: the reader's method, for the message.
+
+    Raises:
+        BadInput: if it is no data frame of polars, or lacks a column.
+    """
+    needs = f"return a polars data frame with the columns {', '.join(schema)}"
+    if not isinstance(rows, pl.DataFrame):
+        raise BadInput(f"{method} of the reader gave {type(rows).__name__}", "collection", needs)
+    if missing := [name for name in schema if name not in rows.columns]:
+        raise BadInput(f"{method} of the reader gave no column {missing[0]}", "collection", needs)
+    return rows
 
 
 def with_text(rows: pl.DataFrame, what: str, faults: Faults) -> pl.DataFrame:
@@ -21,6 +39,7 @@ def with_text(rows: pl.DataFrame, what: str, faults: Faults) -> pl.DataFrame:
 
     Composed (NFC) and decomposed letters look the same, but are other words to a tokenizer.
     """
+    rows = table(rows, DOCUMENTS, f"read_{'queries' if what == 'query' else 'documents'}")
     rows = rows.with_columns(pl.col("text").str.normalize("NFC").str.strip_chars())
     for column, kind in (("id", "broken line"), ("text", "empty text")):
         empty = rows[column].is_null() | (rows[column] == "")

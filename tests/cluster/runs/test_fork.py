@@ -44,6 +44,7 @@ def run_of(folder: Path, *more: str) -> tuple[dict[str, Any], dict[str, Any], li
     [
         ["policy=schedule"],
         ["policy=fixed", "function=random"],
+        ["policy=fixed", "function=[in_batch,bm25]", "negatives.bm25=1"],
         ["policy=curriculum"],
         ["policy=mixture", "function=[in_batch,bm25]", "policy.each=1", "policy.window=[1,4]"],
     ],
