@@ -154,3 +154,14 @@ def test_a_module_that_can_not_be_imported_is_named_with_its_line(tmp_path, monk
     importlib.invalidate_caches()
     with pytest.raises(BadInput, match=message):
         locate("broken.X")
+
+
+def test_train_says_that_its_training_diverged(base, tmp_path, monkeypatch, capsys):
+    loss = "lambda self, scores, block: scores.sum() * float('nan')"
+    content = (
+        f"from ranking.objectives.softmax import SoftmaxLikelihood as S\nNaN = type('NaN', (S,), {{'loss': {loss}}})"
+    )
+    (tmp_path / "nans.py").write_text(content)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert command("train", *base, "objective._target_=nans.NaN", "function=bm25", f"out={tmp_path / 'out'}") == 0
+    assert "The training diverged (its loss is no longer a number)" in capsys.readouterr().out
