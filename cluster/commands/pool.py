@@ -198,7 +198,7 @@ class PoolExperiment(Experiment):
             tables = pool_tables(self.plan, done, {})
             if "budgets" in tables:
                 page = pool_report(self.plan.storage, tables, waiting=len(self.trials) - len(done))
-                self.plan.storage.write("report.html", page.to_html().encode())
+                page.renew(self.plan.storage)
 
     def finalize(self, console: Console) -> int:
         from cluster.output.tables import write_table

@@ -45,7 +45,7 @@ class StudyEnd:
         collections = {planned.name: artifacts.collection(planned.config) for planned in self.runs}
         tables = tables_of(self.storage, self.runs, collections, {})
         report = study_report(StudyResults.of_tables(self.storage, tables, self.waiting))
-        self.storage.write("report.html", report.to_html().encode())
+        report.renew(self.storage)
 
     def finalize(self, artifacts: Artifacts, console: Console) -> int:
         """Write tables and report, print them, and return the number of failed runs."""

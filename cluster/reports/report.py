@@ -6,6 +6,7 @@ figures become files beside the page.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 STYLE, SCRIPT = (files("cluster.reports").joinpath(f"page/page.{kind}").read_text("utf-8") for kind in ("css", "js"))
+FILES, FILE = '<meta name="files" content="{}">', r"(figures/)?\w+\.(png|csv|parquet)"
 VIEW = Markup('<svg viewBox="{} {} {} {}" aria-hidden="true"><use href="#{}-figure"/></svg>')
 """A part of a figure, for a narrow page."""
 
@@ -247,10 +249,15 @@ class Report:
     title: str
     sections: Sequence[Section]
 
-    def to_html(self) -> str:
-        """The whole page, which needs no other file."""
+    def to_html(self, files: Iterable[str] = ()) -> str:
+        """The whole page, which needs no other file.
+
+        Args:
+            files: names of the files that were written beside it, which the page lists for the next report.
+        """
         meta = Markup('<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">')
-        head = _tag("head", meta, _tag("title", self.title), _tag("style", Markup(STYLE)))
+        listed = Markup(FILES).format(" ".join(sorted(files)))
+        head = _tag("head", meta, _tag("title", self.title), _tag("style", Markup(STYLE)), listed)
         parts = [_tag("h1", self.title), *(section.to_html() for section in self.sections)]
         body = _tag("body", *parts, _tag("script", Markup(SCRIPT)))
         page = _tag("html", head, "\n", body, lang="en")
@@ -263,19 +270,38 @@ class Report:
                 console.print(_to_terminal(part), soft_wrap=isinstance(part, TerminalLine), crop=False)
 
     def publish(self, storage: Storage, console: Console) -> None:
-        """Write tables, figures and report.html, and print what a terminal shows."""
-        self.write_parts(storage)
-        storage.write("report.html", self.to_html().encode())
+        """Write tables, figures and report.html, and print what a terminal shows. Files of the report before, which
+        this one does not have, are deleted.
+        """
+        written = self.write_parts(storage)
+        stale = _listed(storage) - written
+        storage.write("report.html", self.to_html(written).encode())
+        for name in stale:
+            storage.delete(name)
         self.to_terminal(console)
         console.print(f"report: {escaped(storage.shown('report.html'))}", soft_wrap=True)
 
-    def write_parts(self, storage: Storage) -> None:
-        """Write tables and figures."""
+    def renew(self, storage: Storage) -> None:
+        """Write report.html alone, while runs are missing."""
+        storage.write("report.html", self.to_html(_listed(storage)).encode())
+
+    def write_parts(self, storage: Storage) -> set[str]:
+        """Write tables and figures, and return their names."""
+        written = set()
         for section in self.sections:
             for name, frame in section.frames.items():
                 storage.write(name, frame.write_csv().encode() if name.endswith(".csv") else as_parquet(frame))
             for drawing in drawings(section.parts):
                 storage.write(f"figures/{drawing.name}.png", drawing.png)
+            written |= {*section.frames, *(f"figures/{drawing.name}.png" for drawing in drawings(section.parts))}
+        return written
+
+
+def _listed(storage: Storage) -> set[str]:
+    """Return the names of the files that report.html lists. A page from elsewhere may list anything."""
+    page = (storage.read("report.html") or b"").decode(errors="replace")
+    listed = re.search(FILES.format('([^"]*)'), page)
+    return {name for name in listed[1].split() if re.fullmatch(FILE, name)} if listed else set()
 
 
 def lost_section(lost: Sequence[str]) -> list[Section]:

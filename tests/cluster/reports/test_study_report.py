@@ -10,7 +10,7 @@ from rich.console import Console
 from cluster.output.storage import Storage
 from cluster.reports.actions_taken import actions_section
 from cluster.reports.labels import broken, p_value
-from cluster.reports.report import Cell, Fold, Report, Section, Table, TerminalLine
+from cluster.reports.report import Cell, Drawing, Fold, Report, Section, Table, TerminalLine, canvas
 from cluster.reports.study_report import StudyResults, study_report
 from cluster.reports.study_tables import action_rows
 from cluster.runs.outcome import Outcome
@@ -100,6 +100,25 @@ def test_figures_and_tables_are_files_too(report, html, tmp_path):
     tables = {name for section in made.sections for name in section.frames if name.endswith(".csv")}
     assert tables == {"summary.csv", "verdict.csv", "convergence.csv"}
     assert (storage.read("summary.csv") or b"").startswith(b"collection,ranker,policy")
+
+
+def test_a_report_that_is_made_again_leaves_no_file_of_the_one_before(tmp_path, capsys):
+    storage, other = Storage(str(tmp_path / "out")), Storage(str(tmp_path))
+    frame = pl.DataFrame({"a": [1]})
+    parts = [Drawing(name, canvas().grid([""], [""], 1)[0], "") for name in ("kept", "stale")]
+    console = Console()
+    Report("", [Section("", parts, frames={"kept.csv": frame, "stale.parquet": frame})]).publish(storage, console)
+    for name in ("figures/of_the_user.png", "notes.csv"):
+        storage.write(name, b"")
+    other.write("other.csv", b"")
+    Report("", []).renew(storage)
+    page = (storage.read("report.html") or b"").decode().replace("stale.parquet", "stale.parquet ../other.csv")
+    storage.write("report.html", page.encode())
+    assert storage.names() == ["kept.csv", "notes.csv", "report.html", "stale.parquet"]
+    Report("", [Section("", parts[:1], frames={"kept.csv": frame})]).publish(storage, console)
+    assert storage.names() == ["kept.csv", "notes.csv", "report.html"]
+    assert storage.names("figures") == ["kept.png", "of_the_user.png"]
+    assert other.read("other.csv") is not None
 
 
 @pytest.mark.nightly
