@@ -7,11 +7,19 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, NoReturn
 
-from cluster.commands.signals import exit_code, handled_signals, ignore_further_signals, listen, replace_unprintable
+from cluster.commands.signals import (
+    discard_output,
+    exit_code,
+    handled_signals,
+    ignore_further_signals,
+    listen,
+    replace_unprintable,
+)
 from cluster.commands.verbs import VERBS, parse
 from cluster.config.build import missing_extra
 from cluster.executors.address import working_folder
 from cluster.executors.processes import Processes
+from cluster.output.storage import FULL
 from cluster.output.terminal import print_lines
 from ranking.errors import BadInput
 
@@ -47,6 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         from rich.console import Console
 
         console = Console(highlight=False)
+        console.on_broken_pipe = lambda: discard_output(console)  # type: ignore[method-assign]
         if VERBS[chosen.verb].target is not None:
             sys.exit(VERBS[chosen.verb].load()(chosen, console))
         if getattr(chosen, "power", None):
@@ -79,6 +88,10 @@ def exit_codes() -> Iterator[None]:
     except BrokenPipeError:  # the reader of a pipe has ended
         sys.stderr.close()
         sys.exit(0)
+    except OSError as error:
+        if error.errno not in FULL:
+            raise
+        _exit(f"the disk is full ({error}); make room, and give the command again", 2)
 
 
 def _exit(message: str, code: int) -> NoReturn:
@@ -91,7 +104,7 @@ def run_experiment(
 ) -> int:
     """Run a verb that leaves a folder of results, and return the exit code."""
     from cluster.commands.experiment import conduct
-    from cluster.output.manifest import resume_command
+    from cluster.output.manifest import CONFIG, resume_command
 
     with Processes.for_command(overrides, WARM_UP) if warm else nullcontext() as workers:
         experiment = kind_of(verb).read(overrides, resume)
@@ -100,9 +113,10 @@ def run_experiment(
             return 1 if conduct(experiment, console) else 0
         except KeyboardInterrupt as error:
             ignore_further_signals()
-            if experiment.storage is not None:
-                again = resume_command(verb, experiment.storage.place)
-                print_lines(console, f"Stopped. To continue: {again}")
+            if (storage := experiment.storage) is not None:
+                begun = storage.read(CONFIG) is not None
+                again = resume_command(verb, storage.place) if begun else "the same command again"
+                print_lines(console, f"Stopped. To {'continue' if begun else 'start'}: {again}")
             return exit_code(error)
 
 

@@ -8,7 +8,10 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _received: list[int] = []
@@ -56,6 +59,13 @@ def ignore_further_signals() -> None:
     if threading.current_thread() is threading.main_thread():
         for signum in SIGNALS:
             signal.signal(signum, signal.SIG_IGN)
+
+
+def discard_output(console: Console) -> None:
+    """Let a command continue whose output nothing reads any more, as after `| head`: results are in files."""
+    console.quiet = True
+    with open(os.devnull, "w") as nowhere:
+        os.dup2(nowhere.fileno(), sys.stdout.fileno())  # what is left in the buffer is written at the end
 
 
 def replace_unprintable() -> None:

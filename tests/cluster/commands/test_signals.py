@@ -52,13 +52,18 @@ def test_the_signal_that_arrived_counts_and_one_that_nohup_ignores_stays_ignored
 
 
 @pytest.mark.parametrize(
-    ("verb", "again"), [("study", "pyrite study --resume here"), ("train", "the same command again")]
+    ("verb", "config", "again"),
+    [
+        ("study", b"", "continue: pyrite study --resume here"),
+        ("train", b"", "continue: the same command again"),
+        ("pool", None, "start: the same command again"),  # nothing is written yet
+    ],
 )
-def test_a_command_that_is_terminated_prints_how_to_continue(verb, again, monkeypatch):
+def test_a_command_that_is_terminated_prints_how_to_continue(verb, config, again, monkeypatch):
     class Ended:
         @classmethod
         def read(cls, overrides: Any, resume: Any) -> Any:
-            return SimpleNamespace(verb=verb, storage=SimpleNamespace(place="here"))
+            return SimpleNamespace(verb=verb, storage=SimpleNamespace(place="here", read=lambda name: config))
 
     def conduct(experiment: Any, console: Console) -> int:
         raise Terminated(signal.SIGTERM)
@@ -69,8 +74,19 @@ def test_a_command_that_is_terminated_prints_how_to_continue(verb, again, monkey
     with handled_signals(restore=True):
         assert cli.run_experiment(verb, [], None, Console(file=printed)) == 143
         assert signal.getsignal(signal.SIGINT) == signal.SIG_IGN  # a third Ctrl-C prints no traceback
-    assert printed.getvalue() == f"Stopped. To continue: {again}\n"
+    assert printed.getvalue() == f"Stopped. To {again}\n"
     assert signal.getsignal(signal.SIGINT) != signal.SIG_IGN
+
+
+@pytest.mark.parametrize(("output", "code", "line"), [("| head -1", 0, ""), ("> /dev/full", 2, "the disk is full")])
+def test_an_output_that_ends_or_is_full(output, code, line):
+    command = f"{sys.executable} -m cluster options"
+    ended = subprocess.run(
+        ["bash", "-c", f"{command} {output}; exit ${{PIPESTATUS[0]}}"], capture_output=True, text=True
+    )
+    assert ended.returncode == code
+    assert line in ended.stderr
+    assert len(ended.stderr.splitlines()) == (1 if line else 0)
 
 
 @pytest.mark.parametrize("encoding", ["latin-1", "ascii", "utf-8"])
