@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -95,14 +96,25 @@ def _by_bandit(
     """Write a run for each method and function, with a query's negatives by their lead over the positive.
 
     Judging these runs in a bandit's order finds relevant documents soonest. Rates need a sample instead.
+
+    Raises:
+        BadInput: if the folder holds runs of other negatives: they may be judged already, and would be pooled too.
     """
+    runs = {}
     for (method, function), own in shown.partition_by("method", "function", as_dict=True).items():
         arm = "".join(sign if sign.isalnum() or sign in "_-." else "_" for sign in f"{method}-{function}")
-        run = own.sort("query", "margin", descending=[False, True]).with_columns(
+        ranked = own.sort("query", "margin", descending=[False, True], maintain_order=True)
+        run = ranked.with_columns(
             rank=pl.int_range(1, pl.len() + 1).over("query"), score=pl.col("margin").round(6), tag=pl.lit(arm)
         )
-        with storage.writing(f"arms/{arm}.run") as stream:
-            write_run(stream, run, storage.place)
+        content = io.BytesIO()
+        write_run(content, run, storage.place)
+        runs[f"{arm}.run"] = content.getvalue()
+    before = {name: storage.read(f"arms/{name}") for name in storage.names("arms")}
+    if before and before != runs:
+        raise BadInput("holds runs of other negatives", f"{storage}/arms", "choose another out=")
+    for name, lines in runs.items():
+        storage.write(f"arms/{name}", lines)
     if config["judgements"] is not None:
         from cluster.reports.audit_report import write_judgements
 

@@ -65,6 +65,9 @@ def test_hidden_positives_are_found_and_mended(collection, tmp_path, capsys, ref
     # In a bandit's order there is a run for each method and function.
     assert command("audit", str(study), "order=bandit", f"out={tmp_path / 'greedy'}") == 0
     assert len(list((tmp_path / "greedy" / "arms").iterdir())) == 2
+    assert command("audit", str(study), "order=bandit", f"out={tmp_path / 'greedy'}") == 0
+    stale = f"out={tmp_path / 'greedy'}"
+    assert "arms: holds runs of other negatives" in refusal("audit", str(mended), "order=bandit", stale)
     others = f"judgements={collection / 'truth.txt'}"
     assert "of the sample have no judgement" in refusal("audit", str(study), "budget=60", others, f"out={audited}")
     assert "the sample in " in refusal("audit", str(study), "budget=5", f"judgements={judged}", f"out={audited}")

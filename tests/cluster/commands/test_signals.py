@@ -80,10 +80,8 @@ def test_a_command_that_is_terminated_prints_how_to_continue(verb, config, again
 
 @pytest.mark.parametrize(("output", "code", "line"), [("| head -1", 0, ""), ("> /dev/full", 2, "the disk is full")])
 def test_an_output_that_ends_or_is_full(output, code, line):
-    command = f"{sys.executable} -m cluster options"
-    ended = subprocess.run(
-        ["bash", "-c", f"{command} {output}; exit ${{PIPESTATUS[0]}}"], capture_output=True, text=True
-    )
+    command = f"{sys.executable} -m cluster options {output}; exit ${{PIPESTATUS[0]}}"
+    ended = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
     assert ended.returncode == code
     assert line in ended.stderr
     assert len(ended.stderr.splitlines()) == (1 if line else 0)
