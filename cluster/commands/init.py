@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -26,20 +27,28 @@ OUT = "study.yaml"
 
 def run_verb(chosen: argparse.Namespace, console: Console) -> int:
     """Write the file, with answers from options or from the terminal."""
-    data = [f"data={word}" for word in chosen.words]
-    given = dict(text.partition("=")[::2] for text in [*data, *chosen.overrides])
+    texts = [*(f"data={word}" for word in chosen.words), *chosen.overrides]
+    given = dict(text.partition("=")[::2] for text in texts)
     if unknown := set(given) - {*QUESTIONS, "out"}:
         raise BadInput(f"there is no option {unknown.pop()}", remedy="init takes data=, model=, scale= and out=")
+    data = [text.partition("=")[2] for text in texts if text.startswith("data=")]
     if len(data) > 1:
-        raise BadInput(
-            f"names {len(data)} files or folders", " ".join(chosen.words), "name one, as data=FILE_OR_FOLDER"
-        )
+        raise BadInput(f"names {len(data)} files or folders", " ".join(data), "name one, as data=FILE_OR_FOLDER")
+    if empty := [name for name, value in given.items() if not value]:
+        raise BadInput("is empty", empty[0], "give it a value, or leave it out")
     path = Path(given.get("out", OUT))
-    if path.exists():
+    if path.suffix not in (".yaml", ".yml"):
+        raise BadInput("is no name of a file of overrides", path, "let it end in .yaml")
+    if os.path.lexists(path):
         raise BadInput("already exists", path, "delete it, or choose another out=")
-    answers = answer(given, input if sys.stdin.isatty() and not {*given} - {"out"} else None)
-    path.write_text(study_file(**answers, path=str(path)), encoding="utf-8")
-    print_lines(console, f"{path} is written. To run it:", f"  pyrite study {path}")
+    asks = sys.stdin is not None and sys.stdin.isatty() and not {*given} - {"out"}
+    content = study_file(**answer(given, input if asks else None), path=str(path))
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content, encoding="utf-8")
+    except OSError as error:
+        raise BadInput(f"can't be written ({error.strerror})", path, "choose another out=") from None
+    print_lines(console, f"{path} is written. To run it:", f"  {shlex.join(['pyrite', 'study', str(path)])}")
     return 0
 
 
@@ -61,7 +70,7 @@ def study_file(data: str, model: str, scale: str, path: str = OUT) -> str:
     collection = [f"collection={format_of(data)}", f"collection.path={data}"] if data else ["collection=pydocs"]
     ranker = ["ranker=bi_encoder", f"ranker.checkpoint={model}"] if model else ["ranker=static"]
     lines = [
-        f"# Do BM25 negatives help, and how many? Run it with: pyrite study {path}",
+        f"# Do BM25 negatives help, and how many? Run it with: {shlex.join(['pyrite', 'study', path])}",
         "# Each line is an option as on the command line; `pyrite options` explains all of them.",
         "",
         "# The data.",

@@ -24,6 +24,7 @@ from cluster.config.aliases import as_override
 from cluster.config.build import build
 from cluster.config.compose import compose
 from cluster.config.override import key_of, replaced, values_by_key
+from cluster.output.manifest import refuse_other_files
 from cluster.output.storage import Storage
 from cluster.output.terminal import counted, print_counts, print_lines
 from cluster.pools.sources import fingerprint, shown_progress
@@ -67,6 +68,8 @@ def judge(overrides: Sequence[str], console: Console, resume: str | None = None)
     if resume is not None:
         overrides = _grown(resume, overrides)
     config, storage, remembered = _configuration(overrides)
+    if storage.read(OVERRIDES) is None:
+        refuse_other_files(storage, own=True)
     listening = listen(config["host"], config["port"])
     judging = _open(config, console, grow=resume is not None)
     storage.write(OVERRIDES, json.dumps({STARTED_IN: os.getcwd(), "overrides": remembered}).encode())
@@ -93,6 +96,8 @@ def judge(overrides: Sequence[str], console: Console, resume: str | None = None)
 
 def run_verb(chosen: argparse.Namespace, console: Console) -> int:
     """Serve the page, or write the judgements so far."""
+    if chosen.export == "" or chosen.resume == "":
+        raise BadInput("is empty", "--export" if chosen.export == "" else "--resume", "name a file or a folder")
     if chosen.export and chosen.resume:
         raise BadInput("--export and --resume exclude each other", remedy="give the folder of an export by out=FOLDER")
     if chosen.export:
@@ -145,7 +150,7 @@ def write_qrels(overrides: Sequence[str], path: str, console: Console) -> None:
     content = store.read(Path(storage.path("")))
     if Path(path).suffix.lower() == ".csv":
         export.write_table(content, Path(path))
-        print_lines(console, f"{len(content.judgements):,} judgements: {path}")
+        print_lines(console, f"{counted(len(content.judgements), 'judgement')}: {path}")
         return
     disagreements = export.write_qrels(content, options.resolve, Path(path))
     machine = remembered.get("machine", "null")
@@ -153,7 +158,7 @@ def write_qrels(overrides: Sequence[str], path: str, console: Console) -> None:
         model_grades = export.write_machine(content, read_qrels(machine.strip("'\"")), Path(path))
         print_lines(console, f"grades of a model for unjudged documents: {model_grades}")
     judged, known = content.judgements.drop_nulls("grade").n_unique(["topic", "document"]), len(content.known)
-    print_lines(console, f"{judged:,} documents judged, {known:,} known before: {path}")
+    print_lines(console, f"{counted(judged, 'document')} judged, {known:,} known before: {path}")
     if disagreements:
         print_lines(console, f"disagreements of assessors: {disagreements}")
 

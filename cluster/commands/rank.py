@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import gzip
 import io
+import os
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -127,6 +128,8 @@ def _output(out: str | None) -> tuple[Storage, str]:
     folder, _, name = out.rpartition("/")
     if not name:
         raise BadInput("a run is a file", out, "give out=FOLDER/NAME.run")
+    if os.path.isdir(out):
+        raise BadInput("is a folder, and a run is a file", out, f"give out={out}/NAME.run")
     storage = Storage(folder or ".")
     if storage.read(name) is not None:
         raise BadInput("already exists", out, "choose another out=, or delete it")

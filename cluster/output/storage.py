@@ -189,6 +189,8 @@ class Storage:
 
         try:
             found = self.files.get_file_info(fs.FileSelector(self._root, allow_not_found=True))
+        except NotADirectoryError:
+            raise BadInput("is a file, or within one, and no folder", self.place, "choose another folder") from None
         except OSError as error:
             raise BadInput(
                 f"can't be listed ({error.strerror or error})", self.place, "choose another folder"

@@ -210,6 +210,12 @@ def test_list_shows_the_state_of_each_folder(tmp_path, capsys):
         (["list", "one", "seeds=3"], "'seeds=3' has no effect on a list"),
         (["init", "~scale"], "there is no option ~scale"),
         (["init", "a.csv", "b.csv"], "names 2 files or folders"),
+        (["init", "a.csv", "data=b.csv"], "names 2 files or folders"),
+        (["init", "data="], "data: is empty"),
+        (["init", "out=study"], "study: is no name of a file of overrides"),
+        (["init", "out=/dev/null/study.yaml"], "can't be written ("),
+        (["judge", "--export", "", "out=one"], "--export: is empty"),
+        (["rank", "one", "out=."], ".: is a folder, and a run is a file; give out=./NAME.run"),
         (["judge", "--resume", "one", "--export", "qrels.txt"], "exclude each other"),
     ],
 )
@@ -241,13 +247,24 @@ def test_the_file_of_init_is_a_study(tmp_path):
         parse(["study", str(tmp_path / "other.yaml")])
 
 
-def test_init_asks_writes_once_and_refuses_what_is_not_there(tmp_path):
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("corpus.jsonl", "beir"), ("corpus.jsonl.gz", "beir"), ("corpus/0.parquet", "beir"), ("pairs.csv.gz", "pairs")],
+)
+def test_init_knows_the_kind_of_a_folder(tmp_path, name, kind):
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).touch()
+    assert f"- collection={kind}\n" in study_file(str(tmp_path), "", "tiny")
+
+
+def test_init_asks_writes_once_and_refuses_what_is_not_there(tmp_path, monkeypatch):
     answers = iter(["", "models/mini", "small"])
     assert answer({}, lambda question: next(answers)) == {"data": "", "model": "models/mini", "scale": "small"}
     for given, message in (({"data": "nowhere.csv"}, "does not exist"), ({"scale": "huge"}, "no scale 'huge'")):
         with pytest.raises(BadInput, match=message):
             answer(given, None)
-    target = tmp_path / "study.yaml"
+    target = tmp_path / "new folder" / "study.yaml"
+    monkeypatch.setattr("sys.stdin", None)  # closed, as under some schedulers
     assert command("init", "scale=tiny", f"out={target}") == 0
     assert "collection=pydocs" in yaml.safe_load(target.read_text())
     assert command("init", "scale=tiny", f"out={target}") == 2

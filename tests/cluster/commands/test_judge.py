@@ -12,6 +12,8 @@ import pytest
 from rich.console import Console
 
 from cluster.commands.judge import judge, listen, write_qrels
+from cluster.output.manifest import write_config
+from cluster.output.storage import Storage
 from pooling.judging.access import links_of
 from pooling.judging.store import Event, Store, read
 from ranking.errors import BadInput
@@ -104,13 +106,13 @@ def test_export(start, files):
     console = Console(file=io.StringIO(), width=200)
     write_qrels([f"out={files / 'out'}"], str(files / "made" / "qrels.txt"), console)
     assert (files / "made" / "qrels.txt").read_text().splitlines() == ["1 0 d1 1", "1 0 d3 1", "1 0 elsewhere 0"]
-    assert "1 documents judged, 2 known before" in console.file.getvalue()
+    assert "1 document judged, 2 known before" in console.file.getvalue()
     console = Console(file=io.StringIO(), width=200)
     write_qrels([f"out={files / 'out'}"], str(files / "made" / "all.csv"), console)
     lines = (files / "made" / "all.csv").read_text().splitlines()
     assert lines[0] == "topic,document,grade,assessor,time,note"
     assert lines[1].startswith("1,d1,1,ada,")
-    assert "1 judgements: " in console.file.getvalue()
+    assert "1 judgement: " in console.file.getvalue()
     for wrong in ("resolve=mean", "method=mm"):
         with pytest.raises(BadInput):
             write_qrels([f"out={files / 'out'}", wrong], str(files / "qrels.txt"), console)
@@ -135,6 +137,13 @@ def test_bad_options_are_one_line(start, files, more, says):
     with pytest.raises(BadInput) as caught:
         start(*given, *more)
     assert says in str(caught.value)
+
+
+def test_a_folder_with_results_of_another_verb_is_left_alone(start, files):
+    write_config(Storage(str(files / "out")), {"study": {}})
+    with pytest.raises(BadInput, match="holds results of `pyrite study`; choose another out="):
+        start(*options(files))
+    assert [path.name for path in (files / "out").iterdir()] == ["config.yaml"]
 
 
 @pytest.mark.parametrize("lacking", ["runs", "collection"])
