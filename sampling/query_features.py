@@ -76,25 +76,36 @@ class QuerySplit:
     def __init__(self, feature: Feature, quantile: float) -> None:
         self.feature, self.quantile = feature, quantile
 
+    def check(self, functions: dict[str, RetrievalFunction], guarded: bool) -> RetrievalFunction:
+        """Return the function whose lists are read; refuse functions without lists, and a feature that needs a guard.
+
+        Args:
+            guarded: whether a guard compares the lists.
+        """
+        listed = next((function for function in functions.values() if function.depth), None)
+        if listed is None:
+            remedy = "add a function with lists that are made before the training, such as bm25, tfidf or run_file"
+            raise BadInput(f"no function of {', '.join(functions)} has lists", "function", remedy)
+        if self.feature == "guard_margin" and not guarded:
+            remedy = "give sampling.guard.relative or absolute, or choose another feature"
+            raise BadInput("guard_margin needs a guard", remedy=remedy)
+        return listed
+
     def start_run(self, functions: dict[str, RetrievalFunction], training: RankerTraining) -> None:
         """Look up the feature of the training's queries.
 
         Raises:
             BadInput: if no function has lists, the feature is unknown for them, or it is the same for all queries.
         """
-        remedy = "add a function with lists that are made before the training, such as bm25, tfidf or run_file"
-        listed = next((function for function in functions.values() if function.depth), None)
-        if listed is None:
-            raise BadInput(f"no function of {', '.join(functions)} has lists", "function", remedy)
+        listed = self.check(functions, guarded=True)
         if self.feature == "margin":
             self.function, self.relevant = listed, RelevantPairs(training.encoded)
             return
         lists: RankedLists | None = getattr(listed, "lists", None)
         values = (None if lists is None else lists.features) or {}
         if self.feature not in values:
-            if self.feature == "guard_margin" and values:
-                remedy = "give sampling.guard.relative or absolute, or choose another feature"
-            raise BadInput(f"the lists of {type(listed).__name__} have no {self.feature}", "policy.feature", remedy)
+            what = f"the lists of {type(listed).__name__} have no {self.feature}"
+            raise BadInput(what, "policy.feature", "choose another function or another feature")
         ordered: NDArray[Any] = values[self.feature]
         if self.feature == "positive_rank":
             keys = np.stack([ordered, -values["score_gap"]], axis=1)

@@ -34,6 +34,7 @@ from cluster.telemetry.tracking.tracking import Tracking
 from ranking.errors import BadInput
 from rl.progress import STATE
 from sampling.policies.action import Action
+from sampling.query_features import QuerySplit
 
 AT_ONCE = 64
 """Tasks on Ray at once, unless `workers` limits them."""
@@ -84,6 +85,10 @@ class ForkExperiment(Experiment):
     def prepare(self, console: Console) -> Work:
         functions = {name: self.config["function"][name] for name in self.functions}
         check_run({**self.config, "function": functions}, agent_of(self.config))
+        if self.options["by"]:
+            built = {name: build(node, f"function.{name}") for name, node in functions.items()}
+            guard = build(self.config["sampling"]["guard"], "sampling.guard")
+            QuerySplit(self.options["by"], 0.5).check(built, guard.active)
         artifacts = self.artifacts_of(console)
         artifacts.make([self.config])
         collection = artifacts.collection(self.config)

@@ -153,6 +153,8 @@ def _remedy(parameter: inspect.Parameter) -> str:
 
 def check_counts(config: dict[str, Any]) -> None:
     """Refuse numbers of negatives that policy, functions, selectors and objective do not fit."""
+    from sampling.policies.by_query import ByQuery
+
     policy, objective = build(config["policy"], "policy"), build(config["objective"], "objective")
     functions = {name: build(node, f"function.{name}") for name, node in config["function"].items()}
     for action in getattr(policy, "actions", None) or ():  # those that are given to `aligned` and `by_query`
@@ -170,6 +172,8 @@ def check_counts(config: dict[str, Any]) -> None:
         if len(objective.stages()) > 1:
             what = "an objective with several stages needs lists of one length"
             raise BadInput(what, "negatives", "give one number for all functions: sampling.negatives")
+    if isinstance(policy, ByQuery):
+        policy.split.check(functions, build(config["sampling"]["guard"], "sampling.guard").active)
     for name, node in config["selectors"].items():
         _check_base(build(node, f"selector.{name}"), "selector", f"selector.{name}")
     if objective.needs_teacher and not config.get("teacher"):

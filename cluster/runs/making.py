@@ -42,6 +42,7 @@ from rl.state import StateOptions
 from sampling.guard import negatives_lists
 from sampling.guarded_documents import GuardedDocuments
 from sampling.retrieval.bm25 import Bm25Function
+from sampling.retrieval.judged import Judged
 from sampling.teacher import teacher_scores
 
 
@@ -147,6 +148,8 @@ def _lists(artifacts: Opener, config: dict[str, Any], name: str, sources: Source
     if isinstance(function, Bm25Function) and name in bm25_in_shards(config):
         sources.bm25(function.options, function.shards)  # indexed now, and searched while rankers train
         return Lists(None, GuardedDocuments.joined([]))
+    if isinstance(function, Judged):
+        function.prepare(base.encoded, None)  # refuses a collection without such documents before anything is written
     queries = None if guard.ranker is None else base.queries("train")
     lists, guarded, _ = negatives_lists(function, sources, guard, queries)
     if lists is not None and queries is not None:

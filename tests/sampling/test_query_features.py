@@ -92,5 +92,7 @@ def test_a_run_without_such_lists_is_bad_input(tiny_sources):
     training, functions = training_of(tiny_sources), random_and_bm25(tiny_sources)
     with pytest.raises(BadInput, match="no function of random has lists"):
         QuerySplit("positive_rank", 0.5).start_run({"random": functions["random"]}, training)
-    with pytest.raises(BadInput, match=r"have no guard_margin; give sampling\.guard"):
+    with pytest.raises(BadInput, match=r"guard_margin needs a guard; give sampling\.guard"):
+        QuerySplit("guard_margin", 0.5).check(functions, guarded=False)
+    with pytest.raises(BadInput, match="have no guard_margin; choose another"):
         QuerySplit("guard_margin", 0.5).start_run({"bm25": functions["bm25"]}, training)

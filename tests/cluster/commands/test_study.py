@@ -48,6 +48,19 @@ def test_its_page_shows_negatives_that_were_shown(study):
     assert (examples["text"] != examples["relevant"]).all()
 
 
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (["policy=fixed", "function=judged,random"], "function=judged: no document was judged not relevant"),
+        (["policy=by_query", "policy.feature=guard_margin", "function=[random,bm25]"], "guard_margin needs a guard"),
+        (["policy=by_query", "function=[random,in_batch]"], "no function of random, in_batch has lists"),
+    ],
+)
+def test_what_no_run_could_do_is_refused_before_anything_is_written(given, says, base, tmp_path, refusal):
+    assert says in refusal("study", *base, *given, "selector=uniform", "local=true", f"out={tmp_path / 'out'}")
+    assert not (tmp_path / "out").exists()
+
+
 def test_in_this_process_it_is_the_same(study, base, ray_session, tmp_path, monkeypatch, capsys):
     assert not (study / "tune").exists()  # nothing of Ray Tune
     ended = [event for event in EventLog.read(Storage(str(study))) if event["event"] == "run ended"]
