@@ -291,7 +291,7 @@ def _table(path: str) -> dict[str, str]:
     for number, line in enumerate(lines, 1):
         fields = re.split(r"[,\s]+", line.strip())
         if line.strip() and len(fields) != 2:
-            raise BadInput(f"{len(fields)} columns", f"{path}:{number}", "give two: run and team")
+            raise BadInput(f"not two columns, but {len(fields)}", f"{path}:{number}", "give run and team")
         if line.strip() and teams.setdefault(*fields) != fields[1]:
             what = f"the run {fields[0]!r} is given two teams, {teams[fields[0]]} and {fields[1]}"
             raise BadInput(what, f"{path}:{number}", "give each run one line")

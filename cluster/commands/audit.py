@@ -70,7 +70,7 @@ def audit(overrides: Sequence[str], console: Console) -> None:
             write_run(stream, run, storage.place)
     if config["judgements"] is None:
         drawn = int(sample["drawn"].sum())
-        console.print(f"{len(sample):,} negatives were shown; {drawn:,} of them are drawn for judging", markup=False)
+        console.print(f"{counted(len(sample), 'negative')} shown, {drawn:,} drawn for judging", markup=False)
         console.print("judge them, then evaluate the judgements:", markup=False)
         print_commands(storage, studies, "runs", "method=rank", [], console)
         return
@@ -124,7 +124,7 @@ def _by_bandit(
             raise BadInput("judges none of the negatives", config["judgements"], f"judge what {storage}/arms lists")
         write_judgements(storage, judged, config["relevant_from"], console)
         return
-    console.print(f"{shown.select(PAIR).n_unique():,} negatives were shown; judge them in a bandit's order:")
+    console.print(f"{counted(shown.select(PAIR).n_unique(), 'negative')} shown; judge in a bandit's order:")
     print_commands(storage, studies, "arms", "method=shared", ["order=bandit"], console)
 
 
@@ -232,5 +232,6 @@ def _judged(sample: pl.DataFrame, qrels: pl.DataFrame, path: str, relevant_from:
     if missing == int(table["drawn"].sum()):
         raise BadInput("judges none of the sample", path, "judge what audit's runs/audit.run lists")
     if missing:
-        raise BadInput(f"{missing} of the sample have no judgement", path, "judge them too, or draw fewer (budget=…)")
+        what = f"lacks {counted(missing, 'judgement')} of the sample"
+        raise BadInput(what, path, "judge all, or draw fewer (budget=…)")
     return table.with_columns(relevant=(pl.col("grade") >= relevant_from).cast(pl.Float64))

@@ -25,7 +25,7 @@ from cluster.output.manifest import read_config_of, resume_command
 from cluster.output.result_store import ResultStore, SavedState, outdated_lines
 from cluster.output.storage import Storage, new_place
 from cluster.output.tables import as_parquet
-from cluster.output.terminal import print_lines
+from cluster.output.terminal import counted, print_lines
 from cluster.runs.agent_file import agent_of
 from cluster.runs.artifacts import Artifacts
 from cluster.runs.fork import Fork, with_functions
@@ -100,7 +100,7 @@ class ForkExperiment(Experiment):
         done, outdated = self.store.finished(fork.key for fork in forks)
         print_lines(console, *outdated_lines(outdated, "forks"))
         self.waiting = [fork for fork in forks if fork.key not in done]
-        line = f"{len(forks)} forks ({len(done)} done) of {self.options['run']}, results in {self.output}"
+        line = f"{counted(len(forks), 'fork')} ({len(done)} done) of {self.options['run']}, results in {self.output}"
         print_lines(console, line)
         size = sum(artifacts.bytes_of(self.config).values())
         return Work(bool(self.waiting), size, size, {"forks": len(forks), "runs": len(forks), "done": len(done)})

@@ -104,7 +104,7 @@ class PoolExperiment(Experiment):
             print_lines(console, described(pool))
             for note, count in pool.pool.notes.items():
                 if count:
-                    console.print(f"[dim]  {count:,} {escape(note)}[/]", soft_wrap=True)
+                    console.print(f"[dim]  {escape(note)}: {count:,}[/]", soft_wrap=True)
         judged = {pool.name: pool.pool for pool in pools if UNJUDGED_NOTE in pool.pool.notes}
         self.warnings = {name: text for name, pool in judged.items() if (text := unjudged_warning(pool))}
         for text in self.warnings.values():
@@ -269,9 +269,10 @@ def described(named: NamedPool) -> str:
     """Return a description of a pool in one line."""
     pool, name = named.pool, named.name
     relevant = sum(int(pool.is_relevant(topic).sum()) for topic in pool.topics)
-    teams = len(set(pool.teams))
+    teams = counted(len(set(pool.teams)), "team")
+    sizes = f"{counted(len(pool.topics), 'topic')}, {counted(len(pool.runs), 'run')} of {teams}"
     return (
-        f"{name}: {len(pool.topics)} topics, {len(pool.runs)} runs of {teams} teams, {pool.size:,} documents in the "
-        f"pool of depth {pool.depth} ({pool.size / len(pool.topics):.1f} per topic), {relevant:,} of them relevant "
+        f"{name}: {sizes}, {counted(pool.size, 'document')} in the pool of depth {pool.depth} "
+        f"({pool.size / len(pool.topics):.1f} per topic), {relevant:,} of them relevant "
         f"({relevant / len(pool.topics):.2f} per topic), fingerprint {named.fingerprint}"
     )

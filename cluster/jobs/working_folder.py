@@ -12,6 +12,7 @@ from pathlib import Path
 
 from cluster.config.override import key_of
 from cluster.config.quoting import PATHS, PATHS_OR_NUMBERS, quoted
+from cluster.output.terminal import counted
 from ranking.errors import BadInput
 
 EXCLUDES = ("/outputs", ".env")
@@ -73,7 +74,7 @@ class WorkingFolder:
 
     def summary(self) -> str:
         """Return the line to print before the upload."""
-        return f"sending {len(self.sizes):,} files ({sum(self.sizes.values()) / 2**20:.1f} MiB) of {self.path}"
+        return f"sending {counted(len(self.sizes), 'file')} ({sum(self.sizes.values()) / 2**20:.1f} MiB) of {self.path}"
 
     def has(self, name: str) -> bool:
         """Return whether a file, or something in a folder, travels."""

@@ -17,6 +17,7 @@ from cluster.mining.writing import ENDINGS
 from cluster.output.result_store import ResultStore
 from cluster.output.storage import Storage
 from cluster.output.tables import read_table, write_table
+from cluster.output.terminal import counted
 from ranking.errors import BadInput
 
 SUMS = ("negatives", "missing", "guarded", "repeats", "scores", "scored")
@@ -78,8 +79,8 @@ def remarks(totals: dict[str, int], functions: pl.DataFrame, guarded: bool) -> l
     lines = []
     for row in functions.iter_rows(named=True):
         if row["same text"]:
-            what = "that have the text of a relevant document or of another negative, or are the query itself"
-            lines.append(f"{row['function']}: left out {row['same text']:,} documents {what}")
+            what = "with the text of a relevant document or of another negative, or the query itself"
+            lines.append(f"{row['function']}: left out {counted(row['same text'], 'document')} {what}")
         dropped = row["guarded"] / max(totals["examples"], 1)
         if dropped >= 1 and row["median rank"] is not None:
             advice = ""
@@ -91,8 +92,9 @@ def remarks(totals: dict[str, int], functions: pl.DataFrame, guarded: bool) -> l
             )
     if totals["above"]:
         negatives = int(functions["negatives"].sum())
-        share = f"{totals['above negatives']:,} of {negatives:,} negatives score above their positive (in "
-        share += f"{totals['above']:,} of {totals['examples']:,} pairs)"
+        above = "scores above its" if totals["above negatives"] == 1 else "score above their"
+        share = f"{totals['above negatives']:,} of {counted(negatives, 'negative')} {above} positive (in "
+        share += f"{totals['above']:,} of {counted(totals['examples'], 'pair')})"
         advice = "guard.positive=own compares with it" if guarded else "guard.relative=0.05 drops such negatives"
         lines.append(f"warning: {share} and may be relevant; {advice}, pyrite audit estimates how many are")
     return lines
@@ -150,8 +152,8 @@ def _card(
     facts = "\n".join(f"- {key}: {value}" for key, value in about.items())
     return (
         f"---\n{head}---\n\n# Mined negatives\n\nMined by Pyrite:\n\n```\n{command}\n"
-        f"```\n\n{facts}\n- {totals['rows']:,} rows of {totals['examples']:,} pairs; "
-        f"{totals['left out']:,} pairs had too few negatives for one\n\n" + "\n".join(lines) + "\n\n"
+        f"```\n\n{facts}\n- {counted(totals['rows'], 'row')} of {counted(totals['examples'], 'pair')}; "
+        f"{counted(totals['left out'], 'pair')} had too few negatives for one\n\n" + "\n".join(lines) + "\n\n"
         "`default` has the texts. `ids` has one row for each of them: ids, ranks in the function's list, scores and "
         "functions, the positive first.\n"
     )

@@ -14,6 +14,7 @@ from cluster.config.build import build
 from cluster.config.compose import texts_config
 from cluster.config.counts import counts_of
 from cluster.mining.shards import Shard
+from cluster.output.terminal import counted
 from cluster.runs.artifacts import Artifacts
 from cluster.runs.parts import Base
 from cluster.runs.trained import read_ranker
@@ -115,10 +116,10 @@ class Miner:
             selector = sampler.selectors.get(name, sampler.selector)
             depth = function.depth if isinstance(function, Ranked) else None
             if isinstance(selector, Window) and count > (size := selector.last - selector.first + 1):
-                what = f"{count} negatives are asked of {name}, and its window has {size} ranks"
+                what = f"{count} negatives are asked of {name}, and its window has {counted(size, 'rank')}"
                 raise BadInput(what, "selector.last", "raise it, or ask for fewer (count=)")
             if depth is not None and count > depth:
-                what = f"{count} negatives are asked of {name}, and its list has {depth} documents"
+                what = f"{count} negatives are asked of {name}, and its list has {counted(depth, 'document')}"
                 raise BadInput(what, f"function.{name}.depth", "raise it, or ask for fewer (count=)")
 
     def _function(self, name: str, node: dict[str, Any]) -> RetrievalFunction:

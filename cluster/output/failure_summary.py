@@ -63,7 +63,7 @@ def failure_summary(events: Iterable[Mapping[str, Any]]) -> list[str]:
         what = ", ".join(went) or "interrupted"
         lines.append(f"{run}: {what}{repeated}.")
     if len(runs) > MAX_RUNS:
-        lines.append(f"… and {len(runs) - MAX_RUNS} more runs (log.jsonl).")
+        lines.append(f"… and {counted(len(runs) - MAX_RUNS, 'more run')} (log.jsonl).")
     return head + lines
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from cluster.config.override import key_of, replaced, root_of
 from cluster.config.quoting import option_value
+from cluster.output.terminal import counted
 from cluster.plan.searches import is_compared
 from cluster.plan.study import StudyPlan
 from cluster.plan.sweep import Planned, given_seeds, identity, values_of
@@ -62,7 +63,7 @@ def extended(plan: StudyPlan, options: Mapping[str, Any], overrides: Sequence[st
     left_out = {identity(run.config) for run in runs} - {identity(run.config) for run in new_runs}
     kept_points = {point.overrides for point in new_points}
     if left_out or any(point.overrides not in kept_points for point in points):
-        what = f"{' '.join(overrides)} would leave out {len(left_out) or len(points)} runs of this study"
+        what = f"{' '.join(overrides)} would leave out {counted(len(left_out) or len(points), 'run')} of this study"
         raise BadInput(what, place, "start another study")
     return whole
 

@@ -25,6 +25,7 @@ from cluster.output.methods import (
 )
 from cluster.output.storage import Storage
 from cluster.output.tables import RunRows, read_table, required_scan, required_trials, scan_table
+from cluster.output.terminal import counted
 from cluster.reports import analysis_sections, result_sections
 from cluster.reports.actions_taken import actions_section
 from cluster.reports.embedding_map import map_section
@@ -237,8 +238,7 @@ def _facts(trials: pl.DataFrame, results: StudyResults) -> dict[str, str]:
     methods, rankers = (with_methods(trials)[name].unique().sort() for name in ("method", "ranker"))
     origins = dict.fromkeys(origin for origin, _ in evaluations(trials) if origin != EMBEDDINGS)
     seeds = trials["seed"].n_unique()
-    ways = "1 way" if len(methods) == 1 else f"{len(methods)} ways"
-    each = "1 seed" if seeds == 1 else f"{seeds} seeds each"
+    ways, each = counted(len(methods), "way"), counted(seeds, "seed") + (" each" if seeds != 1 else "")
     counts = {
         "done": len(done), "failed": failed, "diverged": lost, "not started": stopped,
         "stopped by the search, which no figure includes": behind,
@@ -278,8 +278,8 @@ def _runs(trials: pl.DataFrame, results: StudyResults) -> list[Section]:
         ))  # fmt: skip
     stopped, behind = map(len, stopped_runs(trials))
     counts = {
-        f"before {stopped} runs began; to run them: --resume with another time_budget=": stopped,
-        f"{behind} runs that were behind in the search; no figure includes them": behind,
+        f"before {counted(stopped, 'run')} began; to run them: --resume with another time_budget=": stopped,
+        f"{counted(behind, 'run')} behind in the search; no figure includes them": behind,
     }
     lines = [TerminalLine(f"[yellow]stopped[/] {line}") for line, count in counts.items() if count]
     sections.append(Section("", [], lines))
@@ -287,7 +287,7 @@ def _runs(trials: pl.DataFrame, results: StudyResults) -> list[Section]:
     count = int((trials["status"] == "done").sum())
     return [*sections, Section("Every run and its command", [
         "Each command repeats its run alone and, on a CPU, to the last bit.",
-        Fold(f"{count} runs", [_commands(trials)]),
+        Fold(counted(count, "run"), [_commands(trials)]),
     ]), Section("Configuration", [Fold("config.yaml", [Verbatim(results.written)])])]  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from rich.markup import escape
 
 from cluster.config.mine_command import mine_command
 from cluster.output.methods import AGENTS, MOST_VALUES, factors, swept, with_methods
+from cluster.output.terminal import counted
 from cluster.reports.labels import (
     count,
     distinct_names,
@@ -58,7 +59,7 @@ def verdict_section(conclusion: Conclusion, summary: pl.DataFrame, trials: pl.Da
         terminal += letter_key(letters, {method: names[method] for method in shown})
         terminal.append(_table(verdict, letters, alone, caption, wide=False, shown=shown))
         if len(shown) < len(names):
-            terminal.append(f"{len(names) - len(shown)} more methods are in report.html and summary.csv.")
+            terminal.append(f"{counted(len(names) - len(shown), 'more method')}: report.html and summary.csv.")
         terminal += [sentence, ""]
     command = None if trials is None else _mining(conclusion, trials)
     if command:

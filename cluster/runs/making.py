@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from cluster.config.build import build
 from cluster.config.compose import TEXTS_ONLY
 from cluster.executors.pieces import run_pieces
+from cluster.output.terminal import counted
 from cluster.runs.agent_file import documents_of
 from cluster.runs.collections import Collections
 from cluster.runs.part_keys import (
@@ -154,8 +155,8 @@ def _lists(artifacts: Opener, config: dict[str, Any], name: str, sources: Source
     lists, guarded, _ = negatives_lists(function, sources, guard, queries)
     if lists is not None and queries is not None:
         artifacts.note(
-            f"{name}: the guard's ranker dropped {guarded.total:,} documents of the lists, and would have dropped "
-            f"{guarded.relevant:,} that are judged relevant"
+            f"{name}: the guard's ranker dropped {counted(guarded.total, 'document')} of the lists, and would have "
+            f"dropped {guarded.relevant:,} judged relevant"
         )
 
         def spread(values: NDArray[Any], missing: float) -> NDArray[Any]:
@@ -167,8 +168,8 @@ def _lists(artifacts: Opener, config: dict[str, Any], name: str, sources: Source
         lists = RankedLists(spread(lists.documents, -1), spread(lists.scores, -np.inf), features)
     if guarded.repeats:
         artifacts.note(
-            f"{name}: left out {guarded.repeats:,} documents that have the text of a relevant document or of another "
-            "one in the list, or are the query itself"
+            f"{name}: left out {counted(guarded.repeats, 'document')} with the text of a relevant document or of "
+            "another one in the list, or the query itself"
         )
     return Lists(lists, guarded)
 

@@ -17,6 +17,7 @@ from cluster.config.build import build
 from cluster.config.counts import counts_of
 from cluster.config.groups import CHOICES
 from cluster.output.storage import Storage
+from cluster.output.terminal import counted
 from cluster.plan.sweep import Planned
 from cluster.runs.outcome import Outcome, read_outcome
 from cluster.runs.zero_shot import zero_shot_rows
@@ -42,7 +43,7 @@ def card(planned: Planned, outcome: Outcome, collection: Collection, transformer
         head = {"library_name": "sentence-transformers", "tags": ["sentence-transformers", *tags]}
     facts = {
         "ranker": chosen["ranker"],
-        "data": f"{collection.name} (fingerprint {collection.fingerprint}; {collection.size:,} documents)",
+        "data": f"{collection.name} (fingerprint {collection.fingerprint}; {counted(collection.size, 'document')})",
         "policy": chosen["policy"],
         "retrieval functions": ", ".join(config["function"]),
         "selector": ", ".join([chosen["selector"], *selectors]),
@@ -50,7 +51,7 @@ def card(planned: Planned, outcome: Outcome, collection: Collection, transformer
         "objective": chosen["objective"],
         **({"teacher": chosen["teacher"]} if config.get("teacher") else {}),
         "seed": config["seed"],
-        "training": f"{outcome.steps:,} steps, best after epoch {outcome.best_epoch} of {outcome.epochs}",
+        "training": f"{counted(outcome.steps, 'step')}, best after epoch {outcome.best_epoch} of {outcome.epochs}",
     }
     lines = [f"| {key} | {value} |" for key, value in facts.items()]
     measured = [

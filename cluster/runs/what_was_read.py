@@ -95,5 +95,5 @@ def _cut(counts: Mapping[str, int], config: Mapping[str, Any]) -> str:
         return ""
     scale = config.get(CHOICES, {}).get("scale")
     words = [f"{name} {count:,}" for name, count in less.items() if name != "examples"]
-    words += [f"at most {less['examples']:,} pairs to train on"] if "examples" in less else []
+    words += [f"at most {counted(less['examples'], 'pair')} to train on"] if "examples" in less else []
     return f"; {f'scale={scale}' if scale else 'limits'} takes {', '.join(words)}"

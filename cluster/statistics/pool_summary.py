@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from cluster.output.terminal import counted
 from cluster.pools.trial import WHOLE
 from cluster.statistics.paired import mean_difference
 from pooling.pool import Pool
@@ -96,8 +97,8 @@ def unjudged_warning(pool: Pool) -> str | None:
         else f"the judgements fit depth={depth}"
     )
     count = round(share * pool.size)
-    unjudged = f"{count:,} of {pool.size:,} pooled documents ({share:.0%}) have no judgement"
-    return f"{unjudged} and count as not relevant; {remedy}"
+    unjudged = f"{count:,} of {counted(pool.size, 'pooled document')} ({share:.0%})"
+    return f"without a judgement, taken as not relevant: {unjudged}; {remedy}"
 
 
 def pool_contrasts(budgets: pl.DataFrame, pairs: Sequence[Sequence[str]]) -> pl.DataFrame:
@@ -189,7 +190,8 @@ def pool_sentence(pool: str, summary: pl.DataFrame, effort: pl.DataFrame, baseli
     if part.is_empty():
         return f"{pool}: no judged document is relevant."
     best, after = part.row(0, named=True)["method"], dict(part.select("method", "to_90").iter_rows())
-    text = f"{pool}: {best} finds 90% of the relevant documents after {after[best]:,.0f} judgements per topic"
+    judgements = counted(round(after[best]), "judgement")
+    text = f"{pool}: {best} finds 90% of the relevant documents after {judgements} per topic"
     other = baseline if baseline in after and baseline != best else None
     if other is None and len(part) > 1:
         other = part.row(1, named=True)["method"]

@@ -124,7 +124,7 @@ def _of_lines(file: Path, between: str, count: int, faults: Faults) -> Iterator[
     for place, line in lines(file, faults):
         cells = re.split(between, line.strip())
         if len(cells) != count:
-            faults.report("broken line", f"{len(cells)} cells, not {count}", file, place)
+            faults.report("broken line", f"not {count} cells, but {len(cells)}", file, place)
         elif place > 1 or cells[0].lower() not in QUERIES:  # a header
             yield from ((cells[0], document, None) for document in (cells[1:] if count == 3 else cells[1:2]))
 

@@ -279,7 +279,7 @@ def _rows(
         if len(fields) == len(columns):
             rows.append([*fields, number])
         else:
-            faults.report("broken line", f"{len(fields)} columns instead of {len(columns)}", path, number)
+            faults.report("broken line", f"not {len(columns)} columns, but {len(fields)}", path, number)
     schema = {**dict.fromkeys(columns, pl.String), "line": pl.Int64}
     table = pl.DataFrame(rows[named:], schema, orient="row")
     table = table.with_columns(truth_as_number(name, dtype) for name, dtype in columns.items())

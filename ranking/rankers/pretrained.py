@@ -130,7 +130,7 @@ def _draw(model: Any, report: dict[str, Any], checkpoint: str, generator: torch.
     wrong = [name for name in (*other, *sorted(report["missing_keys"])) if id(parameters.get(name)) in body]
     if wrong:
         what = f"{wrong[0]} is not as its config.json says" if wrong[0] in other else f"has no weights {wrong[0]}"
-        more = f" and {len(wrong) - 1} others" if len(wrong) > 1 else ""
+        more = f" and {len(wrong) - 1} more" if len(wrong) > 1 else ""
         raise BadInput(f"{what}{more}", checkpoint, "choose a checkpoint that is whole")
     if any(not torch.isfinite(weight.detach().sum()) for weight in parameters.values()):
         raise BadInput("has weights that are no numbers (nan)", checkpoint, "choose a checkpoint that is whole")

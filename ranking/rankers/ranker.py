@@ -178,7 +178,7 @@ def check_whole(ranker: Ranker, checkpoint: str) -> None:
 def new_weights(ranker: Ranker) -> str:
     """Return the names of the weights that its checkpoint lacks."""
     names = ranker.drawn
-    return ", ".join(names[:4]) + (f" and {len(names) - 4} other weights" if len(names) > 4 else "")
+    return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
 
 
 def linear(inputs: int, outputs: int, generator: torch.Generator, bias: bool = True) -> nn.Linear:

@@ -69,7 +69,7 @@ def test_hidden_positives_are_found_and_mended(collection, tmp_path, capsys, ref
     stale = f"out={tmp_path / 'greedy'}"
     assert "arms: holds runs of other negatives" in refusal("audit", str(mended), "order=bandit", stale)
     others = f"judgements={collection / 'truth.txt'}"
-    assert "of the sample have no judgement" in refusal("audit", str(study), "budget=60", others, f"out={audited}")
+    assert " of the sample; judge all" in refusal("audit", str(study), "budget=60", others, f"out={audited}")
     assert "the sample in " in refusal("audit", str(study), "budget=5", f"judgements={judged}", f"out={audited}")
     assert "is one folder that is named twice" in refusal("audit", str(study), f"{study}/", f"out={tmp_path / 'two'}")
     # Studies are named by the folders in which they differ, and a sample is that of its negatives.
@@ -104,7 +104,7 @@ def test_a_mined_folder_is_audited_and_one_without_a_record_refused(collection, 
     lines = [f"{query} 0 {document} 1\n" for query, document in asked]
     refused = [
         (["".join(lines), "broken\n"], [], "judged.txt:11: broken line"),
-        (["".join(lines[1:]), lines[0].replace(" 1\n", " -1\n")], [], "1 of the sample have no judgement"),
+        (["".join(lines[1:]), lines[0].replace(" 1\n", " -1\n")], [], "lacks 1 judgement of the sample"),
         (["a 0 b 1\n"], ["order=bandit"], "judges none of the negatives"),
     ]
     for content, options, says in refused:

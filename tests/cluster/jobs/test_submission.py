@@ -72,7 +72,7 @@ def test_what_a_cluster_is_told(tmp_path, console):
     assert environment["working_dir"] == str(tmp_path / "code")
     assert "/outputs" in environment["excludes"]
     assert Path(environment["py_modules"][0], "__main__.py").is_file()  # this checkout's code
-    assert f"sending 1 files (0.0 MiB) of {tmp_path / 'code'}\n" in console.file.getvalue()
+    assert f"sending 1 file (0.0 MiB) of {tmp_path / 'code'}\n" in console.file.getvalue()
     assert client.given["entrypoint"] == "python -m cluster learn out=s3://lab/agent"
     assert environment["uv"] == str(tmp_path / "requirements.txt")
     assert environment["env_vars"]["RAY_JOB_STOP_SIGNAL"] == "SIGINT"

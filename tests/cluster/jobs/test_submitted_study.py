@@ -87,7 +87,7 @@ def test_a_submitted_study_gives_the_same_summary(head, base, tmp_path, monkeypa
     capsys.readouterr()
     assert command("submit", *there, "--detach", "--note", "misspelt", "train", "colour=red") == 0
     size, job, told = capsys.readouterr().out.splitlines()
-    assert re.match(r"sending \d+ files \(0\.\d MiB\) of ", size)
+    assert re.match(r"sending \d+ files? \(0\.\d MiB\) of ", size)
     follow = re.search(r"Follow it with: (.*); stop it with: ", told)
     assert command("submit", *there, *study, "out=there") == 0
     said = capsys.readouterr().out

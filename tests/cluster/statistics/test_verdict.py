@@ -287,7 +287,7 @@ def test_the_terminal_shows_the_best_in_eighty_columns():
     assert max(map(len, lines)) <= 80
     assert "A = a_function_with_the_number_29" in lines
     assert len([line for line in lines if " MB" in line]) == 20
-    assert "10 more methods are in report.html and summary.csv." in lines
+    assert "10 more methods: report.html and summary.csv." in lines
 
 
 def test_a_lead_is_found_by_seed_and_the_best_of_a_kind_stands_for_it():
