@@ -295,7 +295,7 @@ def show_by_query(forks: pl.DataFrame, feature: str, measure: str, storage: Stor
     ]  # fmt: skip
     head = ["action", "at", "pairs", "below", "above", "difference", "95%", "p"]
     caption = f"{measure} less that of the unchanged run, of an action for queries below or above the median {feature}"
-    console.print(Table(head, rows, caption=caption))
+    console.print(Table(head, rows, caption=caption), crop=False)
     for label, value in (
         ("one action per half, chosen on the other trainings", room.by_query),
         ("one action for all, chosen on the other trainings", room.fixed),

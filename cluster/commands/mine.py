@@ -142,7 +142,7 @@ class MineExperiment(Experiment):
         about["read"] = sentence(collection, self.config)
         about |= {key: str(self.config[key]) for key in ("seed", "queries", "scores")}
         totals, functions = finish(self.store, self.shards, self.config, self._command, about)
-        console.print(_summary(totals, functions))
+        console.print(_summary(totals, functions), crop=False)
         if not totals["rows"]:
             what = f"no row was mined: of {counted(totals['examples'], 'pair')}, each had too few negatives"
             remedy = "start another with fewer (count=), a longer list (function.NAME.depth=) or a weaker guard"

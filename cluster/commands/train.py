@@ -176,7 +176,7 @@ class TrainExperiment(Experiment):
         console.print(_figures(self.planned, self.outcome))
         console.print(_sampling(self.outcome))
         if actions := action_rows(self.outcome):
-            console.print(actions_table(pl.DataFrame(actions)))
+            console.print(actions_table(pl.DataFrame(actions)), crop=False)
         for rows in zero_shot_rows(self.planned.name, self.outcome):
             console.print(_zero_shot(rows))
         if self.storage is not None:

@@ -118,10 +118,15 @@ class Table:
         return _tag("div", _tag("table", caption, *body), class_="wide", tabindex="0") + note
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Lay the table out for a console, with columns closer together if it does not fit otherwise."""
-        wide = self._layout(2)
-        wanted = Measurement.get(console, options.update(max_width=sys.maxsize), wide).maximum
-        yield wide if wanted <= options.max_width else self._layout(1)
+        """Lay the table out for a console, with columns closer together if it does not fit otherwise. A terminal that
+        is too narrow for this breaks lines: figures are never cut.
+        """
+        endless, wide, narrow = options.update(max_width=sys.maxsize), self._layout(2), self._layout(1)
+        fits = Measurement.get(console, endless, wide).maximum <= options.max_width
+        least = Measurement.get(console, endless, narrow).minimum
+        if least > options.max_width:
+            narrow.width = least
+        yield wide if fits else narrow
 
     def _layout(self, between: int) -> RichTable:
         layout = RichTable(box=box.SIMPLE_HEAD, padding=(0, between - 1, 0, 0), pad_edge=False)

@@ -191,11 +191,11 @@ def test_a_terminal_shows_what_sections_name_closer_together_if_it_must():
     assert "failed x" in text
     table = Table(["method", *"abcdef"], [["posterior_fusion", *(f"{n}.25*" for n in range(10, 16))]])
     rows = {}
-    for width in (62, 80):
+    for width in (20, 62, 80):
         out = io.StringIO()
-        Console(file=out, width=width).print(table)
+        Report("t", [Section("s", [], [table])]).to_terminal(Console(file=out, width=width))
         rows[width] = next(line for line in out.getvalue().splitlines() if "fusion" in line)
-    assert rows[62].split() == rows[80].split()  # nothing is folded
+    assert rows[20].split() == rows[62].split() == rows[80].split()  # nothing is folded or cut
     assert "fusion 10.25* 11.25*" in rows[62]
     assert "fusion  10.25*  11.25*" in rows[80]
 
