@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import polars as pl
 from markupsafe import Markup, escape
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.markup import escape as escaped
 from rich.measure import Measurement
@@ -132,15 +133,20 @@ class Table:
         layout = RichTable(box=box.SIMPLE_HEAD, padding=(0, between - 1, 0, 0), pad_edge=False)
         layout.title, layout.title_style, layout.title_justify = self.caption or None, "bold", "left"
         layout.caption, layout.caption_style, layout.caption_justify = self.note or None, "dim", "left"
+        rows = [row if isinstance(row, str) else [_cell(cell).to_rich() for cell in row] for row in self.rows]
         for index, name in enumerate(self.head):
-            word = index < self.words
-            layout.add_column(escaped(name), justify="left" if word else "right", overflow="fold", no_wrap=not word)
-        for row in self.rows:
+            if index < self.words:
+                layout.add_column(escaped(name), overflow="fold")
+                continue
+            cells = [row[index].cell_len for row in rows if not isinstance(row, str)]
+            least = max([cell_len(name), *cells])
+            layout.add_column(escaped(name), justify="right", overflow="fold", no_wrap=True, min_width=least)
+        for row in rows:
             if isinstance(row, str):
                 layout.add_section()
                 layout.add_row(Text(row, "bold cyan"))
             else:
-                layout.add_row(*(_cell(cell).to_rich() for cell in row))
+                layout.add_row(*row)
         return layout
 
 

@@ -189,7 +189,7 @@ def test_a_terminal_shows_what_sections_name_closer_together_if_it_must():
     assert [line.split() for line in text.splitlines() if "a[b]" in line] == [["a[b]", "1*"]]
     assert "said [once]\n" in text
     assert "failed x" in text
-    table = Table(["method", *"abcdef"], [["posterior_fusion", *(f"{n}.25*" for n in range(10, 16))]])
+    table = Table(["method", *"abcde", "f g"], [["posterior_fusion", *(f"{n}.25*" for n in range(10, 16))]])
     rows = {}
     for width in (20, 62, 80):
         out = io.StringIO()
