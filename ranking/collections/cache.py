@@ -35,6 +35,9 @@ _LAYOUT = 4  # counted up when the same files would be checked differently, or t
 _UNFINISHED = ".unfinished-"
 _UNPUBLISHED = ".unpublished"  # in an entry that is not yet published to other machines
 _DAY = 86_400  # seconds
+_FULL = "the disk is full"
+FULL = {errno.ENOSPC: _FULL, errno.EDQUOT: _FULL, errno.EFBIG: "a file is larger than is allowed here (ulimit -f)"}
+"""What to say of errors for lack of room."""
 UNREAD = {"path", "tokenizer", "language", "subwords"}
 """Options that do not change what is read: the path is one of the sources."""
 
@@ -81,9 +84,9 @@ def open_collection(reader: Reader, cache: str | Path, strict: bool = True, run:
                 (unfinished / _UNPUBLISHED).touch()
             _install(unfinished, entry)
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        if error.errno not in FULL:
             raise
-        raise BadInput("the disk is full", cache, "make room, or choose another cache folder") from None
+        raise BadInput(FULL[error.errno], cache, "make room, or choose another cache folder") from None
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
     collection = _load(entry, strict)

@@ -1,5 +1,6 @@
 """Reading once, finding it again, and surviving other processes."""
 
+import errno
 import json
 import os
 import subprocess
@@ -121,6 +122,17 @@ def test_a_cache_that_cannot_be_written(write_beir, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(BadInput, match="cannot be written"):
         open_collection(Beir(write_beir()), tmp_path / "file" / "cache")
+
+
+@pytest.mark.parametrize(("number", "says"), [(errno.ENOSPC, "the disk is full"), (errno.EFBIG, "a file is larger")])
+def test_a_cache_without_room(write_beir, cache, monkeypatch, number, says):
+    def fail(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(build, "_fingerprint", fail)
+    with pytest.raises(BadInput, match=says):
+        open_collection(Beir(write_beir()), cache)
+    assert list(cache.iterdir()) == []
 
 
 def test_a_crash_leaves_nothing(write_beir, cache, monkeypatch):
