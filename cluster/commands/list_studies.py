@@ -65,15 +65,19 @@ def run_verb(chosen: argparse.Namespace, console: Console) -> int:
 
 
 def results_in(root: Path) -> Iterator[Listed]:
-    """Yield the folders of results below a folder; one that can't be read is listed as damaged."""
+    """Yield the folders of results below a folder, and those that can't be read."""
     folders = [root]
     for _ in range(DEPTH):
         inner: list[Path] = []
         for folder in folders:
-            if (folder / CONFIG).is_file():
-                yield read_folder(folder)
-            else:
-                inner += sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
+            try:
+                if (folder / CONFIG).is_file():
+                    yield read_folder(folder)
+                else:
+                    found = [path for path in folder.iterdir() if path.is_dir() and not path.name.startswith(".")]
+                    inner += sorted(found)
+            except PermissionError:
+                yield _unread(folder, "no permission")
         folders = inner
 
 
@@ -83,7 +87,7 @@ def read_folder(folder: Path) -> Listed:
     try:
         config = read_config(storage)
     except BadInput:
-        return Listed(str(folder), "", "damaged", 0, 0, 0, None, "")
+        return _unread(folder, "damaged")
     verb, events = verb_of(config), EventLog.read(storage)
     replay = Replay(Console(quiet=True), verb, "")
     replay.append(events)
@@ -95,3 +99,7 @@ def read_folder(folder: Path) -> Listed:
     collections = names.values() if "collections" in config else [names.get("collection", "")]
     shown = ", ".join(map(str, collections))
     return Listed(str(folder), verb, state, done, max(table.total, done), table.failed, started, shown)
+
+
+def _unread(folder: Path, state: str) -> Listed:
+    return Listed(str(folder), "", state, 0, 0, 0, None, "")

@@ -1,5 +1,7 @@
 """Tests of the verbs that begin or survey: none, init, list, compare, options, doctor and completion."""
 
+import os
+import re
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -181,7 +183,7 @@ def test_compare_writes_a_page_and_needs_two_folders(tmp_path, refusal):
     assert "is one folder that is named twice" in refusal("compare", str(tmp_path / "one"), f"{tmp_path / 'one'}/")
 
 
-def test_list_shows_the_state_of_each_folder(tmp_path, capsys):
+def test_list_shows_the_state_of_each_folder(tmp_path, capsys, monkeypatch):
     storage = study(tmp_path / "studies" / "one", {"bm25": [0.4]})
     with EventLog(storage).session("study", False, runs=2, done=0):
         EventLog(storage).emit("run ended", run="a", best=0.4)
@@ -194,8 +196,17 @@ def test_list_shows_the_state_of_each_folder(tmp_path, capsys):
     (tmp_path / "studies" / "two").mkdir()
     (tmp_path / "studies" / "two" / "config.yaml").write_text("- broken")
     study(tmp_path / "[dim]", {"bm25": [0.4]})
+    (tmp_path / "lost+found").mkdir()
+
+    def is_file(path: Path) -> bool:
+        if path.parent.name == "lost+found":
+            raise PermissionError(13, "Permission denied")
+        return os.path.isfile(path)
+
+    monkeypatch.setattr(Path, "is_file", is_file)
     assert command("list", str(tmp_path)) == 0
     shown = capsys.readouterr().out
+    assert re.search(r"lost\+found +no permission", shown)
     assert "studies/one" in shown
     assert "damaged" in shown
     assert "[dim]" in shown
