@@ -52,6 +52,8 @@ def audit(overrides: Sequence[str], console: Console) -> None:
     refuse_repeated(list(map(Storage, studies)))
     names = told_apart(studies) if len(studies) > 1 else {}
     shown = pl.concat([read_shown(place, names.get(place)) for place in studies])
+    if shown.is_empty():
+        raise BadInput("holds no negative", ", ".join(studies), "there is nothing to judge")
     for column in PAIR:
         check_ids(shown[column].unique(maintain_order=True), column, ", ".join(studies))
     if config["order"] == "bandit":

@@ -112,7 +112,7 @@ def _facts(config: dict[str, Any], trials: pl.DataFrame, pools: Sequence[str], w
     for pool in pools:
         parts.append(config["facts"].get(pool, pool))
         notes = config["notes"].get(pool, {})
-        parts += [Items([f"{count:,} {name}" for name, count in notes.items()])] if notes else []
+        parts += [Items([f"{name}: {count:,}" for name, count in notes.items()])] if notes else []
     seconds = trials.filter(status="done")["seconds"].sum() or 0
     parts.append(
         f"{counted(trials['method'].n_unique(), 'method')}, {counted(config['options']['seeds'], 'seed')} each; "

@@ -116,6 +116,9 @@ def test_a_mined_folder_is_audited_and_one_without_a_record_refused(collection, 
     printed = capsys.readouterr().out
     assert "broken line: 1\njudgements given again (the highest grade counts): 1\n" in printed
     assert pl.read_csv(audited / "rates.csv").select("method", "rate").rows() == [("mined", 1.0)]
+    for path in (mined / "ids").iterdir():  # every pair fell short
+        pl.read_parquet(path).clear().write_parquet(path)
+    assert "mined: holds no negative" in refusal("audit", str(mined), f"out={tmp_path / 'none'}")
     out = f"out={tmp_path / 'audit'}"
     assert "run it with sampling.recorded=1" in refusal("audit", str(tmp_path), out)
     assert "studies has no default" in refusal("audit", out)
