@@ -129,7 +129,8 @@ class View:
         text, number = self._text(document), self._session.topics.get(topic)
         if text is None or number is None:
             raise Refused("There is no text of this document.")
-        return {"pieces": self._marking(number).pieces(text[start : start + SHOWN]), "more": len(text) - start - SHOWN}
+        more = max(len(text) - start - SHOWN, 0)
+        return {"pieces": self._marking(number).pieces(text[start : start + SHOWN]), "more": more}
 
     def found(self, assessor: str, query: str) -> dict[str, Any]:
         """Return the collection's documents for a query: document, snippet, and whether the assessor judged it for the
@@ -218,7 +219,7 @@ class View:
         text = self._text(name)
         return {
             "name": name,
-            "pieces": None if text is None else self._marking(place[0]).pieces(text[:SHOWN]),
+            "pieces": self._marking(place[0]).pieces(text[:SHOWN]) if text and text.strip() else None,
             "more": 0 if text is None else max(len(text) - SHOWN, 0),
             "fields": self._documents.fields(name),
         }

@@ -198,7 +198,17 @@ def test_a_document_of_ten_megabytes_comes_in_parts(campaign):
         assert document["more"] > 10_000_000
         part = page.post("rest", topic="301", document="D0", start=len(long) - 9)
         assert "".join(text for text, _ in part["pieces"]) == long[-9:]
+        assert part["more"] == 0
         assert page.act("judge", grade=1)["document"]["name"] == "D1"
+
+
+@pytest.mark.parametrize("empty", ["", " \n"])
+def test_an_empty_document_is_shown_as_one_without_a_text(campaign, empty):
+    campaign.write({"D0": empty, "D1": "x"}, {"a": {"301": ["D0", "D1"]}}, {"301": "wind"})
+    with campaign.page() as page:
+        assert page.state["document"]["name"] == "D0"
+        assert page.state["document"]["pieces"] is None
+        assert page.act("judge", grade=0)["document"]["pieces"] == [["x", False]]
 
 
 @pytest.mark.parametrize("escaped", [r"\ud800", r"\udc00 wind", r"\ud83d", r"\u0000", r"\ufeff"])
