@@ -101,7 +101,7 @@ def test_the_table_of_teams(folder, tmp_path):
     with pytest.raises(BadInput, match="groups: no team for the run 'a2'"):
         read_runs(str(place), groups=str(groups))
     groups.write_text("a1 x\na2 y z\n")
-    with pytest.raises(BadInput, match="groups:2: 3 columns"):
+    with pytest.raises(BadInput, match="groups:2: not two columns, but 3"):
         read_runs(str(place), groups=str(groups))
     with pytest.raises(BadInput, match="can't be read"):
         read_runs(str(place), groups=str(tmp_path / "absent"))
