@@ -85,6 +85,7 @@ class Tracking:
         self._running: dict[str, bool] = {}  # whether each run has logged anything
         self._queue: SimpleQueue[tuple[str, tuple[Any, ...]]] = SimpleQueue()
         self._requested = self._done = 0
+        self._called = ""  # the tracker that was called last
         self._progress = threading.Condition()
         self._thread = threading.Thread(target=self._work, args=(list(built),), name="tracking", daemon=True)
         self._thread.start()
@@ -126,7 +127,7 @@ class Tracking:
                 before = self._done
                 self._progress.wait_for(lambda: self._done >= wanted, CLOSE_TIMEOUT_S)
             if self._done < wanted:
-                self._log_line("tracking has stopped: a tracker does not answer")
+                self._report_stopped(self._called, "it does not answer")
 
     def _put(self, method: str, *arguments: Any) -> None:
         self._requested += 1
@@ -143,12 +144,15 @@ class Tracking:
             if method == "close":
                 return
 
+    def _report_stopped(self, name: str, why: str) -> None:
+        self._log_line(f"tracking by {name} has stopped: {why}")
+        self.events.emit("tracking stopped", tracker=name, reason=why)
+
     def _call_all(self, alive: list[Tracker], method: str, *arguments: Any) -> None:
         for tracker in list(alive):
+            self._called = type(tracker).__name__
             try:
                 getattr(tracker, method)(*arguments)
             except Exception as error:  # of any library, server or disk: the study continues without it
                 alive.remove(tracker)
-                name, why = type(tracker).__name__, reason(error)
-                self._log_line(f"tracking by {name} has stopped: {why}")
-                self.events.emit("tracking stopped", tracker=name, reason=why)
+                self._report_stopped(self._called, reason(error))

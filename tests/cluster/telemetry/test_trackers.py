@@ -167,7 +167,9 @@ def test_one_that_never_answers_is_given_up(tmp_path, monkeypatch):
     following.begin(TrackedRun("a"))
     following.log("a", 1, {})
     following.close()
-    assert said == ["tracking has stopped: a tracker does not answer"]
+    assert said == ["tracking by Recorder has stopped: it does not answer"]
+    [event] = EventLog.read(Storage(str(tmp_path)))
+    assert (event["event"], event["tracker"]) == ("tracking stopped", "Recorder")
     never.set()
 
 
