@@ -50,12 +50,6 @@ def test_a_modules_first_line_says_what_it_does(package):
     assert not wrong, f"begin with a verb, as in 'Reads …', and end with a period: {wrong}"
 
 
-def test_what_says_nothing_is_seen():
-    assert says_what_it_does("Runs trials, and again where one is lost.")
-    for line in ("", "What a run needs.", "Selectors: each picks.", "`pyrite pool` of a study.", "Runs it"):
-        assert not says_what_it_does(line)
-
-
 @pytest.mark.nightly
 def test_every_module_has_a_test_that_a_reader_finds():
     named = set().union(*(imported(file.read_text("utf-8")) for file in (ROOT / "tests").rglob("*.py")))

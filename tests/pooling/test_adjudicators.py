@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pooling.across_topics import AcrossTopics, first_slots, pool_of_topics
+from pooling.across_topics import AcrossTopics
 from pooling.adjudicators import compiled as compiling
 from pooling.adjudicators.adjudicator import Adjudicator
 from pooling.adjudicators.bandit.bandit import Bandit
@@ -322,22 +322,6 @@ def test_a_loop_is_named_after_its_method_and_sources():
 
 
 SIZES = st.lists(st.integers(1, 9), min_size=1, max_size=6)
-
-
-def test_topics_as_a_pool():
-    sizes = np.array([2, 1, 3])
-    assert first_slots(sizes).tolist() == [0, 2, 3]
-    pool = pool_of_topics(sizes)
-    assert pool.ranking.tolist() == [[0, 1, -1], [2, -1, -1], [3, 4, 5]]
-    assert pool.lengths.tolist() == [2, 1, 3]
-    assert pool.holders.tolist() == [0, 0, 1, 2, 2, 2]
-    assert pool.size == 6
-
-
-def test_the_guard_takes_turns():
-    method = AcrossTopics(Rank(), Bandit(MaxMean()), 3)
-    assert method.guard(np.array([2, 1, 4])).tolist() == [0, 1, 2, 0, 2, 2]
-    assert AcrossTopics(Rank(), Bandit(MaxMean()), 0).guard(np.array([2, 1])).tolist() == []
 
 
 @given(sizes=SIZES, least=st.integers(0, 12), seed=st.integers(0, 5), data=st.data())

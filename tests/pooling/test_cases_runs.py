@@ -6,6 +6,7 @@ import io
 import json
 import lzma
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import polars as pl
@@ -18,6 +19,7 @@ from ranking.errors import BadInput
 
 RANKING = [("7", "d3", 2.5), ("7", "d1", 1.25), ("7", "d2", 0.5), ("8", "d2", 9.0), ("8", "d4", 3.0)]
 TREC = "".join(f"{query} Q0 {document} {rank} {score} sys\n" for rank, (query, document, score) in enumerate(RANKING))
+ZSTD = partial(pa.compress, codec="zstd", asbytes=True)
 Written = Callable[..., str]
 
 
@@ -35,13 +37,6 @@ def written(tmp_path) -> Written:
 def lists(runs: Runs) -> dict[str, list[str]]:
     table = runs.table.sort("run", "topic", "place")
     return {topic: table.filter(pl.col("topic") == topic)["document"].to_list() for topic in runs.topics}
-
-
-def zstd(content: bytes) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.CompressedOutputStream(sink, "zstd") as stream:
-        stream.write(content)
-    return bytes(sink.getvalue())
 
 
 MS_MARCO = "".join(f"{query}\t{document}\t{rank}\n" for rank, (query, document, _) in enumerate(RANKING, 1))
@@ -115,7 +110,7 @@ def test_wide_encodings_are_read_by_their_mark(written, encoding):
 
 
 @pytest.mark.parametrize(
-    ("suffix", "pack"), [("gz", gzip.compress), ("bz2", bz2.compress), ("xz", lzma.compress), ("zst", zstd)]
+    ("suffix", "pack"), [("gz", gzip.compress), ("bz2", bz2.compress), ("xz", lzma.compress), ("zst", ZSTD)]
 )
 def test_compressed_runs_are_known_by_their_bytes(written, suffix, pack):
     packed = pack(TREC.replace(" sys", "").replace("\n", " x\n").encode())

@@ -35,6 +35,8 @@ def test_a_uniform_sample_by_hand(pool_of):
     assert told.relevant_variance == pytest.approx(16 * 0.5 * 0.5 / 2)
     assert told.precision.tolist() == [0.2]
     assert 1 <= told.low <= 2 <= told.high <= 3  # one was found, and two are left
+    # AP is 1 with both; without the second too, and without the first nothing is known: the jackknife sees no spread.
+    assert told.ap_variance.tolist() == [0]
 
 
 def test_first_ranks_that_nobody_drew_may_hold_relevant_documents(pool_of):
@@ -211,11 +213,3 @@ def test_it_is_what_leaving_out_each_document_gives(random_pool, method, budget)
         expected = [plain_variance(topic.pool, sample, seen, run) for run in range(len(pool.runs))]
         assert told.ap_variance == pytest.approx(expected, abs=1e-12)
         assert budget < 8 or told.ap_variance.max() > 0
-
-
-def test_of_two_documents_by_hand(pool_of):
-    # Two of four are drawn, at ranks 1 and 2; the first is relevant. AP is 1 with both; without the second too, and
-    # without the first nothing is known: the jackknife sees no spread.
-    pool = pool_of([[[0, 1, 2, 3]]], [[1, 0, 0, 1]])
-    told = estimate(pool.topics[0].pool, HALF_OF_FOUR, np.array([True, False, False, False]))
-    assert told.ap_variance.tolist() == [0]

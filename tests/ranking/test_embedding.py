@@ -14,8 +14,6 @@ from tests.ranking.trained import Bag
 class Words(Bag):
     """A document is the mean of its words' vectors, a query their sum; dropout where it trains."""
 
-    scale = 3.0
-
     def __init__(self, words: int, dimension: int) -> None:
         super().__init__(words, dimension)
         self.reads: list[int] = []
@@ -32,17 +30,6 @@ class Words(Bag):
 def texts() -> Texts:
     rng = np.random.default_rng(0)
     return Texts.of([rng.integers(1, 50, rng.integers(1, 9)).tolist() for _ in range(103)])
-
-
-def test_a_score_is_the_scaled_inner_product(texts):
-    ranker = Words(50, 7).eval()
-    queries, documents = texts.take(np.arange(3)), texts.take(np.arange(12))
-    scores = ranker(queries, documents).detach().numpy()
-    of_queries, of_documents = (
-        embed(ranker, queries, np.arange(3), queries=True),
-        embed(ranker, documents, np.arange(12)),
-    )
-    assert scores == pytest.approx(3 * np.einsum("qd,qmd->qm", of_queries, of_documents.reshape(3, 4, 7)), rel=1e-5)
 
 
 def test_vectors_are_the_rows_asked_for_in_their_order(texts):

@@ -194,7 +194,7 @@ def test_padded_cuts_and_fills_up(texts, length):
     assert padded.tolist() == [(text + [0] * length)[:length] for text in texts]
 
 
-def test_labels_go_with_their_texts():
+def test_labels_go_with_their_texts_and_are_left_out_where_some_have_none():
     labels = np.array([[0, -1], [1, 2], [-1, -1]], np.int32)
     texts = replace(Texts.of([[1], [2, 3], []]), labels=labels)
     taken = texts.take(np.array([2, 0, 0]))
@@ -202,11 +202,5 @@ def test_labels_go_with_their_texts():
     both = taken.followed_by(texts)
     assert both.labels.tolist() == [*taken.labels.tolist(), *labels.tolist()]
     assert lists(both) == [[], [1], [1], [1], [2, 3], []]
-
-
-def test_texts_without_labels_leave_both_without():
     bare = Texts.of([[1], [2]])
-    labelled = replace(bare, labels=np.zeros((2, 2), np.int32))
-    assert bare.take(np.array([1])).labels is None
-    assert bare.followed_by(labelled).labels is None
-    assert labelled.followed_by(bare).labels is None
+    assert bare.take(np.array([1])).labels is bare.followed_by(texts).labels is texts.followed_by(bare).labels is None

@@ -37,13 +37,6 @@ def test_labels_are_numbered_in_ascending_order_over_documents_and_queries():
     assert documents.dtype == queries.dtype == np.int32
 
 
-def test_missing_labels_are_minus_one():
-    made = collection([("a", None), (None, None), (None, "x")], [(None, None), ("a", "x")])
-    documents, queries = encode_labels(made)
-    assert documents.tolist() == [[0, -1], [-1, -1], [-1, 0]]
-    assert queries.tolist() == [[-1, -1], [0, 0]]
-
-
 def test_a_collection_without_categories():
     made = collection([(None, None)] * 3, [(None, None)])
     documents, queries = encode_labels(made)

@@ -79,12 +79,6 @@ def test_a_text_without_words_has_the_trigram_of_none(texts):
     assert bags(texts) == [by_hand(["#ca", "cat", "at#"]) if text == "cat" else [1] for text in texts]
 
 
-@pytest.mark.parametrize("limit", [1, 2, 50])
-def test_only_the_first_words_are_read(limit):
-    words = [["#on", "one", "ne#"], ["#tw", "two", "wo#"], ["#th", "thr", "hre", "ree", "ee#"]]
-    assert bags(["one two three"], limit=limit) == [by_hand([t for word in words[:limit] for t in word])]
-
-
 def test_chunks_change_nothing(tiny, monkeypatch):
     whole = Trigrams(500, 4, 6).encode(tiny)
     monkeypatch.setattr(reading, "CHUNK", 5)

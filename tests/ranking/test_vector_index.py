@@ -12,7 +12,7 @@ from ranking.errors import BadInput
 from ranking.index import IndexOptions, VectorIndex, describe_footprint, footprint
 from ranking.inner_products import exact_topk, inner_products, max_norm
 from ranking.query_lists import Listed, QueryLists
-from ranking.ranges import merge, shard_ranges
+from ranking.ranges import shard_ranges
 from ranking.shards import ShardedIndex
 
 
@@ -204,14 +204,6 @@ def test_every_document_is_in_one_shard(documents, shards, block):
     assert [document for held in ranges for document in held] == list(range(documents))
     assert all(held.start % block == 0 for held in ranges)
     assert max(map(len, ranges)) - min(map(len, ranges)) <= 2 * block
-
-
-def test_ties_stand_in_the_order_of_documents():
-    first = np.array([[1, 0]], np.int32), np.array([[2.0, 1.0]])
-    second = np.array([[0, -1]], np.int32), np.array([[2.0, -np.inf]])
-    documents, products = merge([second, first], [range(5, 7), range(5)], 4)
-    assert documents.tolist() == [[1, 5, 0, -1]]
-    assert products.tolist() == [[2.0, 2.0, 1.0, -np.inf]]
 
 
 @pytest.fixture(scope="module")

@@ -29,13 +29,6 @@ def encoded(encoded_of) -> EncodedCollection:
     return encoded_of([[1]] * 8, [[1]] * 2, {0: {3: 1, 5: 2, 6: 0}})
 
 
-def test_relevant_pairs(encoded):
-    pairs = RelevantPairs(encoded)
-    documents = np.array([[3, 5, 6, -1, 7], [3, 5, 6, -1, 7]])
-    assert pairs.among(np.array([0, 1]), documents).tolist() == [[True, True, False, False, False], [False] * 5]
-    assert pairs.counts.tolist() == [2, 0]
-
-
 def test_the_head_of_a_list_without_relevant_and_taken_documents(encoded):
     function = listed([[3, 1, 5, 0, 2, 4], [3, 1]], encoded=encoded)
     pairs, rng = RelevantPairs(encoded), np.random.default_rng(0)

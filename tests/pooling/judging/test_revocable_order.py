@@ -40,16 +40,6 @@ def test_an_offer_stays_until_it_is_handed_out(orders):
     assert orders.offer(0) == (0, 1)
 
 
-def test_a_judgement_is_forgotten_with_all_it_led_to(orders):
-    assert hand_out(orders, 1) == (0, 0)
-    orders.add(2, Step((0, 0), 0))
-    assert orders.offer(0) == (0, 4)  # move to front leaves the first run
-    orders.forget(2)
-    assert orders.offer(0) == (0, 1)  # as if nothing were known
-    orders.add(3, Step((0, 0), 1))
-    assert orders.offer(0) == (0, 1)
-
-
 def test_what_others_have_stays_out_when_a_judgement_is_forgotten(orders):
     hand_out(orders, 1)
     orders.add(2, Step((0, 0), 0))
@@ -60,12 +50,6 @@ def test_what_others_have_stays_out_when_a_judgement_is_forgotten(orders):
     assert rest[0] == (0, 1)
     assert sorted(rest) == [(0, document) for document in (1, 2, 3, 5, 6, 7)]
     assert orders.offer(0) is None
-
-
-def test_a_document_handed_back_is_on_offer_again(orders):
-    place = hand_out(orders, 1)
-    orders.forget(1)
-    assert orders.offer(0) == place
 
 
 def test_the_first_of_several_judgements_is_heard(orders):

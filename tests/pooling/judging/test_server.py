@@ -493,8 +493,10 @@ def test_the_secret_is_the_owners_alone_and_stays(tmp_path):
     assert len(secret) >= 43
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     path.chmod(0o644)
+    path.parent.chmod(0o755)  # a folder that was there is the user's to open up
     assert secret_of(tmp_path / "new") == secret
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o755
     path.write_text("")  # killed before it was written
     assert len(secret_of(tmp_path / "new")) >= 43
     assert secret_of(tmp_path / "other") != secret

@@ -1,7 +1,6 @@
 import os
 import signal
 import sqlite3
-import stat
 import subprocess
 import sys
 import textwrap
@@ -9,11 +8,10 @@ from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 
-import polars as pl
 import psutil
 import pytest
 
-from pooling.judging.folder import check_local, file_system, make_private, private_file
+from pooling.judging.folder import check_local, file_system
 from pooling.judging.store import FILE, Event, Store, read
 from ranking.errors import BadInput
 
@@ -80,14 +78,6 @@ def test_a_folder_of_something_else_is_refused(store, tmp_path, settings, says):
     with pytest.raises(BadInput, match=says):
         Store(tmp_path, settings)
     Store(tmp_path, SETTINGS).close()  # the refusal let go of the folder
-
-
-def test_judgements_made_before_are_kept_from_the_first_time(tmp_path):
-    known = pl.DataFrame({"topic": ["1"], "document": ["d1"], "grade": [2]})
-    Store(tmp_path, SETTINGS, known).close()
-    store = Store(tmp_path, SETTINGS)
-    assert store.known().rows() == [("1", "d1", 2)]
-    assert read(tmp_path).known.rows() == [("1", "d1", 2)]
 
 
 def test_a_commit_that_fails_after_it_was_written_is_found(tmp_path, monkeypatch):
@@ -217,18 +207,3 @@ def test_judgements_are_not_kept_on_a_network_file_system(tmp_path, monkeypatch)
     with pytest.raises(BadInput, match=r"network file system \(nfs4\).*choose an out="):
         Store(tmp_path / "out", {})
     assert not list((tmp_path / "out").iterdir())
-
-
-def test_files_and_folders_are_private(tmp_path):
-    before = os.umask(0)
-    try:
-        make_private(tmp_path / "new" / "folder")
-        private_file(tmp_path / "new" / "file")
-        (tmp_path / "old").touch(0o666)
-        private_file(tmp_path / "old")
-        (tmp_path / "shared").mkdir(0o755)
-        make_private(tmp_path / "shared")
-    finally:
-        os.umask(before)
-    modes = [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("new/folder", "new/file", "old", "shared")]
-    assert modes == [0o700, 0o600, 0o600, 0o755]  # a folder that was there is the user's to open up

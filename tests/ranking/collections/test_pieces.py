@@ -13,7 +13,6 @@ from ranking.collections import pieces
 from ranking.collections.beir import Beir
 from ranking.collections.cache import open_collection
 from ranking.collections.collection import Collection
-from ranking.collections.ids import id_files
 from ranking.collections.msmarco import MsMarco
 from ranking.collections.spans import groups_of, spans_of
 from ranking.collections.trec import Trec
@@ -156,7 +155,3 @@ def test_every_line_is_in_one_span(tmp_path):
                 for _, line in lines(file, Faults(), within=(span.start, span.stop))
             ]
             assert read == written
-
-
-def test_a_folder_without_an_id_table_has_no_files_of_one(tmp_path):
-    assert id_files(tmp_path) == []

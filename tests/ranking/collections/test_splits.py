@@ -54,6 +54,8 @@ def test_too_few_queries_are_told_what_would_help():
         folds(queries(none=4), 5)
     with pytest.raises(BadInput, match="2 queries cannot be cut into 3 folds; 3 is the fewest folds"):
         folds(queries(none=2), 3)
+    with pytest.raises(BadInput, match="no queries to train on"):
+        folds(queries(none=9), 2)
 
 
 def test_folds_repeat_and_depend_on_nothing_but_ids():
@@ -62,11 +64,6 @@ def test_folds_repeat_and_depend_on_nothing_but_ids():
     assert all(a.equals(b) for a, b in zip(first, folds(frame, 4), strict=True))
     backwards = folds(frame.reverse(), 4)
     assert all(a.sort("id").equals(b.sort("id")) for a, b in zip(first, backwards, strict=True))
-
-
-def test_too_few_folds():
-    with pytest.raises(BadInput, match="no queries to train on"):
-        folds(queries(none=9), 2)
 
 
 QUERIES = {"id": pl.String, "text": pl.String, "split": pl.String}

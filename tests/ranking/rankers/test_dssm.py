@@ -237,13 +237,6 @@ def test_texts_of_one_letter_and_of_none(read_as):
         ({"preset": "huge"}, r"'huge'.*paper, small, tiny"),
         ({"tower": []}, r"ranker\.tower"),
         ({"tower": [3, 0]}, r"ranker\.tower"),
-        ({"buckets": 0}, r"ranker\.buckets"),
-        ({"max_query": 0}, r"ranker\.max_query"),
-        ({"max_document": -1}, r"ranker\.max_document"),
-        ({"scale": 0.0}, "scale"),
-        ({"scale": float("nan")}, "scale"),
-        ({"categories": True}, r"ranker\.categories"),
-        ({"categories": True, "labels": LabelCounts(0, 3)}, r"ranker\.categories"),
     ],
 )
 def test_bad_options(options, says):
@@ -331,8 +324,6 @@ def test_feed_forward_with_categories_is_a_layer_over_both():
 def test_feed_forward_needs_a_layer_to_read_them():
     with pytest.raises(BadInput, match=r"ranker\.lower"):
         FeedForward(VECTORS, generator(1), lower=[], categories=True, labels=COUNTS)
-    with pytest.raises(BadInput, match=r"ranker\.categories"):
-        FeedForward(VECTORS, generator(1), preset="tiny", categories=True)
 
 
 @pytest.mark.by_day(2)
@@ -364,8 +355,3 @@ def test_a_bi_encoder_begins_as_its_checkpoint_and_learns_categories(
         else:
             torch.testing.assert_close(both.norm(dim=1), torch.ones(12))
             assert not torch.allclose(both, alone, atol=1e-3)
-
-
-def test_a_bi_encoder_needs_categories_too(made_up):
-    with pytest.raises(BadInput, match=r"ranker\.categories"):
-        BiEncoder(generator(3), made_up(), max_query=8, max_document=12, categories=True)

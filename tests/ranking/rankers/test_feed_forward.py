@@ -33,11 +33,9 @@ def test_the_papers_layers():
     ]
 
 
-def test_widths_may_be_given_and_presets_must_be_known():
+def test_widths_may_be_given():
     shapes = [tuple(next(layer.parameters()).shape) for layer in ranker(lower=[7], upper=[6, 5]).layers()]
     assert shapes == [(7, 8), (6, 7), (5, 6), (1, 5)]
-    with pytest.raises(BadInput, match=r"'huge'.*paper, small, tiny"):
-        ranker(preset="huge")
     with pytest.raises(BadInput, match=r"ranker\.upper"):
         ranker(upper=[])
 

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from ranking.checkpoint import from_bytes, to_bytes
 from ranking.objectives.pairwise import PairwiseHinge, RankNet
 from ranking.objectives.pointwise import PointwiseCrossEntropy
 from ranking.objectives.softmax import SoftmaxLikelihood
@@ -167,21 +166,6 @@ def test_probabilities_stay_probabilities(gains, eta, functions):
         gain(policy, value, rng)
         assert policy.probabilities().sum() == pytest.approx(1)
         assert (policy.probabilities() >= policy.epsilon / functions - 1e-12).all()
-
-
-def test_saved_and_restored_between_choice_and_gain_it_goes_on_to_the_bit():
-    one, rng = begun(history=5), np.random.default_rng(3)
-    shares(one, rng, 1, 30)
-    one.choose(BATCH, FREE, rng)
-    other = begun(history=5)
-    other.load_state_dict(from_bytes(to_bytes(one.state_dict())))
-    again = np.random.default_rng()
-    again.bit_generator.state = rng.bit_generator.state
-    for policy, chance in ((one, rng), (other, again)):
-        gain(policy, 0.7, chance)
-        shares(policy, chance, 0, 30)
-    assert other.weights.tolist() == one.weights.tolist()
-    assert other.gains.tolist() == one.gains.tolist()
 
 
 def test_begin_starts_afresh():
