@@ -1,29 +1,39 @@
+"""Training: its steps, when it stops, how often it waits for the device, and an Adam of rows."""
+
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from ranking.batch import MorePositives
 from ranking.checkpoint import from_bytes, to_bytes
+from ranking.early_stopping import EarlyStopping
+from ranking.encoding import EncodedCollection
 from ranking.errors import BadInput
 from ranking.evaluation.evaluation import Evaluation
 from ranking.evaluation.origins import RandomCandidates
+from ranking.lazy_adam import LazyAdam
 from ranking.objectives.block import Block
 from ranking.objectives.contrastive import Contrastive
 from ranking.objectives.objective import Objective
 from ranking.objectives.softmax import SoftmaxLikelihood
+from ranking.rankers.bi_encoder import BiEncoder
+from ranking.rankers.dssm import Dssm
 from ranking.rankers.feed_forward import FeedForward
+from ranking.rankers.late_interaction import LateInteraction
 from ranking.rankers.match_pyramid import MatchPyramid
 from ranking.rankers.ranker import Ranker
-from ranking.schedules import Linear
+from ranking.rankers.static import Static
+from ranking.ranks import ranks_in
+from ranking.schedules import Constant, Cosine, Linear, Schedule
 from ranking.sources import Sources
 from ranking.training import Batch, NegativeSource, RankerTraining, UpdateResult
-from tests.ranking.trained import equal, generator, in_small_batches, weights
+from tests.ranking.trained import NEGATIVES, SHORT, equal, generator, in_small_batches, in_training, weights
 
 ADAM = partial(torch.optim.Adam, lr=0.01)
 TRAIN = np.arange(4)
@@ -452,3 +462,215 @@ def test_an_objective_sees_the_scores_of_the_source(tiny_sources):
         (seen,) = objective.seen
         assert len(seen) == 4
         assert all(score == expected if expected else score != score for score in seen)
+
+
+def stopped(values: list[tuple[float, float]], patience: int = 2) -> EarlyStopping:
+    """Weights that are the number of their validation, from 1, by origins `near` and `far`."""
+    model, stopping = torch.nn.Linear(1, 1, bias=False), EarlyStopping(["near", "far"], patience)
+    for place, (near, far) in enumerate(values, 1):
+        torch.nn.init.constant_(model.weight, place)
+        stopping.note({"near": near, "far": far}, place, model)
+    return stopping
+
+
+def test_each_origin_has_best_weights_of_its_own():
+    stopping = stopped([(0.5, 0.1), (0.4, 0.3), (0.3, 0.2)])
+    assert float(stopping.best_weights("near")["weight"]) == 1
+    assert float(stopping.best_weights("far")["weight"]) == 2
+    assert stopping.best_weights() is stopping.best_weights("near") is stopping.best_weights("another")
+    assert stopping.best_epochs == {"near": 1, "far": 2}
+
+
+def test_it_waits_for_every_origin():
+    assert not stopped([(0.5, 0.1), (0.4, 0.2), (0.3, 0.2)]).waited  # near has waited for two, far for one
+    assert stopped([(0.5, 0.1), (0.4, 0.2), (0.3, 0.2), (0.3, 0.1)]).waited
+    assert not stopped([]).waited
+
+
+def test_an_equal_value_and_nan_are_no_better_ones():
+    stopping = stopped([(0.5, 0.1), (0.5, math.nan)])
+    assert stopping.best_epochs == {"near": 1, "far": 1}
+
+
+def test_weights_that_are_best_by_several_origins_are_kept_once():
+    stopping = stopped([(0.5, 0.1), (0.6, 0.2)])
+    state = stopping.state_dict()
+    assert len(state["weights"]) == 1
+    again = EarlyStopping(["near", "far"], 2)
+    again.load_state_dict(from_bytes(to_bytes(state)))
+    assert float(again.best_weights("far")["weight"]) == 2
+    assert (again.values, again.best_epochs, again.waited) == (stopping.values, stopping.best_epochs, False)
+
+
+EVERY = [each for each in Schedule.__subclasses__() if each.__module__.startswith("ranking.")]
+
+
+def test_by_hand():
+    assert [Linear().factor(step, 4) for step in range(5)] == [1, 0.75, 0.5, 0.25, 0]
+    assert [Cosine().factor(step, 4) for step in (0, 2, 4)] == pytest.approx([1, 0.5, 0])
+    assert Cosine().factor(1, 4) == pytest.approx((1 + 2**-0.5) / 2)
+    assert [Linear(4).factor(step, 8) for step in range(9)] == pytest.approx(
+        [0.2, 0.4, 0.6, 0.8, 1, 0.75, 0.5, 0.25, 0]
+    )
+    assert [Constant(0.5).factor(step, 4) for step in range(4)] == pytest.approx([1 / 3, 2 / 3, 1, 1])
+
+
+@pytest.mark.parametrize("kind", EVERY)
+@pytest.mark.parametrize("warmup", [0, 3, 0.25, 100])
+def test_every_schedule_rises_and_stays_a_share(kind, warmup):
+    shares = [kind(warmup).factor(step, 20) for step in range(25)]
+    assert all(0 <= share <= 1 for share in shares)
+    rising = min(round(warmup * 20) if warmup < 1 else int(warmup), 24)
+    assert shares[: rising + 1] == sorted(shares[: rising + 1])
+    assert shares[0] > 0
+    if rising < 20:
+        assert shares[rising] == 1
+
+
+READS = {"item", "tolist", "cpu", "numpy", "__bool__", "__int__", "__float__", "__index__", "__array__", "nonzero"}
+
+
+class OnDevice(torch.Tensor):
+    """A tensor as if on another device: what is computed from it is too, and reads of it are counted."""
+
+    reads: ClassVar[list[str]] = []
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = getattr(func, "__name__", "")
+        if name not in READS:
+            return super().__torch_function__(func, types, args, kwargs or {})
+        cls.reads.append(name)
+        plain = [each.as_subclass(torch.Tensor) if isinstance(each, OnDevice) else each for each in args]
+        return func(*plain, **(kwargs or {}))  # on the host from here on
+
+
+def moved(ranker: Ranker) -> Ranker:
+    """The ranker with its weights on the made-up device."""
+    for module in ranker.modules():
+        for name, weight in list(module.named_parameters(recurse=False)):
+            setattr(module, name, nn.Parameter(weight.detach().as_subclass(OnDevice)))
+    return ranker
+
+
+@pytest.mark.by_day(2)
+@pytest.mark.parametrize("chunk", [None, 3])
+@pytest.mark.parametrize("kind", [BiEncoder, LateInteraction])
+def test_a_step_waits_once(kind, chunk, made_up, read_as, tiny_sources):
+    texts = read_as(kind.tokenization(checkpoint=made_up(), **SHORT))
+    training = in_training(moved(kind(generator(), made_up(), **SHORT)), texts, tiny_sources, chunk=chunk)
+    plain = in_training(kind(generator(), made_up(), **SHORT), texts, tiny_sources, chunk=chunk)
+    OnDevice.reads.clear()
+    result = training.update(training.next_batch(), NEGATIVES)
+    assert OnDevice.reads == ["cpu"]
+    wanted = plain.update(plain.next_batch(), NEGATIVES)
+    assert result.loss == pytest.approx(wanted.loss)
+    assert result.gradient_norm == pytest.approx(wanted.gradient_norm)
+    np.testing.assert_allclose(result.scores, wanted.scores, rtol=1e-5)
+
+
+def test_ranks_come_back_once_whatever_they_are_among(made_up, read_as):
+    texts = read_as(BiEncoder.tokenization(checkpoint=made_up(), **SHORT))
+    queries, wanted = np.arange(4), np.array([[0, 3], [4, -1], [8, 1], [3, 5]], np.int32)
+    counts = []
+    for documents in (12, 3):
+        ranker = moved(BiEncoder(generator(), made_up(), **SHORT))
+        OnDevice.reads.clear()
+        ranks = ranks_in(ranker, texts, queries, wanted, np.arange(12), documents=documents)
+        counts.append(len(OnDevice.reads))
+    assert counts == [2, 2]  # the scores of the documents that are ranked, and the ranks
+    again = ranks_in(BiEncoder(generator(), made_up(), **SHORT), texts, queries, wanted, np.arange(12))
+    np.testing.assert_array_equal(ranks, again)
+
+
+LAZY = partial(LazyAdam, lr=0.05)
+Made = Callable[[], tuple[Ranker, EncodedCollection]]
+
+
+@pytest.fixture(params=["dssm", "static", "feed_forward"])
+def made(request, tiny_sources, read_as) -> Made:
+    def make() -> tuple[Ranker, EncodedCollection]:
+        if request.param == "dssm":
+            return Dssm(generator(), preset="tiny", tied=False), read_as(Dssm.tokenization())
+        vectors = tiny_sources.vectors.filled(np.random.default_rng(0))
+        kind: Any = {"static": Static, "feed_forward": FeedForward}[request.param]
+        return kind(vectors, generator(), preset="tiny"), tiny_sources.encoded
+
+    return make
+
+
+def started(made: Made, sources: Sources, factory: Any, **options: Any) -> RankerTraining:
+    from ranking.optimization import Optimization
+
+    ranker, encoded = made()
+    training = in_training(ranker, encoded, sources, **options)
+    training.optimization = Optimization(ranker, factory, None, 9)
+    return training
+
+
+def updated(training: RankerTraining) -> Any:
+    training.position = 0
+    return training.update(training.next_batch(), NEGATIVES)
+
+
+@pytest.mark.by_day(3)
+@pytest.mark.parametrize("options", [{}, {"chunk": 2}, {"accumulate": 2}])
+def test_the_gradient_by_rows_is_the_gradient(made, tiny_sources, options):
+    whole = started(made, tiny_sources, partial(torch.optim.Adam, lr=0.05), **options)
+    rows = started(made, tiny_sources, LAZY, **options)
+    wanted, found = updated(whole), updated(rows)
+    assert found.loss == wanted.loss
+    assert found.gradient_norm == pytest.approx(wanted.gradient_norm, rel=1e-5)
+    sparse = 0
+    for one, other in zip(whole.ranker.parameters(), rows.ranker.parameters(), strict=True):
+        sparse += other.grad.is_sparse
+        torch.testing.assert_close(other.grad.to_dense(), one.grad, rtol=1e-5, atol=1e-7)
+    assert sparse == len(rows.ranker.row_parameters()) > 0
+
+
+def test_rows_that_are_not_read_stay(made, tiny_sources):
+    training = started(made, tiny_sources, LAZY)
+    before = [table.detach().clone() for table in training.ranker.row_parameters()]
+    losses = [updated(training).loss for _ in range(8)]
+    assert losses[-1] < losses[0]
+    for old, new in zip(before, training.ranker.row_parameters(), strict=True):
+        read = torch.zeros(len(old), dtype=torch.bool)
+        read[new.grad.coalesce().indices()[0]] = True
+        assert torch.equal(old[~read], new[~read])
+        assert not torch.isclose(old[read], new[read]).all()
+
+
+def test_it_goes_on_from_a_state(made, tiny_sources):
+    one, other = (started(made, tiny_sources, LAZY) for _ in range(2))
+    for _ in range(3):
+        updated(one)
+    other.load_state_dict(from_bytes(to_bytes(one.state_dict())))
+    for _ in range(2):
+        assert updated(one).loss == updated(other).loss
+    assert equal(weights(one.ranker), weights(other.ranker))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_steps_are_those_of_torchs_sparse_adam_and_of_adam(dtype):
+    """The compiled loop for float32, torch's operations for others."""
+    rng = torch.Generator().manual_seed(0)
+    tables = [nn.Parameter(torch.randn(7, 3, generator=rng, dtype=dtype))]
+    tables.append(nn.Parameter(tables[0].detach().clone()))
+    others = [nn.Parameter(torch.randn(4, generator=rng, dtype=dtype))]
+    others.append(nn.Parameter(others[0].detach().clone()))
+    lazy = LazyAdam([tables[0], others[0]], lr=0.1, betas=(0.8, 0.95), eps=1e-12)
+    sparse = torch.optim.SparseAdam([tables[1]], lr=0.1, betas=(0.8, 0.95), eps=1e-12)
+    dense = torch.optim.Adam([others[1]], lr=0.1, betas=(0.8, 0.95), eps=1e-12)
+    for rows in ([0, 3, 6], [3, 4], [0, 0, 5], [1]):
+        values = torch.randn(len(rows), 3, generator=rng, dtype=dtype)
+        gradient = torch.randn(4, generator=rng, dtype=dtype)
+        for table, other in zip(tables, others, strict=True):
+            table.grad = torch.sparse_coo_tensor(
+                torch.tensor([rows]), values, (7, 3), check_invariants=True
+            )  # 0 twice: its sum counts
+            other.grad = gradient.clone()
+        for optimizer in (lazy, sparse, dense):
+            optimizer.step()
+    torch.testing.assert_close(tables[0], tables[1], rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(others[0], others[1], rtol=1e-5, atol=1e-6)
+    assert torch.equal(tables[0][2], tables[1][2])
