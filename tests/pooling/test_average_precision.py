@@ -1,14 +1,24 @@
+from dataclasses import replace
+from itertools import pairwise, permutations
+
 import numpy as np
+import polars as pl
 import pytest
 import pytrec_eval
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
 
 from pooling.average_precision import PoolEvaluation
+from pooling.correlation import Drop, kendall_tau, largest_drops, ranks, tau_aps
 from pooling.judging_order import JudgingOrder
 from pooling.pool import Pool, make_pool
+from pooling.ranking_quality import RankingQuality
 from pooling.runs import read_runs
 from pooling.sentinels import UNPOOLED
+from ranking.errors import BadInput
 from ranking.trec_files import read_qrels
-from tests.pooling.made_up import random_order
+from tests.pooling.made_up import in_order_of_ids, random_order
 
 
 def as_results(ranked: np.ndarray) -> dict[str, float]:
@@ -114,3 +124,142 @@ def test_several_points_at_once_are_each_as_if_alone(random_pool):
         assert (ap[point] == alone.ap).all()
         assert (inf_ap[point] == alone.inf_ap).all()
         assert (found[point] == evaluation.found(states)).all()
+
+
+TIED = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=2, max_size=6)
+
+
+def tau_ap(full: np.ndarray, partial: np.ndarray) -> float:
+    [tau] = tau_aps(full, partial[None])
+    return tau
+
+
+def largest_drop(full: np.ndarray, partial: np.ndarray) -> Drop:
+    [drop] = largest_drops(full, partial[None])
+    return drop
+
+
+def tau_ap_by_definition(full: np.ndarray, partial: np.ndarray) -> float:
+    """2/(n-1) Σ C(i)/(i-1) - 1 over the ranks of `partial`; neither has ties."""
+    order = np.argsort(-partial)
+    shares = [np.mean(full[order[:place]] > full[order[place]]) for place in range(1, len(order))]
+    return 2 * float(np.mean(shares)) - 1
+
+
+@given(TIED)
+def test_kendall_is_scipys(pairs):
+    a, b = np.array(pairs, float).T
+    assert kendall_tau(a, b) == pytest.approx(stats.kendalltau(a, b).statistic, abs=1e-12, nan_ok=True)
+
+
+@given(st.permutations(range(7)))
+def test_tau_ap_without_ties_is_the_published_formula(order):
+    full, partial = np.arange(7.0), np.array(order, float)
+    assert tau_ap(full, partial) == pytest.approx(tau_ap_by_definition(full, partial))
+
+
+@given(TIED)
+def test_tau_ap_is_the_mean_over_all_orders_of_the_estimates_ties(pairs):
+    full, partial = np.array(pairs, float).T
+    signed, decided = [], []
+    for order in permutations(range(len(full))):
+        if all(partial[a] >= partial[b] for a, b in pairwise(order)):
+            by_rank = full[list(order)]
+            signs = [np.sign(by_rank[:place] - by_rank[place]) for place in range(1, len(order))]
+            signed.append(sum(float(of_run.mean()) for of_run in signs))
+            decided.append(sum(float((of_run != 0).mean()) for of_run in signs))
+    expected = sum(signed) / sum(decided) if sum(decided) else float("nan")
+    assert tau_ap(full, partial) == pytest.approx(expected, abs=1e-12, nan_ok=True)
+
+
+@given(TIED)
+def test_an_equal_evaluation_has_one_and_ties_of_all_have_none(pairs):
+    scores = np.array(pairs, float).T[0]
+    if len(set(scores)) > 1:
+        assert tau_ap(scores, scores) == pytest.approx(1)
+        assert tau_ap(scores, np.zeros(len(scores))) == 0
+    assert np.isnan(tau_ap(np.zeros(len(scores)), scores))
+    assert np.isnan(kendall_tau(np.zeros(len(scores)), scores))
+    assert largest_drop(scores, scores) == (0, None)
+
+
+def test_sums_in_another_order_are_ties():
+    a, b = 0.1 + 0.2 + 0.3, 0.3 + 0.2 + 0.1
+    assert a != b
+    assert ranks(np.array([a, b, 0.0])).tolist() == [1.5, 1.5, 3]
+
+
+def test_largest_drop():
+    full = np.array([0.9, 0.5, 0.4, 0.3])
+    assert largest_drop(full, np.array([0.2, 0.5, 0.4, 0.3])) == (3, 0)
+    assert largest_drop(full, np.array([0.9, 0.4, 0.4, 0.5])) == (1.5, 1)  # ranks 1, 3.5, 3.5, 2
+    assert largest_drop(full, np.array([0.9, 0.4, 0.5, 0.3])) == (1, 1)
+    assert largest_drop(full, full / 2) == (0, None)
+
+
+# Two topics, three runs; relevant are 0 and 1 in both. Full MAP: run0 1, run1 (1/2 + 2/3) / 2, run2 0.
+RANKINGS = [[[0, 1, 2], [2, 0, 1], [3, 4, 2]]] * 2
+GRADES = [[1, 1, 0, 0, 0]] * 2
+
+
+def test_by_hand(pool_of):
+    pool = pool_of(RANKINGS, GRADES, outside=1)
+    # First two that are not relevant, so all runs have 0; then those that are.
+    order = JudgingOrder([np.array([2, 3, 0, 1, 4], np.int32)] * 2)
+    table = RankingQuality(pool).table(order, [2, 3, 100])
+    assert table["budget"].to_list() == [2, 3, 100]
+    assert table["judged"].to_list() == [2, 3, 5]
+    assert table["found"].to_list() == [0, 1, 2]
+    assert table["recall"].to_list() == pytest.approx([0, 1 / 3, 2 / 3])
+    assert np.isnan(table["tau"][0])
+    assert table["tau_ap"].to_list() == pytest.approx([0, 1, 1])
+    assert table["tau"][1:].to_list() == pytest.approx([1, 1])
+    assert table["drop"].to_list() == [1, 0, 0]  # all tie at rank 2
+    assert table["dropped"].to_list() == ["run0", None, None]
+    full = np.array([2 / 3, (1 / 2 + 2 / 3) / 3, 0])  # one of three relevant is outside the pool
+    assert table["bias"].to_list() == pytest.approx(
+        [-full.mean(), (1 + 1 / 2) / 3 - full.mean(), (1 + (1 / 2 + 2 / 3) / 2) / 3 - full.mean()]
+    )
+
+
+def test_topics_differ_in_what_is_judged(pool_of):
+    pool = pool_of(RANKINGS, [[1, 1, 0, 0, 0], [0, 0, 0, 0, 0]])
+    order = in_order_of_ids(pool)
+    row = RankingQuality(pool).at(order, np.array([1, 4]))
+    assert (row["judged"], row["found"]) == (2.5, 0.5)
+    assert row["recall"] == row["lowest_recall"] == 0.5  # the second topic has nothing to recall
+
+
+def test_a_shared_budget_is_counted_by_its_turns(pool_of):
+    pool = pool_of(RANKINGS, GRADES)
+    turns = np.array([0, 0, 0, 1, 0, 0, 1, 1, 1, 1], np.int32)
+    table = RankingQuality(pool).table(replace(in_order_of_ids(pool), turns=turns), [2])
+    assert table["judged"].to_list() == [2]
+    assert table["recall"].to_list() == [(1 + 1 / 2) / 2]
+
+
+def test_no_relevant_document_at_all(pool_of):
+    pool = pool_of(RANKINGS, [[0] * 5] * 2)
+    table = RankingQuality(pool).table(in_order_of_ids(pool), [1, 5])
+    assert table["recall"].is_nan().all()
+    assert table["tau"].is_nan().all()
+    assert table["dropped"].dtype == pl.String
+    assert table["dropped"].null_count() == 2
+
+
+def test_budgets_below_one_are_refused(pool_of):
+    pool = pool_of(RANKINGS, GRADES)
+    with pytest.raises(BadInput, match="budget of 0"):
+        RankingQuality(pool).table(in_order_of_ids(pool), [5, 0])
+
+
+def test_everything_judged_is_the_truth(random_pool):
+    pool = random_pool(np.random.default_rng(2), topics=6, runs=12)
+    order = in_order_of_ids(pool)
+    first, again = (RankingQuality(pool).table(order, [1, 5, 10, 1000]) for _ in range(2))
+    assert first.equals(again)
+    last = first.row(-1, named=True)
+    assert last["recall"] == 1
+    assert (last["tau"], last["drop"], last["bias"]) == (pytest.approx(1), 0, pytest.approx(0))
+    assert last["tau_ap"] == pytest.approx(1)
+    assert last["inf_bias"] == pytest.approx(0, abs=1e-4)  # infAP's ε

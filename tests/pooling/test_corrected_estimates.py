@@ -2,23 +2,30 @@ import numpy as np
 import polars as pl
 import pytest
 
-from pooling.adjudicators.sampled import CERTAIN, Sample
+from pooling.adjudicators.active_sampling import ActiveSampling
+from pooling.adjudicators.adjudicator import Adjudication, topic_rng
+from pooling.adjudicators.posterior_fusion import PosteriorFusion
+from pooling.adjudicators.sample_beside import SampleBeside
+from pooling.adjudicators.sampled import CERTAIN, Sample, Sampled
 from pooling.adjudicators.stratified_sampling import StratifiedSampling
 from pooling.corrected_estimates import corrected, sampled_kappa, trusts_in, verdicts
-from pooling.estimation import estimation
-from pooling.pool import Pool, with_machine
+from pooling.estimates import Z, design_of, estimate, relevant_interval
+from pooling.estimation import estimation, topic_samples
+from pooling.mean_estimates import mean_average_precision, mean_precision
+from pooling.pool import Pool, TopicPool, with_machine
+from ranking.errors import BadInput
 from tests.pooling.made_up import HALF_OF_FOUR, qrels_of, sample_of_all
 
 
-def with_noise(pool: Pool, wrong: float, seed: int = 0) -> Pool:
+def with_noise(six_topics: Pool, wrong: float, seed: int = 0) -> Pool:
     """The pool with grades of a machine that turns so many of the judgements round."""
     rng = np.random.default_rng(seed)
     rows = [
         (topic.name, document, int(grade > 0) ^ int(rng.random() < wrong))
-        for topic in pool.topics
+        for topic in six_topics.topics
         for document, grade in zip(topic.documents, topic.grades, strict=True)
     ]
-    return with_machine(pool, qrels_of(*rows))
+    return with_machine(six_topics, qrels_of(*rows))
 
 
 def sample_of(size: int, rng: np.random.Generator) -> Sample:
@@ -30,7 +37,7 @@ def sample_of(size: int, rng: np.random.Generator) -> Sample:
 
 
 @pytest.fixture(scope="module")
-def pool(random_pool) -> Pool:
+def six_topics(random_pool) -> Pool:
     return random_pool(np.random.default_rng(5), topics=6, documents=60, depth=20)
 
 
@@ -50,9 +57,9 @@ def test_a_sample_corrects_the_machine_by_hand(pool_of):
 
 @pytest.mark.by_day(1)
 @pytest.mark.parametrize("wrong", [0.05, 0.3, 0.5])
-def test_intervals_hold_the_truth_however_noisy_the_machine(pool, wrong):
+def test_intervals_hold_the_truth_however_noisy_the_machine(six_topics, wrong):
     method = StratifiedSampling(bounds=[2, 5], rates=[4, 2, 1])
-    rows = pl.concat(estimation(method, with_noise(pool, wrong, seed), seed, [12]) for seed in range(60))
+    rows = pl.concat(estimation(method, with_noise(six_topics, wrong, seed), seed, [12]) for seed in range(60))
     truth = rows["relevant_true"][0]
     held = ((rows["corrected_low"] <= truth) & (truth <= rows["corrected_high"])).mean()
     assert held >= 0.9
@@ -67,16 +74,16 @@ def test_intervals_hold_the_truth_however_noisy_the_machine(pool, wrong):
     assert (trust > 0.5) if wrong < 0.1 else (trust < 0.6), trust
 
 
-def test_a_machine_that_says_nothing_is_not_trusted(pool):
-    pools = [topic.pool for topic in with_noise(pool, 0.5).topics]
+def test_a_machine_that_says_nothing_is_not_trusted(six_topics):
+    pools = [topic.pool for topic in with_noise(six_topics, 0.5).topics]
     every = [sample_of_all(each.size) for each in pools]
-    relevant = [pool.is_relevant(topic) for topic in pool.topics]
+    relevant = [six_topics.is_relevant(topic) for topic in six_topics.topics]
     assert trusts_in(pools, every, relevant, 1) == [0] * len(pools)  # nothing was drawn, so there is nothing to gain
 
 
-def test_a_topic_does_not_decide_how_far_its_machine_is_trusted(pool):
-    topics = with_noise(pool, 0.1).topics
-    pools, relevant = [topic.pool for topic in topics], [pool.is_relevant(topic) for topic in topics]
+def test_a_topic_does_not_decide_how_far_its_machine_is_trusted(six_topics):
+    topics = with_noise(six_topics, 0.1).topics
+    pools, relevant = [topic.pool for topic in topics], [six_topics.is_relevant(topic) for topic in topics]
     rng = np.random.default_rng(3)
     samples = [sample_of(topic.pool.size, rng) for topic in topics]
     before = trusts_in(pools, samples, relevant, 1)
@@ -86,18 +93,218 @@ def test_a_topic_does_not_decide_how_far_its_machine_is_trusted(pool):
     assert trusts_in(pools[:1], samples[:1], relevant[:1], 1) == [0]  # no other topic to learn from
 
 
-def test_the_machine_never_widens_an_interval(pool):
+def test_the_machine_never_widens_an_interval(six_topics):
     method = StratifiedSampling(bounds=[2, 5], rates=[4, 2, 1])
-    rows = pl.concat(estimation(method, with_noise(pool, 0.4, seed), seed, [8, 20]) for seed in range(20))
+    rows = pl.concat(estimation(method, with_noise(six_topics, 0.4, seed), seed, [8, 20]) for seed in range(20))
     width, plain = (rows[f"{name}_high"] - rows[f"{name}_low"] for name in ("corrected", "relevant"))
     assert (width <= plain + 1e-9).all()
     assert (width < plain).any()
 
 
-def test_kappa_weighs_by_what_a_document_stands_for(pool):
-    topics = with_noise(pool, 0.0).topics
-    pools, relevant = [topic.pool for topic in topics], [pool.is_relevant(topic) for topic in topics]
+def test_kappa_weighs_by_what_a_document_stands_for(six_topics):
+    topics = with_noise(six_topics, 0.0).topics
+    pools, relevant = [topic.pool for topic in topics], [six_topics.is_relevant(topic) for topic in topics]
     every = [sample_of_all(each.size) for each in pools]
     assert sampled_kappa(pools, every, relevant, 1) == 1
     assert sampled_kappa(pools, every, [~known for known in relevant], 1) < 0
     assert sampled_kappa(pools[:0], [], [], 1) is None
+
+
+METHODS: dict[str, Sampled] = {
+    "active": ActiveSampling(),
+    "stratified": StratifiedSampling(bounds=[2, 5], rates=[4, 2, 1]),
+    "beside": SampleBeside(PosteriorFusion(), share=0.4),
+}
+
+
+@pytest.fixture(scope="module")
+def pool(random_pool) -> Pool:
+    return random_pool(np.random.default_rng(5), topics=1, documents=60, depth=20)
+
+
+def test_a_uniform_sample_by_hand(pool_of):
+    # Of four documents two are judged, one of them relevant: it stands for two. n²/n-1 … gives N²(1-f)s²/n = 16/2·½·½.
+    pool = pool_of([[[0, 1, 2, 3]]], [[1, 0, 0, 1]])
+    told = estimate(pool.topics[0].pool, HALF_OF_FOUR, np.array([True, False, False, True]))
+    assert told.relevant == 2
+    assert told.relevant_variance == pytest.approx(16 * 0.5 * 0.5 / 2)
+    assert told.precision.tolist() == [0.2]
+    assert 1 <= told.low <= 2 <= told.high <= 3  # one was found, and two are left
+    # AP is 1 with both; without the second too, and without the first nothing is known: the jackknife sees no spread.
+    assert told.ap_variance.tolist() == [0]
+
+
+def test_first_ranks_that_nobody_drew_may_hold_relevant_documents(pool_of):
+    # Two of the last ten documents were drawn, each for five. The first run has one of them in front, relevant, so that
+    # its variance is known; the second run has eight that nobody looked at, the third all that are judged anyway.
+    ranks = [[10, *range(9)], [*range(12, 20), 0, 1], [*range(10)]]
+    pool = pool_of([ranks], [[1] * 10 + [1] + [0] * 9])
+    weights, strata = np.ones(20), np.full(20, CERTAIN, np.int32)
+    weights[10:], weights[[10, 11]], strata[[10, 11]] = 0.0, 5.0, 0
+    sample, known = Sample(weights, strata), np.arange(20) <= 10
+    told = estimate(pool.topics[0].pool, sample, known)
+    assert told.precision_variance[1] == 0
+    halves = mean_precision([told], [pool.topics[0].pool], [sample], [known]).half
+    assert halves[0] == pytest.approx(Z * np.sqrt(told.precision_variance[0]))
+    expected = (1 + 0.5) / (1 + 1)  # one document of anyone's first ten was drawn, and it was relevant
+    assert halves[1] == pytest.approx(Z * np.sqrt(8 * (5 - 1) * expected) / 10)
+    assert halves[2] == 0
+
+
+def test_a_topic_without_a_find_may_be_as_good_as_the_others_or_worth_nothing(pool_of):
+    pool = pool_of([[[0, 1, 2, 3]], [[0, 1, 2, 3]]], [[1, 0, 0, 0], [0, 0, 0, 1]])
+    relevant = [pool.is_relevant(topic) for topic in pool.topics]
+    samples = [sample_of_all(4), HALF_OF_FOUR]
+    told = [
+        estimate(topic.pool, sample, known) for topic, sample, known in zip(pool.topics, samples, relevant, strict=True)
+    ]
+    assert [each.relevant for each in told] == [1, 0]
+    average = mean_average_precision(told, samples, relevant)
+    assert (average.value.tolist(), average.half.tolist()) == ([0.75], [0.25])  # (1 + 0) / 2 to (1 + 1) / 2
+
+
+def test_all_judgements_give_the_true_figures(pool_of):
+    pool = pool_of([[[0, 1, 2, 3], [3, 2, 1, 0]]], [[1, 0, 1, 0]])
+    told = estimate(pool.topics[0].pool, sample_of_all(4), pool.is_relevant(pool.topics[0]))
+    assert (told.relevant, told.low, told.high, told.relevant_variance) == (2, 2, 2, 0)
+    assert told.ap.tolist() == pytest.approx([(1 + 2 / 3) / 2, (1 / 2 + 2 / 4) / 2])
+    assert told.ap_variance.tolist() == [0, 0]
+
+
+@pytest.mark.by_day(1)
+@pytest.mark.parametrize("name", METHODS)
+def test_the_estimate_is_unbiased_whatever_is_judged(name, pool):
+    [topic], seeds = pool.topics, 400
+    relevant, budgets = pool.is_relevant(topic), [12, 24]
+    told = [
+        [estimate(topic.pool, sample, relevant) for sample in topic_samples(METHODS[name], pool, topic, seed, budgets)]
+        for seed in range(seeds)
+    ]
+    for place in range(len(budgets)):
+        every = np.array([each[place].relevant for each in told])
+        error = every.std() / np.sqrt(seeds)
+        assert abs(every.mean() - relevant.sum()) < 4 * error
+        assert every.std() > 0.5, "an estimate that never differs is none"
+        variances = np.mean([each[place].relevant_variance for each in told])
+        assert variances == pytest.approx(every.var(), rel=0.3)
+        held = np.mean([each[place].low <= relevant.sum() <= each[place].high for each in told])
+        assert held > 0.8  # of a dozen judgements in three strata; docs/guide/pooling.md has what real pools give
+
+
+def test_the_authors_estimator_says_too_little_while_it_learns(pool):
+    [topic] = pool.topics
+    relevant = pool.is_relevant(topic)
+    means = {}
+    for name in ("lure", "horvitz_thompson"):
+        method = ActiveSampling(estimator=name)
+        samples = [topic_samples(method, pool, topic, seed, [12])[0] for seed in range(300)]
+        means[name] = np.mean([estimate(topic.pool, sample, relevant).relevant for sample in samples])
+    assert means["horvitz_thompson"] < means["lure"] - 0.3
+
+
+def test_documents_judged_elsewhere_are_certain_and_others_wait_for_their_judgement(pool):
+    [topic] = pool.topics
+    for method in METHODS.values():
+        people = Adjudication(method, topic.pool, topic_rng(1, topic.name), pool.runs)
+        people.judge(0, 1)
+        first, second = people.next(), people.next()
+        people.judge(second, 1)
+        sample = method.sample(topic.pool, people.state)
+        assert sample.weights[0] == 1
+        assert sample.strata[0] == CERTAIN
+        assert sample.weights[first] == 0
+        people.judge(first, 0)
+        sample = method.sample(topic.pool, people.state)
+        assert sample.weights[[first, second]].min() >= 1
+
+
+def test_what_was_found_bounds_the_interval():
+    low, high = relevant_interval([HALF_OF_FOUR], [np.zeros(4, bool)], 0.0, 0.0)
+    assert low == 0
+    assert 0 < high <= 2  # a sample that found nothing does not say that there is nothing
+
+
+def test_estimation_reports_bias_and_coverage(pool):
+    table = estimation(METHODS["stratified"], pool, 3, [10, pool.size])
+    assert table["relevant"][1] == table["relevant_true"][1]
+    assert table["map_rmse"][1] == pytest.approx(0)
+    assert table["map_covered"][1] == table["topics_covered"][1] == 1
+    assert table["map_rmse"][0] > 0
+    assert estimation(METHODS["stratified"], pool, 3, [10, pool.size]).equals(table)
+
+
+def test_bounds_that_do_not_rise_and_rates_that_are_too_few_are_refused():
+    for options in ({"bounds": [5, 5]}, {"rates": [1]}):
+        with pytest.raises(BadInput):
+            StratifiedSampling(**options)
+
+
+def test_single_topics_of_active_sampling(random_pool):
+    pool = random_pool(np.random.default_rng(8), topics=8, runs=8, documents=120, depth=40)
+    rows = pl.concat(estimation(ActiveSampling(), pool, seed, [12, 26]) for seed in range(20))
+    for budget in (12, 26):
+        covered = rows.filter(pl.col("budget") == budget)["topics_covered"].mean()
+        assert isinstance(covered, float)
+        assert covered >= 0.93
+
+
+def plain_ap(
+    pool: TopicPool, sample: Sample, weights: np.ndarray, relevant: np.ndarray, run: int, left: np.ndarray
+) -> float | None:
+    design = design_of(pool, sample)
+    total = float((weights * relevant).sum())
+    if total <= 1e-12:
+        return None
+    held = [(int(d), rank) for rank, d in enumerate(pool.ranking[run], 1) if d >= 0 and relevant[d] and weights[d] > 0]
+    added = 0.0
+    for place, (document, rank) in enumerate(held):
+        added += weights[document] / rank
+        for other, _ in held[:place]:
+            together = 1.0
+            if sample.strata[document] >= 0 and sample.strata[document] == sample.strata[other] and left[document] > 0:
+                together -= left[document] * left[other] / design.spread[sample.strata[document]]
+            added += weights[document] * weights[other] / (rank * together)
+    return added / total
+
+
+def plain_variance(pool: TopicPool, sample: Sample, relevant: np.ndarray, run: int) -> float:
+    """Each drawn document left out in turn, and all computed anew."""
+    design = design_of(pool, sample)
+    left = np.zeros(pool.size)
+    left[design.drawn] = design.rest
+    base = plain_ap(pool, sample, sample.weights, relevant, run, left)
+    variance = 0.0
+    for stratum in range(len(design.sizes)):
+        own = [int(d) for d in design.drawn if sample.strata[d] == stratum]
+        values = []
+        for document in own:
+            weights = sample.weights.copy()
+            weights[own] *= len(own) / (len(own) - 1) if len(own) > 1 else 0.0
+            weights[document] = 0
+            found = plain_ap(pool, sample, weights, relevant, run, left)
+            values.append(base if found is None else found)
+        if own:
+            centre = np.mean(values) if len(own) > 1 else base
+            factor = (len(own) - 1) / len(own) if len(own) > 1 else 1.0
+            variance += factor * sum(left[d] * (v - centre) ** 2 for d, v in zip(own, values, strict=True))
+    return float(variance)
+
+
+@pytest.mark.by_day(2)
+@pytest.mark.parametrize("budget", [3, 8, 25])
+@pytest.mark.parametrize(
+    "method", [ActiveSampling(), StratifiedSampling(bounds=[2, 5], rates=[4, 2, 1])], ids=["active", "stratified"]
+)
+def test_it_is_what_leaving_out_each_document_gives(random_pool, method, budget):
+    pool = random_pool(np.random.default_rng(8), topics=1, documents=40, depth=15)
+    [topic] = pool.topics
+    relevant = pool.is_relevant(topic)
+    for seed in range(3):
+        [sample] = topic_samples(method, pool, topic, seed, [budget])
+        told = estimate(topic.pool, sample, relevant)
+        if told.relevant == 0:
+            continue
+        seen = relevant & (sample.weights > 0)
+        expected = [plain_variance(topic.pool, sample, seen, run) for run in range(len(pool.runs))]
+        assert told.ap_variance == pytest.approx(expected, abs=1e-12)
+        assert budget < 8 or told.ap_variance.max() > 0

@@ -1,3 +1,7 @@
+"""Pools of runs and judgements, in the forms that collections have, given twice, and of -1."""
+
+import json
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -6,6 +10,7 @@ from hypothesis import strategies as st
 from pooling.pool import make_pool, topic_pool
 from pooling.runs import read_runs
 from pooling.sentinels import NO_DOCUMENT
+from ranking.collections.faults import Faults
 from ranking.errors import BadInput
 from ranking.trec_files import read_qrels
 from tests.pooling.made_up import qrels_of, runs_of
@@ -107,3 +112,115 @@ def test_a_depth_beyond_the_longest_list_costs_nothing():
     for topic, other in zip(deep.topics, whole.topics, strict=True):
         assert topic.pool.ranking.tolist() == other.pool.ranking.tolist()
         assert topic.pool.ranking.shape == (3, 3)
+
+
+GRADES = [("7", "d1", 2), ("7", "d2", 0), ("8", "d1", 1)]
+TREC = "".join(f"{query} 0 {document} {grade}\n" for query, document, grade in GRADES)
+NESTED = {query: {d: g for q, d, g in GRADES if q == query} for query in ("7", "8")}
+SAME = {
+    "TREC": TREC,
+    "tabs and CRLF": TREC.replace(" ", "\t").replace("\n", "\r\n"),
+    "two tabs, otherwise blanks": TREC.replace(" 0 d", "\t0\td"),
+    "two tabs, a blank after the iteration": TREC.replace(" 0 d", "\t0 d")
+    .replace(" 2\n", "\t2\n")
+    .replace(" 0\n", "\t0\n")
+    .replace(" 1\n", "\t1\n"),
+    "comments": f"# pooled in May\n{TREC}",
+    "a header": f"topic iter docno rel\n{TREC}",
+    "grades as floats": TREC.replace("2\n", "2.0\n").replace(" 0\n", " 0.0\n"),
+    "BEIR": "query-id\tcorpus-id\tscore\n" + "".join(f"{q}\t{d}\t{g}\n" for q, d, g in GRADES),
+    "BEIR without a header": "".join(f"{q}\t{d}\t{g}\n" for q, d, g in GRADES),
+    "a table with commas": "qid,docno,label\n" + "".join(f"{q},{d},{g}\n" for q, d, g in GRADES),
+    "Million Query": "".join(f"{q} {d} {g} 1 0.25\n" for q, d, g in GRADES),
+    "JSON": json.dumps(NESTED),
+    "commas without a header": TREC.replace(" ", ","),
+    "an assessor in a fifth column": TREC.replace("\n", " me\n"),
+    "columns in another order": "docid\tqid\tlabel\n" + "".join(f"{d}\t{q}\t{g}\n" for q, d, g in GRADES),
+    "JSON lines of other names": '{"query-id": "7", "corpus-id": "d1", "score": 2}\n'
+    '{"qid": "7", "docno": "d2", "rel": 0}\n{"qid": "8", "docno": "d1", "rel": 1}\n',
+}
+
+
+@pytest.mark.parametrize(
+    ("repeated", "grades"), [("max", [2, 1, 1]), ("mean", [1, 1, 1])]
+)  # of 0, 2 and 1 the mean is 1; of 0 and 1 it is rounded up
+def test_judgements_given_again_are_merged_and_counted(tmp_path, repeated, grades):
+    (tmp_path / "qrels").write_text("7 1 a 0\n7 1 b 0\n7 2 a 2\n7 3 a 1\n7 2 b 1\n8 1 a 1\n")
+    faults = Faults()
+    read = read_qrels(tmp_path / "qrels", faults=faults, repeated=repeated)
+    assert read.rows() == [("7", "a", grades[0]), ("7", "b", grades[1]), ("8", "a", grades[2])]
+    assert list(faults.notes.values()) == [3]
+    assert "counts" in next(iter(faults.notes))
+
+
+def test_judgements_given_again_may_stop(tmp_path):
+    (tmp_path / "qrels").write_text("7 1 a 0\n7 2 a 2\n")
+    with pytest.raises(BadInput, match=r"qrels:2: document 'a' is judged again for query '7'.*qrels_repeated=max"):
+        read_qrels(tmp_path / "qrels", repeated="stop")
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("7 0 a nan\n", "qrels:1: broken line: grade 'nan' is not a whole number"),
+        ('{"7": {"a": "x"}}', r"grade 'x' is not a whole number"),
+        ("# only a comment\n", "no lines in it"),
+        ("7 0 a high\n7 0 b 1\n", "qrels:1: broken line: grade 'high' is not a whole number"),
+        ('[["7", "d1", 1]]', "qrels:1: broken line: not a JSON object of query, document and grade"),
+        ('{"qid": 7, "docid": null, "rel": 1}\n', "qrels:1: broken line: the document None is no id"),
+        ("qid\tdocid\trel\n7\t\t1\n", "qrels:2: broken line: the document's id is empty"),
+    ],
+)
+def test_what_can_not_be_read_is_refused(tmp_path, content, says):
+    (tmp_path / "qrels").write_text(content)
+    with pytest.raises(BadInput, match=says):
+        read_qrels(tmp_path / "qrels")
+
+
+def test_minus_one_is_pooled_and_not_judged():
+    pool = make_pool(runs_of({"a": {"7": "abcd"}}), qrels_of(("7", "a", -1), ("7", "b", -2), ("7", "c", 1)))
+    assert pool.topics[0].judged.tolist() == [False, True, True, False]
+    assert pool.topics[0].grades.tolist() == [0, -2, 1, 0]
+    assert pool.notes["judgements of -1 (pooled, not judged)"] == 1
+    assert pool.is_relevant(pool.topics[0]).tolist() == [False, False, True, False]
+
+
+@pytest.mark.parametrize(
+    ("of_runs", "judged", "says"),
+    [
+        ("0301", "301", r"the runs have '0301', the judgements '301'; they differ in leading zeros"),
+        ("301.1", "301", r"the runs have '301.1', the judgements '301'; they differ in what follows the first point"),
+        ("q301", "301", r"the runs have 'q301', the judgements '301'; they differ in letters before the number"),
+        ("x", "y", "no topic in common.*are they of the same collection"),
+    ],
+)
+def test_topics_that_differ_in_form_are_named(of_runs, judged, says):
+    with pytest.raises(BadInput, match=says):
+        make_pool(runs_of({"a": {of_runs: "ab"}}), qrels_of((judged, "a", 1)))
+
+
+def test_ids_in_another_unicode_form_are_named():
+    with pytest.raises(BadInput, match=r"document 'caf\\xe9' of topic 7 is 'cafe\\u0301' in the judgements"):
+        make_pool(runs_of({"a": {"7": ["caf\u00e9", "b"]}}), qrels_of(("7", "cafe\u0301", 1)))
+
+
+FORMS = {name: (text, GRADES) for name, text in SAME.items()} | {
+    "true and false": ("7 0 d1 True\n7 0 d2 FALSE\n", [("7", "d1", 1), ("7", "d2", 0)]),
+    "relevant documents of JSON": ('{"7": ["d1", "d2"]}', [("7", "d1", 1), ("7", "d2", 1)]),
+    "semicolons": ("topic;docno;label\n7;d1;1\n7;d2;0\n", [("7", "d1", 1), ("7", "d2", 0)]),
+    "blanks after commas": ("query_id, doc_id, relevance\n7, d1, 1\n", [("7", "d1", 1)]),
+    "ids with blanks between tabs": ("7\t0\ta title\t1\n7\t0\tb\t0\n", [("7", "a title", 1), ("7", "b", 0)]),
+    "a JSON name twice": ('{"7": {"d1": 1}, "7": {"d2": 2}}', [("7", "d1", 1), ("7", "d2", 2)]),
+    "numbers of JSON as they are written": ('{"qid": 1e5, "docid": 7, "rel": 1.0}\n', [("1e5", "7", 1)]),
+    "-1 is no judgement beside another": ("7 0 d1 -1\n7 0 d1 -2\n7 0 d2 -1\n", [("7", "d1", -2), ("7", "d2", -1)]),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_of_judgements_is_read(tmp_path, form):
+    text, rows = FORMS[form]
+    (tmp_path / "qrels").write_text(text)
+    faults = Faults()
+    assert read_qrels(tmp_path / "qrels", faults=faults).rows() == rows
+    fifth = faults.notes.get("judgements with text in a fifth column, which is not read", 0)
+    assert fifth == (3 if form == "an assessor in a fifth column" else 0)

@@ -1,9 +1,17 @@
+import bz2
 import gzip
+import io
+import json
+import lzma
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
+import polars as pl
+import pyarrow as pa
 import pytest
 
+from pooling.pool import make_pool
 from pooling.runs import Runs, read_runs
 from ranking.errors import BadInput
 
@@ -169,3 +177,220 @@ def test_ties_are_counted_by_what_orders_the_run(tmp_path):
         for order in ("score", "rank", "file")
     }
     assert counted == {"score": [1], "rank": [1], "file": [0]}
+
+
+RANKING = [("7", "d3", 2.5), ("7", "d1", 1.25), ("7", "d2", 0.5), ("8", "d2", 9.0), ("8", "d4", 3.0)]
+TREC = "".join(f"{query} Q0 {document} {rank} {score} sys\n" for rank, (query, document, score) in enumerate(RANKING))
+ZSTD = partial(pa.compress, codec="zstd", asbytes=True)
+Written = Callable[..., str]
+
+
+@pytest.fixture
+def written(tmp_path) -> Written:
+    def write(content: str | bytes, name: str = "sys", encoding: str = "utf-8") -> str:
+        (tmp_path / "runs").mkdir(exist_ok=True)
+        raw = content.encode(encoding) if isinstance(content, str) else content
+        (tmp_path / "runs" / name).write_bytes(raw)
+        return str(tmp_path / "runs")
+
+    return write
+
+
+def in_order(runs: Runs) -> dict[str, list[str]]:
+    table = runs.table.sort("run", "topic", "place")
+    return {topic: table.filter(pl.col("topic") == topic)["document"].to_list() for topic in runs.topics}
+
+
+MS_MARCO = "".join(f"{query}\t{document}\t{rank}\n" for rank, (query, document, _) in enumerate(RANKING, 1))
+FRAME = "qid,docid,docno,rank,score,query\n" + "".join(
+    f'{query},{number},{document},{number},{score},"one, two"\n'
+    for number, (query, document, score) in enumerate(RANKING)
+)
+NESTED = {query: {d: s for q, d, s in reversed(RANKING) if q == query} for query in ("7", "8")}
+FORMS = {
+    "TREC": TREC,
+    "tabs": TREC.replace(" ", "\t"),
+    "form feeds": TREC.replace(" ", "\f \v"),
+    "two tabs, otherwise blanks": TREC.replace(" Q0 ", "\tQ0\t"),
+    "three tabs, otherwise blanks": "".join(
+        f"{q}\tQ0\t{d}\t{rank} {s} sys\n" for rank, (q, d, s) in enumerate(RANKING)
+    ),
+    "comments": f"# made by hand\n{TREC}# the end",
+    "text after the tag": TREC.replace(" sys", " sys and more"),
+    "ranks as floats": TREC.replace(" 1 1.25", " 1.0 1.25"),
+    "ranks as words": "".join(f"{q} Q0 {d} NA {s} sys\n" for q, d, s in RANKING),
+    "ranks all 0": "".join(f"{q} Q0 {d} 0 {s} sys\n" for q, d, s in reversed(RANKING)),
+    "MS MARCO": MS_MARCO,
+    "a table with commas": FRAME,
+    "a table with tabs": "topic\tdocno\tscore\n" + "".join(f"{q}\t{d}\t{s}\n" for q, d, s in RANKING),
+    "JSON": json.dumps(NESTED),
+    "rankings of JSON": json.dumps({query: list(reversed(of_query)) for query, of_query in NESTED.items()}),
+    "Tevatron": "".join(f"{q}\t{d}\t{s}\n" for q, d, s in RANKING),
+    "ColBERT": "".join(f"{q}\t{d}\t{rank}\t{s}\n" for rank, (q, d, s) in enumerate(RANKING)),
+    "commas without a header": TREC.replace(" ", ","),
+    "an old Mac": TREC.replace("\n", "\r"),
+}
+
+
+def test_a_run_in_parquet(written):
+    content = io.BytesIO()
+    names = ["q_id", "doc_id", "score"]
+    pl.DataFrame(list(reversed(RANKING)), names, orient="row").write_parquet(content)
+    runs = read_runs(written(content.getvalue(), "sys.parquet"))
+    assert runs.names == ["sys"]
+    assert in_order(runs) == {"7": ["d3", "d1", "d2"], "8": ["d2", "d4"]}
+
+
+def test_topics_may_share_their_only_document_and_ids_have_blanks_between_tabs(written):
+    assert in_order(read_runs(written("7 d1 1 2.5\n8 d1 1 1.5\n"))) == {"7": ["d1"], "8": ["d1"]}
+    runs = read_runs(written("7\tthe third of 5 texts\t2.5\n7\tthe first\t1.5\n"))
+    assert in_order(runs) == {"7": ["the third of 5 texts", "the first"]}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_is_read_as_the_same_ranking(written, form):
+    runs = read_runs(written(FORMS[form]))
+    assert in_order(runs) == {"7": ["d3", "d1", "d2"], "8": ["d2", "d4"]}
+    assert runs.names == ["sys"]
+    assert runs.notes["broken lines left out"] == 0
+    assert runs.notes["runs without scores (ordered by their ranks)"] == (form == "MS MARCO")
+
+
+def test_distances_are_named(written):
+    folder = written("7 Q0 a 1 .1 s\n7 Q0 b 2 .2 s\n7 Q0 c 3 .3 s\n")
+    assert in_order(read_runs(folder))["7"] == ["c", "b", "a"]
+    [count] = [count for note, count in read_runs(folder).notes.items() if "order=rank" in note]
+    assert count == 1
+    assert in_order(read_runs(folder, order="rank"))["7"] == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-8-sig"])
+def test_wide_encodings_are_read_by_their_mark(written, encoding):
+    text = TREC.replace("d1", "döc")
+    marked = text if encoding in ("utf-16", "utf-32", "utf-8-sig") else f"\ufeff{text}"
+    assert in_order(read_runs(written(marked, encoding=encoding)))["7"] == ["d3", "döc", "d2"]
+
+
+@pytest.mark.parametrize(
+    ("suffix", "pack"), [("gz", gzip.compress), ("bz2", bz2.compress), ("xz", lzma.compress), ("zst", ZSTD)]
+)
+def test_compressed_runs_are_known_by_their_bytes(written, suffix, pack):
+    packed = pack(TREC.replace(" sys", "").replace("\n", " x\n").encode())
+    assert in_order(read_runs(written(packed, "no suffix")))["8"] == ["d2", "d4"]
+    path = Path(written(packed[:-9], f"cut.{suffix}")) / f"cut.{suffix}"
+    with pytest.raises(BadInput, match=rf"cut\.{suffix}:?\d*: truncated or damaged"):
+        read_runs(str(path))
+    path.write_text(TREC)
+    with pytest.raises(BadInput, match=r"not a \w+ file"):
+        read_runs(str(path))
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("7 Q0 d9 4 1.0", r"sys:1: broken line: not 6 columns \(query, q0, document, rank, score, tag\)"),
+        ("7 Q0 d\x009 4 1.0 sys", "sys:1: broken line: a NUL character in an id"),
+    ],
+)
+def test_what_can_not_be_read_is_refused_with_its_line_or_counted(written, line, says):
+    folder = written(f"{line}\n{TREC}")
+    with pytest.raises(BadInput, match=says):
+        read_runs(folder)
+    runs = read_runs(folder, strict=False)
+    assert in_order(runs)["7"] == ["d3", "d1", "d2"]
+    assert runs.notes["broken lines left out"] == 1
+
+
+QRELS = {
+    "names": ("7 0 d1 1\n7 0 d2 0\n", "sys:1: not a run: .* the rank is 'd1'; is this a qrels file"),
+    "tabs": ("7\t0\ta b\t1\n7\t0\td2\t0\n", "sys:1: not a run: .* the rank is 'a b'; is this a qrels file"),
+    "numbers": ("# Q\n7 0 31 1\n7 0 52 0\n", "sys:2: not a run: .* each document is '0'; is this a qrels file"),
+    "a header": ("topic iter docno rel\n7 0 d1 1\n", "sys:1: not a run: its header names grades and no scores"),
+    "a table": ("qid,docno,label\n7,d1,1\n", "sys:1: not a run: its header names grades and no scores"),
+    "beir": ("query-id\tcorpus-id\tscore\n7\td1\t1\n7\td2\t0\n", "sys:1: not a run: its header is that of BEIR's"),
+}
+
+
+@pytest.mark.parametrize("form", QRELS)
+def test_judgements_among_runs_are_refused_or_left_out(written, form):
+    text, says = QRELS[form]
+    folder = written(text)
+    with pytest.raises(BadInput, match=says):
+        read_runs(folder)
+    written(TREC, "other")
+    runs = read_runs(folder, strict=False)
+    assert runs.names == ["sys"]  # by its tag
+    assert in_order(runs) == {"7": ["d3", "d1", "d2"], "8": ["d2", "d4"]}
+    assert runs.notes["files left out that are no runs"] == 1
+
+
+def test_ranks_of_four_columns_are_whole_numbers(written):
+    folder = written("7 d1 1 2.5\n7 d2 two 1.5\n")
+    with pytest.raises(BadInput, match="sys:2: broken line: rank 'two' is not a whole number"):
+        read_runs(folder)
+    assert in_order(read_runs(folder, strict=False)) == {"7": ["d1"]}
+
+
+def test_text_after_the_tag_is_counted(written):
+    runs = read_runs(written("7 Q0 d1 1 3 sys\n7 Q0 d2 2 2 sys \n7 Q0 d3 3 1 sys and more\n"))
+    assert runs.notes["lines with text after their last column, which is not read"] == 1
+
+
+@pytest.mark.parametrize("content", ["{", '{"7": 5}', '{"7": {"d1": "high"}}'])
+def test_json_of_another_shape_is_refused(written, content):
+    with pytest.raises(BadInput, match="sys"):
+        read_runs(written(content))
+
+
+def test_ranks_must_be_numbers_only_if_they_order_the_run(written):
+    folder = written(FORMS["ranks as words"])
+    assert in_order(read_runs(folder, order="file"))["8"] == ["d2", "d4"]
+    with pytest.raises(BadInput, match="sys:1: broken line: the rank is not a whole number"):
+        read_runs(folder, order="rank")
+    assert in_order(read_runs(written("7 Q0 b 2.0 9 s\n7 Q0 a 1.0 1 s\n"), order="rank")) == {"7": ["a", "b"]}
+
+
+def test_an_empty_file_is_a_run_that_found_nothing(written):
+    written(TREC)
+    for content, name in (("", "nothing"), ("\n \n", "blanks"), ("# no results\n", "comment")):
+        folder = written(content, name)
+    runs = read_runs(folder)
+    assert runs.names == ["blanks", "comment", "nothing", "sys"]
+    assert runs.notes["empty runs"] == 3
+    pool = make_pool(runs, None)
+    assert pool.topics[0].pool.lengths.tolist() == [0, 0, 0, 3]
+
+
+def test_files_that_are_no_runs_are_refused_or_left_out_and_counted(written):
+    for name in ("README.md", "Thumbs.db", "LICENSE"):
+        folder = written(b"\xd0\xcf\x11\xe0 no run", name)
+    written(b"\x89PNG\r\n\x1a\n\xff\xfe", "figure.png")
+    written("# hidden", ".DS_Store")
+    written(TREC)
+    with pytest.raises(BadInput, match=r"LICENSE: is no run, by its name; .*strict=false"):
+        read_runs(folder)
+    runs = read_runs(folder, strict=False)
+    assert runs.names == ["sys"]
+    assert runs.notes["files left out that are no runs"] == 4
+    assert in_order(read_runs([written("7 Q0 d 1 2 x\n", "README")][0] + "/README")) == {
+        "7": ["d"]
+    }  # named by the user
+
+
+def test_ties_of_single_precision_alone_are_counted_with_the_remedy(written):
+    folder = written("7 Q0 d1 1 12345678.1 sys\n7 Q0 d2 2 12345678.0 sys\n7 Q0 d3 3 1 sys\n7 Q0 d4 4 1 sys\n")
+    [(note, count)] = [(note, count) for note, count in read_runs(folder).notes.items() if "order_precision" in note]
+    assert count == 1
+    assert in_order(read_runs(folder)) == {"7": ["d2", "d1", "d4", "d3"]}  # equal as float32: by document, descending
+    exact = read_runs(folder, precision="double")
+    assert exact.notes[note] == 0
+    assert in_order(exact) == {"7": ["d1", "d2", "d4", "d3"]}
+
+
+def test_folders_and_broken_links_beside_runs_are_told(written):
+    folder = Path(written(TREC))
+    (folder / "more").mkdir()
+    assert read_runs(str(folder)).notes["folders within the folder of runs, which are not read"] == 1
+    (folder / "b").symlink_to(folder / "nowhere")
+    with pytest.raises(BadInput, match=r"/b: no such file"):
+        read_runs(str(folder))

@@ -1,16 +1,27 @@
-"""Policies and selectors that learn while a ranker does, in a sampler and a real training."""
+"""Policies and selectors that learn while a ranker does, and rankers that are trained in turn."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pytest
 
+from ranking.checkpoint import from_bytes, to_bytes
+from ranking.objectives.self_involvement import JointSIR, SequentialSIR
 from ranking.training import Batch, RankerTraining, UpdateResult
+from sampling.filtered import FilteredFunction
+from sampling.policies.fixed import Fixed
 from sampling.policies.policy import SamplingPolicy
+from sampling.relevant_pairs import RelevantPairs
 from sampling.retrieval.function import CandidateBatch, RetrievalFunction
 from sampling.retrieval.random import RandomFunction
 from sampling.sampler import Sampler
 from sampling.selection.selector import Selector
-from tests.sampling.batches import listed, prepared, steps
+from sampling.selection.top import Top
+from sampling.selection.uniform import Uniform
+from sampling.staged_training import CompressedLists, StagedTraining, compress_lists
+from tests.ranking.trained import equal, weights
+from tests.sampling.batches import batch_of, listed, prepared, steps
 
 
 def sampler(training: RankerTraining, policy: SamplingPolicy, selector: Selector) -> Sampler:
@@ -96,3 +107,144 @@ def test_a_loaded_state_is_put_back_behind_begin(tiny_training):
     source.negatives(training.next_batch(), training)
     assert policy.calls[3:] == [("start_run", ["random", "bm25"], 1), ("load", {"calls": 3}), "choose"]
     assert selector.calls[5:7] == [("start_run", ["random", "bm25"], 1), ("load", {"calls": 5})]
+
+
+Assemble = Callable[[], tuple[RankerTraining, Sampler]]
+
+
+@pytest.fixture
+def assemble(tiny_training) -> Callable[..., Assemble]:
+    """Makes what a run's `assemble` is: six negatives a query of lists with seven, or five for the last query."""
+
+    def of(objective: Any, max_epochs: int = 2) -> Assemble:
+        def make() -> tuple[RankerTraining, Sampler]:
+            training = tiny_training()
+            training.objective, training.max_epochs = objective, max_epochs
+            lists = [[10, 11, 3, 4, 6, 7, 2]] * 3 + [[3, 4, 6, 7, 2]] + [[10, 11, 3, 4, 6, 7, 2]] * 4
+            function = listed(lists, encoded=training.encoded)
+            return training, Sampler(Fixed(), {"bm25": function}, Uniform(), 6, np.random.default_rng(0))
+
+        return make
+
+    return of
+
+
+def test_lists_keep_what_the_ranker_scores_highest(assemble, monkeypatch):
+    monkeypatch.setattr("sampling.staged_training.CHUNK", 3)
+    training, sampler = assemble(SequentialSIR([4, 3]))()
+    function = sampler.functions["bm25"]
+    offered = FilteredFunction(function, RelevantPairs(training.encoded))
+    compressed = compress_lists(function, training, np.arange(4), 6, 3, np.random.default_rng(0))
+    for query in range(4):
+        shown = offered.top(batch_of(query), 6, np.random.default_rng(0)).documents[0]
+        shown = shown[shown >= 0]
+        scores = training.score(np.array([query]), shown[None])[0]
+        expected = shown[np.argsort(-scores, kind="stable")][:3]
+        assert compressed.lists.documents[query].tolist() == expected.tolist()
+        assert compressed.lists.scores[query].tolist() == pytest.approx(sorted(scores, reverse=True)[:3], rel=1e-5)
+    assert (compressed.lists.documents[4:] == -1).all()  # nobody asked
+
+
+def test_a_pick_at_random_hands_all_on_to_draw_from(assemble):
+    training, sampler = assemble(SequentialSIR([4, 3]))()
+    function = sampler.functions["bm25"]
+    compressed = compress_lists(function, training, np.arange(4), 6, None, np.random.default_rng(0))
+    offered = FilteredFunction(function, RelevantPairs(training.encoded))
+    head = offered.top(batch_of(np.arange(4)), 6, np.random.default_rng(0)).documents
+    assert compressed.lists.documents[:4].tolist() == head.tolist()
+    assert compressed.lists.counts.tolist() == [6, 6, 6, 4, 0, 0, 0, 0]
+
+
+@pytest.mark.parametrize("flows", [False, True])
+def test_levels_start_from_the_checkpoint_or_from_the_weights_before(flows, assemble):
+    starts, ends = [], []
+
+    class Watched(StagedTraining):
+        def _start_stage(self, lists: Any) -> None:
+            ends.append(weights(self.training.ranker))
+            super()._start_stage(lists)
+
+    staged = Watched(assemble(SequentialSIR([4, 3], flows=flows)))
+    starts.append(weights(staged.training.ranker))
+    for training in staged.trainings():
+        if staged.stage:
+            starts.append(weights(staged.training.ranker))
+        training.fit(staged.sampler)
+    assert len(starts) == 3
+    assert len(ends) == 2
+    for start, end in zip(starts[1:], ends, strict=True):
+        first = starts[0]
+        assert equal(start, end if flows else first)
+        assert not equal(end, first)
+
+
+def test_later_stages_are_trained_on_compressed_lists(assemble):
+    staged = StagedTraining(assemble(SequentialSIR([4, 3])))
+    fit(staged)
+    rows = staged.report()
+    assert [(row["stage"], row["function"]) for row in rows] == [(0, "bm25"), (1, "bm25"), (2, "bm25")]
+    # Five examples in each of two epochs; 6, 3 and 2 negatives each; one query has four of its six.
+    assert [row["negatives"] for row in rows] == [60 - rows[0]["missing"], 30, 20]
+    assert isinstance(staged.sampler.functions["bm25"], CompressedLists)
+    assert (staged.steps + staged.training.step, staged.epochs) == (18, 4)
+
+
+def test_a_stage_whose_work_nobody_takes_is_left_out(assemble):
+    """At random nobody asks the ranker before, and where weights do not flow nobody takes them."""
+    alone = StagedTraining(assemble(SequentialSIR([4, 3], pick="random")))
+    fit(alone)
+    assert (alone.steps, alone.training.step) == (0, 6)
+    flowing = StagedTraining(assemble(SequentialSIR([4, 3], pick="random", flows=True)))
+    fit(flowing)
+    assert (flowing.steps, flowing.training.step) == (12, 6)
+
+
+def test_one_stage_is_a_plain_training(assemble):
+    staged = StagedTraining(assemble(JointSIR([4, 3])))
+    fit(staged)
+    training, sampler = assemble(JointSIR([4, 3]))()
+    training.fit(sampler)
+    assert equal(weights(training.ranker), weights(staged.training.ranker))
+
+
+def fit(staged: StagedTraining, on_validation: Callable[[RankerTraining], None] = lambda training: None) -> None:
+    for training in staged.trainings():
+        training.fit(staged.sampler, on_validation)
+
+
+class Stopped(Exception):
+    pass
+
+
+@pytest.mark.by_day(2)
+@pytest.mark.parametrize("at", range(1, 6))
+def test_interrupted_it_goes_on_at_the_level_where_it_was(at, assemble):
+    make = assemble(SequentialSIR([4, 3], pick=["top", "random"], flows=True))
+    whole = StagedTraining(make)
+    fit(whole)
+    first = StagedTraining(make)
+    kept: list[bytes] = []
+
+    def stop(training: RankerTraining) -> None:
+        kept.append(to_bytes(first.state_dict()))
+        if len(kept) == at:
+            raise Stopped
+
+    with pytest.raises(Stopped):
+        fit(first, stop)
+    other = StagedTraining(make)
+    other.load_state_dict(from_bytes(kept[-1]))
+    assert other.stage == (at - 1) // 2
+    fit(other)
+    assert other.report() == whole.report()
+    assert (other.steps, other.epochs) == (whole.steps, whole.epochs)
+    assert equal(weights(whole.training.ranker), weights(other.training.ranker))
+
+
+def test_the_head_that_competes_is_the_functions_own(assemble):
+    training, sampler = assemble(SequentialSIR([4, 3]))()
+    sampler.selector = Top()
+    compressed = compress_lists(sampler.functions["bm25"], training, np.arange(4), 2, 5, np.random.default_rng(0))
+    assert compressed.lists.documents.shape[1] == 2  # no more than competed
+    # The last two documents are alike: one of them competes.
+    assert [sorted(row) for row in compressed.lists.documents[:3].tolist()] == [[3, 10]] * 3

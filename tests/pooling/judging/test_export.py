@@ -1,13 +1,24 @@
+"""What is read off judgements: files of them, how assessors agree, and how much is left to find."""
+
 import csv
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from itertools import permutations
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import betabinom, poisson
 
+from pooling.judging.agreement import cohen_kappa, krippendorff_alpha
 from pooling.judging.export import RULES, disagreements, qrels, write_qrels, write_table
+from pooling.judging.outlook import _quantile, estimate_recall, expected_yield
+from pooling.judging.progress import CURVE_POINTS, TopicProgress
 from pooling.judging.store import Event, Snapshot, Store, read
+from pooling.stopping import TargetRecall
 from ranking.errors import BadInput
 
 KNOWN = pl.DataFrame(
@@ -68,3 +79,135 @@ def test_every_rule_takes_a_grade_that_was_given(grades):
     assert {rule: take(grades) for rule, take in RULES.items()} == {
         "highest": max(grades), "first": grades[0], "last": grades[-1],
     }  # fmt: skip
+
+
+def kappa(first: Sequence[int], second: Sequence[int]) -> float | None:
+    return cohen_kappa(Counter(zip(first, second, strict=True)))
+
+
+def test_kappa_by_hand():
+    # 20 yes/yes, 5 yes/no, 10 no/yes, 15 no/no: observed .7, by chance .5 · .6 + .5 · .4 = .5.
+    assert cohen_kappa({(1, 1): 20, (1, 0): 5, (0, 1): 10, (0, 0): 15}) == pytest.approx(0.4)
+    # Three grades: observed 5/6, by chance (3·2 + 2·3 + 1·1) / 36 = 13/36.
+    assert kappa([0, 0, 0, 1, 1, 2], [0, 0, 1, 1, 1, 2]) == pytest.approx((5 / 6 - 13 / 36) / (23 / 36))
+    assert kappa([0, 1], [1, 0]) == -1
+    assert kappa([0, 1, 3], [0, 1, 3]) == 1
+
+
+@pytest.mark.filterwarnings("error")
+def test_kappa_that_is_not_defined():
+    assert cohen_kappa({}) is None
+    assert kappa([1, 1], [1, 1]) is None
+    assert kappa([1, 1], [1, 0]) == 0
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=40))
+def test_kappa_is_symmetric_and_does_not_depend_on_names(pairs):
+    first, second = zip(*pairs, strict=True)
+    value = kappa(first, second)
+    assert value is None or value <= 1
+    renamed = kappa([9 - 2 * grade for grade in second], [9 - 2 * grade for grade in first])
+    assert renamed == (None if value is None else pytest.approx(value))
+
+
+def alpha(rows: Sequence[str]) -> float | None:
+    """Of the grades that assessors gave, a row each, a document a column; a dot where one did not judge it."""
+    coincidences: defaultdict[int, Counter[tuple[int, int]]] = defaultdict(Counter)
+    for column in zip(*rows, strict=True):
+        grades = [int(grade) for grade in column if grade != "."]
+        if len(grades) > 1:
+            coincidences[len(grades)].update(permutations(grades, 2))
+    return krippendorff_alpha(coincidences)
+
+
+def test_alpha_of_the_example_of_its_author():
+    # Krippendorff 2011, data of four observers with gaps: ordinal .815.
+    rows = ["123321412...", "1233224125.3", ".3332342251.", "1233244125" + "1."]
+    assert alpha(rows) == pytest.approx(0.815, abs=0.0005)
+
+
+def test_alpha_at_its_ends():
+    assert alpha(["0120", "0120", "0120"]) == 1
+    assert alpha(["11", "11"]) is None
+    assert alpha(["01", ".."]) is None
+    worse = alpha(["0202", "2020"])
+    assert worse < 0
+    # Ordinal: a grade next to another is no disagreement like one far off.
+    near, far = alpha(["001122", "011122"]), alpha(["001122", "021122"])
+    assert near > far
+
+
+def progress_of(relevant: list[bool]) -> TopicProgress:
+    progress = TopicProgress()
+    for document, each in enumerate(relevant):
+        progress.set(document, each)
+    return progress
+
+
+@given(st.lists(st.booleans(), min_size=1, max_size=60), st.integers(0, 200), st.sampled_from([0.5, 0.8, 0.9]))
+def test_the_page_says_stop_when_the_rule_does(relevant, rest, target):
+    rule = TargetRecall(target)
+    whole = np.array(relevant + [False] * rest)
+    said = estimate_recall(progress_of(relevant), len(whole), 0, rule)
+    assert (said is not None and said.may_stop) == bool(rule.holds(whole)[len(relevant) - 1])
+    if said is not None:
+        assert 0 <= said.most <= rest
+        assert said.recall == pytest.approx(sum(relevant) / (sum(relevant) + said.most))
+
+
+def test_what_was_known_before_counts_as_found():
+    progress = progress_of([True] * 5 + [False] * 40)
+    alone, more = (estimate_recall(progress, 100, known, TargetRecall(0.9)) for known in (0, 95))
+    assert more.most == alone.most
+    assert more.recall == pytest.approx(100 / (100 + more.most))
+    assert estimate_recall(progress_of([False] * 9), 10, 3, TargetRecall()) is None
+    assert estimate_recall(progress, 45, 0, TargetRecall()) == (0, 1.0, True)
+
+
+@given(st.floats(0, 500), st.floats(0.5, 0.999))
+def test_the_bound_is_the_poisson_quantile(mean, share):
+    number = _quantile(share, mean)
+    assert poisson.cdf(number, mean) >= share - 1e-9
+    assert poisson.cdf(number - 1, mean) < share + 1e-9
+
+
+@given(st.lists(st.booleans(), max_size=20), st.integers(0, 15))
+def test_the_interval_holds_nine_tenths(recent, left):
+    found = expected_yield(recent, left)
+    if found is None:
+        assert left == 0
+        return
+    assert (found.documents, found.recent) == (min(left, 10), len(recent))
+    number = betabinom(min(left, 10), 0.5 + sum(recent), 0.5 + len(recent) - sum(recent))
+    assert number.cdf(found.high) - number.cdf(found.low - 1) >= 0.9 - 1e-9
+    assert number.cdf(found.low - 1) < 0.05
+    assert found.mean == pytest.approx(min(left, 10) * (0.5 + sum(recent)) / (1 + len(recent)))
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.sampled_from([True, False, None])), max_size=40))
+def test_running_figures_are_those_of_all_judgements(changes):
+    progress, kept = TopicProgress(), dict[int, bool]()
+    for document, relevant in changes:
+        if relevant is None and document not in kept:
+            continue
+        progress.set(document, relevant)
+        if relevant is None:
+            del kept[document]
+        else:
+            kept[document] = relevant
+    order = list(kept.values())
+    assert len(progress) == len(order)
+    assert progress.found == sum(order)
+    assert progress.places == pytest.approx(sum(place + 0.5 for place, relevant in enumerate(order) if relevant))
+    assert progress.recent(3) == order[::-1][:3]
+    assert progress.curve() == [(place, sum(order[:place])) for place in range(1, len(order) + 1) if order[place - 1]]
+
+
+def test_a_long_curve_has_few_points_and_its_last():
+    progress = TopicProgress()
+    for document in range(5000):
+        progress.set(document, document % 2 == 1)
+    curve = progress.curve()
+    assert len(curve) <= CURVE_POINTS
+    assert curve[-1] == (5000, 2500)
+    assert all(progress_of == 2 * found for progress_of, found in curve)
