@@ -12,12 +12,10 @@ from scipy import stats
 from pooling.average_precision import PoolEvaluation
 from pooling.correlation import Drop, kendall_tau, largest_drops, ranks, tau_aps
 from pooling.judging_order import JudgingOrder
-from pooling.pool import Pool, make_pool
+from pooling.pool import Pool
 from pooling.ranking_quality import RankingQuality
-from pooling.runs import read_runs
 from pooling.sentinels import UNPOOLED
 from ranking.errors import BadInput
-from ranking.trec_files import read_qrels
 from tests.pooling.made_up import in_order_of_ids, random_order
 
 
@@ -91,24 +89,6 @@ def test_unpooled_documents_count_for_the_rank_alone(pool_of):
     values = evaluation(states)
     assert values.ap[0, 0] == pytest.approx(1 / 3)
     assert values.inf_ap[0, 0] == pytest.approx(1 / 3 + 2 / 3 * 1 / 2 * 1 / 2)  # one pooled of two, a half relevant
-
-
-def test_trec8_full_map_is_trec_evals(shared_data):
-    qrels = read_qrels(shared_data / "trec8" / "qrels.txt.gz")
-    folder = shared_data / "trec8" / "runs"
-    files = [str(folder / f"input.{name}.gz") for name in ("att99atdc", "READWARE", "UniNET8St")]
-    runs = read_runs(files, "file")
-    full = PoolEvaluation(make_pool(runs, qrels)).full()
-    official: dict[str, dict[str, int]] = {}
-    for query, document, grade in qrels.select("query", "document", "grade").iter_rows():
-        official.setdefault(query, {})[document] = grade
-    evaluator = pytrec_eval.RelevanceEvaluator(official, {"map"})
-    for run in range(3):
-        lists: dict[str, dict[str, float]] = {}
-        for _, topic, document, place in runs.table.filter(run=run).iter_rows():
-            lists.setdefault(topic, {})[document] = -float(place)
-        expected = evaluator.evaluate(lists)
-        np.testing.assert_allclose(full[:, run], [expected[topic]["map"] for topic in runs.topics], atol=1e-12)
 
 
 def test_several_points_at_once_are_each_as_if_alone(random_pool):

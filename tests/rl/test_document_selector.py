@@ -102,29 +102,11 @@ def test_the_learned_selector_picks_what_the_agent_would(tiny_sources):
     environment.training.restore_best()
     learned = fitted(tiny_sources, learned_selector(tiny_sources, greedy=True))
     assert equal(weights(environment.training.ranker), learned)
-
-
-def test_a_learned_selector_draws_alike_with_the_same_seed(tiny_sources):
-    one, other = (fitted(tiny_sources, learned_selector(tiny_sources)) for _ in range(2))
-    assert equal(one, other)
-    assert not equal(one, fitted(tiny_sources, learned_selector(tiny_sources, greedy=True)))
+    assert not equal(fitted(tiny_sources, learned_selector(tiny_sources)), learned), "it draws where it is not greedy"
 
 
 def test_an_interrupted_run_goes_on_to_the_last_bit(tiny_sources):
     check(tiny_sources, lambda: start_with(tiny_sources, learned_selector(tiny_sources))(np.random.SeedSequence(0))[1])
-
-
-def test_a_short_batch_has_no_candidates_behind_its_end(tiny_sources):
-    environment = document_environment(tiny_sources)
-    environment.reset()
-    action = environment.action_space.sample()
-    environment.step(action)
-    observation = environment.step(action)[0]  # before the third batch, of one pair
-    (query,) = environment.training.next_batch().queries
-    table = environment.tables.candidates
-    assert observation["present"].tolist() == [1, 0]
-    assert np.array_equal(observation["candidates"][0], table[query])
-    assert not observation["candidates"][1].any()
 
 
 def test_picks_of_queries_that_are_not_there_mean_nothing(tiny_sources):
@@ -156,19 +138,9 @@ def test_shares_say_how_many_picks_are_bm25s():
         actions.to_record(np.array(action), batch, tables) for action in ([0, 1, 0, 0], [2, 2, 0, 0], [0, 0, 0, 0])
     ]
     assert taken == [[1, 1, 0], [0, 0, 2], [2, 0, 0]]
-    assert list(actions.shares(taken).values()) == pytest.approx([3 / 6, 1 / 6, 2 / 6])
+    names = ["BM25 1-10", "BM25 11-100", "not in BM25's 100"]
+    assert actions.shares(taken) == pytest.approx(dict(zip(names, [3 / 6, 1 / 6, 2 / 6], strict=True)))
     assert list(actions.shares([]).values()) == [0, 0, 0]
-
-
-def test_an_episode_says_so(tiny_sources):
-    environment = document_environment(tiny_sources)
-    environment.reset()
-    done = False
-    while not done:
-        *_, done, _, info = environment.step(environment.action_space.sample())
-    shares = {name: value for name, value in info["summary"].items() if name.startswith("share:")}
-    assert list(shares) == ["share:BM25 1-10", "share:BM25 11-100", "share:not in BM25's 100"]
-    assert sum(shares.values()) == pytest.approx(1)
 
 
 def sources_of(documents: list[str], queries: list[str], min_count: int = 1) -> Sources:

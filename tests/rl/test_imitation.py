@@ -10,7 +10,7 @@ from ranking.errors import BadInput
 from rl.imitation import Imitated, Imitation, States, imitate, states_of
 from rl.networks import PolicyNetwork
 from tests.ranking.trained import equal
-from tests.rl.documents import DOCUMENTS, PAIRS, PICKS, document_environment
+from tests.rl.documents import DOCUMENTS, PAIRS, document_environment
 
 LISTED = 3
 """Candidates of the states below."""
@@ -118,16 +118,8 @@ def test_states_are_those_of_an_episode(tiny_sources):
     assert states.observations["candidates"].shape == (count, PAIRS, DOCUMENTS, 5)
     assert ((states.queries >= 0) == states.observations["present"].numpy().astype(bool)).all()
     assert (states.queries[2] >= 0).tolist() == [True, False]
+    assert not states.observations["candidates"][2, 1].any()
     table = document_environment(tiny_sources).tables.candidates
     assert np.array_equal(states.observations["candidates"][0].numpy(), table[states.queries[0]])
     epochs = states.observations["model"][:, 3].tolist()
     assert epochs == pytest.approx([0, 0, 0, 1 / 2, 1 / 2, 1 / 2, 2 / 3, 2 / 3, 2 / 3, 0, 0])
-
-
-def test_it_learns_from_an_environment(tiny_sources):
-    environment = document_environment(tiny_sources)
-    states = states_of(environment, 9, np.random.default_rng(1))
-    space = environment.observation_space
-    network = PolicyNetwork(space, PAIRS * PICKS * DOCUMENTS, torch.Generator().manual_seed(0))
-    result = imitate(network, states, Imitation(epochs=60, lr=0.01, top=4), np.random.default_rng(0))
-    assert result.figures["learned"] > 0.9

@@ -83,18 +83,6 @@ def test_rows_beyond_a_short_batch_change_nothing(present, seed):
         assert not torch.equal(critic(seen), critic(other))
 
 
-def test_rows_beyond_a_short_batch_change_no_gradient():
-    network = network_of(*NAMES)
-    gradients = []
-    for filling in (0.0, 5.0):
-        seen = observations_of(*NAMES, present=3)
-        seen["batch"][:, 6:] = filling
-        network.zero_grad()
-        network(seen).square().sum().backward()
-        gradients.append([parameter.grad.clone() for parameter in network.parameters()])
-    assert all(torch.equal(one, other) for one, other in zip(*gradients, strict=True))
-
-
 @pytest.mark.parametrize(
     "names",
     [("model",), ("model", "batch"), ("model", "batch", "present"), ("model", "similarity"), ("model", "present")],

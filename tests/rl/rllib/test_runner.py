@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from gymnasium.spaces import Box, Dict, MultiDiscrete
 from ray.rllib.core.columns import Columns
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
@@ -133,19 +132,6 @@ def test_actions_do_not_depend_on_who_shares_the_runner(environment):
         for column in (Columns.ACTION_DIST_INPUTS, Columns.ACTION_LOGP):
             mine, theirs = one.get_extra_model_outputs(column), other.get_extra_model_outputs(column)
             assert np.array_equal(mine, theirs)
-
-
-@pytest.mark.nightly
-def test_several_picks_are_kept_together():
-    runner = runner_of(2, environment=Picking)
-    sampled = runner._sample(None, 1)
-    assert [episode.get_actions().shape for episode in sampled] == [(3, 6), (4, 6)]
-    ended, _ = runner._progress()
-    assert ended[1]["actions"] == sampled[1].get_actions().tolist()
-    logits = torch.from_numpy(sampled[1].get_extra_model_outputs(Columns.ACTION_DIST_INPUTS)).view(4, 6, 4)
-    picks = torch.from_numpy(sampled[1].get_actions())[..., None]
-    expected = torch.log_softmax(logits, -1).gather(-1, picks).sum((1, 2))
-    assert np.allclose(sampled[1].get_extra_model_outputs(Columns.ACTION_LOGP), expected, atol=1e-5)
 
 
 def test_a_runner_goes_on_where_another_stopped():
