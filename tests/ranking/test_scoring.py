@@ -30,11 +30,15 @@ from tests.ranking.conftest import TWINS
 from tests.ranking.shaken import shake
 from tests.ranking.trained import Lengths, generator, of_words
 
-RANKERS = [FeedForward, MatchPyramid]
+RANKERS = ["feed_forward", "match_pyramid"]
 
 
-def ranker_with_term_weights(kind: type[Ranker], encoded: EncodedCollection) -> Ranker:
-    ranker = of_words(kind, len(encoded.idf))
+def ranker_of(kind: str, encoded: EncodedCollection) -> Ranker:
+    if kind == "dssm":
+        return Dssm(generator(1), preset="tiny", buckets=60)
+    if kind == "lengths":
+        return Lengths(step=3)
+    ranker: Ranker = of_words(FeedForward if kind == "feed_forward" else MatchPyramid, len(encoded.idf))
     if isinstance(ranker, FeedForward):
         torch.nn.init.normal_(ranker.term_weights, generator=generator(2))
     return ranker
@@ -52,7 +56,7 @@ def one_by_one(ranker: Ranker, encoded: EncodedCollection, queries: np.ndarray, 
 
 @pytest.mark.parametrize("kind", RANKERS)
 def test_scores_are_those_of_each_pair_alone(kind, sixty):
-    ranker, queries = ranker_with_term_weights(kind, sixty), np.array([3, 0, 6, 3])
+    ranker, queries = ranker_of(kind, sixty), np.array([3, 0, 6, 3])
     documents = np.random.default_rng(3).integers(-1, 60, (4, 17)).astype(np.int32)
     documents[2] = -1
     expected = one_by_one(ranker, sixty, queries, documents)
@@ -61,7 +65,7 @@ def test_scores_are_those_of_each_pair_alone(kind, sixty):
 
 @pytest.mark.parametrize("kind", RANKERS)
 def test_chunks_change_nothing(kind, sixty, monkeypatch):
-    ranker, queries = ranker_with_term_weights(kind, sixty), np.arange(7)
+    ranker, queries = ranker_of(kind, sixty), np.arange(7)
     documents = np.random.default_rng(4).integers(-1, 60, (7, 9))
     whole = score_candidates(ranker, sixty, queries, documents)
     for pairs, represented in ((1, 1), (9, 20), (20, 9), (10_000, 27), (64, 10_000)):
@@ -75,21 +79,24 @@ def test_chunks_change_nothing(kind, sixty, monkeypatch):
 @pytest.mark.parametrize("shape", [(0, 5), (3, 0), (2, 4)])
 def test_nothing_to_score(kind, shape, sixty):
     documents = np.full(shape, -1, np.int32)
-    scores = score_candidates(ranker_with_term_weights(kind, sixty), sixty, np.arange(shape[0]), documents)
+    scores = score_candidates(ranker_of(kind, sixty), sixty, np.arange(shape[0]), documents)
     assert scores.shape == shape
     assert scores.dtype == np.float32
     assert (scores == -np.inf).all()
 
 
-@pytest.mark.parametrize("kind", RANKERS)
-def test_arrays_of_pairs_may_be_read_only(kind, sixty):
+@pytest.mark.parametrize("kind", [*RANKERS, "dssm"])
+def test_arrays_may_be_read_only(kind, sixty):
     """As they are when they come out of an object store."""
-    queries, documents = np.arange(7), np.tile(np.arange(20, dtype=np.int32), (7, 1))
-    ranker = ranker_with_term_weights(kind, sixty)
-    expected = score_candidates(ranker, sixty, queries, documents)
-    for array in (queries, documents, sixty.documents.tokens, sixty.documents.offsets, sixty.queries.tokens):
+    ranker, queries, every = ranker_of(kind, sixty), np.arange(7), np.arange(60)
+    documents = np.tile(np.arange(20, dtype=np.int32), (7, 1))
+    scored = score_candidates(ranker, sixty, queries, documents)
+    ranked = ranks_in(ranker, sixty, queries, documents, every)
+    arrays = (sixty.document_key, sixty.documents.tokens, sixty.documents.offsets, sixty.queries.tokens)
+    for array in (queries, documents, every, *arrays):
         array.flags.writeable = False
-    np.testing.assert_array_equal(score_candidates(ranker, sixty, queries, documents), expected)
+    np.testing.assert_array_equal(score_candidates(ranker, sixty, queries, documents), scored)
+    np.testing.assert_array_equal(ranks_in(ranker, sixty, queries, documents, every), ranked)
     scores = ranker(sixty.queries, Texts(sixty.documents.tokens, sixty.documents.offsets[:57]))
     scores.sum().backward()
 
@@ -134,14 +141,6 @@ def test_a_score_that_is_no_number_ends_it(ranker, tiny_encoded):
     ranker.vectors.data[:] = float("nan")
     with pytest.raises(FloatingPointError):
         rank_all(ranker, tiny_encoded, np.arange(2), 3)
-
-
-def ranker_of(kind: str, encoded: EncodedCollection) -> Ranker:
-    if kind == "dssm":
-        return Dssm(generator(1), preset="tiny", buckets=60)
-    if kind == "lengths":
-        return Lengths(step=3)
-    return of_words(FeedForward if kind == "feed_forward" else MatchPyramid, len(encoded.idf))
 
 
 def brute_force(
@@ -272,17 +271,6 @@ def test_scores_are_never_held_for_all_queries_and_documents(sixty, monkeypatch)
 def test_a_ranker_that_scores_nan_is_an_error(blocks, sixty):
     with pytest.raises(FloatingPointError, match="nan"):
         ranks_in(Lengths(float("nan"), step=3), sixty, np.arange(2), np.zeros((2, 1), np.int64), np.arange(60), blocks)
-
-
-def test_arrays_may_be_read_only(sixty):
-    """As they are when they come out of an object store."""
-    queries, wanted, within = np.arange(7), np.tile(np.arange(5), (7, 1)), np.arange(60)
-    ranker = ranker_of("dssm", sixty)
-    expected = ranks_in(ranker, sixty, queries, wanted, within)
-    arrays = (queries, wanted, within, sixty.document_key, sixty.documents.tokens, sixty.documents.offsets)
-    for array in arrays:
-        array.flags.writeable = False
-    np.testing.assert_array_equal(ranks_in(ranker, sixty, queries, wanted, within), expected)
 
 
 @given(st.lists(st.lists(st.integers(1, 3), max_size=3), max_size=12), st.integers(1, 4) | st.none())
