@@ -105,9 +105,9 @@ def refusal(error: ValidationError, option: str = "", config: str = "config") ->
         what = "is of single functions, as negatives.bm25=1"
         return BadInput(f"negatives {what}", remedy=f"for all functions give sampling.negatives={first['input']}")
     remedy = "give a mapping" if first["type"] == "model_type" else message
-    remedy = "give a list, as [A,B]" if "Sequence" in message else remedy
-    if first["type"] == "is_instance_of":  # a part with options of its own
+    if first["type"] in ("is_instance_of", "dataclass_exact_type"):  # a part with options of its own
         remedy = f"set its options, as {key}.OPTION=VALUE"
+    remedy = "give a list, as [A,B]" if "Sequence" in message else remedy
     if re.fullmatch(r"methods\.\d+", key):
         remedy = f"{LABELLED}; without names give sweeps, as selector=uniform,top"
     return BadInput(f"{key} is {first['input']!r}", remedy=remedy[0].lower() + remedy[1:])

@@ -1,13 +1,19 @@
 import inspect
+import shlex
+import subprocess
+import sys
+import tomllib
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 from omegaconf import OmegaConf
 
-from cluster.config.build import build, locate
+from cluster.config.build import EXTRAS, build, locate, missing_extra
 from cluster.config.compose import compose
 from cluster.config.groups import CHOICES, CONF, group_options, groups_of, option
+from cluster.config.mine_command import mine_command
 from cluster.config.parts import PARTS
 from cluster.config.signatures import MISSING, SUPPLIED, defaults
 from cluster.config.validate import check_run
@@ -17,7 +23,7 @@ from ranking.errors import BadInput
 FILES = sorted(path for path in CONF.rglob("*.yaml") if path.parent != CONF)
 LISTED = ("origin", "stopping", "track")
 """Groups of which several options are chosen together."""
-ASKED = {"checkpoint": "FOLDER", "path": "file", "ids": "id"}
+ASKED = {"checkpoint": "FOLDER", "forks": "FOLDER", "path": "file", "ids": "id"}
 """Values for options that have no default."""
 
 
@@ -87,7 +93,7 @@ def test_every_name_composes(group, name):
     node = option(group, name)
     named = isinstance(node.get(name), dict)  # a part that is chosen together with others stands under its name
     inner = node[name] if named else node
-    asked = [key for key, value in inner.items() if value == "???"]
+    asked = [key for key, value in inner.items() if value == "???" and key != "of"]  # a part, by the file's defaults
     dotted = f"{group}.{name}" if named else group
     chosen = f"{group}=[{name}]" if group in LISTED else f"{group}={name}"
     primary = next((name for name in ("pool", "learn", "study") if group in groups_of(name)), "config")
@@ -211,13 +217,11 @@ def test_policies_bring_functions_and_rankers_their_objective_and_overrides_cut_
     ("policy=mixture policy.window=3", "policy.window is 3; give a list"),
     ("function=bm25 function.bm25.k1=-1", "function.bm25.k1 is -1; choose"),
     ("sampling.guard.ceiling=nan", "sampling.guard.ceiling is nan; choose a number"),
-    ("selector=error_reduction selector.form=other", "form"),
     ("selector._target_=sampling.policies.fixed.Fixed", "selector._target_: Fixed is no selector; name a subclass"),
-    ("selector.bm25=top selectors.bm25._target_=ranking.objectives.hinge.Hinge", "Hinge is no"),
+    ("selector.bm25=top selectors.bm25._target_=ranking.objectives.pairwise.PairwiseHinge", "PairwiseHinge is no"),
     ("function=dense function.dense.refresh=never", "refresh is 'never'; set its options, as function.dense"),
     ("+function.own._target_=sampling.guard.Guard", "function.own._target_: Guard is no function"),
     ("ranker._target_=sampling.guard.Guard", "ranker._target_: Guard is no ranker"),
-    ("selector=window selector.last=far", "selector.last is 'far'"),
     ("measures=[MEAN@100]", "MEAN"),
     ("validation.measure=AP@0", "AP@0"),
     ("sampling.negatives=0", "negatives"),
@@ -283,3 +287,68 @@ def test_a_class_in_the_place_of_a_part_has_its_own_options(monkeypatch):
     }  # fmt: skip
     assert config[CHOICES]["ranker"] == "Own"
     assert compose([])[CHOICES]["ranker"] == "feed_forward"
+
+
+READ = ["collection=pairs", "collection.path='data/pairs.csv'", "collection.positive=Answer text"]
+
+
+def test_the_mine_command_draws_what_the_run_drew():
+    given = [*READ, "function=[in_batch,bm25]", "negatives.bm25=3", "policy=fixed", "selector=uniform", "seed=3"]
+    command = mine_command([*given, "function.bm25.depth=50", "sampling.guard.relative=.05"])
+    assert command == (
+        "pyrite mine collection=pairs collection.path=data/pairs.csv 'collection.positive=Answer text' function=bm25 "
+        "function.bm25.depth=50 selector=uniform guard.relative=.05 count=3"
+    )
+    config = compose(shlex.split(command)[2:], "mine")
+    assert config["function"]["bm25"]["depth"] == 50
+    assert (config["count"], config["guard"]["relative"]) == (3, 0.05)
+
+
+def test_several_functions_keep_their_counts_and_selectors():
+    command = mine_command([
+        *READ, "function=[random,bm25]", "negatives.bm25=2", "negatives.random=1", "policy=fixed", "selector=uniform",
+        "selector.bm25=top",
+    ])  # fmt: skip
+    assert command is not None
+    assert "'function=[random,bm25]' selector=uniform selector.bm25=top negatives.random=1 negatives.bm25=2" in command
+    # Where a ranker chooses, its place is named.
+    command = mine_command([*READ, "function=bm25", "selector=simans", "selector.a=2", "policy=fixed"])
+    assert command.endswith("selector=simans selector.a=2 count=4 checkpoint=YOUR_MODEL")
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        ["function=in_batch"],
+        ["function=[in_batch,bm25]", "negatives.bm25=0"],
+        ["function=[bm25,random]", "policy=mixture"],
+    ],
+)
+def test_what_needs_no_mining_has_no_command(overrides):
+    assert mine_command([*READ, "policy=fixed", *overrides]) is None
+
+
+HIDING = """
+import sys
+for name in {hidden}:
+    sys.modules[name] = None
+from cluster.commands.cli import main
+main(["judge", "runs=somewhere", "collection=pydocs"])
+"""
+
+
+def test_a_missing_extra_says_what_to_install():
+    program = HIDING.format(hidden=[module for module, extra in EXTRAS.items() if extra == "judge"])
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert ended.returncode == 2, ended.stdout + ended.stderr
+    assert "pip install 'pyrite-ir[judge]'" in ended.stderr.splitlines()[-1]
+
+
+def test_a_module_of_an_extra_is_told_from_any_other_and_extras_are_those_of_the_package():
+    assert missing_extra(ModuleNotFoundError("no", name="colours")) is None
+    assert "pyrite-ir[rl]" in str(missing_extra(ModuleNotFoundError("no", name="tree")))
+    with (Path(__file__).parents[3] / "pyproject.toml").open("rb") as file:
+        extras = tomllib.load(file)["project"]["optional-dependencies"]
+    assert set(EXTRAS.values()) <= set(extras)
+    assert {line.partition(">")[0] for line in extras["judge"]} == {m for m, of in EXTRAS.items() if of == "judge"}
+    assert f"pyrite-ir[{','.join(sorted({*EXTRAS.values(), 'hub', 'peft', 'track'}))}]" in extras["dev"]
