@@ -2,10 +2,12 @@
 
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 
 from tests.cluster.command_line import command
+from tests.made_up import write_texts
 
 FILES = {
     "config.yaml", "trials.parquet", "curves.parquet", "totals.parquet", "budgets.parquet", "effort.parquet",
@@ -79,19 +81,12 @@ def test_contrasts_named_beforehand_are_told(study):
     assert "Contrasts named beforehand" in (study / "report.html").read_text()
 
 
-@pytest.mark.nightly
-def test_making_the_report_again_gives_the_same_page(study):
-    before = {name: (study / name).read_bytes() for name in ("report.html", "summary.csv", "contrasts.csv")}
-    assert command("report", str(study)) == 0
-    assert {name: (study / name).read_bytes() for name in before} == before
-
-
 def test_a_study_that_is_finished_is_not_started_anew(study, small_pool, of_small_pool, capsys, refusal):
     assert "holds results already" in refusal("pool", *of_small_pool, METHODS, f"out={study}")
-    before = (study / "summary.csv").read_bytes()
+    before = {name: (study / name).read_bytes() for name in ("report.html", "summary.csv", "contrasts.csv")}
     assert command("pool", "--resume", str(study)) == 0
     assert "(8 of 8 done)" in capsys.readouterr().out
-    assert (study / "summary.csv").read_bytes() == before
+    assert {name: (study / name).read_bytes() for name in before} == before
     assert "can't change on resume" in refusal("pool", "--resume", str(study), "seeds=3")
     # Nor is it gone on with if its pool has changed.
     qrels = small_pool / "qrels.txt"
@@ -141,3 +136,58 @@ def test_a_prior_from_a_file_beside_the_user_and_another_baseline(of_small_pool,
     assert command("pool", *asked, "out=second") == 0
     runs = [{path.stem.split(".")[0] for path in Path(out, "runs").glob("*-mm-*.json")} for out in ("first", "second")]
     assert runs[0] != runs[1], "a prior's content is part of what a result depends on"
+
+
+WORDS = ["wing", "flow", "heat", "shock"]
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory) -> Path:
+    """Four topics of 12 relevant documents among 120. Two runs have six of the relevant, and 14 others; no run has the
+    rest."""
+    folder, rng = tmp_path_factory.mktemp("beyond"), np.random.default_rng(2)
+    (folder / "runs").mkdir()
+    documents: list[dict[str, str]] = []
+    qrels: list[tuple[str, str, int]] = []
+    runs: tuple[list[str], list[str]] = ([], [])
+    for topic, word in enumerate(WORDS):
+        own = [f"d{topic}-{number}" for number in range(30)]
+        for number, name in enumerate(own):
+            said = [word, word] if number < 12 else []
+            documents.append(
+                {"_id": name, "title": "", "text": " ".join([*said, *rng.choice(["jet", "cone", "tail"], 5)])}
+            )
+            qrels.append((f"q{topic}", name, int(number < 12)))
+        for run in range(2):
+            ranked = rng.permutation([*own[:6], *own[12:26]])
+            runs[run].extend(f"q{topic} Q0 {name} {rank} {-rank} r{run}\n" for rank, name in enumerate(ranked, 1))
+    queries = [{"_id": f"q{topic}", "text": word} for topic, word in enumerate(WORDS)]
+    write_texts(folder / "collection", documents, queries, {"test": qrels})
+    (folder / "qrels.txt").write_text("".join(f"{query} 0 {name} {grade}\n" for query, name, grade in qrels))
+    for number, lists in enumerate(runs):
+        (folder / f"runs/r{number}").write_text("".join(lists))
+    return folder
+
+
+def found(files: Path, out: Path, *more: str) -> dict[str, float]:
+    """Relevant documents found a topic with 14 judgements, and in all, by method."""
+    given = [
+        f"runs={files / 'runs'}", f"qrels={files / 'qrels.txt'}", "depth=20", "collection=beir",
+        f"collection.path={files / 'collection'}", "method=cal,mm", "budgets=[14]", "seeds=2", "local=true", "track=[]",
+        "stopping=[]", "ranking_quality=false", f"cache={files / 'cache'}", f"out={out}",
+    ]  # fmt: skip
+    assert command("pool", *given, *more) == 0
+    rows = pl.read_parquet(out / "budgets.parquet").group_by("method", "budget").agg(pl.col("found").mean())
+    return {f"{method} {budget}": mean for method, budget, mean in rows.iter_rows()}
+
+
+def test_learning_from_texts_reaches_beyond_the_pool_where_the_collection_has_the_topics(files, tmp_path, refusal):
+    within, beyond = found(files, tmp_path / "within"), found(files, tmp_path / "beyond", "beyond=15")
+    assert within["cal 0"] == within["mm 0"] == 6  # the runs have no more
+    assert beyond["cal 0"] == beyond["mm 0"] == 12
+    assert beyond["cal 14"] > 11 > within["cal 14"]
+    (tmp_path / "run").write_text("x1 Q0 d0-1 1 9 r\n")
+    (tmp_path / "qrels").write_text("x1 0 d0-1 1\n")
+    given = [f"runs=[{tmp_path / 'run'}]", f"qrels={tmp_path / 'qrels'}", "collection=beir", "beyond=5", "method=mm"]
+    where = [f"collection.path={files / 'collection'}", f"cache={files / 'cache'}", f"out={tmp_path / 'out'}"]
+    assert "none of the topics is a query of the collection" in refusal("pool", *given, *where, "local=true")

@@ -90,10 +90,10 @@ def test_the_command_beside_a_run_reproduces_it(study, tmp_path):
 
 
 def test_what_is_finished_is_neither_run_again_nor_overwritten(study, capsys, base, refusal):
-    before = (study / "summary.csv").read_bytes()
+    before = {name: (study / name).read_bytes() for name in ("report.html", "summary.csv")}
     assert command("study", "--resume", str(study)) == 0
     assert "18 done" in capsys.readouterr().out
-    assert (study / "summary.csv").read_bytes() == before
+    assert {name: (study / name).read_bytes() for name in before} == before
     assert "--resume" in refusal("study", *base, f"out={study}")
     assert "search=optuna can't change a study" in refusal("study", "search=optuna", "--resume", str(study))
     assert "holds results of `pyrite study`" in refusal("train", *base, f"out={study}")

@@ -3,12 +3,23 @@
 import pytest
 from hydra import compose as hydra_compose
 from hydra import initialize_config_dir
+from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from cluster.commands.init import study_file
+from cluster.config.aliases import as_override, read_overrides
+from cluster.config.build import build
 from cluster.config.compose import _by_hydra, _store_parts, compose
-from cluster.config.groups import CONF, fill_defaults
+from cluster.config.counts import counts_of
+from cluster.config.groups import CONF, fill_defaults, option
+from cluster.config.validate import check_counts
+from cluster.config.yaml_file import read_yaml
+from cluster.plan.applicable import applicable_overrides
+from cluster.plan.sweep import points
+from pyrite import Collection
+from ranking.errors import BadInput
 
 
 def test_what_is_composed_twice_is_the_callers_own(monkeypatch):
@@ -90,3 +101,188 @@ def test_values_set_in_a_copy_of_what_files_give_are_what_hydra_sets(overrides, 
     expected = whole(overrides, config)
     for _ in range(2):
         assert by_files_and_values(overrides, config) == expected
+
+
+def test_two_run_files_and_another_keep_their_order_and_options():
+    config = compose([
+        "policy=mixture", "function=[run_file@hdct,bm25,run_file@ance]", "function.hdct.path=one",
+        "function.ance.path=two", "function.ance.depth=7", "function.bm25.k1=1.5",
+    ])  # fmt: skip
+    assert list(config["function"]) == ["hdct", "bm25", "ance"]
+    assert config["function"]["hdct"] == option("function", "run_file")["run_file"] | {"path": "one"}
+    assert (config["function"]["ance"]["path"], config["function"]["ance"]["depth"]) == ("two", 7)
+    assert config["function"]["bm25"] == option("function", "bm25")["bm25"] | {"k1": 1.5}
+
+
+def test_a_study_gives_options_to_the_methods_with_that_function():
+    found = points([], [], ["function=[run_file@x],[bm25@y]", "function.x.path=a", "function.y.k1=2", "policy=fixed"])
+    kept = applicable_overrides(found, {"function"})
+    assert len(kept) == 2
+    for point in kept:
+        assert set(compose(point.overrides)["function"]) <= {"x", "y"}
+    lines = [["function=random"], ["function=[in_batch,bm25]", "selector.bm25=uniform,dynamic"]]
+    found = points(lines, [], ["negatives.bm25=1"])
+    assert [point.overrides for point in found] == [
+        ("function=random",),
+        ("function=[in_batch,bm25]", "selector.bm25=uniform", "negatives.bm25=1"),
+        ("function=[in_batch,bm25]", "selector.bm25=dynamic", "negatives.bm25=1"),
+    ]
+    assert "selector.bm25" in found[1].swept
+    found = points(lines, [], ["function=[in_batch,bm25]", "negatives.bm25=0,1"])
+    assert [point.overrides[:2] for point in found] == [("policy=fixed", "selector=uniform")] * 2
+    assert [point.overrides[-1] for point in found] == ["negatives.bm25=0", "negatives.bm25=1"]
+    assert found[0].swept == ("negatives.bm25",)
+
+
+@pytest.mark.parametrize(
+    "value", [None, True, False, 3, -1.5, "it's", "a, b: {c}", "???", [1, "x"], {"a": {"b": [None]}}]
+)
+def test_values_come_back_from_the_override_grammar(value):
+    assert OverridesParser.create().parse_override(f"key={as_override(value)}").value() == value
+
+
+def test_a_function_has_a_selector_and_a_number_of_its_own():
+    config = compose([
+        "function=[in_batch,run_file@hdct]", "function.hdct.path=x", "negatives.hdct=2", "selector.hdct=dynamic",
+        "selector.hdct.lam=0", "selector=simans", "selector.a=2",
+    ])  # fmt: skip
+    assert config["negatives"] == {"hdct": 2}
+    assert config["selectors"] == {"hdct": option("selector", "dynamic") | {"lam": 0}}
+    assert config["selector"] == option("selector", "simans") | {"a": 2}
+    check_counts(config)
+    assert compose(["selector=window", "selector.pick=first"])["selectors"] == {}
+    with pytest.raises(BadInput, match="no selector 'nearest'; choose one of"):
+        compose(["selector.bm25=nearest"])
+
+
+@pytest.fixture
+def places(tmp_path, monkeypatch):
+    """Collections of all formats, as empty files where the reader looks for names only."""
+    for name in (
+        "beir/corpus.jsonl.gz", "beir/queries.jsonl", "beir/qrels/test.tsv", "no_qrels/corpus.jsonl",
+        "msmarco/collection.tsv", "msmarco/queries.train.tsv", "msmarco/qrels.train.tsv", "trec/docs.trec",
+        "trec/topics.txt", "trec/qrels.txt", "pyserini/corpus.jsonl", "pyserini/topics.tsv", "pyserini/qrels.txt",
+        "tables/train.parquet", "my pairs.csv", "outer/inner/corpus.jsonl", "empty/notes.pdf",
+    ):  # fmt: skip
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("path", "reader"),
+    [
+        ("beir", "Beir"), ("no_qrels", "Beir"), ("msmarco", "MsMarco"), ("trec", "Trec"), ("pyserini", "Trec"),
+        ("tables", "Pairs"), ("my pairs.csv", "Pairs"), ("hf:org/name", "Pairs"),
+    ],
+)  # fmt: skip
+def test_the_format_of_a_collection_is_recognised(places, path, reader):
+    whole = path if path.startswith("hf:") else f"{places}/{path}"
+    for override in (f"collection.path={path}", f"collection={whole}", f"collection='{whole}'"):
+        node = compose([override])["collection"]
+        assert node["_target_"].rpartition(".")[2] == reader
+        assert node["path"] in (path, whole)
+        assert compose([override], "mine")["collection"] == node
+        if not path.startswith("hf:"):
+            assert compose(Collection.from_path(path).overrides())["collection"] == node | {"path": path}
+        assert [compose(point.overrides)["collection"] for point in points([], [], [override, "policy=fixed"])] == [
+            node
+        ]
+    given = points([], ["collection=pairs", "collection.path=x", "ranker=static"], [f"collection.path={path}"])
+    assert [compose(point.overrides)["collection"]["_target_"].rpartition(".")[2] for point in given] == [reader]
+
+
+def test_a_format_that_is_named_or_not_recognised(places):
+    assert compose(["collection.path=beir", "collection=trec"])["collection"]["_target_"].endswith("Trec")
+    assert compose(["collection=beir", "collection.path=nothing"])["collection"]["path"] == "nothing"
+    assert compose(["collection.path=nothing.csv"])["collection"]["path"] == "nothing.csv"
+    assert study_file("beir", "", "tiny").count("- collection=beir") == 1
+    with pytest.raises(BadInput, match=r"not an override; for data write collection.path=beir$"):
+        read_overrides("beir")
+    for path, message in {
+        "nothing": "nothing: no such folder; check the path",
+        "outer": r"name the folder in it: \S*inner",
+        "empty": r"holds notes.pdf\); give collection=NAME, of beir, msmarco, trec, pairs",
+    }.items():
+        with pytest.raises(BadInput, match=message):
+            compose([f"collection.path={path}"])
+
+
+def test_a_part_may_be_null():
+    assert compose(["teacher=bm25", "peft=lora", "teacher=null"]).get("teacher") is None
+    assert compose(["teacher=null", "teacher=bm25"])["teacher"] == option("teacher", "bm25")
+    assert compose(["trial_scheduler=null"], "study").get("trial_scheduler") is None
+    found = points([], [], ["teacher=null,bm25", "policy=fixed"])
+    assert [compose(point.overrides).get("teacher") is None for point in found] == [True, False]
+    with pytest.raises(BadInput, match="must be a string or a list"):
+        compose(["collection=3"])
+
+
+def test_a_verb_that_reads_a_checkpoint_takes_a_ranker_by_its_name():
+    whole = {name: value for name, value in option("ranker", "decoder").items() if name != "defaults"}
+    for verb, more in (("rank", ["checkpoint=x"]), ("mine", [])):
+        config = compose([*more, "ranker=decoder", "ranker.words=[A,B]"], verb)
+        assert config["ranker"] == whole | {"checkpoint": None, "words": ["A", "B"]}
+        assert compose([*more, "ranker=null"], verb)["ranker"] is None
+        with pytest.raises(BadInput, match="no ranker 'nearest'; choose one of"):
+            compose([*more, "ranker=nearest"], verb)
+
+
+def test_all_in_batch_negatives_stand_beside_a_mined_one():
+    def counts(*given: str) -> dict[str, int] | None:
+        config = compose(["ranker=static", *given])
+        functions = {name: build(node) for name, node in config["function"].items()}
+        return counts_of(config, functions, build(config["policy"]))
+
+    assert counts("function=[in_batch,bm25]", "negatives.bm25=1") == {"in_batch": 127, "bm25": 1}
+    assert counts("function=[in_batch,bm25]", "function.in_batch.hard=true") == {"in_batch": 127 * 5, "bm25": 4}
+    assert counts("function=[in_batch,bm25]", "negatives.in_batch=3") == {"in_batch": 3, "bm25": 4}
+    assert counts("function=in_batch") is None
+    assert counts("policy=mixture") is None
+    for given, message in (
+        (["negatives.random=1"], "no function random in this run"),
+        (["selector.random=top"], "no function random in this run"),
+        (["policy=mixture", "negatives.bm25=1"], "the policy decides itself"),
+        (["objective=[softmax,kl]"], "no teacher to learn from"),
+        (["function=[bm25,random]", "objective=sir_v1", "sampling.negatives=87"], "several stages"),
+    ):
+        with pytest.raises(BadInput, match=message):
+            check_counts(compose(given))
+
+
+def test_a_list_of_objectives_is_their_sum():
+    config = compose([
+        "objective=[contrastive,margin_mse]", "objective.weights.margin_mse=0.1",
+        "objective.contrastive.temperature=0.5",
+        "teacher=bm25", "batches=by_category",
+    ])  # fmt: skip
+    made = build(config["objective"])
+    assert made.weights == {"contrastive": 1.0, "margin_mse": 0.1}
+    assert made.terms["contrastive"].temperature == 0.5
+    assert config["choices"]["objective"] == "contrastive+margin_mse"
+    assert config["teacher"]["_target_"].endswith("Bm25Function")
+    with pytest.raises(BadInput, match="no objective 'margins'"):
+        compose(["objective=[contrastive,margins]"])
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"a:\n\t- b\n", r"a\.yaml:2: can't be read .*write blanks, not tabs"),
+        (b"a: {b: 1}\nc: 2\na: 3\n", r"a\.yaml:3: can't be read \('a' is given twice\)"),
+        (b"- !!python/object/apply:os.system [echo]\n", r"a\.yaml:1: can't be read"),
+        (b"- a=\xff\n", "can't be read"),
+        (b"a: 1\n", "is not a list of overrides"),
+        (b"- nothing\n", "is not a list of overrides"),
+        (b"- a=1\n- 3\n", r"is not a list of overrides: entry 2 is 3; write a line"),
+        (b"- a=1\n- b=1\n- a=2\n", r"a\.yaml: gives a twice"),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_said_in_a_line(content, says, tmp_path):
+    path = tmp_path / "a.yaml"
+    path.write_bytes(content)
+    with pytest.raises(BadInput, match=says):
+        read_overrides(str(path))
+    with pytest.raises(BadInput, match=r"can't be read \(Is a directory\)"):
+        read_yaml(str(tmp_path))

@@ -92,7 +92,7 @@ def test_an_argument_is_explained_by_its_class_or_a_base_in_every_form():
     assert read_args("A part without arguments.") == {}
 
 
-def test_options_are_shown_beside_what_they_mean():
+def test_options_are_shown_beside_what_they_mean_and_those_without_a_default():
     console = Console(width=500, no_color=True)
     with console.capture() as shown:
         show(["function=[bm25,dense]", "selector=window"], console)
@@ -103,10 +103,6 @@ def test_options_are_shown_beside_what_they_mean():
     assert "* function=dense" in text
     assert "  function=random" in text
     assert str(CONF) not in text
-
-
-def test_options_without_a_default_are_shown():
-    console = Console(width=500, no_color=True)
     with console.capture() as shown:
         show([], console, "judge")
     assert "runs: ???" in shown.get()

@@ -1,5 +1,8 @@
 """One version of an index, built by encoder actors, which read in the precision that is asked for."""
 
+import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,18 +14,30 @@ import pytest
 import ray
 import torch
 
-from cluster.index.encoder import IndexEncoder, TextBlock
+from cluster.config.compose import compose
+from cluster.index.attach import attach_indexes, check_room, demand, live_functions, reserved
+from cluster.index.calls import OWNER, claim, release, remove_orphans
+from cluster.index.encoder import IndexEncoder, PreparedCorpus, TextBlock
 from cluster.index.encoder_pool import EncoderOptions
-from cluster.index.index_folder import IndexFolder, Publication, digest_of
+from cluster.index.index_folder import WEIGHTS, IndexFolder, Publication, digest_of
 from cluster.index.version_build import IndexBuild, IndexSpec
+from cluster.runs.artifacts import Artifacts
 from ranking.checkpoint import to_bytes
 from ranking.errors import BadInput
 from ranking.index import IndexOptions
-from ranking.index_versions import IndexVersion
+from ranking.index_versions import (
+    DOCUMENTS,
+    QUERIES,
+    IndexVersion,
+    finish_version,
+    start_version,
+    weights_digest,
+    write_block,
+)
 from ranking.rankers.bi_encoder import BiEncoder
 from ranking.texts import Texts
-from sampling.retrieval.dense import Dense
-from tests.cluster.index.toy_corpus import ToyCorpus, exact, weights_of
+from sampling.retrieval.dense import Dense, Refresh
+from tests.cluster.index.toy_corpus import ToyCorpus, WordSums, exact, weights_of
 from tests.ranking.checkpoints import write_checkpoint
 
 CORPUS = ToyCorpus()
@@ -130,3 +145,177 @@ def test_vectors_are_read_in_the_precision_that_is_asked_for(tmp_path):
         IndexEncoder(CORPUS, precision="bfloat16")
     with pytest.raises(BadInput, match="Dense: precision is 'half'"):
         Dense(precision="half")
+
+
+OPTIONS = IndexOptions()
+
+
+def content_of(number: float) -> np.ndarray:
+    return np.frombuffer(to_bytes({"table": torch.full((2, 3), float(number))}), np.uint8)
+
+
+def build_small(folder: IndexFolder, publication: Publication, content: np.ndarray) -> None:
+    """A version of two documents and a query."""
+    place = folder.version_path(publication.step)
+    building = start_version(place, 2, 1, 3, OPTIONS)
+    write_block(building / DOCUMENTS, 0, np.eye(2, 3, dtype=np.float32))
+    write_block(building / QUERIES, 0, np.ones((1, 3), np.float32))
+    content.tofile(building / WEIGHTS)
+    finish_version(building, place, 4, publication.step, publication.digest, OPTIONS)
+
+
+def test_what_was_published_is_named_by_what_it_holds_and_waits_in_the_order_of_steps(tmp_path):
+    content = content_of(1)
+    assert digest_of(content) == weights_digest({"table": torch.ones(2, 3)})
+    for version in (None, 0, 17):
+        publication = Publication(200, version, digest_of(content))
+        assert Publication.named(publication.file) == publication
+    folder = IndexFolder(tmp_path)
+    waiting = [Publication(step, None, digest_of(content_of(step))) for step in (1000, 20, 300)]
+    contents = [content_of(publication.step) for publication in waiting]
+    for publication, content in zip(waiting, contents, strict=True):
+        folder.publish(publication, content)
+    assert [each.step for each in IndexFolder(tmp_path).published()] == [20, 300, 1000]
+    assert (folder.weights(waiting[0]) == contents[0]).all()
+    folder.withdraw(waiting[1])
+    folder.withdraw(waiting[1])
+    assert [each.step for each in IndexFolder(tmp_path).published()] == [300, 1000]
+
+
+def test_a_good_version_is_found_again_and_its_weights_wait_no_more(tmp_path):
+    folder, publication = IndexFolder(tmp_path), Publication(40, None, digest_of(content_of(1)))
+    folder.publish(publication, content_of(1))
+    build_small(folder, publication, content_of(1))
+    again = IndexFolder(tmp_path)
+    versions = again.versions()
+    assert {step: (each.version, each.digest) for step, each in versions.items()} == {40: (4, publication.digest)}
+    assert versions[40].search(np.array([0]), 2)[0].tolist() == [[0, 1]]
+    assert again.published() == []
+    again.remove(40)
+    assert IndexFolder(tmp_path).versions() == {}
+
+
+@pytest.mark.parametrize("broken", ["weights", "other weights", "vectors", "record", "no weights"])
+def test_a_broken_version_is_removed(tmp_path, broken):
+    folder, publication = IndexFolder(tmp_path), Publication(40, None, digest_of(content_of(1)))
+    build_small(folder, publication, content_of(1))
+    place = folder.version_path(40)
+    if broken == "weights":
+        (place / WEIGHTS).write_bytes(bytes(content_of(1))[:-2])
+    elif broken == "other weights":
+        content_of(2).tofile(place / WEIGHTS)
+    elif broken == "no weights":
+        (place / WEIGHTS).unlink()
+    else:
+        file = place / {"vectors": DOCUMENTS, "record": "version.json"}[broken]
+        file.write_bytes(file.read_bytes()[:-4])
+    assert folder.versions() == {}
+    assert not place.exists()
+
+
+def test_half_files_of_a_killed_actor_are_cleared_away(tmp_path):
+    folder = IndexFolder(tmp_path)
+    good, cut = (Publication(step, None, digest_of(content_of(step))) for step in (1, 2))
+    folder.publish(good, content_of(1))
+    folder.publish(cut, content_of(2)[:-2])
+    start_version(folder.version_path(7), 2, 1, 3, OPTIONS)
+    (tmp_path / "published" / "abc.part").write_bytes(b"half")
+    again = IndexFolder(tmp_path)
+    assert again.published() == [good]
+    assert again.versions() == {}
+    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == [good.file]
+
+
+def test_what_the_dead_have_left_is_removed_and_nothing_else(tmp_path):
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    for name in ("mine", "dead", "elsewhere", "damaged"):
+        claim(tmp_path / name)
+    owner = json.loads((tmp_path / "dead" / OWNER).read_text())
+    (tmp_path / "dead" / OWNER).write_text(json.dumps(owner | {"pid": ended.pid}))
+    (tmp_path / "elsewhere" / OWNER).write_text(json.dumps({"host": "far away", "pid": ended.pid}))
+    (tmp_path / "damaged" / OWNER).write_text("{")
+    (tmp_path / "nobody's").mkdir()
+    remove_orphans(tmp_path)
+    assert {folder.name for folder in tmp_path.iterdir()} == {"mine", "elsewhere", "damaged", "nobody's"}
+    release(tmp_path / "mine")
+    assert {folder.name for folder in tmp_path.iterdir()} == {"elsewhere", "damaged", "nobody's"}
+
+
+def config_of(mode: str = "lagged", workers: int = 1, **index: Any) -> dict[str, Any]:
+    return {
+        "function": {"bm25": {"_target_": "any"}, "dense": {"_target_": "any", "refresh": {"mode": mode}}},
+        "resources": {"cpu": 2, "gpu": 0.5, "workers": workers, "placement": "pack"},
+        "index": {"encoders": 1, "cpu": 1, "gpu": 0.0} | index,
+        "cache": None,
+    }
+
+
+def test_a_trial_sets_aside_what_encoders_take_whose_index_is_built_beside_the_training():
+    for mode, live in (("lagged", True), ("async", True), ("sync", False), ("never", False)):
+        assert live_functions(config_of(mode)) == (["dense"] if live else [])
+        assert len(reserved(config_of(mode))) == live
+    config = config_of(encoders=3, cpu=0.5, gpu=0.25)
+    assert reserved(config) == [{"CPU": 0.5, "GPU": 0.25}] * 3
+    assert demand(config) == {"CPU": 1.5, "GPU": 0.75}
+    assert reserved(config_of(encoders=2)) == [{"CPU": 1.0}] * 2
+    assert reserved(config_of(workers=2)) == []  # what is free must do
+
+
+def test_encoders_that_would_never_come_are_refused():
+    check_room(config_of(encoders=2), {"CPU": 4, "GPU": 1})
+    check_room(config_of("sync", encoders=9), {"CPU": 2, "GPU": 1})
+    with pytest.raises(BadInput, match=r"index.cpu: a run and the encoders of its index ask for 5 CPUs .* has 4"):
+        check_room(config_of(encoders=3), {"CPU": 4, "GPU": 1})
+    with pytest.raises(BadInput, match=r"index.gpu.* 1.5 GPUs .* has 1;"):
+        check_room(config_of(gpu=1), {"CPU": 4, "GPU": 1})
+    with pytest.raises(BadInput, match=r"ask for 5 CPUs"):
+        check_room(config_of(workers=2), {"CPU": 4, "GPU": 1})
+    for wrong in ("encoders=0", "cpu=0", "gpu=-1"):
+        with pytest.raises(BadInput, match=f"index.{wrong.split('=')[0]}"):
+            compose([f"index.{wrong}"])
+
+
+def training_of(ranker: Any, documents: int = 60) -> Any:
+    encoded = SimpleNamespace(documents=range(documents), queries=range(12))
+    return SimpleNamespace(ranker=ranker, encoded=encoded)
+
+
+def test_an_index_is_stated_before_it_starts_and_given_to_its_function(tmp_path):
+    dense, bm25 = Dense(refresh=Refresh("lagged")), SimpleNamespace()
+    said: list[str] = []
+    config = config_of() | {"cache": str(tmp_path)}
+    functions: Any = {"bm25": bm25, "dense": dense}
+    with attach_indexes(functions, training_of(WordSums()), config, "a run/of mine", said.append) as attached:
+        (index,) = attached.values()
+        assert dense._served is index
+        assert index.name.startswith("negative-index:a run/of mine:dense#")
+        assert index.folder.parent == tmp_path / "indexes" / "a_run_of_mine-dense"
+    assert said == [
+        "the negative index takes 0.00 MB of memory, 0.00 MB while a new version takes over, 0.00 MB on disk"
+    ]
+    with attach_indexes(functions, training_of(object()), config_of("sync"), "run") as attached:
+        assert attached == {}
+
+
+def test_what_can_not_be_searched_or_does_not_fit_is_refused(tmp_path):
+    functions: Any = {"dense": Dense(refresh=Refresh("lagged"))}
+    config = config_of() | {"cache": str(tmp_path)}
+    with pytest.raises(BadInput, match="object has no vectors that an index could search; choose ranker=bi_encoder"):
+        attach_indexes(functions, training_of(object()), config, "run").__enter__()
+    with pytest.raises(BadInput, match=r"the negative index takes .* GB of memory and .* GB are free"):
+        attach_indexes(functions, training_of(WordSums(), 10**12), config, "run").__enter__()
+    functions["dense"].index = IndexOptions("Nonsense7")
+    with pytest.raises(BadInput, match="faiss makes no index 'Nonsense7'"):
+        attach_indexes(functions, training_of(WordSums()), config, "run").__enter__()
+
+
+def test_actors_read_what_a_run_reads(base):
+    config = compose([*base, "function=bm25", "function.bm25.k1=1.2"])
+    corpus = PreparedCorpus(config)
+    encoded = Artifacts().part(config, "base").encoded
+    documents, queries = corpus.texts()
+    assert (documents.tokens == encoded.documents.tokens).all()
+    assert (queries.offsets == encoded.queries.offsets).all()
+    with pytest.raises(TypeError, match="FeedForward has no vectors to search"):
+        corpus.ranker()

@@ -1,12 +1,18 @@
+"""The log of events, what reports say of losses, and lines that are printed as they are."""
+
+import io
 import json
 import math
 from contextlib import nullcontext
 
 import pytest
+from rich.console import Console
 
 from cluster.output.event_log import FILE, EventLog, reason
+from cluster.output.failure_summary import MAX_RUNS, failure_summary
 from cluster.output.run_log import RunLog
 from cluster.output.storage import Storage
+from cluster.output.terminal import print_counts, print_lines
 from tests.cluster.output.object_store import object_store
 
 
@@ -19,7 +25,7 @@ def storage(request, tmp_path) -> Storage:
     return Storage(f"{request.param}{tmp_path / 'out'}")
 
 
-def test_a_line_is_an_event(storage, tmp_path):
+def test_a_line_is_an_event_and_another_command_goes_on_behind_one_that_was_cut(storage, tmp_path):
     log = EventLog(storage, every=0)
     log.emit("run started", run="ä")
     log.emit("run ended", run="ä", best=math.nan, why=None)
@@ -31,17 +37,11 @@ def test_a_line_is_an_event(storage, tmp_path):
     assert second["best"] is None
     assert "why" not in second
     assert EventLog.read(storage) == [first, second]
-
-
-def test_another_command_goes_on_behind_a_line_that_was_cut(storage, tmp_path):
-    log = EventLog(storage, every=0)
-    log.emit("one")
-    log.close()
     with open(tmp_path / "out" / FILE, "ab") as file:
         file.write(b'{"time": "2026-01-01", "eve')
-    assert events(storage) == ["one"]
+    assert EventLog.read(storage) == [first, second]
     EventLog(storage, every=0).emit("two")
-    assert events(storage) == ["one", "two"]
+    assert events(storage) == ["run started", "run ended", "two"]
 
 
 def test_a_folder_that_cannot_be_written_ends_nothing_and_behind_a_uri_it_is_written_now_and_then(tmp_path):
@@ -117,3 +117,66 @@ def test_what_is_repeated_is_counted(tmp_path):
     assert went_on == [("a", 2, 3), ("a", 3, 1)]
     (lost,) = (event for event in told if event["event"] == "run lost")
     assert (lost["run"], lost["unit"], lost["reached"], lost["reason"]) == ("a", "epoch", 5, "its process is gone")
+
+
+def test_nothing_is_said_where_nothing_was_lost_and_only_what_had_not_finished_was_interrupted():
+    assert failure_summary([]) == []
+    straight = [{"event": "began", "verb": "study"}, {"event": "run started", "run": "a"},
+                {"event": "run reached", "run": "a", "step": 1}, {"event": "run ended", "run": "a"},
+                {"event": "run went on", "run": "a", "after": 3, "repeats": 0}, {"event": "finished"}]  # fmt: skip
+    assert failure_summary(straight) == []
+    ended = [{"event": "began"}, {"event": "finished"}, {"event": "resumed"}, {"event": "finished"}]
+    assert failure_summary(ended) == []
+    again = [*ended, {"event": "resumed"}, {"event": "interrupted"}, {"event": "resumed"}, {"event": "failed"},
+             {"event": "resumed"}, {"event": "resumed"}, {"event": "finished"}]  # fmt: skip
+    assert failure_summary(again) == ["It was interrupted and resumed 3 times."]
+
+
+def test_losses_and_what_was_repeated():
+    events = [
+        {"event": "run lost", "run": "a", "unit": "epoch", "reached": 7, "reason": "the worker died"},
+        {"event": "run went on", "run": "a", "unit": "epoch", "after": 5, "repeats": 2},
+        {"event": "run lost", "run": "a", "unit": "epoch", "reached": 9, "reason": "the node died"},
+        {"event": "run went on", "run": "a", "unit": "epoch", "after": 9, "repeats": 0},
+        {"event": "resumed", "verb": "study"},
+        {"event": "run went on", "run": "b", "unit": "epoch", "after": 0, "repeats": 1},
+        {"event": "run says", "run": "b", "line": "index#1 is lost; waiting"},
+        {"event": "run says", "run": "b", "line": "index#1 is back"},
+    ]
+    assert failure_summary(events) == [
+        "It was interrupted and resumed once.",
+        "1 run was stopped by an error or a lost process, twice in all.",
+        "3 epochs had to be repeated; nothing is counted twice.",
+        "b: index#1 is lost; waiting.",
+        "a: lost at epoch 7 (the worker died); at epoch 9 (the node died), 2 epochs again.",
+        "b: interrupted, 1 epoch again.",
+    ]
+    learning = [{"event": "lost", "says": "RankerHost was lost at episode 8; continuing from the last state"}]
+    assert failure_summary(learning) == ["RankerHost was lost at episode 8; continuing from the last state."]
+    many = failure_summary([{"event": "run lost", "run": f"r{n}", "reached": 0} for n in range(MAX_RUNS + 5)])
+    assert len(many) == 1 + MAX_RUNS + 1
+    assert many[-1].startswith("… and 5 more runs")
+
+
+def test_who_left_a_machine_in_order_is_not_said_to_have_lost_anything():
+    events = [
+        {"event": "run moved", "run": "a", "unit": "epoch", "reached": 7, "reason": "its machine is to be taken away"},
+        {"event": "run went on", "run": "a", "unit": "epoch", "after": 7, "repeats": 0},
+        {"event": "run moved", "run": "a", "unit": "epoch", "reached": 9, "reason": "its machine is to be taken away"},
+        {"event": "run says", "run": "b", "line": "a worker's machine is to be taken away; the state is kept"},
+    ]
+    assert failure_summary(events) == [
+        "1 run continued on another machine, twice in all, before a machine was taken away; nothing was lost.",
+        "b: a worker's machine is to be taken away; the state is kept.",
+        "a: moved twice.",
+    ]
+    lost = {"event": "run lost", "run": "a", "unit": "epoch", "reached": 9, "reason": "the node died"}
+    assert failure_summary([*events, lost])[-1] == "a: lost at epoch 9 (the node died), moved twice."
+
+
+def test_lines_are_neither_broken_nor_read_as_markup():
+    console = Console(file=io.StringIO(), width=20)
+    print_lines(console, "a folder named runs[a] or [bold]", "x" * 30)
+    print_counts(console, {"broken line": 1200, "duplicate id": 0})
+    expected = ["a folder named runs[a] or [bold]", "x" * 30, "broken line: 1,200"]
+    assert console.file.getvalue().splitlines() == expected

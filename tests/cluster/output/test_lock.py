@@ -3,8 +3,8 @@
 import os
 import subprocess
 import sys
-import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -35,11 +35,8 @@ def test_makes_once_what_several_want(tmp_path):
                 time.sleep(0.05)
                 place.touch()
 
-    threads = [threading.Thread(target=want, args=(number,)) for number in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(6) as threads:
+        list(threads.map(want, range(6)))
     assert len(made) == 1
     assert os.listdir(tmp_path) == ["part"]  # no lock is left behind
 

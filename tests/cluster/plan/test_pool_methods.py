@@ -83,10 +83,8 @@ def test_a_preset_is_for_the_methods_that_are_there_and_the_user_has_the_last_wo
         (["method=mm", "method.mm.rate=0,0,1"], "gives a value twice; give each once"),
         (["method=mm", "method.mm.rats=0"], "no option method.mm.rats"),
         (["method=mm", "method.mm.rate=fast"], "method.mm.rate is 'fast'"),
-        (["method=mm", "method.mm.evidence=nobody"], "method.mm.evidence is 'nobody'"),
         (["method=mm", "method.mm.rate=interval(0,1)"], "sweeps over an interval"),
         (["method=mm", "method.mm.window=5", "method.mm.rate=0.0"], "another way to forget"),
-        (["method=mm", "method.mm.rate=2"], "rate is 2; choose a number from 0 to 1"),
         (
             ["+method.mine._target_=pooling.adjudicators.max_mean.MaxMean"],
             "MaxMean is the index of a bandit, not a method; give it to a bandit: "

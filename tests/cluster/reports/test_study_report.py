@@ -1,7 +1,6 @@
 import io
 import re
 from html.parser import HTMLParser
-from typing import Any
 
 import polars as pl
 import pytest
@@ -44,7 +43,8 @@ class Checked(HTMLParser):
         self.words.append(data)
 
 
-def made_up_report(made_up_study: Any) -> tuple[pl.DataFrame, Report]:
+@pytest.fixture(scope="module")
+def report(made_up_study) -> tuple[pl.DataFrame, Report]:
     trials, queries = made_up_study(
         methods=(*METHODS[:2], *METHODS[3:]), failed=2, swept=[("training.rate", ["0.001", "0.1"])]
     )
@@ -53,11 +53,6 @@ def made_up_report(made_up_study: Any) -> tuple[pl.DataFrame, Report]:
     return trials, study_report(
         StudyResults(trials, queries, config=config, written="note: <script>alert(1)</script>\n")
     )
-
-
-@pytest.fixture(scope="module")
-def report(made_up_study) -> tuple[pl.DataFrame, Report]:
-    return made_up_report(made_up_study)
 
 
 @pytest.fixture(scope="module")
@@ -119,11 +114,6 @@ def test_a_report_that_is_made_again_leaves_no_file_of_the_one_before(tmp_path, 
     assert storage.names() == ["kept.csv", "notes.csv", "report.html"]
     assert storage.names("figures") == ["kept.png", "of_the_user.png"]
     assert other.read("other.csv") is not None
-
-
-@pytest.mark.nightly
-def test_the_same_study_gives_the_same_page(html, made_up_study):
-    assert made_up_report(made_up_study)[1].to_html() == html
 
 
 def test_studies_of_failures_and_of_one_run_have_a_page(made_up_study):

@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,16 @@ from cluster.reports import study_tables
 from cluster.runs.artifacts import Artifacts
 from cluster.runs.execute import run
 from cluster.runs.outcome import Outcome
+from cluster.runs.partial_judgements import partially_judged
 from cluster.runs.progress import Progress
+from cluster.runs.what_was_read import sentence, sentences
+from cluster.statistics.few_judgements import decided, few_judgements, profits
 from ranking.checkpoint import from_bytes
+from ranking.collections.cache import open_collection
+from ranking.collections.collection import Collection
+from ranking.collections.pairs import Pairs
 from ranking.errors import BadInput
+from tests.cluster.trial_rows import trials_of
 from tests.made_up import write_beir
 
 
@@ -41,16 +49,6 @@ def prepared(overrides: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def values(outcome: Outcome) -> np.ndarray:
     return np.concatenate([values for origin in outcome.values.values() for values in origin.values()])
-
-
-def test_equal_seeds_give_equal_bits(base):
-    config, parts = prepared([*base, "policy=random", "selector=dynamic", "weights=true"])
-    first, second = run(config, parts), run(config, parts)
-    assert first.losses == second.losses
-    assert values(first).tobytes() == values(second).tobytes()
-    assert all((first.weights[name] == second.weights[name]).all() for name in first.weights)
-    other = run(config | {"seed": 1}, parts)
-    assert other.losses != first.losses
 
 
 def test_what_can_not_be_trained_is_said(base):
@@ -99,6 +97,7 @@ def test_a_state_is_kept_in_mid_epoch(base, overrides):
         assert values(resumed).tobytes() == values(whole).tobytes()
         assert resumed.sampler == whole.sampler
         assert all((a[key] == b[key]).all() for a, b in zip(resumed.traces, whole.traces, strict=True) for key in a)
+    assert run(config | {"seed": 1}, parts).losses != whole.losses
 
 
 def test_without_a_split_every_query_is_tested_once(base, tmp_path):
@@ -121,27 +120,10 @@ def test_without_a_split_every_query_is_tested_once(base, tmp_path):
     assert values(resumed).tobytes() == values(outcome).tobytes()
 
 
-def test_a_cut_part_is_made_again_and_limits_cut_each_split(base, own_cache):
-    config, _ = prepared(base)
-    key = Artifacts().keys(config)["base"]
-    file = own_cache / "parts" / f"{key}.safetensors"
-    file.write_bytes(file.read_bytes()[:100])
-    assert len(Artifacts().part(config, "base").encoded.documents) == 60
+def test_limits_cut_each_split(base):
     _, parts = prepared([*base, "limits={train:7,dev:3,test:2}"])
     (split,) = parts["base"].splits
     assert [len(split.train), len(split.dev), len(split.test)] == [7, 3, 2]
-
-
-def test_a_run_file_supplies_and_is_evaluated(base, tmp_path):
-    lines = [f"q{query} Q0 d{(query + step) % 60} {step} {-step} made" for query in range(40) for step in range(1, 9)]
-    path = tmp_path / "run.txt"
-    path.write_text("\n".join(lines) + "\n")
-    overrides = ["function=run_file", "origin=[run_file,full]"]
-    overrides += [f"{part}.run_file.path={path}" for part in ("function", "origin")]
-    config, parts = prepared([*base, *overrides])
-    outcome = run(config, parts)
-    assert set(outcome.values) == {"run_file", "full"}
-    assert outcome.sampler[0]["negatives"] > 0
 
 
 def test_tables_have_the_documented_columns(base):
@@ -206,3 +188,110 @@ def test_each_origin_is_measured_with_the_weights_that_were_best_by_it(base):
         for measure, of_queries in both.values[origin].items():
             assert of_queries.tobytes() == alone.values[origin][measure].tobytes()
     assert both.validations[0] == run(*prepared([*few, "validation.origin=bm25"])).validations[0]
+
+
+OPTIONS: dict[str, Any] = {"order": "rank", "budget": 2, "depth": 5, "feeders": [], "of": "all"}
+
+
+def pairs(collection: Collection) -> set[tuple[str, str]]:
+    return set(collection.judgements.select("query", "document").rows())
+
+
+def test_only_what_an_order_comes_to_is_left(tiny, tmp_path):
+    few = partially_judged(tiny, OPTIONS, tmp_path)
+    more = partially_judged(tiny, OPTIONS | {"budget": 100}, tmp_path)
+    assert pairs(few) < pairs(more) <= pairs(tiny)
+    assert few.judgements.schema == tiny.judgements.schema
+    assert few.judgements.group_by("query").len()["len"].max() <= 2
+    assert len({few.fingerprint, more.fingerprint, tiny.fingerprint}) == 3
+    assert partially_judged(tiny, OPTIONS, tmp_path).judgements.equals(few.judgements)
+    assert len(list((tmp_path / "judging").iterdir())) == 2
+    with pytest.raises(BadInput):
+        partially_judged(tiny, OPTIONS | {"order": "nowhere"}, tmp_path)
+
+
+def trials(values: dict[tuple[str, str, str, str], list[float]]) -> pl.DataFrame:
+    """A row a run, of (function, order, budget, feeders) and the seeds' values."""
+    rows = []
+    for (function, order, budget, feeders), seeds in values.items():
+        swept = [("judging.order", order), ("judging.budget", budget), ("judging.feeders", feeders)]
+        for seed, value in enumerate(seeds):
+            rows.append({
+                "run": f"{function}-{order}-{budget}-{feeders}-{seed}", "function": function, "seed": seed,
+                "fingerprint": f"{order}{budget}{feeders}",
+                "swept": [{"key": key, "value": said} for key, said in swept if said], "bm25:AP@100": value,
+            })  # fmt: skip
+    return trials_of(rows)
+
+
+def test_what_few_judgements_decide_is_held_against_what_all_do():
+    table = few_judgements(trials({
+        ("a", "", "", ""): [0.50, 0.51, 0.52, 0.50], ("b", "", "", ""): [0.40, 0.41, 0.41, 0.40],
+        ("a", "mm", "5", ""): [0.30, 0.31, 0.32, 0.30], ("b", "mm", "5", ""): [0.40, 0.42, 0.41, 0.40],
+        ("a", "mm", "20", ""): [0.48, 0.49, 0.50, 0.49], ("b", "mm", "20", ""): [0.40, 0.41, 0.41, 0.40],
+    }))  # fmt: skip
+    assert table["budget"].to_list() == [5, 20]
+    assert table["tau"].to_list() == [-1, 1]
+    assert table["winner"].to_list() == ["b", "a"]
+    assert table["by_all"].to_list() == ["a", "a"]
+    assert table["opposite"].to_list() == [1, 0]
+    assert table["same"].to_list() == [0, 1]
+    assert table["enough"].to_list() == [False, True]
+
+
+def test_who_fed_the_pool_profits():
+    table = profits(trials({
+        ("a", "", "", ""): [0.5, 0.5, 0.5], ("a", "mm", "5", ""): [0.30, 0.31, 0.32],
+        ("a", "mm", "5", "[a]"): [0.34, 0.35, 0.36],
+    }))  # fmt: skip
+    assert table.select("policy", "feeders").rows() == [("a", "[a]")]
+    assert table["gain"][0] == pytest.approx(0.04)
+
+
+def test_no_pair_is_decided_by_chance():
+    assert decided({"a": {0: 0.1, 1: 0.3, 2: 0.2}, "b": {0: 0.2, 1: 0.1, 2: 0.3}}, ["a", "b"]) == [0]
+    assert decided({"a": {0: 0.3, 1: 0.31, 2: 0.33}, "b": {0: 0.1, 1: 0.12, 2: 0.11}}, ["a", "b"]) == [1]
+    # Nor is anything told of a study without partial judgements.
+    bare = trials({("a", "", "", ""): [0.5, 0.5], ("b", "", "", ""): [0.4, 0.4]})
+    assert few_judgements(bare).is_empty()
+
+
+def of_pairs(folder: Path) -> Collection:
+    rows = [f"question {number},answer {number % 17}\n" for number in range(40)]
+    (folder / "pairs.csv").write_text("question,passage\n" + "".join([*rows, rows[0], rows[1].upper().lower()]))
+    return open_collection(Pairs(folder / "pairs.csv"), folder / "cache")
+
+
+def test_pairs_are_counted_with_duplicates_splits_and_columns(tmp_path):
+    collection = of_pairs(tmp_path)
+    text = sentence(collection, {"folds": 5})
+    assert text == (
+        "pairs.csv: 40 pairs (2 duplicates joined), 40 queries, 17 passages → train 32, dev 4, test 4; "
+        "columns question, passage"
+    )
+    assert sentence(of_pairs(tmp_path), {"folds": 5}) == text  # from the cache
+
+
+def test_what_a_scale_leaves_is_said_once_per_collection(tmp_path):
+    collection = of_pairs(tmp_path)
+    limits = {"examples": 20, "train": 10, "dev": None, "test": 400}
+    config = {"folds": 5, "limits": limits, "choices": {"scale": "tiny"}}
+    assert sentence(collection, config).endswith("; scale=tiny takes train 10, at most 20 pairs to train on")
+    assert len(sentences([(collection, config), (collection, config)])["pairs"]) == 1
+    whole = collection.changed(queries=collection.queries.with_columns(split=pl.lit(None, pl.String)), source={})
+    assert (
+        sentence(whole, {"folds": 3}) == "pairs: 40 relevant pairs, 40 queries, 17 documents → 3-fold cross-validation"
+    )
+
+
+def test_queries_without_a_relevant_document_are_counted_by_split(tmp_path):
+    collection = of_pairs(tmp_path).changed(source={})
+    split = dict(collection.queries.select("id", "split").iter_rows())
+    none = {next(name for name in split if split[name] == "test")}
+    none |= set([name for name in split if split[name] == "train"][:2])
+    grade = pl.when(pl.col("query").is_in(list(none))).then(0).otherwise(pl.col("grade")).alias("grade")
+    collection = collection.changed(judgements=collection.judgements.with_columns(grade))
+    said = "; queries without a relevant document: 2 of train (not trained on), 1 of test (counts as 0)"
+    assert sentence(collection, {"folds": 5}).endswith(said)
+    whole = collection.changed(queries=collection.queries.with_columns(split=pl.lit(None, pl.String)))
+    assert "document: 3 (not trained on; in a test they count as 0)" in sentence(whole, {"folds": 5})

@@ -1,7 +1,15 @@
+"""What a run leaves: results, what the guard dropped, and cards of trained rankers."""
+
 import os
+from pathlib import Path
+from typing import Any
 
+import numpy as np
+import polars as pl
 import pytest
+import yaml
 
+import pyrite
 from cluster.output.provenance import code, content_digest, differences
 from cluster.output.result_store import SavedState
 from cluster.output.storage import Storage
@@ -10,10 +18,13 @@ from cluster.reports.study_tables import check_comparison
 from cluster.runs.artifacts import Artifacts
 from cluster.runs.execute import run
 from cluster.runs.file_contents import checkpoints_of
-from cluster.runs.outcome import Outcome, mean_best, read_outcome
+from cluster.runs.negative_tables import write_guarded
+from cluster.runs.outcome import Outcome, mean_best, read_outcome, write_outcome
 from cluster.runs.results import execute_run, run_store
 from ranking.checkpoint import to_bytes
 from ranking.errors import BadInput
+from sampling.guarded_documents import REASONS
+from tests.cluster.command_line import command
 
 
 def test_a_damaged_state_or_result_is_as_good_as_none(base, tmp_path):
@@ -96,3 +107,117 @@ def test_a_result_outlives_a_commit_that_leaves_its_code_as_it_is():
     assert differences(now, {**later, "code of sampling": "another"}) == ["code of sampling"]
     assert content_digest(now) != content_digest({**later, "code of sampling": "another"})
     assert differences({"commit": "of version 0.2"}, later) == ["code of sampling", "code of cluster/runs"]
+
+
+def test_a_run_writes_what_the_guard_dropped(base, tmp_path):
+    out = tmp_path / "out"
+    assert command("train", *base, "sampling.guard.relative=0.3", f"out={out}") == 0
+    guarded = pl.read_parquet(out / "guarded.parquet")
+    samplers = pl.read_parquet(out / "samplers.parquet")
+    assert guarded.columns == [
+        "run", "function", "absolute", "relative", "ceiling", "query", "document", "reason", "score", "positive",
+    ]  # fmt: skip
+    assert guarded["run"].unique().to_list() == samplers["run"].unique().to_list()
+    assert guarded["function"].unique().to_list() == ["bm25"]
+    assert guarded["relative"].unique().to_list() == [0.3]
+    assert guarded["absolute"].null_count() == len(guarded) > 0
+    assert guarded.select("query", "document").is_duplicated().sum() == 0
+    assert (guarded["score"] > guarded["positive"] * (1 - 0.3) - 1e-4).all()
+    above = guarded.filter(pl.col("reason") == REASONS[0])
+    assert (above["score"] > above["positive"]).all()
+    assert set(guarded["reason"]) <= set(REASONS)
+    assert len(guarded) <= samplers["guarded"].max()
+
+
+def test_shared_lists_stand_once_and_what_a_run_dropped_by_itself_beside_them(base, tmp_path):
+    storage, artifacts = Storage(str(tmp_path)), Artifacts()
+    (planned,) = plan(points([], [], base)[0], [], [0])
+    write_outcome(storage, planned.name, Outcome())
+    write_guarded(storage, [planned], artifacts)
+    assert not (tmp_path / "guarded.parquet").exists()  # without a guard
+    runs = [run for point in points([], [], [*base, "sampling.guard.relative=0.3"]) for run in plan(point, [], [0, 1])]
+    own = {
+        "fold": 0, "function": "dense", "queries": np.array([1], np.int32), "documents": np.array([2], np.int32),
+        "scores": np.array([3.0], np.float32), "positives": np.array([2.5], np.float32),
+        "reasons": np.array([0], np.int8), "total": 1,
+    }  # fmt: skip
+    for planned, rows in zip(runs, ([], [own]), strict=True):
+        write_outcome(storage, planned.name, Outcome(guarded=rows))
+    write_guarded(storage, runs, artifacts)
+    table = pl.read_parquet(tmp_path / "guarded.parquet")
+    assert table.filter(pl.col("function") == "bm25")["run"].unique().to_list() == [runs[0].name]
+    collection = artifacts.collection(runs[0].config)
+    row = table.filter(pl.col("function") == "dense").row(0, named=True)
+    assert (row["run"], row["reason"], row["score"], row["positive"]) == (runs[1].name, REASONS[0], 3.0, 2.5)
+    assert (row["query"], row["document"]) == (collection.queries["id"][1], collection.documents["id"][2])
+    assert read_outcome(storage, runs[1].name) is not None
+
+
+class Hub:
+    """Stands in for the Hugging Face hub."""
+
+    sent: dict[str, Any] = {}
+
+    def __init__(self, token: str) -> None:
+        self.sent.clear()
+        self.sent["token"] = token
+
+    def create_repo(self, repository: str, exist_ok: bool) -> str:
+        assert exist_ok
+        if repository == "ada/taken":
+            raise OSError("403: you have no right to write")
+        return f"https://hub/{repository}"
+
+    def upload_folder(self, repo_id: str, folder_path: str, commit_message: str) -> None:
+        files = [path for path in Path(folder_path).rglob("*") if path.is_file()]
+        contents = {str(path.relative_to(folder_path)): path.read_bytes() for path in files}
+        self.sent.update(repository=repo_id, files=contents)
+
+
+@pytest.fixture
+def hub(monkeypatch) -> dict[str, Any]:
+    monkeypatch.setattr("huggingface_hub.HfApi", Hub)
+    monkeypatch.setenv("HF_TOKEN", "my own")
+    return Hub.sent
+
+
+def test_weights_have_a_card_and_are_pushed(base, hub, tmp_path):
+    run = pyrite.train(
+        [*base, "ranker=dssm", "function=random", "training.max_epochs=1", f"out={tmp_path / 'r'}", "push=ada/gold"]
+    )
+    text = Path(run.weights).with_suffix(".md").read_text()
+    head, body = text.removeprefix("---\n").split("---\n", 1)
+    assert "pyrite" in yaml.safe_load(head)["tags"]
+    assert f"{run.measures['bm25:AP@10']:.4f}" in body
+    rows = ("| policy | fixed |", "| retrieval functions | random |", "| seed | 0 |", "| negatives a pair | 4 |")
+    assert all(said in body for said in (*rows, "fingerprint ", "pyrite train "))
+    assert hub["token"] == "my own"
+    assert hub["repository"] == "ada/gold"
+    assert set(hub["files"]) == {"README.md", "model.json", "model.safetensors"}
+    assert hub["files"]["README.md"].decode() == text
+    assert hub["files"]["model.safetensors"] == Path(run.weights).read_bytes()
+
+
+def test_a_checkpoint_is_pushed_as_its_folder(base, small_bert, hub, tmp_path):
+    options = ["ranker=bi_encoder", f"ranker.checkpoint={small_bert}", "training.max_epochs=1", "teacher=bm25"]
+    mined = ["function=[in_batch,bm25]", "negatives.bm25=2", "selector.bm25=top"]
+    pyrite.train([*base, *options, *mined, f"out={tmp_path / 'r'}", "push=ada/bert"])
+    assert {"README.md", "modules.json", "model.safetensors", "1_Pooling/config.json"} <= set(hub["files"])
+    card = hub["files"]["README.md"].decode()
+    rows = ("| negatives a pair | 7 of in_batch, 2 of bm25 |", "| selector | uniform, of bm25 Top |")
+    assert all(said in card for said in (*rows, "| teacher | bm25 |", "sentence-transformers"))
+
+
+@pytest.mark.parametrize(
+    ("token", "overrides", "said"),
+    [
+        ("", ["push=ada/gold"], "there is no token of the hub; set HF_TOKEN"),
+        ("x", ["push=gold"], "'gold' is no repository"),
+        ("x", ["push=ada/taken", "training.max_epochs=1"], r"could not be pushed \(403.*is kept in"),
+    ],
+)
+def test_what_can_not_be_pushed_is_said(base, hub, tmp_path, monkeypatch, token, overrides, said):
+    monkeypatch.setenv("HF_TOKEN", token)
+    with pytest.raises(BadInput, match=said):
+        pyrite.train([*base, "ranker=static", "function=random", *overrides, f"out={tmp_path / 'r'}"])
+    assert (tmp_path / "r" / "trials.parquet").exists() == ("ada/taken" in overrides[0])  # before anything is trained

@@ -8,9 +8,14 @@ from rich.console import Console
 from scipy import stats
 
 from cluster.output.methods import BM25, RUN, with_factors, with_methods
+from cluster.reports.analysis_figures import across_figure, query_histogram, variation_figure
 from cluster.reports.labels import value
 from cluster.reports.result_sections import READING, side_by_side
+from cluster.statistics import across_places as across
+from cluster.statistics import seed_variation as spread
+from cluster.statistics.by_query import best_two
 from cluster.statistics.summary import summarise
+from tests.cluster.trial_rows import trials_of
 
 BASE = "policy=fixed function=bm25 selector=uniform"
 
@@ -215,3 +220,155 @@ def test_the_table_fits_a_terminal_shows_all_and_explains_its_marks(made_up_stud
     again = pl.read_csv(summary.write_csv().encode(), schema=summary.schema)
     assert again.drop("marks").equals(summary.drop("marks"))
     assert again["marks"].fill_null("").equals(summary["marks"])
+
+
+MEASURE = "AP@100"
+FIRST = {"a0": [1.0, 0.5, 0.2], "a1": [0.5, 0.5, 0.2]}
+"""Two runs of the best method over queries 1, 2 and 3."""
+
+
+def two_rankers(steady: list[float]) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """A ranker whose methods differ by hand-made queries, and one whose methods differ by `steady`."""
+    of = {**FIRST, "b0": [0.25, 0.5, 0.6, 1.0], "c0": [0.5, 0.6, 0.7]}
+    of["d0"] = [own - less for own, less in zip(of["c0"], steady, strict=True)]
+    means = {"a0": 0.7, "a1": 0.6, "b0": 0.5, "c0": 0.6, "d0": 0.4}
+    trials = trials_of(
+        {
+            "run": run, "seed": int(run[1]), "ranker": "ff" if run[0] in "ab" else "mp", "overrides": "",
+            "selector": "uniform" if run[0] in "ac" else "top", "bm25:RR": mean,
+        }
+        for run, mean in means.items()
+    )  # fmt: skip
+    queries = pl.DataFrame(
+        [
+            {"run": run, "query": str(query), "origin": origin, "RR": value + (origin == "random")}
+            for run, values in of.items()
+            for query, value in enumerate(values, start=1)
+            for origin in ("bm25", "random")
+        ]
+    )
+    return trials, queries
+
+
+def test_differences_and_their_histogram_by_hand():
+    trials, queries = two_rankers([0.1, 0.1, 0.2])
+    table = best_two(trials, queries, summarise(trials), "RR")
+    found, other = table.iter_rows(named=True)
+    assert (found["ranker"], found["candidates"]) == ("ff", "bm25")
+    assert (found["first"], found["second"]) == ("bm25 · uniform", "bm25 · top")
+    assert found["differences"] == pytest.approx([0.5, 0.0, -0.4])  # query 4 has been answered by one alone
+    assert (found["wins"], found["ties"], found["losses"]) == (1, 1, 1)
+    assert found["difference"] == pytest.approx(0.1 / 3)
+    # Pairs, not samples: the queries of `other` differ by about the same and by much from one another.
+    first, second = [0.75, 0.5, 0.2], [0.25, 0.5, 0.6]
+    assert found["p"] == pytest.approx(stats.ttest_rel(first, second).pvalue)
+    assert other["p"] == pytest.approx(stats.ttest_1samp([0.1, 0.1, 0.2], 0).pvalue)
+    assert other["p"] < 0.1 < found["p"]
+    # Two rows, of which the lesser p counts twice.
+    assert other["p_holm"] == pytest.approx(2 * other["p"])
+    assert found["p_holm"] == pytest.approx(found["p"])
+    figure = query_histogram(table, "RR")
+    ax = figure.axes[0]
+    assert ax.get_title(loc="left") == "ff · bm25 candidates"
+    assert ax.get_xlabel() == "RR of bm25 · uniform\nminus bm25 · top"
+    heights = [sum(patch.get_height() for patch in bars) for bars in ax.containers]
+    assert heights == [1, 1, 1]
+    assert [line.get_xdata()[0] for line in ax.lines] == pytest.approx([0.1 / 3])
+    assert [sum(p.get_height() for p in bars) for bars in figure.axes[1].containers] == [0, 0, 3]
+
+
+def test_a_difference_that_is_always_the_same_has_no_test_and_one_method_no_difference(made_up_study):
+    trials, queries = two_rankers([0.1, 0.1, 0.1])
+    found, other = best_two(trials, queries, summarise(trials), "RR").iter_rows(named=True)
+    assert (other["p"], other["p_holm"], other["wins"]) == (None, None, 3)
+    assert found["p_holm"] == found["p"]  # the only test that is made
+    trials, queries = made_up_study(methods=[("fixed", "bm25", "uniform", 0.3)])
+    compared = best_two(trials, queries, summarise(trials), MEASURE)
+    assert compared.is_empty()
+    assert query_histogram(compared, MEASURE) is None
+    trials, _ = made_up_study()
+    assert best_two(trials, pl.DataFrame(), summarise(trials), MEASURE).is_empty()
+
+
+def trials(values: dict[tuple[str, str], list[float | None]]) -> pl.DataFrame:
+    """A frame of runs, by collection and function; None failed."""
+    rows = [
+        {
+            "run": f"{collection}{function}{seed}", "function": function, "seed": seed, "collection": collection,
+            "status": "failed" if value is None else "done", "fingerprint": collection, "bm25:AP@10": value,
+        }
+        for (collection, function), of in values.items() for seed, value in enumerate(of)
+    ]  # fmt: skip
+    return trials_of(rows)
+
+
+def test_how_often_a_run_beats_another_and_the_best_of_k_is_that_of_all_draws():
+    assert spread.beats(np.array([1.0, 3.0]), np.array([2.0, 3.0])) == pytest.approx((0 + 0 + 1 + 0.5) / 4)
+    a, b = np.array([0.1, 0.2, 0.2, 0.5]), np.array([0.1, 0.2, 0.3])
+    row, rng = spread._spreads(a, b, np.random.default_rng(3)), np.random.default_rng(3)
+    drawn = [rng.choice(each, (spread.RESAMPLES, len(each))) for each in (a, b)]
+    low, high = np.quantile([spread.beats(*each) for each in zip(*drawn, strict=True)], [0.025, 0.975])
+    assert (row["beats_low"], row["beats_high"]) == pytest.approx((low, high))
+    values = np.array([0.1, 0.2, 0.6])
+    assert spread.best_of(values, 1) == pytest.approx(0.3)
+    draws = [max(a, b) for a in values for b in values]
+    assert spread.best_of(values, 2) == pytest.approx(np.mean(draws))
+    assert spread.best_of(values[:0], 2) is None
+
+
+def test_runs_that_are_all_better_give_no_interval():
+    """Every resample of them is all better too, from which an interval of no width would follow."""
+    found = spread.seed_variation(trials({("c", "bm25"): [0.1, 0.11, 0.12], ("c", "random"): [0.5, 0.51, 0.53]}))
+    assert found["beats"].sort().to_list() == [0.0, 1.0]
+    assert found["beats_low"].null_count() == found["beats_high"].null_count() == 2
+
+
+def test_methods_are_compared_with_the_best_baseline():
+    rng = np.random.default_rng(0)
+    steady, wild = rng.normal(0.5, 0.005, 12), rng.normal(0.48, 0.05, 12)
+    wild[3] = 0.1
+    found = spread.seed_variation(trials({("c", "bm25"): list(steady), ("c", "random"): [*wild, None]}))
+    row = found.filter(method="random · uniform").row(0, named=True)
+    assert row["against"] == "bm25 · uniform"
+    assert row["ratio"] == pytest.approx(wild.std(ddof=1) / steady.std(ddof=1))
+    assert 1 < row["ratio_low"] < row["ratio"] < row["ratio_high"]
+    brown_forsythe = stats.levene(np.sort(wild), np.sort(steady), center="median").pvalue
+    assert row["brown_forsythe_p"] == pytest.approx(brown_forsythe)
+    assert row["brown_forsythe_p_holm"] < 0.05
+    assert row["line"] == pytest.approx(np.median(steady) / 2)
+    assert row["below"] == pytest.approx(2 / 13)  # one never learned, one failed
+    assert row["below_low"] < 2 / 13 < row["below_high"]
+    assert row["beats_low"] < row["beats"] < row["beats_high"]
+    assert spread.seed_variation(trials({("c", "bm25"): [0.5, 0.1]}), line=0.2)["below"].to_list() == [0.5]
+    again = spread.seed_variation(trials({("c", "random"): [*wild, None], ("c", "bm25"): list(steady)}))
+    assert again.equals(found)
+    assert variation_figure(found) is not None
+    assert variation_figure(spread.seed_variation(trials({("c", "bm25"): [0.5]}))) is None
+
+
+def test_random_effects_by_hand():
+    """Two places, by the formulas of DerSimonian and Laird: weights 100 and 100, Q = 50 · .04, tau² = (2 − 1) / 100."""
+    found = across.pool_effects(np.array([0.0, 0.2]), np.array([0.01, 0.01]))
+    assert found.mean == pytest.approx(0.1)
+    assert found.between == pytest.approx(0.1)
+    error = np.sqrt(0.1**2 * 2 / (1 * 2))  # Hartung and Knapp: weights are alike
+    assert found.high - found.mean == pytest.approx(stats.t.isf(0.025, 1) * error)
+    assert found.next_high > found.high
+    alike = across.pool_effects(np.array([0.1, 0.1, 0.1]), np.array([0.01, 0.01, 0.01]))
+    assert alike.between == 0
+
+
+def test_places_are_summed_up_where_there_are_two():
+    rng = np.random.default_rng(1)
+    of = {(c, f): list(rng.normal(mean, 0.01, 6)) for c in "cde" for f, mean in (("bm25", 0.5), ("random", 0.4))}
+    found = across.across_places(trials(of))
+    assert found["against"].unique().to_list() == ["bm25 · uniform"]
+    assert found["place"].to_list() == ["static on c", "static on d", "static on e", across.ALL]
+    whole = found.row(-1, named=True)
+    assert whole["places"] == 3
+    assert whole["pairs"] == 18
+    assert whole["low"] < -0.1 < whole["high"] < 0
+    assert across_figure(found) is not None
+    one = {key: values for key, values in of.items() if key[0] == "c"}
+    assert across.across_places(trials(one)).is_empty()
+    assert across_figure(across.across_places(trials(one))) is None

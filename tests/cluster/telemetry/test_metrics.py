@@ -1,13 +1,27 @@
 """What is told to Ray, and how often."""
 
+import contextlib
 import io
+import json
+import math
+import os
 import re
+import shutil
+import socket
 import subprocess
 import sys
+import tempfile
+import time
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import polars as pl
 import pytest
 import ray
 from rich.console import Console
@@ -25,7 +39,7 @@ from cluster.runs.results import execute_run
 from cluster.telemetry import metrics as instruments
 from cluster.telemetry import training_metrics
 from cluster.telemetry.catalogue import CATALOGUE
-from cluster.telemetry.live_table import LiveTable
+from cluster.telemetry.live_table import LiveTable, duration, spark
 from cluster.telemetry.metrics import ThrottledCounter, own_name, record, unique
 from cluster.telemetry.run_watch import RunWatch
 from cluster.telemetry.tracking.tracking import tracked
@@ -241,3 +255,284 @@ def test_an_index_and_a_host_tell_seldom(told):
     names = [*(f"pyrite_host_{name}" for name in of_host), *(f"pyrite_index_{name}" for name in of_index)]
     assert sorted(name for name, _, _ in told) == names
     assert all(set(tags) == set(CATALOGUE[name].tags) for name, _, tags in told)
+
+
+@pytest.mark.parametrize("width", [70, 100])
+def test_a_frame_fits_and_says_what_matters(width):
+    console = Console(file=io.StringIO(), width=width, force_terminal=False)
+    table = LiveTable(console, total=5, done=1, measure="AP@100")
+    for name in ("good", "bad", "diverged", "waiting"):
+        table.start(name)
+    for epoch, value in enumerate((0.1, 0.2, math.nan), 1):
+        table.progress("diverged", {"epoch": epoch, "max_epochs": 9, "validation": value})
+    table.end("good", 0.5)
+    table.end("bad", 0.25)
+    console.print(table.render())
+    shown = console.file.getvalue()
+    lines = shown.splitlines()
+    assert max(map(len, lines)) <= width
+    assert "3/5 runs" in shown
+    assert any("best" in line and "good" in line and "0.5000" in line for line in lines)
+    assert any("worst" in line and "bad" in line for line in lines)
+    assert "nan" not in next(line for line in lines if line.startswith("waiting"))
+
+
+def test_runs_that_failed_and_the_time_left_are_counted(monkeypatch):
+    table = LiveTable(Console(file=io.StringIO()), total=2, done=0, measure="AP")
+    table.start("a")
+    table.retried += 1
+    table.start("a")
+    table.fail("a")
+    assert "1 failed" in table.outlook()
+    assert "1 retried" in table.outlook()
+    assert table.states == {"waiting": 1, "running": 0, "done": 0, "failed": 1, "stopped": 0}
+    clock = SimpleNamespace(monotonic=lambda: now)
+    monkeypatch.setattr("cluster.telemetry.live_table.time", clock)
+    now = 0.0
+    table = LiveTable(Console(file=io.StringIO()), total=4, done=0, measure="AP")
+    now = 100.0  # texts and lists
+    table.start("a")
+    now = 110.0
+    table.end("a", 0.5)
+    assert "about 30 s left" in table.outlook()
+
+
+def test_a_notebook_shows_the_table_in_one_cell(monkeypatch):
+    shown: list[str] = []
+
+    class Cell:
+        def __init__(self, content: dict[str, str]) -> None:
+            self.update(content)
+
+        def update(self, content: dict[str, str], raw: bool = True) -> None:
+            shown.append(content["text/plain"])
+
+    display = SimpleNamespace(display=lambda content, raw, display_id: Cell(content))
+    monkeypatch.setitem(sys.modules, "IPython.display", display)
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(display=display))
+    monkeypatch.setattr("cluster.telemetry.live_table.Throttle", lambda every: Throttle(1e9))  # due once
+    with LiveTable(Console(force_jupyter=True, file=io.StringIO()), 2, 0, "AP@10") as table:
+        table.start("one")
+        for _ in range(100):
+            table.progress("one", {"epoch": 1, "max_epochs": 2, "validation": 0.25})
+        table.end("one", 0.25)
+    assert len(shown) == 3
+    assert "0/2 runs" in shown[0]
+    assert "best   one" in shown[-1]
+    assert "1/2 runs" in shown[-1]
+
+
+def test_without_a_terminal_progress_is_a_line_when_there_is_some():
+    written = io.StringIO()
+    with LiveTable(Console(file=written, width=200), total=5, done=1, measure="AP") as table:
+        table.print_line()
+        assert written.getvalue() == ""  # nothing is new
+        table.end("one", 0.4)
+        table.print_line()
+        table.print_line()
+    (line,) = written.getvalue().splitlines()
+    assert line.startswith("2 of 5 runs, ")
+    assert line.endswith(" left")
+
+
+def test_durations_and_sparks_by_hand():
+    assert spark([0.0, 1.0, math.nan]) == "▁█"
+    assert spark([1.0]) == ""
+    written = [duration(seconds) for seconds in (0, 45, 89.4, 90, 200, 7500)]
+    assert written == ["0 s", "45 s", "89 s", "2 min", "3 min", "2 h 5 min"]
+
+
+DASHBOARD = Path(__file__).parents[3] / "cluster" / "telemetry" / "dashboards" / "pyrite.json"
+NAMES = {
+    f"ray_{metric.name}{ending}": metric
+    for metric in CATALOGUE.values()
+    for ending in (("_bucket", "_count", "_sum") if metric.kind == "histogram" else ("",))
+}
+"""Every series, as Prometheus calls it."""
+PATIENCE = 120.0
+"""Seconds that data may take to arrive: rates take two readings of what processes report."""
+
+
+@dataclass(frozen=True)
+class Query:
+    """A query of a panel, in PromQL with the dashboard's variables."""
+
+    row: str
+    panel: str
+    expression: str
+
+    @property
+    def series(self) -> set[str]:
+        """Names of the series that it reads."""
+        return set(re.findall(r"\bray_pyrite_\w+", self.expression))
+
+    @property
+    def of_all(self) -> str:
+        """The expression for all studies, over a minute."""
+        return self.expression.replace("$window", "1m").replace("$study", ".*")
+
+
+def queries() -> list[Query]:
+    """Every query of the dashboard, in its order."""
+    row, found = "", []
+    for panel in json.loads(DASHBOARD.read_bytes())["panels"]:
+        row = panel["title"] if panel["type"] == "row" else row
+        found += [Query(row, panel["title"], target["expr"]) for target in panel.get("targets", [])]
+    return found
+
+
+@pytest.mark.parametrize("query", queries(), ids=lambda query: query.panel)
+def test_a_query_reads_what_there_is(query):
+    assert query.row
+    assert query.series
+    assert query.series <= NAMES.keys()
+    tags = {tag for name in query.series for tag in NAMES[name].tags} | {"le"}
+    assert set(re.findall(r"(\w+)=~?\"", query.expression)) <= tags
+    by = re.search(r"by \(([\w, ]+)\)", query.expression)
+    assert by is None or {tag.strip() for tag in by[1].split(",")} <= tags
+    assert "$" not in query.of_all
+    for name in query.series:
+        assert (NAMES[name].kind == "gauge") == ("rate(" not in query.expression)
+
+
+def test_the_dashboard_shows_every_metric_and_is_one_that_grafana_takes():
+    assert {NAMES[name].name for query in queries() for name in query.series} == set(CATALOGUE)
+    dashboard = json.loads(DASHBOARD.read_bytes())
+    panels = dashboard["panels"]
+    assert len({panel["id"] for panel in panels}) == len(panels)
+    variables = {variable["name"]: variable for variable in dashboard["templating"]["list"]}
+    assert set(variables) == {"datasource", "study", "window"}
+    assert (variables["datasource"]["type"], variables["datasource"]["query"]) == ("datasource", "prometheus")
+    places = set()
+    for panel in panels:
+        place = panel["gridPos"]
+        assert 0 <= place["x"] < place["x"] + place["w"] <= 24
+        cells = {(x, y) for x in range(place["x"], place["x"] + place["w"])
+                 for y in range(place["y"], place["y"] + place["h"])}  # fmt: skip
+        assert not places & cells
+        places |= cells
+        if panel["type"] != "row":
+            assert panel["datasource"] == {"type": "prometheus", "uid": "${datasource}"}
+            assert panel["description"]
+
+
+@dataclass(frozen=True)
+class Prometheus:
+    """Debian's Prometheus, which reads a Ray session."""
+
+    url: str
+
+    def count(self, expression: str) -> int:
+        """How many series a query returned within the last ten minutes."""
+        now = time.time()
+        asked = urllib.parse.urlencode({"query": expression, "start": now - 600, "end": now, "step": 5})
+        with urllib.request.urlopen(f"{self.url}/api/v1/query_range?{asked}", timeout=30) as answer:
+            return len(json.load(answer)["data"]["result"])
+
+    def value(self, expression: str) -> float:
+        """What a query returns now, 0 where it returns nothing."""
+        asked = urllib.parse.urlencode({"query": expression})
+        with urllib.request.urlopen(f"{self.url}/api/v1/query?{asked}", timeout=30) as answer:
+            found = json.load(answer)["data"]["result"]
+        return float(found[0]["value"][1]) if found else 0.0
+
+
+@contextmanager
+def prometheus(config: Path, folder: Path) -> Iterator[Prometheus]:
+    """Prometheus with the configuration that Ray has written, as docs/guide/watching.md starts it."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    process = subprocess.Popen(
+        [
+            "prometheus", f"--config.file={config}", f"--web.listen-address=127.0.0.1:{port}",
+            f"--storage.tsdb.path={folder}",
+        ],
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        server = Prometheus(f"http://127.0.0.1:{port}")
+        wait(lambda: server.count("vector(1)"))
+        yield server
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def wait(come: Any) -> None:
+    """Ask until something has come."""
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        with contextlib.suppress(OSError):
+            if come():
+                return
+        time.sleep(0.5)
+    raise AssertionError("it never came")
+
+
+class Session:
+    """A Ray session in a process of its own (`a_session.py`)."""
+
+    def __init__(self, place: str) -> None:
+        file = str(Path(__file__).parents[1] / "a_session.py")
+        environment = {key: value for key, value in os.environ.items() if key != "RAY_ADDRESS"}
+        environment["PYTHONPATH"] = str(Path(__file__).parents[3])
+        self.process = subprocess.Popen(
+            [sys.executable, file, place], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            text=True, env=environment,
+        )  # fmt: skip
+        self.folder = Path(self._hear("SESSION"))
+
+    @property
+    def config(self) -> Path:
+        """What Ray's dashboard writes for Prometheus, some time after it has started."""
+        return self.folder / "metrics" / "prometheus" / "prometheus.yml"
+
+    def _hear(self, word: str) -> str:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            if line.startswith(word):
+                return line.removeprefix(word).strip()
+        raise AssertionError("the session has ended")
+
+    def order(self, word: str, *arguments: str, value: float = 0.0) -> str:
+        """Have it do something, and wait for the word that it is done."""
+        self.process.stdin.write(json.dumps({"command": arguments, "value": value}) + "\n")
+        self.process.stdin.flush()
+        return self._hear(word)
+
+
+@pytest.fixture
+def session() -> Iterator[Session]:
+    if shutil.which("prometheus") is None:
+        pytest.skip("needs Debian's prometheus: apt-get install prometheus")
+    place = tempfile.mkdtemp(prefix="pyrite", dir="/tmp")  # Ray's sockets need a short path
+    session = Session(place)
+    try:
+        wait(session.config.is_file)
+        # As often as it reports: nobody who tests wants to wait for the tens of seconds that are Ray's.
+        session.config.write_text(session.config.read_text().replace("scrape_interval: 10s", "scrape_interval: 1s"))
+        yield session
+    finally:
+        session.process.stdin.close()
+        session.process.wait(60)
+        shutil.rmtree(place, ignore_errors=True)
+
+
+@pytest.mark.nightly
+def test_every_query_returns_data_from_a_real_prometheus(session, base, tmp_path):
+    """Of a study, and of one number of each metric that a study does not have."""
+    with prometheus(session.config, tmp_path / "prometheus") as server:
+        given = ["ranker=feed_forward", "objective=softmax", "policy=fixed", "function=bm25", "selector=uniform"]
+        given += ["seeds=2", "concurrent=1", f"out={tmp_path / 'watched'}"]
+        assert session.order("ENDED", "study", *base, *given) == "0"
+        asked = 'sum(ray_pyrite_training_steps_total{study="watched", method="feed_forward bm25 uniform softmax"})'
+        wait(lambda: server.value(asked))
+        made = int(pl.read_parquet(tmp_path / "watched" / "trials.parquet")["steps"].sum())
+        assert 0 < server.value(asked) <= made
+        assert server.count('ray_pyrite_host_copies{host="made up"}') == 0
+
+        def all_return_data() -> bool:
+            session.order("TOLD", value=1.0)
+            return all(server.count(query.of_all) for query in queries())
+
+        wait(all_return_data)

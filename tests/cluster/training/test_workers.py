@@ -1,5 +1,6 @@
-"""Runs on two workers of Ray Train."""
+"""Two processes that train one ranker: rank 0 is this process, rank 1 is started beside it."""
 
+import multiprocessing
 import os
 import signal
 import sys
@@ -7,7 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
+import torch.distributed as dist
+from numpy.typing import NDArray
 from safetensors.torch import load
+from torch import nn
 
 from cluster.config.compose import compose
 from cluster.executors.resources import WAITING, Resources, at_once, check_demand, demand
@@ -18,10 +23,267 @@ from cluster.runs.execute import run
 from cluster.runs.outcome import Outcome
 from cluster.runs.progress import Progress
 from cluster.runs.results import execute_run
+from cluster.training import all_reduce
+from cluster.training.all_reduce import AllReduce, share_of
+from cluster.training.attach import SharedEvaluation, SharedIndex
 from cluster.training.study_runs import launcher
 from ranking.errors import BadInput
+from ranking.evaluation.evaluation import Evaluation
+from ranking.evaluation.origins import Bm25Candidates, Candidates
+from ranking.objectives.softmax import SoftmaxLikelihood
+from ranking.rankers.feed_forward import FeedForward
+from ranking.sources import Sources
+from ranking.training import RankerTraining
+from sampling.retrieval.live_index import Answer
 from tests.made_up import TOPICS, WORDS
 from tests.ranking.checkpoints import write_checkpoint
+
+STEPS = 24
+
+
+class Drawn:
+    """Two documents by chance for each query; a few are none."""
+
+    def __init__(self, documents: int) -> None:
+        self.documents, self.rng = documents, np.random.default_rng(3)
+
+    def negatives(self, batch: Any, training: RankerTraining) -> NDArray[np.int32]:
+        return self.rng.integers(-1, self.documents, (len(batch), 2)).astype(np.int32)
+
+
+class Counted:
+    """An index whose answers depend on how often it was asked, as those of one that is built meanwhile do."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.steps: list[int] = []
+
+    def publish(self, weights: Any, step: int) -> None:
+        self.steps.append(step)
+
+    def search(self, queries: Any, depth: int, step: int, vectors: Any = None) -> Answer:
+        self.asked += 1
+        return Answer(np.full((len(queries), depth), self.asked, np.int32), np.zeros((1, 1), np.float32), 7, step)
+
+    def scores(self, queries: Any, documents: Any, vectors: Any = None) -> NDArray[np.float32]:
+        self.asked += 1
+        return np.full(documents.shape, self.asked, np.float32)
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"asked": self.asked}
+
+    def load_state_dict(self, state: Any) -> None:
+        self.asked = state["asked"]
+
+
+def trained(sources: Sources, candidates: Candidates, accumulate: int, together: bool) -> dict[str, Any]:
+    """What 24 steps on batches of two and, at the end of an epoch, one example show."""
+    training = RankerTraining(
+        FeedForward(sources.vectors.table, torch.Generator().manual_seed(4), "tiny"),
+        SoftmaxLikelihood(),
+        sources.encoded,
+        np.flatnonzero(sources.encoded.split == 0),
+        Evaluation(sources.encoded, candidates, ["AP@10", "RR@10"]),
+        lambda parameters: torch.optim.SGD(parameters, lr=0.5),
+        np.random.default_rng(2),
+        batch_size=2,
+        max_epochs=100,
+        patience=100,
+        accumulate=accumulate,
+    )
+    if together:
+        training.gradient_sync = AllReduce()
+        training.evaluations = {"": SharedEvaluation(training.validation)}
+    source = Drawn(len(sources.encoded.documents))
+    shown: list[Any] = []
+    for _ in range(STEPS):
+        if training.epoch_over:
+            training.validate()
+        batch = training.next_batch()
+        step = training.update(batch, source.negatives(batch, training))
+        shown.append((step.loss, step.gradient_norm, step.scores))
+    measured = training.validation(training.ranker)
+    return {"steps": shown, "weights": weights(training), "validations": training.validations, "measured": measured}
+
+
+def weights(training: RankerTraining) -> dict[str, NDArray[np.float32]]:
+    return {name: tensor.numpy().copy() for name, tensor in training.ranker.state_dict().items()}
+
+
+def broken(sources: Sources, candidates: Candidates) -> bool:
+    """Whether a ranker that scores a document nan is noticed, also by the worker whose queries do not show it."""
+    ranker = FeedForward(sources.vectors.table, torch.Generator().manual_seed(4), "tiny")
+    mine = share_of(dist.get_rank(), 2, len(candidates.queries))
+    evaluation = SharedEvaluation(Evaluation(sources.encoded, candidates, ["AP@10"]))
+    assert mine.stop > mine.start
+    if dist.get_rank() == 1:
+        with torch.no_grad():
+            ranker.vectors.fill_(torch.nan)
+    try:
+        evaluation(ranker)
+    except FloatingPointError:
+        return True
+    return False
+
+
+def shared_index() -> tuple[Any, ...]:
+    own = Counted()
+    index = SharedIndex(own)
+    index.publish({}, 5)
+    queries = np.array([3, 1])
+    answer = index.search(queries, 2, 9)
+    scores = index.scores(queries, answer.documents)
+    index.load_state_dict({"asked": 40})
+    again = index.search(queries, 1, 9)
+    return own.steps, own.asked, answer.documents.tolist(), answer.step, scores.tolist(), again.documents.tolist()
+
+
+def exchanged(rows: bool) -> dict[str, Any]:
+    """Exchange gradients of two types, of which the second worker has some, or none (`rows`)."""
+    first = dist.get_rank() == 0
+    lower, upper = nn.Parameter(torch.ones(3, 2)), nn.Parameter(torch.ones(2))
+    double = nn.Parameter(torch.ones(4, dtype=torch.float64))
+    firsts, nobodys, table = nn.Parameter(torch.ones(1)), nn.Parameter(torch.ones(1)), nn.Embedding(4, 2, sparse=True)
+    nn.init.ones_(table.weight)
+    table.weight.by_rows = True
+    parameters = [nobodys, table.weight, lower, double, firsts, upper]
+    sync = AllReduce()
+    sync.rows(2)
+    sizes: list[int] = []
+    whole, reduce = all_reduce.BUCKET, dist.all_reduce
+
+    def noted(tensor: torch.Tensor, **options: Any) -> Any:
+        sizes.append(tensor.numel())
+        return reduce(tensor, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(all_reduce, "BUCKET", 5)
+        patch.setattr(dist, "all_reduce", noted)
+        if first or rows:
+            loss = (table(torch.tensor([1 if first else 3])).sum() * lower[0, 0] * double[0]).float()
+            loss = loss * (upper.sum() + (firsts[0] if first else 0))
+            with sync.last_backward(parameters):
+                loss.backward()
+        early = list(sizes)
+        sync.join(parameters, torch.ones(()), torch.zeros(1, 1))
+    assert whole == all_reduce.BUCKET
+    gradients = {"upper": upper, "firsts": firsts, "double": double, "lower": lower, "table": table.weight}
+    assert nobodys.grad is None
+    assert table.weight.grad.is_sparse
+    told = {name: each.grad.to_dense().flatten().tolist() for name, each in gradients.items() if each.grad is not None}
+    return told | {"early": early, "sizes": sizes}
+
+
+def twice() -> bool:
+    """Whether a gradient that comes in two parts, of which only the first would be exchanged, is refused."""
+    weight = nn.Parameter(torch.ones(2))
+    with AllReduce().last_backward([weight]):
+        weight.sum().backward()
+        with pytest.raises(RuntimeError, match="came in two parts"):
+            weight.sum().backward()
+    return True
+
+
+def work(rank: int, file: str, sources: Sources, candidates: Candidates) -> dict[str, Any]:
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", init_method=f"file://{file}", rank=rank, world_size=2)
+    try:
+        return {
+            "plain": trained(sources, candidates, 1, True),
+            "accumulated": trained(sources, candidates, 2, True),
+            "broken": broken(sources, candidates),
+            "index": shared_index(),
+            "both": exchanged(rows=True),
+            "one": exchanged(rows=False),
+            "twice": twice(),
+        }
+    finally:
+        dist.destroy_process_group()
+
+
+def other(file: str, sources: Sources, candidates: Candidates, told: Any) -> None:
+    told.put(work(1, file, sources, candidates))
+
+
+@pytest.fixture(scope="module")
+def candidates(tiny, tiny_encoded, tiny_vectors) -> Candidates:
+    sources = Sources(tiny, tiny_encoded, tiny_vectors)
+    return Bm25Candidates(depth=6).candidates(sources, np.flatnonzero(tiny_encoded.split >= 1))
+
+
+@pytest.fixture(scope="module")
+def both(tiny, tiny_encoded, tiny_vectors, candidates, tmp_path_factory) -> list[dict[str, Any]]:
+    """What each of two workers saw."""
+    sources = Sources(tiny, tiny_encoded, tiny_vectors)
+    file = str(tmp_path_factory.mktemp("group") / "store")
+    context = multiprocessing.get_context("spawn")
+    told = context.Queue()
+    process = context.Process(target=other, args=(file, sources, candidates, told))
+    process.start()
+    first = work(0, file, sources, candidates)
+    second = told.get(timeout=120)
+    process.join(60)
+    return [first, second]
+
+
+@pytest.mark.parametrize(("kind", "accumulate"), [("plain", 1), ("accumulated", 2)])
+def test_two_workers_with_half_the_batch_take_the_steps_of_one(
+    tiny, tiny_encoded, tiny_vectors, candidates, both, kind, accumulate
+):
+    alone = trained(Sources(tiny, tiny_encoded, tiny_vectors), candidates, accumulate, False)
+    assert len(alone["steps"]) == STEPS
+    for worker in both:
+        steps = zip(alone["steps"], worker[kind]["steps"], strict=True)
+        for (loss, norm, scores), (its_loss, its_norm, its_scores) in steps:
+            assert its_loss == pytest.approx(loss, abs=1e-6)
+            assert its_norm == pytest.approx(norm, rel=1e-4, abs=1e-6)
+            np.testing.assert_allclose(its_scores, scores, atol=1e-5)
+        for name, tensor in alone["weights"].items():
+            np.testing.assert_allclose(worker[kind]["weights"][name], tensor, atol=1e-5)
+        assert worker[kind]["validations"] == pytest.approx(alone["validations"], abs=1e-9)
+        for measure, values in alone["measured"].items():
+            np.testing.assert_allclose(worker[kind]["measured"][measure], values, atol=1e-9)
+    # It has learned something, and in a batch of one the first worker had no rows.
+    assert alone["steps"][-1][0] != pytest.approx(alone["steps"][0][0], abs=1e-3)
+    assert any(len(scores) == 1 for _, _, scores in alone["steps"])
+
+
+def test_the_workers_stay_equal_to_the_bit_and_share_what_they_can_not_score_and_an_index(both):
+    first, second = both[0]["plain"], both[1]["plain"]
+    for name, tensor in first["weights"].items():
+        assert tensor.tobytes() == second["weights"][name].tobytes()
+    assert [loss for loss, *_ in first["steps"]] == [loss for loss, *_ in second["steps"]]
+    assert [worker["broken"] for worker in both] == [True, True]
+    heard = [[1, 1], [1, 1]], 9, [[2.0, 2.0], [2.0, 2.0]], [[41], [41]]
+    assert both[0]["index"] == ([5], 41, *heard)
+    assert both[1]["index"] == ([], 0, *heard)
+
+
+def test_gradients_of_any_type_and_size_add_up_while_they_come(both):
+    # Of the loss Σ row · lower₀ · double₀ · (Σ upper + firsts): on the second worker without the last.
+    for worker in both:
+        told = worker["both"]
+        assert told["upper"] == [4.0, 4.0]
+        assert told["firsts"] == [2.0]
+        assert told["double"] == [10.0, 0.0, 0.0, 0.0]
+        assert told["lower"] == [10.0, 0.0, 0.0, 0.0, 0.0, 0.0]
+        assert told["table"] == [0.0, 0.0, 3.0, 3.0, 0.0, 0.0, 2.0, 2.0]
+        # From the output down: both of float32, float64, two that fill a bucket each, what none has, and the scores.
+        assert told["sizes"] == [3, 4, 6, 8, 1, 1 + 6 + 2]
+    # While the backward pass went on; the second worker waits to the end for what it lacks.
+    assert [worker["both"]["early"] for worker in both] == [[3, 4, 6, 8], []]
+    assert both[0]["one"]["upper"] == both[1]["one"]["upper"] == [2.0, 2.0]
+    assert both[1]["one"]["table"] == [0.0, 0.0, 3.0, 3.0, 0.0, 0.0, 0.0, 0.0]
+    assert [worker["twice"] for worker in both] == [True, True]
+
+
+@pytest.mark.parametrize(("workers", "size"), [(1, 5), (2, 5), (3, 2), (4, 32), (5, 0)])
+def test_rows_are_shared_out_evenly_and_in_order(workers, size):
+    shares = [share_of(rank, workers, size) for rank in range(workers)]
+    assert [row for share in shares for row in range(size)[share]] == list(range(size))
+    counts = [share.stop - share.start for share in shares]
+    assert max(counts) - min(counts) <= 1
+
 
 SGD = {"_target_": "torch.optim.SGD", "_partial_": True, "lr": 0.5}
 """Adam makes whole steps of gradients that are zero but for rounding, and rounding is what workers differ by."""
