@@ -182,7 +182,7 @@ RANKINGS = [[[0, 1, 2], [2, 0, 1], [3, 4, 2]]] * 2
 GRADES = [[1, 1, 0, 0, 0]] * 2
 
 
-def test_by_hand(pool_of):
+def test_ranking_quality_by_hand(pool_of):
     pool = pool_of(RANKINGS, GRADES, outside=1)
     # First two that are not relevant, so all runs have 0; then those that are.
     order = JudgingOrder([np.array([2, 3, 0, 1, 4], np.int32)] * 2)

@@ -250,7 +250,7 @@ def test_case_blanks_and_other_scripts_are_labels_of_their_own():
     assert documents[:, 0].tolist() == expected
 
 
-def test_counts(tiny_encoded):
+def test_counts_of_labels(tiny_encoded):
     assert tiny_encoded.label_counts == LabelCounts(3, 6)
     assert LabelCounts(3, 6).total == 9
     labelled = replace(Texts.of([[1], [1]]), labels=np.array([[4, -1], [-1, -1]], np.int32))

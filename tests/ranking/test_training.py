@@ -481,7 +481,7 @@ def test_each_origin_has_best_weights_of_its_own():
     assert stopping.best_epochs == {"near": 1, "far": 2}
 
 
-def test_it_waits_for_every_origin():
+def test_early_stopping_waits_for_every_origin():
     assert not stopped([(0.5, 0.1), (0.4, 0.2), (0.3, 0.2)]).waited  # near has waited for two, far for one
     assert stopped([(0.5, 0.1), (0.4, 0.2), (0.3, 0.2), (0.3, 0.1)]).waited
     assert not stopped([]).waited
@@ -505,7 +505,7 @@ def test_weights_that_are_best_by_several_origins_are_kept_once():
 EVERY = [each for each in Schedule.__subclasses__() if each.__module__.startswith("ranking.")]
 
 
-def test_by_hand():
+def test_schedules_by_hand():
     assert [Linear().factor(step, 4) for step in range(5)] == [1, 0.75, 0.5, 0.25, 0]
     assert [Cosine().factor(step, 4) for step in (0, 2, 4)] == pytest.approx([1, 0.5, 0])
     assert Cosine().factor(1, 4) == pytest.approx((1 + 2**-0.5) / 2)
@@ -640,7 +640,7 @@ def test_rows_that_are_not_read_stay(made, tiny_sources):
         assert not torch.isclose(old[read], new[read]).all()
 
 
-def test_it_goes_on_from_a_state(made, tiny_sources):
+def test_lazy_adam_goes_on_from_a_state(made, tiny_sources):
     one, other = (started(made, tiny_sources, LAZY) for _ in range(2))
     for _ in range(3):
         updated(one)

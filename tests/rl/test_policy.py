@@ -112,7 +112,7 @@ def test_what_is_no_agent_is_refused():
         LearnedPolicy(agent=-1)
 
 
-def test_it_takes_the_best_action_by_the_clock(tmp_path, tiny_sources):
+def test_a_regression_takes_the_best_action_by_the_clock(tmp_path, tiny_sources):
     """bm25 is worth −spent, its highest of 4 is worth spent: the one in the first half, the other in the second."""
     fitted = {"actions": ["bm25", "bm25@dynamic:4"], "clock": [[0, -1], [0, 1]], "length": 2}
     (tmp_path / "regression.json").write_text(json.dumps({**fitted, "state": np.zeros((2, 5)).tolist()}))
@@ -239,7 +239,7 @@ def run_of_mixture(sources: Sources, agent: MixtureAgent) -> tuple[object, objec
     return training, sampler, policy
 
 
-def test_it_decides_every_so_many_batches_and_the_rule_is_obeyed(tiny_sources):
+def test_a_mixture_decides_every_so_many_batches_and_the_rule_is_obeyed(tiny_sources):
     hard = mixture_of([20.0, *[0] * 8, -20.0, *[0] * 8])
     training, sampler, policy = run_of_mixture(tiny_sources, hard)
     training.fit(sampler)
@@ -259,7 +259,7 @@ def test_an_interrupted_mixture_goes_on_to_the_last_bit(tiny_sources, scores):
     check(tiny_sources, lambda: run_of_mixture(tiny_sources, mixture_of(scores=scores))[1])
 
 
-def test_its_file_is_read_as_it_was_written():
+def test_the_file_of_a_mixture_is_read_as_it_was_written():
     agent = mixture_of(each=1, window="from_to")
     read = MixtureAgent.from_bytes(agent.to_bytes(), "here")
     assert np.array_equal(read.parameters, agent.parameters)

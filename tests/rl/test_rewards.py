@@ -182,7 +182,7 @@ def episodes(values: list[float], bm25: list[float]) -> list[dict[str, Any]]:
 VALUES = [0.19, 0.21, 0.39, 0.41, 0.40, 0.42]
 
 
-def test_it_ends_where_two_stretches_are_alike():
+def test_a_plateau_is_where_two_stretches_are_alike():
     plateau = Plateau(window=2)
     found = episodes(VALUES, [0.5, 0.5, 0.7, 0.7, 0.75, 0.75])
     assert plateau.converged_at(found[:4]) is None  # gains .2

@@ -258,7 +258,7 @@ def steps(sampler: Sampler, training: RankerTraining, count: int, ahead: bool) -
     return seen
 
 
-def test_it_changes_neither_negatives_nor_states(tiny_sources):
+def test_drawing_ahead_changes_neither_negatives_nor_states(tiny_sources):
     plain, ahead = source(tiny_sources), source(tiny_sources)
     assert ahead.foresees
     one, other = training_of(tiny_sources), training_of(tiny_sources)

@@ -264,7 +264,7 @@ def shares(policy: Curriculum, rng: np.random.Generator, best: int, batches: int
 
 @pytest.mark.by_day(1)
 @pytest.mark.parametrize("seed", range(3))
-def test_it_comes_to_prefer_the_function_of_the_higher_gain_and_follows_when_another_has_it(seed):
+def test_a_curriculum_comes_to_prefer_the_function_of_the_higher_gain_and_follows_it(seed):
     policy, rng = begun(3), np.random.default_rng(seed)
     first = shares(policy, rng, 1, 1200)
     assert first[:10].mean() < 0.45
@@ -316,7 +316,7 @@ def test_probabilities_stay_probabilities(gains, eta, functions):
         assert (policy.probabilities() >= policy.epsilon / functions - 1e-12).all()
 
 
-def test_begin_starts_afresh():
+def test_begin_starts_a_curriculum_afresh():
     policy = begun()
     shares(policy, np.random.default_rng(0), 1, 50)
     policy.start_run(dict.fromkeys(policy.functions), FREE)

@@ -128,7 +128,7 @@ def prepared(sources: Sources, training: RankerTraining, batches: int = 2) -> Me
     return function
 
 
-def test_it_holds_the_documents_of_the_last_batches(tiny_sources):
+def test_the_memory_holds_the_documents_of_the_last_batches(tiny_sources):
     training = training_of(tiny_sources)
     function = prepared(tiny_sources, training)
     read = []

@@ -490,7 +490,7 @@ def test_a_ranker_that_diverged_does_not_touch_the_generator(make):
     assert not scores.any()
 
 
-def test_it_starts_as_a_copy_of_the_ranker(tiny_training):
+def test_an_adversary_starts_as_a_copy_of_the_ranker(tiny_training):
     training = tiny_training()
     selector = Adversarial()
     selector.start_run({}, training)
