@@ -160,7 +160,7 @@ def other_sizes(folder: Path) -> None:
     (folder / "config.json").write_text(json.dumps(config | {"intermediate_size": 20}))
 
 
-NOT_WHOLE = r"has no weights \S+layer\S*\.0\.\S+ and \d+ others; choose a checkpoint that is whole"
+NOT_WHOLE = r"has no weights \S+layer\S*\.0\.\S+ and \d+ more; choose a checkpoint that is whole"
 POINTER = "version https://git-lfs.github.com/spec/v1\n"
 
 
