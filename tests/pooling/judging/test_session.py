@@ -44,12 +44,15 @@ class Clock:
 class Room:
     """A session with requests that number themselves, and truth for assessors who make no mistakes."""
 
-    def __init__(self, folder: Path, pool: Pool, method: str = "max mean", options: Options | None = None) -> None:
+    def __init__(
+        self, folder: Path, pool: Pool, method: str = "max mean", options: Options | None = None,
+        known: pl.DataFrame | None = None, gold: pl.DataFrame | None = None, assessors: str = "",
+    ) -> None:  # fmt: skip
         self.folder, self.pool, self.method, self.options = folder, pool, method, options or Options()
-        self.known: pl.DataFrame | None = None
-        self.gold: pl.DataFrame | None = None
-        self.requests = 0
+        self.known, self.gold, self.requests = known, gold, 0
         self.open()
+        for name in assessors.split():
+            self.session.sign_in(name)
 
     def open(self) -> Session:
         self.store = Store(self.folder, {"method": self.method}, self.known, Clock())
@@ -100,9 +103,7 @@ def pool(random_pool) -> Pool:
 
 @pytest.fixture
 def room(tmp_path, pool) -> Room:
-    room = Room(tmp_path, pool)
-    room.session.sign_in("ada")
-    return room
+    return Room(tmp_path, pool, assessors="ada")
 
 
 def simulated(pool: Pool, method: str) -> Judged:
@@ -114,8 +115,7 @@ def simulated(pool: Pool, method: str) -> Judged:
 @pytest.mark.parametrize("save_every", [3, 1000])
 def test_neither_restarts_nor_undoing_change_the_order(tmp_path, pool, method, save_every, monkeypatch):
     monkeypatch.setattr("pooling.judging.revocable_order.SAVE_EVERY", save_every)
-    room = Room(tmp_path, pool, method)
-    room.session.sign_in("ada")
+    room = Room(tmp_path, pool, method, assessors="ada")
     judged: Judged = []
     rng = np.random.default_rng(0)
     for topic in [None] if room.session.by_method else [topic.name for topic in pool.topics]:
@@ -212,8 +212,7 @@ def test_a_skipped_document_comes_back_after_ten_judgements(room):
 
 
 def test_what_was_skipped_comes_back_when_nothing_else_is_left(tmp_path, pool):
-    room = Room(tmp_path, pool, options=Options(budget=3))
-    room.session.sign_in("ada")
+    room = Room(tmp_path, pool, options=Options(budget=3), assessors="ada")
     room.judge("ada")
     skipped = room.session.next("ada")
     room.session.skip("ada", *room.names(skipped), room.request())
@@ -276,9 +275,8 @@ def test_eight_threads_never_get_the_same_document(tmp_path, random_pool, method
 def test_whatever_assessors_do_a_restart_finds_the_same_desk(random_pool, tmp_path_factory, acts, across):
     pool = random_pool(np.random.default_rng(5), topics=2, documents=12, depth=8)
     options = Options(budget=7, double=0.4)
-    room = Room(tmp_path_factory.mktemp("room"), pool, "across topics" if across else "thompson", options)
-    for name in "abc":
-        room.session.sign_in(name)
+    method = "across topics" if across else "thompson"
+    room = Room(tmp_path_factory.mktemp("room"), pool, method, options, assessors="a b c")
     for name, act in acts:
         place = room.session.next(name)
         if act == "j":
@@ -343,8 +341,7 @@ def test_as_many_documents_are_judged_twice_as_asked(tmp_path, pool, double, exp
 
 
 def test_the_first_assessor_never_gets_the_second_judgement(tmp_path, pool):
-    room = Room(tmp_path, pool, options=Options(budget=4, double=1.0))
-    room.session.sign_in("ada")
+    room = Room(tmp_path, pool, options=Options(budget=4, double=1.0), assessors="ada")
     first = [room.judge("ada") for _ in range(4)]
     assert room.session.next("ada") is None
     room.enter("grace")
@@ -365,18 +362,14 @@ def test_the_method_hears_the_first_judgement_that_was_not_withdrawn(tmp_path, p
 
 def test_judgements_made_before_are_taken_over(tmp_path, pool):
     topic = pool.topics[0]
-    room = Room(tmp_path / "other", pool)
-    room.store.close()
-    room.folder = tmp_path / "folder"
-    room.known = pl.DataFrame(
+    known = pl.DataFrame(
         [(topic.name, topic.documents[3], 2), (topic.name, topic.documents[5], 0), (topic.name, "elsewhere", 1)],
         schema={"topic": pl.String, "document": pl.String, "grade": pl.Int64}, orient="row",
     )  # fmt: skip
-    room.open()
+    room = Room(tmp_path, pool, known=known, assessors="ada")
     assert room.session.pool.highest == 2
     assert room.session.known_grades[0] == {3: 2, 5: 0}
     assert room.session.state.limits[0] == topic.pool.size - 2
-    room.session.sign_in("ada")
     judged = room.judge_all("ada")
     assert len(judged) == pool.size - 2
     assert not {(0, 3), (0, 5)} & set(judged)
@@ -396,8 +389,7 @@ def test_only_the_named_assessors_are_let_in(tmp_path, pool):
 
 
 def test_what_is_on_the_screen_of_who_was_taken_off_goes_back(tmp_path, pool):
-    room = Room(tmp_path, pool, options=Options(assessors=["ada", "grace"]))
-    room.session.sign_in("ada")
+    room = Room(tmp_path, pool, options=Options(assessors=["ada", "grace"]), assessors="ada")
     place = room.session.next("ada")
     room.options = Options(assessors=["grace"])
     session = room.restart()
@@ -413,9 +405,7 @@ def test_what_is_on_the_screen_of_who_was_taken_off_goes_back(tmp_path, pool):
 
 def test_topics_of_an_assessor_are_not_handed_to_others(tmp_path, pool):
     options = Options(budget=4, double=1.0, owners={"1": "ada", "2": "grace"})
-    room = Room(tmp_path, pool, options=options)
-    for name in ("grace", "ada"):
-        room.session.sign_in(name)
+    room = Room(tmp_path, pool, options=options, assessors="grace ada")
     starts = [room.session.next(name) for name in ("grace", "ada")]
     assert [place[0] for place in starts if place is not None] == [1, 0]  # each begins with a topic of their own
     room.session.turn("grace", "1")
@@ -442,15 +432,9 @@ def test_who_gets_the_first_document_owns_the_topic(tmp_path, pool):
     assert room.session.next("ada") is not None
 
 
-def test_topics_have_no_owners_where_the_method_chooses_them(tmp_path, pool):
-    with pytest.raises(BadInput, match="the method chooses"):
-        Room(tmp_path, pool, "across topics", Options(owners="first", assessors=["ada"]))
-
-
 def test_the_method_hears_a_correction_as_if_it_had_been_the_first(tmp_path, pool):
-    corrected, right = Room(tmp_path / "a", pool, "thompson"), Room(tmp_path / "b", pool, "thompson")
+    corrected, right = (Room(tmp_path / name, pool, "thompson", assessors="ada") for name in "ab")
     for room, grade in ((corrected, 0), (right, 1)):
-        room.session.sign_in("ada")
         room.judge("ada", grade)
         if room is corrected:
             made = room.session.judged_by("ada")[0]
@@ -481,15 +465,29 @@ def test_options_out_of_range(wrong, says):
         Options(**wrong)
 
 
-@pytest.mark.parametrize("grades", [(1, 2), (-2, 0)])
-def test_some_grades_are_relevant_and_some_not(tmp_path, pool, grades):
-    with pytest.raises(BadInput, match="some grades must be relevant"):
-        Room(tmp_path, pool, options=Options(grades=grades))
+def gold_of(*rows: tuple[str, str, int]) -> pl.DataFrame:
+    return pl.DataFrame(rows, ["topic", "document", "grade"], orient="row")
+
+
+GOLD = gold_of(("1", "d003", 1), ("1", "d005", 0), ("1", "d009", 1), ("2", "d001", 0))
+
+
+@pytest.mark.parametrize(
+    ("room", "says"),
+    [
+        ({"options": Options(grades=(1, 2))}, "some grades must be relevant"),
+        ({"options": Options(grades=(-2, 0))}, "some grades must be relevant"),
+        ({"method": "across topics", "options": Options(owners="first", assessors=["ada"])}, "the method chooses"),
+        ({"gold": gold_of(("1", "x", 1))}, "no gold document"),
+    ],
+)
+def test_what_does_not_fit_the_pool_or_the_method_is_refused(tmp_path, pool, room, says):
+    with pytest.raises(BadInput, match=says):
+        Room(tmp_path, pool, **room)
 
 
 def test_a_budget_may_be_raised_later(tmp_path, pool):
-    room = Room(tmp_path, pool, options=Options(budget=2))
-    room.session.sign_in("ada")
+    room = Room(tmp_path, pool, options=Options(budget=2), assessors="ada")
     first = room.judge_all("ada")
     assert len(first) == 2 * len(pool.topics)
     room.options = replace(room.options, budget=5)
@@ -498,16 +496,9 @@ def test_a_budget_may_be_raised_later(tmp_path, pool):
     assert len({*first, *more}) == 5 * len(pool.topics)
 
 
-def gold_of(pool: Pool) -> pl.DataFrame:
-    rows = [("1", "d003", 1), ("1", "d005", 0), ("1", "d009", 1), ("2", "d001", 0)]
-    return pl.DataFrame(rows, ["topic", "document", "grade"], orient="row")
-
-
 def test_assessors_begin_with_gold_documents_that_nothing_else_hears_of(tmp_path, pool):
-    room = Room(tmp_path, pool, options=Options(burn_in=2, gold_every=3))
-    room.store.close()
-    room.gold = gold_of(pool)
-    session = room.open()
+    room = Room(tmp_path, pool, options=Options(burn_in=2, gold_every=3), gold=GOLD)
+    session = room.session
     room.enter("ada", "grace")
     first = [room.judge("ada", 1), room.judge("ada", 1)]
     assert first == [(0, 3), (0, 5)] == [room.judge("grace", 0) for _ in range(2)]
@@ -523,16 +514,8 @@ def test_assessors_begin_with_gold_documents_that_nothing_else_hears_of(tmp_path
     assert len(everything) == len(set(everything))
     assert not set(everything) & {(0, 3), (0, 5)}  # but as gold
     exported = {(topic, document) for topic, document in read(tmp_path).judgements.select("topic", "document").rows()}
-    assert not exported & set(gold_of(pool).select("topic", "document").rows())
+    assert not exported & set(GOLD.select("topic", "document").rows())
     room.store.close()
-
-
-def test_gold_that_is_not_in_the_pool_is_refused(tmp_path, pool):
-    store = Store(tmp_path, {})
-    nowhere = pl.DataFrame([("1", "x", 1)], ["topic", "document", "grade"], orient="row")
-    with pytest.raises(BadInput, match="no gold document"):
-        Session(pool, METHODS["max mean"](), store, Options(), nowhere)
-    store.close()
 
 
 def test_a_document_that_was_searched_for_is_judged_too(room, pool):

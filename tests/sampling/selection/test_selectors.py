@@ -81,15 +81,25 @@ def test_distinct_documents_of_the_list_and_as_many_as_there_are(selector, count
     np.testing.assert_array_equal(again.documents, candidates.documents)
 
 
-def test_uniform_is_uniform_and_top_is_the_head():
-    assert chisquare(frequencies(select(Uniform(), 1, 12_000), LIST)).pvalue > 0.01
-    assert select(Top(), 3, 2).documents.tolist() == [[10, 11, 12]] * 2
+@pytest.mark.parametrize("selector", [Uniform(), SimANS(0, 3.0, 6)])
+def test_uniform_is_uniform(selector):
+    assert chisquare(frequencies(select(selector, 1, 12_000), LIST)).pvalue > 0.01
 
 
-def test_dynamic_0_takes_the_rankers_top_and_keeps_the_functions_scores():
-    candidates = select(Dynamic(0, 6), 3, 5)
-    assert candidates.documents.tolist() == [BY_SCORE[:3]] * 5
-    assert candidates.scores.tolist() == [[-4, -1, -3]] * 5
+@pytest.mark.parametrize(
+    ("selector", "head"),
+    [
+        (Top(), [10, 11, 12]),
+        (Window(2, 5, pick="first"), [11, 12, 13]),
+        (Dynamic(0, 6), BY_SCORE[:3]),
+        (Dynamic(1e-300, 6), BY_SCORE[:3]),  # which does not overflow
+        (SimANS(1, float("inf"), 6), BY_SCORE[:3]),
+    ],
+)
+def test_the_head_of_the_list_or_the_rankers_top_with_the_functions_scores(selector, head):
+    candidates = select(selector, 3, 5)
+    assert candidates.documents.tolist() == [head] * 5
+    assert candidates.scores.tolist() == [[10 - document for document in head]] * 5
 
 
 def test_dynamic_0_takes_the_top_of_what_was_drawn():
@@ -119,10 +129,6 @@ def test_dynamic_draws_the_second_from_what_the_first_left():
             assert pairs / 30_000 == pytest.approx(probability, abs=0.01)
 
 
-def test_a_tiny_lambda_does_not_overflow():
-    assert select(Dynamic(1e-300, 6), 2, 3).documents.tolist() == [BY_SCORE[:2]] * 3
-
-
 @pytest.mark.parametrize("probability", ["objective", "pair"])
 def test_error_reduction_takes_the_largest_entropy_term(probability):
     """−P·log P is highest at P = 1/e, which is a score of log(1/(e − 1)) = −0.54.
@@ -138,20 +144,17 @@ def test_error_reduction_takes_the_largest_entropy_term(probability):
     assert printed.documents[0, 0] == 14
 
 
-def test_error_reduction_takes_probabilities_of_0_and_1(monkeypatch):
-    sure = {10: 0.0, 11: 1.0, 12: 0.5, 13: 0.0, 14: 1.0, 15: 0.9}
-    monkeypatch.setattr(
-        Stub, "probabilities", lambda self, queries, documents: np.vectorize(lambda d: sure.get(d, 0.0))(documents)
-    )
-    assert select(ErrorReduction(6, probability="objective"), 2).documents.tolist() == [[12, 15]]
-
-
-def test_error_reduction_by_pairs_takes_leads_of_any_size(monkeypatch):
-    scores = {0: 0.0, 10: -5000.0, 11: 5000.0, 12: -0.5, 13: -800.0, 14: 900.0, 15: 1.0}
-    monkeypatch.setattr(
-        Stub, "score", lambda self, queries, documents: np.vectorize(scores.get)(documents).astype(np.float32)
-    )
-    assert select(ErrorReduction(6), 2).documents.tolist() == [[12, 15]]
+@pytest.mark.parametrize(
+    ("probability", "method", "known"),
+    [
+        ("objective", "probabilities", [0.0, 1.0, 0.5, 0.0, 1.0, 0.9]),
+        ("pair", "score", [-5000.0, 5000.0, -0.5, -800.0, 900.0, 1.0]),
+    ],
+)
+def test_error_reduction_takes_probabilities_of_0_and_1_and_leads_of_any_size(monkeypatch, probability, method, known):
+    of = np.array([0.0] * 10 + known, np.float32)  # the positive is 0
+    monkeypatch.setattr(Stub, method, lambda self, queries, documents: of[documents])
+    assert select(ErrorReduction(6, probability=probability), 2).documents.tolist() == [[12, 15]]
 
 
 def test_pick_puts_what_is_not_there_last_and_keeps_ties_in_order():
@@ -178,15 +181,6 @@ def test_a_window_of_ranks_and_scores(window, there):
     assert one == pytest.approx([6000 / max(len(there), 1)] * len(there), rel=0.15)
 
 
-def test_the_head_of_a_window():
-    assert select(Window(2, 5, pick="first"), 3, 4).documents.tolist() == [[11, 12, 13]] * 4
-
-
-def test_a_window_that_is_none_is_bad_input():
-    with pytest.raises(BadInput, match="last is 4"):
-        Window(first=5, last=4)
-
-
 def test_simans_draws_by_the_distance_to_the_positive():
     """p ∝ exp(−a·(s − s⁺ − b)²), the positive's score being 0."""
     for a, b in ((1.0, 0.0), (0.3, 1.5)):
@@ -194,11 +188,6 @@ def test_simans_draws_by_the_distance_to_the_positive():
         expected = 30_000 * weights / weights.sum()
         drawn = frequencies(select(SimANS(a, b, 6), 1, 30_000), LIST)
         assert drawn == pytest.approx(expected, rel=0.06, abs=12)
-
-
-def test_simans_contains_uniform_and_the_top():
-    assert chisquare(frequencies(select(SimANS(0, 3.0, 6), 1, 12_000), LIST)).pvalue > 0.01
-    assert select(SimANS(1, float("inf"), 6), 3, 2).documents.tolist() == [BY_SCORE[:3]] * 2
 
 
 def test_ahns_gives_softer_negatives_to_higher_positives(monkeypatch):
@@ -285,11 +274,6 @@ def test_it_prefers_equal_sides():
     assert counts == pytest.approx(9000 * weights / weights.sum(), abs=100)
 
 
-def test_it_needs_a_vector_per_text():
-    with pytest.raises(BadInput, match="no vector per document"):
-        TriSampler().start_run({}, SimpleNamespace(ranker=object()))
-
-
 BATCH = Batch(np.zeros(6000, np.int64), np.full(6000, 9, np.int32))
 
 
@@ -317,9 +301,14 @@ def test_what_the_teacher_does_not_know_is_a_bin_of_its_own():
     assert (np.sort(nothing.documents, axis=1) == np.arange(4)).all()
 
 
-def test_without_a_teacher_it_is_refused():
-    with pytest.raises(BadInput, match="there is no teacher"):
-        MarginBalanced().start_run({}, SimpleNamespace(teacher=None))
+@pytest.mark.parametrize(
+    ("selector", "says"), [(TriSampler, "no vector per document"), (MarginBalanced, "there is no teacher")]
+)
+def test_what_a_selector_needs_of_a_training(selector, says):
+    with pytest.raises(BadInput, match=says):
+        selector().start_run({}, SimpleNamespace(ranker=object(), teacher=None))
+    with pytest.raises(BadInput, match="last is 4"):
+        Window(first=5, last=4)
 
 
 STEP = UpdateResult(0.0, 0.0, np.zeros((1, 1), np.float32))
@@ -472,19 +461,13 @@ def test_distinct_documents_of_the_lists_and_as_many_as_there_are(make, count):
     assert all(torch.isfinite(parameter).all() for parameter in selector.generator.parameters())
 
 
-def test_no_candidate_at_all_changes_nothing(make):
-    selector, training, function, batch = make(rows=[2, 2])
+@pytest.mark.parametrize("diverged", [False, True])
+def test_neither_empty_lists_nor_a_ranker_that_diverged_touch_the_generator(make, diverged):
+    selector, training, function, batch = make(rows=[0] if diverged else [2, 2])
     candidates = selector.select(batch, function, 3, training, np.random.default_rng(0))
-    assert (candidates.documents == -1).all()
-    selector.observe(batch, candidates, STEP, training, np.random.default_rng(0))
-    (scores,) = selector.generator.parameters()
-    assert not scores.any()
-
-
-def test_a_ranker_that_diverged_does_not_touch_the_generator(make):
-    selector, training, function, batch = make()
-    candidates = selector.select(batch, function, 2, training, np.random.default_rng(0))
-    training.score = lambda queries, documents: np.full(documents.shape, np.nan, np.float32)
+    assert (candidates.documents == -1).all() == (not diverged)
+    if diverged:
+        training.score = lambda queries, documents: np.full(documents.shape, np.nan, np.float32)
     selector.observe(batch, candidates, STEP, training, np.random.default_rng(0))
     (scores,) = selector.generator.parameters()
     assert not scores.any()
