@@ -47,26 +47,18 @@ RANKED = "1 d2 3 .5, 1 d9 1 .5, 1 d1 2 .9, 1 d10 4 .5"
 
 
 @pytest.mark.parametrize(
-    ("order", "expected"),
+    ("lines", "order", "expected"),
     [
-        ("score", ["d1", "d9", "d2", "d10"]),  # documents descending where scores are tied
-        ("rank", ["d9", "d1", "d2", "d10"]),
-        ("file", ["d2", "d9", "d1", "d10"]),
+        (RANKED, "score", ["d1", "d9", "d2", "d10"]),  # documents descending where scores are tied
+        (RANKED, "rank", ["d9", "d1", "d2", "d10"]),
+        ("1 d1 1 .1, 1 d3 1 .2, 1 d2 0 .3", "rank", ["d2", "d1", "d3"]),  # as the lines where ranks are tied
+        (RANKED, "file", ["d2", "d9", "d1", "d10"]),
     ],
 )
-def test_orders(folder, order, expected):
-    assert lists(read_runs(str(folder(a=RANKED)), order)) == {("a", "1"): expected}
-
-
-def test_tied_ranks_keep_the_order_of_the_lines(folder):
-    assert lists(read_runs(str(folder(a="1 d1 1 .1, 1 d3 1 .2, 1 d2 0 .3")), "rank")) == {
-        ("a", "1"): ["d2", "d1", "d3"]
-    }
-
-
-def test_an_unknown_order(folder):
+def test_orders(folder, lines, order, expected):
+    assert lists(read_runs(str(folder(a=lines)), order)) == {("a", "1"): expected}
     with pytest.raises(BadInput, match="no order 'best'"):
-        read_runs(str(folder(a=RANKED)), "best")
+        read_runs(str(folder(a=lines)), "best")
 
 
 def test_names_teams_and_topics(folder):

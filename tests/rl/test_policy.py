@@ -96,14 +96,11 @@ def test_an_agent_survives_its_file(tiny_sources):
     assert again.actor()(observation).equal(agent.actor()(observation))
 
 
-def test_an_agent_with_the_options_of_an_older_version_is_refused(tiny_sources):
+def test_what_is_no_agent_or_one_of_an_older_version_is_refused(tiny_sources):
     agent = from_bytes(agent_of(tiny_sources).to_bytes())
     older = {"hold" if name == "decision_every" else name: value for name, value in agent.items()}
     with pytest.raises(BadInput, match="agent of another version"):
         TrainedAgent.from_bytes(to_bytes(older), "file")
-
-
-def test_what_is_no_agent_is_refused():
     with pytest.raises(BadInput, match="not a learned agent"):
         TrainedAgent.from_bytes(to_bytes({"agent": "another"}), "file")
     with pytest.raises(BadInput, match="not a whole checkpoint"):
@@ -126,14 +123,11 @@ def test_a_regression_takes_the_best_action_by_the_clock(tmp_path, tiny_sources)
     assert taken == sorted(taken)
 
 
-def test_a_folder_without_a_regression_is_bad_input(tmp_path):
+def test_without_a_regression_or_the_functions_of_its_forks_it_is_bad_input(tmp_path):
     with pytest.raises(BadInput, match="can't read a regression of forks"):
         FromForks(str(tmp_path))
     with pytest.raises(BadInput, match="by is"):
         FromForks(str(tmp_path), "weather")
-
-
-def test_functions_of_the_forks_that_a_run_lacks_are_bad_input(tmp_path):
     fitted = {"actions": ["bm25", "random", "random:1-4"], "clock": [[0, 0]] * 3, "length": 2}
     (tmp_path / "regression.json").write_text(json.dumps(fitted))
     with pytest.raises(BadInput, match=r"need random too; give function=\[in_batch,bm25,random\]"):

@@ -28,16 +28,11 @@ from tests.made_up import write_texts
 
 
 @pytest.fixture
-def files(tmp_path) -> Path:
+def files(tmp_path, monkeypatch) -> Path:
     """Runs, a collection that nothing was judged of yet, topics, and old judgements."""
-    (tmp_path / "runs").mkdir()
-    for run in "ab":
-        lines = [f"{topic} Q0 d{rank} {rank} {9 - rank} {run}\n" for topic in (1, 2) for rank in range(5)]
-        (tmp_path / "runs" / run).write_text("".join(lines))
-    (tmp_path / "beir").mkdir()
-    corpus = [{"_id": f"d{number}", "title": "T", "text": f"text {number}"} for number in range(1, 9)]
-    (tmp_path / "beir" / "corpus.jsonl").write_text("".join(json.dumps(line) + "\n" for line in corpus))
-    (tmp_path / "beir" / "queries.jsonl").write_text('{"_id": "1", "text": "moles"}\n{"_id": "2", "text": "bats"}\n')
+    documents = {f"d{number}": f"text {number}" for number in range(1, 9)}
+    ranked = {topic: [f"d{rank}" for rank in range(5)] for topic in "12"}
+    Campaign(tmp_path, monkeypatch).write(documents, {"a": ranked, "b": ranked}, {"1": "moles", "2": "bats"})
     (tmp_path / "topics.tsv").write_text("1\tmoles and tunnels\n")
     (tmp_path / "qrels").write_text("1 0 d3 1\n1 0 elsewhere 0\n9 0 d3 1\n")
     return tmp_path
@@ -58,7 +53,7 @@ def start(files, monkeypatch) -> Callable[..., str]:
 
 
 def options(files: Path) -> list[str]:
-    return [f"runs={files / 'runs'}", "collection=beir", f"collection.path={files / 'beir'}"]
+    return [f"runs={files / 'runs'}", "collection=beir", f"collection.path={files / 'corpus'}"]
 
 
 def judged(files: Path) -> dict[str, Any]:
@@ -196,7 +191,7 @@ def test_topics_have_owners(start, files):
 
 def test_a_campaign_is_continued_from_another_folder(start, files, monkeypatch):
     monkeypatch.chdir(files)
-    start("runs=[runs/a,runs/b]", "collection=beir", "collection.path=beir", "topics=topics.tsv")
+    start("runs=[runs/a,runs/b]", "collection=beir", "collection.path=corpus", "topics=topics.tsv")
     for folder, more in (("elsewhere", "budget=2"), ("runs", "topics=../topics.tsv")):
         (files / folder).mkdir(exist_ok=True)
         monkeypatch.chdir(files / folder)

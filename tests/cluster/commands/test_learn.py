@@ -42,6 +42,11 @@ SMALL = [
 ]  # fmt: skip
 
 
+PICKING = [
+    "episodes=2", "actions=documents", "actions.documents=6", "actions.imitate.epochs=2", "actions.imitate.states=8",
+]  # fmt: skip
+
+
 def taught(
     config: dict[str, Any], folder: Path, backend: RolloutBackend | None = None, tell: Any = lambda progress: None
 ) -> tuple[TrainedAgent, pl.DataFrame]:
@@ -104,7 +109,7 @@ def test_rankers_on_a_host_learn_the_same(config, undisturbed, tmp_path):
     assert episodes.equals(undisturbed[1])
 
 
-@pytest.mark.by_day(5)
+@pytest.mark.by_day(7)
 @pytest.mark.parametrize(
     ("overrides", "says"),
     [
@@ -118,6 +123,11 @@ def test_rankers_on_a_host_learn_the_same(config, undisturbed, tmp_path):
         (["copies=0"], "copies"),
         (["copies=8", "workers=3"], "divide evenly"),
         (["episodes=8", "agent=evolution", "actions=mixture", "until=converged"], "until=converged ends one early"),
+        ([*PICKING, "decision_every=4"], "picked for one batch"),
+        ([*PICKING, "function=bm25"], "lists of tfidf"),
+        ([*PICKING, "function.tfidf.depth=5"], "picks from 6 documents and the lists have 5"),
+        ([*PICKING, "selector=uniform"], "selector is what this command learns"),
+        ([*PICKING, "actions.documents=1"], "actions.documents"),
     ],
 )
 def test_bad_options_are_refused_in_one_line(base, overrides, says):
@@ -152,11 +162,6 @@ def test_an_agent_that_does_not_fit_is_refused(options, undisturbed, base, tmp_p
     monkeypatch.chdir(tmp_path)
     Path("agent.safetensors").write_bytes(undisturbed[0].to_bytes())
     assert refusal("train", *base, *options)
-
-
-PICKING = [
-    "episodes=2", "actions=documents", "actions.documents=6", "actions.imitate.epochs=2", "actions.imitate.states=8",
-]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -209,22 +214,6 @@ def test_a_run_takes_its_negatives_from_an_agent_that_picks(own, folder):
         picks = row[row >= 0].tolist()
         assert set(picks) <= set(own_list.tolist())
         assert len(set(picks)) == len(picks)
-
-
-@pytest.mark.by_day(2)
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        (["decision_every=4"], "picked for one batch"),
-        (["function=bm25"], "lists of tfidf"),
-        (["function.tfidf.depth=5"], "picks from 6 documents and the lists have 5"),
-        (["selector=uniform"], "selector is what this command learns"),
-        (["actions.documents=1"], "actions.documents"),
-    ],
-)
-def test_what_can_not_be_learned(own, wrong, message):
-    with pytest.raises(BadInput, match=message):
-        compose_learning([*own, *SMALL, *PICKING, *wrong])
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Searches by Optuna, runs that a scheduler of Ray Tune stops, and seeds that are handed out until all is decided."""
 
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -49,19 +50,37 @@ def searched(sweep: list[str], samples: int, storage: Storage, sampler: str = "t
     return OptunaRuns(found, samples, [0], storage, lambda config: MADE_OF, sampler, parallel, swept=swept)
 
 
-def played(search: OptunaRuns, at_once: int = 1) -> tuple[list[float], int]:
-    known, open_, most, storage = {}, list[Task](), 0, search.storage
-    while (task := search.next()) is not None:
+def in_turn(runs: Any, at_once: int, finish: Callable[[str], None], most: int = 10**6) -> tuple[list[str], int]:
+    """Run what is handed out, several at a time; the order of the runs, and the most that were open at once."""
+    order, open_, widest = list[str](), list[Task](), 0
+    while len(order) < most and (task := runs.next()) is not None:
         if isinstance(task, Task):
             open_.append(task)
-            most = max(most, len(open_))
-        known |= {planned.name: planned for planned in search.proposed}
+            order.append(task.key)
+            widest = max(widest, len(open_))
         if not isinstance(task, Task) or len(open_) == at_once:
             ended = open_.pop()  # the last that began ends first
-            lr = float(known[ended.key].config["optimizer"]["lr"])
-            best = 1 - abs(np.log10(lr) + 2)
-            write_outcome(storage, ended.key, Outcome(validations=[[best]], made_of=MADE_OF))
-            search.ended(Done(ended))
+            finish(ended.key)
+            runs.ended(Done(ended))
+    return order, widest
+
+
+def fail(name: str) -> None:
+    """Leave no result."""
+
+
+def near(config: dict[str, Any]) -> float:
+    return 1 - abs(np.log10(config["optimizer"]["lr"]) + 2)
+
+
+def played(
+    search: OptunaRuns, at_once: int = 1, best: Callable[[dict[str, Any]], float] = near
+) -> tuple[list[float], int]:
+    def finish(name: str) -> None:
+        (planned,) = [each for each in search.proposed if each.name == name]
+        write_outcome(search.storage, name, Outcome(validations=[[best(planned.config)]], made_of=MADE_OF))
+
+    _, most = in_turn(search, at_once, finish)
     return [planned.config["optimizer"]["lr"] for planned in search.proposed], most
 
 
@@ -118,11 +137,7 @@ def test_a_search_learns_which_name_is_better(tmp_path):
     """Results are better with smaller batches, so later proposals choose them."""
     sweep = [*SWEEP, "training.batch_size=8,16,32,64"]
     search = searched(sweep, 40, Storage(str(tmp_path)))
-    while isinstance(task := search.next(), Task):
-        (planned,) = [each for each in search.proposed if each.name == task.key]
-        best = 1 / planned.config["training"]["batch_size"]
-        write_outcome(search.storage, task.key, Outcome(validations=[[best]], made_of=MADE_OF))
-        search.ended(Done(task))
+    played(search, best=lambda config: 1 / config["training"]["batch_size"])
     sizes = [planned.config["training"]["batch_size"] for planned in search.proposed]
     assert Counter(sizes[20:]).most_common(1)[0][0] == 8
 
@@ -131,10 +146,7 @@ def test_a_search_learns_which_name_is_better(tmp_path):
 def test_a_proposal_that_repeats_a_run_counts_it_once(parallel, tmp_path):
     sweep = [*SWEEP[:3], "training.batch_size=16,32", "optimizer=adam,adamw", "training.patience=1,2"]
     search = searched(sweep, 20, Storage(str(tmp_path)), parallel=parallel)
-    tasks = []
-    while isinstance(task := search.next(), Task):
-        tasks.append(task.key)
-        search.ended(Done(task))  # without a result, as a run that failed
+    tasks, _ = in_turn(search, 1, fail)
     assert len(set(tasks)) == len(tasks) == len(search.proposed) == search.total <= 8
 
 
@@ -464,36 +476,22 @@ def source(storage: Storage, most: int = 30) -> DecidedRuns:
     return DecidedRuns(found, range(most), StoppingRule(most=most), lambda run: False, storage, lambda config: MADE_OF)
 
 
-def finish(storage: Storage, planned: Planned) -> None:
-    """Leave the result of a run."""
-    (function,) = planned.config["function"]
-    value = MEANS[function] + np.random.default_rng(planned.config["seed"]).normal(0, 0.004)
-    measured = {"bm25": {"AP@100": np.array([value])}}
-    write_outcome(storage, planned.name, Outcome(values=measured, made_of=MADE_OF))
-
-
-def play_in_turn(runs: DecidedRuns, storage: Storage, at_once: int, most: int = 10**6) -> list[str]:
-    """Run what is handed out, several at a time, the last that began first."""
+def decided(runs: DecidedRuns, storage: Storage, at_once: int, most: int = 10**6) -> list[str]:
+    """Hand out seeds, of which `MEANS` and a little noise come out."""
     known = {planned.name: planned for of in runs.methods.values() for planned in of.values()}
-    order: list[str] = []
-    open_: list[Task] = []
-    while len(order) < most:
-        task = runs.next()
-        if task is None:
-            break
-        if isinstance(task, Task):
-            open_.append(task)
-            order.append(task.key)
-        if not isinstance(task, Task) or len(open_) == at_once:
-            ended = open_.pop()
-            finish(storage, known[ended.key])
-            runs.ended(Done(ended))
-    return order
+
+    def finish(name: str) -> None:
+        (function,) = known[name].config["function"]
+        value = MEANS[function] + np.random.default_rng(known[name].config["seed"]).normal(0, 0.004)
+        measured = {"bm25": {"AP@100": np.array([value])}}
+        write_outcome(storage, name, Outcome(values=measured, made_of=MADE_OF))
+
+    return in_turn(runs, at_once, finish, most)[0]
 
 
 def test_seeds_end_when_it_is_decided_whatever_the_workers(tmp_path):
     storages = [Storage(str(tmp_path / str(count))) for count in (1, 5)]
-    orders = [play_in_turn(source(storage), storage, count) for storage, count in zip(storages, (1, 5), strict=True)]
+    orders = [decided(source(storage), storage, count) for storage, count in zip(storages, (1, 5), strict=True)]
     assert orders[0] == orders[1]
     counts = {name: sum(name in run for run in orders[0]) for name in ("random", "bm25", "in_batch")}
     assert counts["random"] < 15 < counts["bm25"] == counts["in_batch"]  # .06 is seen soon, .006 is not
@@ -502,14 +500,14 @@ def test_seeds_end_when_it_is_decided_whatever_the_workers(tmp_path):
 
 def test_a_study_that_goes_on_repeats_its_decisions(tmp_path):
     storage, whole = Storage(str(tmp_path / "half")), Storage(str(tmp_path / "whole"))
-    expected = play_in_turn(source(whole), whole, 1)
+    expected = decided(source(whole), whole, 1)
     first = source(storage)
     first.start(EventLog(storage))
-    begun = play_in_turn(first, storage, 1, most=20)
+    begun = decided(first, storage, 1, most=20)
     again = source(storage)
     assert again.finished >= 18
     again.start(EventLog(storage))
-    rest = play_in_turn(again, storage, 3)
+    rest = decided(again, storage, 3)
     assert list(dict.fromkeys(begun + rest)) == expected
     told = [event for event in EventLog.read(storage) if event["event"] == EVENT]
     assert [event["round"] for event in told] == list(range(len(told)))
@@ -519,14 +517,8 @@ def test_a_study_that_goes_on_repeats_its_decisions(tmp_path):
 
 
 def test_where_every_run_fails_it_ends(tmp_path):
-    storage = Storage(str(tmp_path))
-    runs = source(storage, most=4)
-    asked = 0
-    while isinstance(task := runs.next(), Task):
-        runs.ended(Done(task))  # nothing was written
-        asked += 1
-    assert task is None
-    assert asked == 3 * 3
+    asked, _ = in_turn(source(Storage(str(tmp_path)), most=4), 1, fail)
+    assert len(asked) == 3 * 3
 
 
 @pytest.mark.nightly

@@ -289,21 +289,14 @@ def test_judgements_made_before_are_shown(serve, pool):
     assert state["total"] == {"judged": 0, "limit": pool.size - 2}
 
 
-def judged_twice(served: Served) -> tuple[str, Client, Client]:
-    """Ada says a document is not relevant, Grace says that it is."""
+def test_downloads_and_overview_are_the_owners(serve):
+    served = serve(Options(double=1.0, budget=1))
     one, other = served.client("ada"), served.client("grace")
     name = one.post("/next")[1]["document"]["name"]
     other.post("/turn", {"topic": "1"})
     one.post("/judge", {"topic": "1", "document": name, "grade": 0, "request": "a", "note": "=no; moles"})
-    state = other.post("/next")[1]
-    assert state["document"]["name"] == name
+    assert other.post("/next")[1]["document"]["name"] == name
     assert other.post("/judge", {"topic": "1", "document": name, "grade": 1, "request": "b"})[0] == 200
-    return name, one, other
-
-
-def test_downloads_and_overview_are_the_owners(serve):
-    served = serve(Options(double=1.0, budget=1))
-    name, one, other = judged_twice(served)
     owner = served.client(owner=True)
     status, headers, text = owner.send("GET", "/qrels.txt")
     assert (status, text) == (200, f"1 0 {name} 1\n")

@@ -191,9 +191,6 @@ def test_a_share_of_the_queries_gets_some_of_each_other_function():
     assert all((np.diff(row[row >= 0]) >= 0).all() for row in assigned)
     again = share_queries(np.array([0.0, 0.25, 1.0]), 40, 10, 2, np.random.default_rng(0))
     assert np.array_equal(assigned, again)
-
-
-def test_something_must_be_left_to_the_first_function():
     with pytest.raises(BadInput, match="leaves none for the first"):
         share_queries(np.array([0.5, 0.5]), 4, 2, 2, np.random.default_rng(0))
 

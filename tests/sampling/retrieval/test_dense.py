@@ -396,13 +396,10 @@ def test_the_trace_and_the_report(bag_training):
     assert [row["guarded"] for row in source.report()] == [0, function.guarded]
 
 
-def test_a_ranker_without_vectors_is_refused(tiny_training):
+def test_a_ranker_without_vectors_or_that_does_not_suit_the_index_is_refused(tiny_training, bag_training):
     training = tiny_training()
     with pytest.raises(BadInput, match=r"FeedForward has no text vectors .*choose ranker=bi_encoder"):
         started(training)
-
-
-def test_an_index_that_does_not_suit_the_ranker_is_refused(bag_training):
     with pytest.raises(BadInput, match="'PQ4' of 5 dimensions"):
         started(bag_training(), index=IndexOptions("PQ4"))
 
