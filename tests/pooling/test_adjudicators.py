@@ -206,19 +206,15 @@ def test_ways_to_forget(pool_of):
     assert max_mean(discount=0.5) == forgets
 
 
-def test_teams(pool_of):
+def test_teams_for_which_a_document_counts_once(pool_of):
     rankings, grades = [[0, 1], [2, 3], [4, 5]], [0, 1, 1, 0, 0, 1]
     # Runs alone: 0 takes the first to 1/3; the second has 2 and 3; the third's 4 takes it to 1/3, it stays: 5.
     assert order(pool_of, Bandit(MaxMean(), ties="first"), rankings, grades, "aab") == [0, 2, 3, 4, 5, 1]
     # 0 takes team a to 1/3, 4 takes b there; b stays and has 5. Within a the second run (1/2) is before the first.
     method = Bandit(MaxMean(), ties="first", teams=True)
     assert order(pool_of, method, rankings, grades, "aab") == [0, 4, 5, 2, 3, 1]
-
-
-def test_a_document_counts_once_for_a_team(pool_of):
     # 0 takes a to 1/3 (1/4 if it were counted for both its runs), 1 and 2 take b to 1/4: a is before b.
     rankings, grades = [[0, 4, -1], [0, 4, -1], [1, 2, 3]], [0, 0, 0, 0, 0]
-    method = Bandit(MaxMean(), ties="first", teams=True)
     assert order(pool_of, method, rankings, grades, "aab") == [0, 1, 2, 4, 3]
 
 
@@ -360,13 +356,6 @@ def table(tmp_path) -> Callable[[str], PriorFile]:
     return make
 
 
-def test_the_same_for_all():
-    pool = topic_pool(np.array([[0], [1], [2]], np.int32), 3)
-    alpha, beta = CommonPrior(0.5, 2)(pool, RUNS)
-    assert alpha.tolist() == [0.5, 0.5, 0.5]
-    assert beta.tolist() == [2, 2, 2]
-
-
 def test_agreement():
     # 0 is held by both others, 1 by one other, 2 and 3 by none: the runs' means are 1/2 (of 1/1, 1/2, 0/1), 3/4 and
     # 1/2; drawn to 1/2 by one more document of which half the others think well: (mean · 3 + 1/2) / 4.
@@ -389,8 +378,10 @@ def test_agreement_of_one_run_or_none():
         assert (beta > 0).all()
 
 
-def test_a_table(table):
+def test_the_same_for_all_and_a_table(table):
     pool = topic_pool(np.array([[0], [1], [2]], np.int32), 3)
+    alpha, beta = CommonPrior(0.5, 2)(pool, RUNS)
+    assert (alpha.tolist(), beta.tolist()) == ([0.5] * 3, [2] * 3)
     prior = table("c 3 1\n\na,1,2\nb\t0.5\t.25\n")
     alpha, beta = prior(pool, RUNS)
     assert alpha.tolist() == [1, 0.5, 3]
@@ -405,12 +396,9 @@ def test_a_broken_table(table, line):
         table(f"a 1 1\n{line}\n")
 
 
-def test_a_run_has_one_prior(table):
+def test_a_table_that_repeats_a_run_or_can_not_be_read(table, tmp_path):
     with pytest.raises(BadInput, match=r"priors.tsv:3: the run 'a' is given two priors"):
         table("a 1 1\na 1 1\na 2 1\n")
-
-
-def test_no_table(tmp_path):
     with pytest.raises(BadInput, match="can't be read"):
         PriorFile(str(tmp_path / "absent"))
     (tmp_path / "binary").write_bytes(b"a 1 \xff\n")
@@ -418,18 +406,12 @@ def test_no_table(tmp_path):
         PriorFile(str(tmp_path / "binary"))
 
 
-def test_the_prior_decides_who_is_first(pool_of, tmp_path):
-    (tmp_path / "priors").write_text("run0 1 3\nrun1 1 1\nrun2 1 2\n")
-    pool = pool_of([[[0, 1], [2, 3], [4, 5]]], [[0] * 6])
+def test_the_prior_decides_who_is_first_and_a_team_has_the_mean_of_its_runs(pool_of, table):
+    prior, lists = table("run0 1 3\nrun1 1 1\nrun2 1 2\n"), [[0, 1], [2, 3], [4, 5]]
     # Means 1/4, 1/2, 1/3; each document that is not relevant adds one to β: 1/3 (stays), 1/4, 1/3, 1/4.
-    [order] = simulate(Bandit(MaxMean(PriorFile(str(tmp_path / "priors"))), ties="first"), pool, [0])
-    assert order.documents[0].tolist() == [2, 3, 4, 5, 0, 1]
-
-
-def test_a_team_has_the_mean_of_its_runs_priors(pool_of, tmp_path):
-    (tmp_path / "priors").write_text("run0 1 1\nrun1 5 1\nrun2 2 1\n")
-    pool = pool_of([[[0, -1], [1, 2], [3, 4]]], [[0] * 5], teams="aab")
+    assert order(pool_of, Bandit(MaxMean(prior), ties="first"), lists, [0] * 6) == [2, 3, 4, 5, 0, 1]
+    prior, lists = table("run0 1 1\nrun1 5 1\nrun2 2 1\n"), [[0, -1], [1, 2], [3, 4]]
     # Team a begins at 3/4, b at 2/3. In a the second run is first: 1 takes a to 3/5. b has 3: 2/4. 2 takes a to 3/6 and
     # it stays: 0, which takes it to 3/7. 4 is left.
-    [order] = simulate(Bandit(MaxMean(PriorFile(str(tmp_path / "priors"))), ties="first", teams=True), pool, [0])
-    assert order.documents[0].tolist() == [1, 3, 2, 0, 4]
+    method = Bandit(MaxMean(prior), ties="first", teams=True)
+    assert order(pool_of, method, lists, [0] * 5, "aab") == [1, 3, 2, 0, 4]

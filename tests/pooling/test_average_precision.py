@@ -218,17 +218,13 @@ def test_a_shared_budget_is_counted_by_its_turns(pool_of):
     assert table["recall"].to_list() == [(1 + 1 / 2) / 2]
 
 
-def test_no_relevant_document_at_all(pool_of):
+def test_no_relevant_document_at_all_and_budgets_below_one(pool_of):
     pool = pool_of(RANKINGS, [[0] * 5] * 2)
     table = RankingQuality(pool).table(in_order_of_ids(pool), [1, 5])
     assert table["recall"].is_nan().all()
     assert table["tau"].is_nan().all()
     assert table["dropped"].dtype == pl.String
     assert table["dropped"].null_count() == 2
-
-
-def test_budgets_below_one_are_refused(pool_of):
-    pool = pool_of(RANKINGS, GRADES)
     with pytest.raises(BadInput, match="budget of 0"):
         RankingQuality(pool).table(in_order_of_ids(pool), [5, 0])
 

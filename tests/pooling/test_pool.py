@@ -144,16 +144,13 @@ SAME = {
 @pytest.mark.parametrize(
     ("repeated", "grades"), [("max", [2, 1, 1]), ("mean", [1, 1, 1])]
 )  # of 0, 2 and 1 the mean is 1; of 0 and 1 it is rounded up
-def test_judgements_given_again_are_merged_and_counted(tmp_path, repeated, grades):
+def test_judgements_given_again_are_merged_and_counted_or_stop(tmp_path, repeated, grades):
     (tmp_path / "qrels").write_text("7 1 a 0\n7 1 b 0\n7 2 a 2\n7 3 a 1\n7 2 b 1\n8 1 a 1\n")
     faults = Faults()
     read = read_qrels(tmp_path / "qrels", faults=faults, repeated=repeated)
     assert read.rows() == [("7", "a", grades[0]), ("7", "b", grades[1]), ("8", "a", grades[2])]
     assert list(faults.notes.values()) == [3]
     assert "counts" in next(iter(faults.notes))
-
-
-def test_judgements_given_again_may_stop(tmp_path):
     (tmp_path / "qrels").write_text("7 1 a 0\n7 2 a 2\n")
     with pytest.raises(BadInput, match=r"qrels:2: document 'a' is judged again for query '7'.*qrels_repeated=max"):
         read_qrels(tmp_path / "qrels", repeated="stop")

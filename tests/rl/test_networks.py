@@ -130,13 +130,15 @@ def test_a_frozen_copy_says_the_same():
 class TestDocuments:
     names = ("model", "present", "candidates")
 
-    def test_each_is_judged_by_what_it_is(self):
+    def test_each_is_judged_by_what_it_is_and_outputs_must_be_documents(self):
         network, seen = network_of(*self.names, outputs=PAIRS * DOCUMENTS), observations_of(*self.names)
         order = torch.tensor([3, 0, 4, 1, 2])
         moved = seen | {"candidates": seen["candidates"][:, :, order]}
         logits = network(seen).view(2, PAIRS, DOCUMENTS)
         assert torch.allclose(network(moved).view(2, PAIRS, DOCUMENTS), logits[:, :, order], atol=1e-6)
         assert logits.std(-1).min() > 0
+        with pytest.raises(ValueError, match="31 outputs"):
+            network_of(*self.names, outputs=31)
 
     def test_picks_of_a_query_have_the_same_chances(self):
         network, seen = network_of(*self.names, outputs=3 * PAIRS * DOCUMENTS), observations_of(*self.names)
@@ -150,10 +152,6 @@ class TestDocuments:
         assert logits[:, 2:].abs().max() == 0
         torch.log_softmax(logits[:, 2:], -1)[..., 0].sum().backward()
         assert all(p.grad is None or p.grad.abs().max() == 0 for p in network.parameters())
-
-    def test_outputs_must_be_documents(self):
-        with pytest.raises(ValueError, match="31 outputs"):
-            network_of(*self.names, outputs=31)
 
 
 def rows_of(choices: int) -> st.SearchStrategy[list[list[float]]]:

@@ -182,16 +182,13 @@ def episodes(values: list[float], bm25: list[float]) -> list[dict[str, Any]]:
 VALUES = [0.19, 0.21, 0.39, 0.41, 0.40, 0.42]
 
 
-def test_a_plateau_is_where_two_stretches_are_alike():
+def test_a_plateau_is_where_two_stretches_are_alike_in_standard_errors():
     plateau = Plateau(window=2)
     found = episodes(VALUES, [0.5, 0.5, 0.7, 0.7, 0.75, 0.75])
     assert plateau.converged_at(found[:4]) is None  # gains .2
     assert plateau.converged_at(found[:5]) is None  # the next stretch is not whole
     assert plateau.converged_at(found) == 6  # gains .01, less than .0141; shares moved by .05
     assert plateau.converged_at([*found, *found]) == 6  # what comes later changes nothing
-
-
-def test_a_gain_is_measured_in_standard_errors():
     found = episodes(VALUES, [0.7] * 6)
     assert Plateau(window=2, errors=0.7).converged_at(found) is None  # .01 > .7 · .0141
     assert Plateau(window=2, errors=0.72).converged_at(found) == 6

@@ -236,13 +236,10 @@ def test_mined_rows_are_compared_with_their_positive_and_keep_their_ranks(source
     assert [[r for r in row if r] for row in ranks.tolist()] == [[4], [2, 3, 4], [4, 5]]
 
 
-def test_no_guard_drops_the_relevant_alone(sources):
-    assert guarded_lists(Guard(), sources) == ([[2, 3, 4, 5], [5, 1, 2, 3, 4], [5, 4, 3, 2, 1, 0]], 0)
-
-
 @pytest.mark.parametrize(
     ("guard", "first", "second", "guarded"),
     [
+        (Guard(), [2, 3, 4, 5], [5, 1, 2, 3, 4], 0),  # the relevant alone are left out
         (Guard(positive="best", absolute=0), [2, 3, 4, 5], [3, 4], 3),
         (Guard(positive="best", absolute=1), [3, 4, 5], [3, 4], 4),
         (Guard(positive="best", absolute=1.5), [4, 5], [4], 6),
@@ -265,7 +262,7 @@ def test_functions_without_lists_are_left_alone(sources):
     assert guarded.total == len(guarded.queries) == 0
 
 
-def test_lists_are_as_long_as_asked_for(sources):
+def test_lists_are_as_long_as_asked_for_but_filled_no_further_than_the_deepest_rank(sources):
     """What is left out is made up for from further down, as far as the function ranks anything."""
     lists, none, _ = negatives_lists(Known(2), sources, Guard())
     assert lists.documents.tolist() == [[2, 3], [5, 1], [5, 4]]
@@ -274,9 +271,6 @@ def test_lists_are_as_long_as_asked_for(sources):
     assert lists.documents.tolist() == [[3, 4], [3, 4], [5, 4]]  # limits 9 and −3: the third and fourth of their lists
     assert lists.scores.tolist() == [[9, 8], [-3, -9], [6, 5]]
     assert guarded.total == 4
-
-
-def test_lists_are_filled_no_further_than_the_deepest_rank(sources):
     lists, guarded, _ = negatives_lists(Known(2), sources, Guard(positive="best", absolute=1, deepest=3))
     assert lists.documents.tolist() == [[3, -1], [-1, -1], [5, 4]]  # of 1, 2, 3; of 5, 1, 2; of 5, 4, 3
     assert guarded.total == 4
@@ -301,9 +295,7 @@ def test_what_was_dropped_and_why(sources):
     assert [REASONS[reason] for reason in guarded.reasons] == [absolute, absolute, above, above, above, absolute]
     _, guarded, _ = negatives_lists(Known(6), sources, Guard(positive="best", relative=0.1))
     assert [REASONS[reason] for reason in guarded.reasons] == [relative, above, above, above]
-
-
-def test_of_a_query_no_more_is_written_down_than_its_list_is_long(sources):
+    # Of a query no more is written down than its list is long.
     _, guarded, _ = negatives_lists(Known(1), sources, Guard(positive="best", relative=0.55))
     assert (guarded.total, len(guarded.queries)) == (7, 2)
     assert guarded.queries.tolist() == [0, 1]

@@ -85,17 +85,14 @@ def kappa(first: Sequence[int], second: Sequence[int]) -> float | None:
     return cohen_kappa(Counter(zip(first, second, strict=True)))
 
 
-def test_kappa_by_hand():
+@pytest.mark.filterwarnings("error")
+def test_kappa_by_hand_and_where_it_is_not_defined():
     # 20 yes/yes, 5 yes/no, 10 no/yes, 15 no/no: observed .7, by chance .5 · .6 + .5 · .4 = .5.
     assert cohen_kappa({(1, 1): 20, (1, 0): 5, (0, 1): 10, (0, 0): 15}) == pytest.approx(0.4)
     # Three grades: observed 5/6, by chance (3·2 + 2·3 + 1·1) / 36 = 13/36.
     assert kappa([0, 0, 0, 1, 1, 2], [0, 0, 1, 1, 1, 2]) == pytest.approx((5 / 6 - 13 / 36) / (23 / 36))
     assert kappa([0, 1], [1, 0]) == -1
     assert kappa([0, 1, 3], [0, 1, 3]) == 1
-
-
-@pytest.mark.filterwarnings("error")
-def test_kappa_that_is_not_defined():
     assert cohen_kappa({}) is None
     assert kappa([1, 1], [1, 1]) is None
     assert kappa([1, 1], [1, 0]) == 0
@@ -120,13 +117,10 @@ def alpha(rows: Sequence[str]) -> float | None:
     return krippendorff_alpha(coincidences)
 
 
-def test_alpha_of_the_example_of_its_author():
+def test_alpha_of_the_example_of_its_author_and_at_its_ends():
     # Krippendorff 2011, data of four observers with gaps: ordinal .815.
     rows = ["123321412...", "1233224125.3", ".3332342251.", "1233244125" + "1."]
     assert alpha(rows) == pytest.approx(0.815, abs=0.0005)
-
-
-def test_alpha_at_its_ends():
     assert alpha(["0120", "0120", "0120"]) == 1
     assert alpha(["11", "11"]) is None
     assert alpha(["01", ".."]) is None

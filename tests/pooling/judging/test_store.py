@@ -62,18 +62,13 @@ def test_judgements_that_were_withdrawn_are_left_out_and_kept(store, tmp_path):
     assert len(store.events()) == 4
 
 
-def test_a_folder_is_judged_by_one_server_at_a_time(store, tmp_path):
-    with pytest.raises(BadInput, match="another server is judging there"):
-        Store(tmp_path, SETTINGS)
-    store.close()
-    Store(tmp_path, SETTINGS).close()
-
-
 @pytest.mark.parametrize(
     ("settings", "says"),
     [({"pool": "b", "grades": [0, 1]}, r"\(pool\);"), ({"pool": "b"}, r"other options \(grades, pool\);")],
 )
-def test_a_folder_of_something_else_is_refused(store, tmp_path, settings, says):
+def test_a_folder_of_something_else_or_of_another_server_is_refused(store, tmp_path, settings, says):
+    with pytest.raises(BadInput, match="another server is judging there"):
+        Store(tmp_path, SETTINGS)
     store.close()
     with pytest.raises(BadInput, match=says):
         Store(tmp_path, settings)

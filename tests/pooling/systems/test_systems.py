@@ -245,12 +245,9 @@ def index() -> TermIndex:
     return TermIndex(csr_array(COUNTS), csr_array(TOPICS), COUNTS.sum(1))
 
 
-def test_counts():
+def test_counts_of_words_and_of_pairs_which_stay_within_a_text():
     counts = counts_of([np.array([1, 0, 1]), np.array([], int), np.array([2])], 4)
     assert counts.toarray().tolist() == [[1, 2, 0, 0], [0, 0, 0, 0], [0, 0, 1, 0]]
-
-
-def test_pairs_stay_within_a_text():
     documents, topics = pair_counts([np.array([5, 7, 5, 7]), np.array([7, 5])], [np.array([5, 7, 9])])
     assert topics.toarray().tolist() == [[1, 1]]  # 5 7 and 7 9
     assert documents.toarray().tolist() == [[2, 0], [0, 0]]  # neither 7 5 counts, nor 7 | 7 across documents
@@ -303,9 +300,7 @@ def test_divergence_from_randomness(index):
     dph = (2 / 3) ** 2 / 2 * (np.log2(3) + 0.5 * np.log2(2 * np.pi * 2 / 3))
     assert models.dph(index)[1, 0] == pytest.approx(2 * dph)
     assert models.inl2(index)[1, 0] == pytest.approx(2 * (1 / 2) * np.log2(4 / 1.5))
-
-
-def test_a_document_of_one_term_alone():
+    # A document of one term alone.
     index = TermIndex(csr_array(np.array([[3.0], [0.0]])), csr_array(np.array([[1.0]])), np.array([3.0, 0.0]))
     assert np.isfinite(models.dph(index)).all()
 

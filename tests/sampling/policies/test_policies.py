@@ -104,12 +104,15 @@ def test_switch_takes_the_first_function_for_two_epochs_and_then_the_last():
     assert (choices[20:] == 1).all()
 
 
-def test_linear_by_hand():
+def test_linear_by_hand_and_of_one_length():
     policy = Schedule(start=0.2, end=1.0, epochs=0.4)
     assert [policy.share(step, 10) for step in range(6)] == pytest.approx([0.2, 0.4, 0.6, 0.8, 1.0, 1.0])
     down = Schedule(start=1.0, end=0.5, steps=2)
     assert [down.share(step, 10) for step in range(4)] == [1.0, 0.75, 0.5, 0.5]
     assert [Schedule(0.1, 0.9, steps=2, shape="switch").share(step, 10) for step in range(3)] == [0.1, 0.1, 0.9]
+    assert [Schedule().share(step, 10) for step in (0, 10, 20)] == [0.0, 0.5, 1.0]  # two epochs by default
+    with pytest.raises(BadInput, match=r"policy: epochs is 2 and steps 10, .*; leave one of them out"):
+        Schedule(epochs=2.0, steps=10)
 
 
 @pytest.mark.parametrize("policy", [Schedule(epochs=0), Schedule(steps=0), Schedule(epochs=0, shape="switch")])
@@ -154,12 +157,6 @@ def test_the_negatives_of_a_query_move_with_the_schedule():
         counts = np.array([np.bincount(row, minlength=3) for row in policy.assign(BATCH, 40, training, rng)])
         hard = min(step / 10, 1) * 40
         assert counts.tolist() == [[20 - hard / 2, 20 - hard / 2, hard]] * len(BATCH)
-
-
-def test_a_schedule_has_one_length():
-    with pytest.raises(BadInput, match=r"policy: epochs is 2 and steps 10, .*; leave one of them out"):
-        Schedule(epochs=2.0, steps=10)
-    assert [Schedule().share(step, 10) for step in (0, 10, 20)] == [0.0, 0.5, 1.0]  # two epochs by default
 
 
 TWO = Batch(np.zeros(2, np.int64), np.zeros(2, np.int32))
@@ -207,13 +204,6 @@ def test_gains_are_rescaled_by_the_percentiles_of_those_before():
     policy.gains = np.arange(11.0)  # 20th and 80th percentile 2 and 8
     values = {0.0: -1, 2.0: -1, 3.5: -0.5, 5.0: 0, 6.5: 0.5, 8.0: 1, 9.0: 1}
     assert [policy.rescaled(value) for value in values] == pytest.approx(list(values.values()))
-
-
-def test_the_first_gain_counts_for_nothing_and_is_remembered():
-    policy, rng = begun(), np.random.default_rng(0)
-    gain(policy, 0.5, rng)
-    assert (policy.gains.tolist(), policy.updates) == ([0.5], 1)
-    assert policy.probabilities() == pytest.approx([0.5, 0.5])
 
 
 @pytest.mark.parametrize("objective", [SoftmaxLikelihood(), RankNet(), PairwiseHinge(), PointwiseCrossEntropy()])
@@ -316,8 +306,11 @@ def test_probabilities_stay_probabilities(gains, eta, functions):
         assert (policy.probabilities() >= policy.epsilon / functions - 1e-12).all()
 
 
-def test_begin_starts_a_curriculum_afresh():
-    policy = begun()
-    shares(policy, np.random.default_rng(0), 1, 50)
+def test_a_curriculum_starts_afresh_and_remembers_the_first_gain_which_counts_for_nothing():
+    policy, rng = begun(), np.random.default_rng(0)
+    shares(policy, rng, 1, 50)
     policy.start_run(dict.fromkeys(policy.functions), FREE)
     assert (policy.weights.tolist(), len(policy.gains), policy.updates) == ([0, 0], 0, 0)
+    gain(policy, 0.5, rng)
+    assert (policy.gains.tolist(), policy.updates) == ([0.5], 1)
+    assert policy.probabilities() == pytest.approx([0.5, 0.5])

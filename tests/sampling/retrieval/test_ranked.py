@@ -1,5 +1,6 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -109,13 +110,17 @@ def brute_force(sources: Sources) -> np.ndarray:
     return queries @ documents.T
 
 
-def test_lists_are_those_of_brute_force(tiny_sources):
-    cosines = brute_force(tiny_sources)
-    lists = TfIdf(depth=7).rank(tiny_sources)
+def test_lists_and_own_scores_are_those_of_brute_force(tiny_sources):
+    function, cosines = TfIdf(depth=7), brute_force(tiny_sources)
+    lists = function.rank(tiny_sources)
     assert lists.documents.shape == (8, 7)
     assert (lists.documents.dtype, lists.scores.dtype) == (np.int32, np.float32)
     np.testing.assert_allclose(lists.scores, -np.sort(-cosines, axis=1)[:, :7], atol=1e-6)
     np.testing.assert_allclose(np.take_along_axis(cosines, lists.documents, 1), lists.scores, atol=1e-6)
+    queries, documents = np.array([3, 0]), np.array([[0, -1, 11], [4, 5, -1]])
+    scores = function.own_scores(tiny_sources, queries, documents)
+    expected = np.where(documents < 0, -np.inf, np.take_along_axis(cosines[queries], np.maximum(documents, 0), 1))
+    np.testing.assert_allclose(scores, expected, atol=1e-6)
 
 
 @pytest.mark.parametrize("embeds", [False, True])
@@ -125,14 +130,6 @@ def test_a_short_collection_is_listed_whole_and_documents_alike_in_its_order(emb
     assert (lists.documents[:, 12:] == -1).all()
     for row in lists.documents.tolist():
         assert row.index(11) == row.index(10) + 1  # the last two documents of `tiny`
-
-
-def test_own_scores_are_on_the_lists_scale(tiny_sources):
-    function, cosines = TfIdf(), brute_force(tiny_sources)
-    queries, documents = np.array([3, 0]), np.array([[0, -1, 11], [4, 5, -1]])
-    scores = function.own_scores(tiny_sources, queries, documents)
-    expected = np.where(documents < 0, -np.inf, np.take_along_axis(cosines[queries], np.maximum(documents, 0), 1))
-    np.testing.assert_allclose(scores, expected, atol=1e-6)
 
 
 def test_word_vectors_that_nobody_trained_are_bad_input(tiny_sources):
@@ -248,15 +245,12 @@ def test_what_was_judged_and_not_found_relevant(encoded_of):
     assert few.tolist() == [[7, -1, -1], [-1, -1, -1]]
 
 
-def test_a_higher_threshold_makes_more_of_them(encoded_of):
+def test_a_higher_threshold_makes_more_of_them_and_none_is_bad_input(encoded_of):
     encoded = encoded_of([[1]] * 4, [[1]], {0: {0: 2, 1: 1, 2: 0}})
     strict = replace(encoded, judgements=replace(encoded.judgements, relevant_from=2))
     assert prepared(Judged(), strict).top(batch_of(0), 4, np.random.default_rng(0)).documents.tolist() == [
         [1, 2, -1, -1]
     ]
-
-
-def test_a_collection_without_any_is_bad_input(encoded_of):
     with pytest.raises(BadInput, match="no document was judged not relevant"):
         prepared(Judged(), encoded_of([[1]] * 3, [[1]], {0: {0: 1}}))
 
@@ -322,15 +316,10 @@ EncodedOf = Callable[..., EncodedCollection]
 Labels = Sequence[tuple[int, int]]
 
 
-class SameCategory(WholeCategory):
-    """The category without the subcategory."""
-
-    def __init__(self) -> None:
-        super().__init__(whole=False)
-
-
-KINDS: list[type[CategoryFunction]] = [SameSubcategory, SameCategory, OtherCategory]
-
+Kind = Callable[[], CategoryFunction]
+SameCategory = partial(WholeCategory, whole=False)
+"""The category without the subcategory."""
+KINDS: list[Kind] = [SameSubcategory, SameCategory, OtherCategory]
 DOCUMENTS = [  # category, subcategory; their order is not that of the categories
     (0, 0),
     (2, 0),  # a subcategory that occurs in two categories
@@ -377,9 +366,7 @@ def made(encoded_of) -> EncodedCollection:
     return collection(encoded_of, DOCUMENTS, [row[0] for row in rows], [row[1] for row in rows])
 
 
-def regions_of(
-    kind: type[CategoryFunction], documents: Labels, labels: tuple[int, int], relevant: set[int]
-) -> list[set[int]]:
+def regions_of(kind: Kind, documents: Labels, labels: tuple[int, int], relevant: set[int]) -> list[set[int]]:
     """A query's regions in the order in which the function takes them."""
     category, subcategory = labels
     left = set(range(len(documents))) - relevant
