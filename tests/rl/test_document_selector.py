@@ -45,11 +45,8 @@ def test_a_document_picked_twice_and_one_behind_the_end_are_no_negatives():
     candidates = picked([[7, 5, 3, 1], [4, 2, -1, -1]], [[2, 0, 2], [3, 1, 1]], 4, 3)
     assert candidates.documents.tolist() == [[3, 7, -1], [-1, 2, -1]]
     assert np.isneginf(candidates.scores).tolist() == [[False, False, True], [True, False, True]]
-
-
-def test_picks_may_be_more_than_the_batch_has():
-    candidates = picked([[7, 5]], [[1, 0], [0, 0]], 2, 1)
-    assert candidates.documents.tolist() == [[5]]
+    more = picked([[7, 5]], [[1, 0], [0, 0]], 2, 1)  # than the batch has queries
+    assert more.documents.tolist() == [[5]]
 
 
 def test_no_pick_is_relevant(training, tiny_sources):

@@ -56,6 +56,8 @@ def test_finalists_are_trained_again_and_the_luckiest_does_not_win():
     assert np.array_equal(finals, first[[1, 2]])
     search.tell(finals, np.array([0.3, 0.8]))
     assert np.array_equal(search.result(), first[2])
+    with pytest.raises(BadInput, match="finalists"):  # no more than candidates
+        ScheduleSearch(candidates=4, finalists=5)
 
 
 def test_a_bandit_plays_good_arms_more_often_and_keeps_the_best():
@@ -74,11 +76,6 @@ def test_a_bandit_plays_good_arms_more_often_and_keeps_the_best():
     three = ThompsonSearch(levels=3, windows=2).start(9, 1, 0)  # two shares, which add up to 1 at most
     assert three.arms[:, [3, 5]].sum(1).max() == 1
     assert len(three.arms) == 12
-
-
-def test_no_more_finalists_than_candidates():
-    with pytest.raises(BadInput, match="finalists"):
-        ScheduleSearch(candidates=4, finalists=5)
 
 
 def test_evolution_weighs_scaled_features():
