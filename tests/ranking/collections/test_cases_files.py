@@ -504,13 +504,3 @@ def test_a_damaged_gzip_is_an_error_even_when_not_strict(tmp_path):
     (tmp_path / "damaged.gz").write_bytes(packed)
     with pytest.raises(BadInput, match=r"damaged\.gz:\d+: truncated or damaged"):
         list(lines(tmp_path / "damaged.gz", Faults(strict=False)))
-
-
-def test_faults_are_raised_or_counted():
-    with pytest.raises(BadInput, match=r"^a\.tsv:3: broken line: no text; fix it"):
-        Faults().report("broken line", "no text", "a.tsv", 3)
-    faults = Faults(strict=False)
-    faults.report("broken line", "no text", "a.tsv", 3)
-    faults.report("broken line", "no text", "a.tsv", 9, times=2)
-    faults.report("empty text", "nothing", "a.tsv")
-    assert faults.skipped == {"broken line": 3, "empty text": 1}

@@ -3,7 +3,7 @@
 import importlib
 import inspect
 import pkgutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -77,17 +77,22 @@ def test_a_better_order_costs_less(kind, tiny_encoded):
     assert made(kind).loss(right, block) < made(kind).loss(wrong, block)
 
 
-@pytest.mark.by_day(6)
-@pytest.mark.parametrize("kind", EVERY)
-def test_the_entry_point_of_passes_gives_the_loss(kind, tiny_encoded):
-    scores = torch.randn(3, 4, generator=torch.Generator().manual_seed(1))
-    block = block_of(tiny_encoded)
+def scorer(scores: torch.Tensor) -> Callable[..., torch.Tensor]:
+    """Passes that give these scores."""
 
     def score(level: int = 0, columns: Any = None, dimensions: Any = None) -> torch.Tensor:
         some = scores if columns is None else scores.gather(1, columns)
         return some if dimensions is None else some[None]
 
-    loss, first = made(kind).of_passes(score, block, torch.Generator().manual_seed(0))
+    return score
+
+
+@pytest.mark.by_day(6)
+@pytest.mark.parametrize("kind", EVERY)
+def test_the_entry_point_of_passes_gives_the_loss(kind, tiny_encoded):
+    scores = torch.randn(3, 4, generator=torch.Generator().manual_seed(1))
+    block = block_of(tiny_encoded)
+    loss, first = made(kind).of_passes(scorer(scores), block, torch.Generator().manual_seed(0))
     torch.testing.assert_close(loss, made(kind).loss(scores, block))
     assert torch.equal(first, scores)
 
@@ -101,13 +106,7 @@ def test_no_rows_give_a_weight_a_gradient_of_zero(kind, tiny_encoded):
     block = Block.of(
         tiny_encoded, np.zeros(0, np.int64), nothing, np.zeros((0, 3), np.float32), "cpu", teacher(tiny_encoded)
     )
-
-    def score(level: int = 0, columns: Any = None, dimensions: Any = None) -> torch.Tensor:
-        scores = torch.zeros(0, 4) * weight
-        some = scores if columns is None else scores.gather(1, columns)
-        return some if dimensions is None else some[None]
-
-    loss, first = made(kind).of_passes(score, block, torch.Generator().manual_seed(0))
+    loss, first = made(kind).of_passes(scorer(torch.zeros(0, 4) * weight), block, torch.Generator().manual_seed(0))
     (loss * 0).backward()
     assert first.shape == (0, 4)
     assert weight.grad.tolist() == [0, 0, 0, 0]

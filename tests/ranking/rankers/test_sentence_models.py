@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 import pytest
 import torch
 import transformers
@@ -224,12 +223,6 @@ def scores_there(folder: Path | str, tiny: Collection) -> np.ndarray:
     return model.predict(pairs, activation_fn=torch.nn.Identity()).reshape(-1, 4)
 
 
-@torch.no_grad()
-def vectors(ranker: BiEncoder, texts: pl.Series, queries: bool = False) -> np.ndarray:
-    read = ranker.represent_queries if queries else ranker.represent_documents
-    return read(subwords(ranker.tokenizer, texts, 40)).numpy()
-
-
 def assert_only_safetensors(folder: Path) -> None:
     endings = {Path(name).suffix for _, _, names in os.walk(folder) for name in names}
     assert endings <= {".json", ".safetensors", ".txt", ".md"}
@@ -269,9 +262,9 @@ def test_their_bi_encoder_here(minilm, tiny, tmp_path):
     model.save_pretrained(str(tmp_path))
     expected = model.encode(tiny.documents["text"].to_list())
     for folder in (minilm, str(tmp_path)):
-        ranker = BiEncoder(generator(), folder)
+        ranker, _, found = ours(folder, tiny)
         assert (ranker.pooling, ranker.similarity, ranker.dimension) == ("mean", "cosine", 384)
-        np.testing.assert_allclose(vectors(ranker, tiny.documents["text"]), expected, atol=1e-5)
+        np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
 DECLARED = {
@@ -288,21 +281,17 @@ def test_prompts_of_a_checkpoint_are_honoured_and_kept(tied, made_up, tiny, tmp_
     """Also where lengths cut the texts: prompts do not count (one tower has one length there, 5 + 2 = 6 + 1)."""
     BiEncoder(generator(), made_up(), similarity="dot", max_query=3, max_document=6).save_pretrained(str(tmp_path))
     (tmp_path / "config_sentence_transformers.json").write_text(json.dumps(DECLARED))
-    options: dict[str, Any] = {"max_query": 5 if tied else 3, "max_document": 6}
-    ranker = BiEncoder(generator(), str(tmp_path), tied=tied, **options)
-    tokens = BiEncoder.tokenization(checkpoint=str(tmp_path), **options).encode(tiny)
-    with torch.no_grad():
-        ours = ranker.represent_queries(tokens.queries).numpy(), ranker.represent_documents(tokens.documents).numpy()
+    ranker, *vectors = ours(str(tmp_path), tiny, tied=tied, max_query=5 if tied else 3, max_document=6)
     ranker.save_pretrained(str(tmp_path / "again"))
     said = json.loads((tmp_path / "again" / "config_sentence_transformers.json").read_text())
     prompts = DECLARED["prompts"] | {"document": "gold "}
     assert said["prompts"] == prompts
     assert (said["default_prompt_name"], said["similarity_fn_name"]) == ("passage", "dot")
-    model = library.SentenceTransformer(str(tmp_path / "again"), device="cpu", local_files_only=True)
+    model, *found = theirs(str(tmp_path / "again"), tiny)
     queries, documents = tiny.queries["text"].to_list(), tiny.documents["text"].to_list()
     named = [("query", queries), ("passage", documents)] if tied else []
-    for expected, (name, texts) in zip(ours, named, strict=False):
+    for expected, (name, texts) in zip(vectors, named, strict=False):
         np.testing.assert_allclose(model.encode(texts, prompt_name=name), expected, atol=1e-5)
-    np.testing.assert_allclose(model.encode_query(queries), ours[0], atol=1e-5)
-    np.testing.assert_allclose(model.encode_document(documents), ours[1], atol=1e-5)
-    assert np.abs(model.encode_query(queries, prompt="") - ours[0]).max() > 0.01
+    np.testing.assert_allclose(found[0], vectors[0], atol=1e-5)
+    np.testing.assert_allclose(found[1], vectors[1], atol=1e-5)
+    assert np.abs(model.encode_query(queries, prompt="") - vectors[0]).max() > 0.01
