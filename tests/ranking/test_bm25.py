@@ -1,5 +1,5 @@
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -22,14 +22,10 @@ from ranking.collections.pieces import piece_file
 from ranking.counted_postings import CountedPostings, idf_of, weigh
 from ranking.errors import BadInput
 from ranking.postings import Postings, largest_weights, search_postings
+from tests.made_up import collection_of
 
 PLAIN = Bm25Options(stemming=None, stop_words=False)
 WORDS = [f"w{number}" for number in range(40)]
-
-
-def collection_of(documents: Sequence[str], queries: Sequence[str]) -> Collection:
-    frames = [pl.DataFrame({"text": texts}, schema={"text": pl.String}) for texts in (documents, queries)]
-    return Collection("some", "", *frames, pl.DataFrame())
 
 
 def by_chance(documents: int = 200, queries: int = 30) -> Collection:
@@ -162,7 +158,7 @@ def both(collection: Collection, bounds: list[int], folder: Path) -> tuple[Colle
     """A collection in one piece, and in pieces between these rows."""
     whole = replace(collection, fingerprint="f")
     blank = [pl.lit(None, pl.String).alias(name) for name in ("category", "subcategory")]
-    documents = whole.documents.with_row_index("id").with_columns(pl.col("id").cast(pl.String), *blank)
+    documents = whole.documents.with_columns(*blank)
     files = []
     for number, (start, stop) in enumerate(pairwise(bounds)):
         files.append(folder / piece_file(number))

@@ -49,29 +49,20 @@ def sigmoid(value: float) -> float:
     return 1 / (1 + math.exp(-value))
 
 
-def test_softmax_by_hand():
+def test_losses_of_one_relevant_document_by_hand():
+    """Of the three pairs that are there the differences are 0.5, −1 and 1."""
     first = -math.log(math.e / (math.e + math.exp(0.5) + math.exp(2)))
     second = -math.log(1 / (1 + math.exp(-1)))
-    assert float(SoftmaxLikelihood().loss(SCORES, Block(PRESENT))) == pytest.approx((first + second) / 2, rel=1e-12)
-
-
-def test_hinge_by_hand():
-    # Differences 0.5, −1 and 1 of the three pairs that are there: costs 0.5, 2 and 0.
-    assert float(PairwiseHinge().loss(SCORES, Block(PRESENT))) == pytest.approx(2.5 / 3, rel=1e-12)
-    assert float(PairwiseHinge(2).loss(SCORES, Block(PRESENT))) == pytest.approx((1.5 + 3 + 1) / 3, rel=1e-12)
-
-
-def test_ranknet_by_hand():
-    expected = sum(math.log(1 + math.exp(-difference)) for difference in (0.5, -1, 1)) / 3
-    assert float(RankNet().loss(SCORES, Block(PRESENT))) == pytest.approx(expected, rel=1e-12)
-
-
-def test_pointwise_by_hand():
     positives = -(math.log(sigmoid(1)) + math.log(sigmoid(0))) / 2
     negatives = -sum(math.log(1 - sigmoid(score)) for score in (0.5, 2, -1)) / 3
-    assert float(PointwiseCrossEntropy().loss(SCORES, Block(PRESENT))) == pytest.approx(
-        (positives + negatives) / 2, rel=1e-12
-    )
+    for objective, expected in (
+        (SoftmaxLikelihood(), (first + second) / 2),
+        (PairwiseHinge(), (0.5 + 2 + 0) / 3),
+        (PairwiseHinge(2), (1.5 + 3 + 1) / 3),
+        (RankNet(), sum(math.log(1 + math.exp(-difference)) for difference in (0.5, -1, 1)) / 3),
+        (PointwiseCrossEntropy(), (positives + negatives) / 2),
+    ):
+        assert float(objective.loss(SCORES, Block(PRESENT))) == pytest.approx(expected, rel=1e-12), objective
 
 
 def test_probabilities_by_hand():
