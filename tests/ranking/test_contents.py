@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,7 +19,6 @@ from ranking.encoding import EncodedCollection, Encoder, unmatched_queries
 from ranking.errors import BadInput
 from ranking.evaluation.evaluation import Evaluation
 from ranking.evaluation.origins import Bm25Candidates, FullCollection, RandomCandidates
-from ranking.rankers.ranker import Ranker
 from ranking.reading import Reading
 from ranking.sources import Sources
 from ranking.vectors import WordVectors
@@ -29,6 +27,7 @@ from sampling.guard import Guard, negatives_lists
 from sampling.relevant_pairs import RelevantPairs
 from sampling.retrieval.bm25 import Bm25Function
 from tests.made_up import write_texts
+from tests.ranking.trained import Lengths
 
 DOCUMENTS = [
     ("d0", "The otter eats fish in the river"),
@@ -104,27 +103,6 @@ def test_no_negative_has_the_text_of_the_positive_or_is_the_query(folder, tmp_pa
     assert dropped.repeats > 0
 
 
-class ByIndex(Ranker):
-    """Scores documents by their index: the last one is the best."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.weight = torch.nn.Parameter(torch.ones(1))
-
-    def represent_queries(self, queries):
-        return torch.zeros(len(queries), 1)
-
-    def represent_documents(self, documents):
-        lengths = torch.from_numpy(documents.lengths.astype(np.float32))
-        return lengths[:, None]
-
-    def interact(self, queries, documents):
-        return (queries + documents).sum(-1) * self.weight
-
-    def layers(self):
-        return [torch.nn.ParameterList([self.weight])]
-
-
 @pytest.mark.parametrize("origin", [Bm25Candidates(4), RandomCandidates(20), FullCollection(3)])
 def test_a_query_is_left_out_of_its_own_ranking(folder, tmp_path, origin):
     sources = sources_of(folder, tmp_path)
@@ -140,12 +118,12 @@ def test_a_query_is_left_out_of_its_own_ranking(folder, tmp_path, origin):
 
 
 def test_the_ranks_over_the_whole_collection_leave_the_query_out(folder, tmp_path):
-    ranker, values = ByIndex(), {}
-    for name, option in (("drop", "drop"), ("keep", "keep")):
+    values = {}
+    for option in ("drop", "keep"):
         sources = sources_of(folder, tmp_path, self_documents=option)
         candidates = FullCollection(None).of(sources, np.array([1]))
-        values[name] = float(Evaluation(sources.encoded, candidates, ["RR"])(ranker)["RR"][0])
-    # By length: d5, d6 and q1 (9, 9 and 9 words) are ahead of d2 (7), which ties with d0 and d1.
+        values[option] = float(Evaluation(sources.encoded, candidates, ["RR"])(Lengths(step=-1))["RR"][0])
+    # The least like the query's length first: d3, d5, d6 and q1 (5 and 9 words) are ahead of d0, d1 and d2 (7).
     assert 1 / values["keep"] - 1 / values["drop"] == pytest.approx(1)
 
 

@@ -267,12 +267,6 @@ def test_scores_are_never_held_for_all_queries_and_documents(sixty, monkeypatch)
     assert sum(held) == 7 * 60 + 7  # and each query's own
 
 
-@pytest.mark.parametrize("blocks", [3, 100])
-def test_a_ranker_that_scores_nan_is_an_error(blocks, sixty):
-    with pytest.raises(FloatingPointError, match="nan"):
-        ranks_in(Lengths(float("nan"), step=3), sixty, np.arange(2), np.zeros((2, 1), np.int64), np.arange(60), blocks)
-
-
 @given(st.lists(st.lists(st.integers(1, 3), max_size=3), max_size=12), st.integers(1, 4) | st.none())
 def test_equal_numbers_are_equal_texts(texts, reach):
     found = digests(Texts.of(texts), np.arange(len(texts)), reach)
