@@ -110,6 +110,16 @@ class Nearby(RetrievalFunction):
     top = sample
 
 
+class EasyFirst(SamplingPolicy):
+    """A policy of the user's own."""
+
+    def __init__(self, updates: int = 20) -> None:
+        self.updates = updates
+
+    def choose(self, batch, training, rng):  # type: ignore[no-untyped-def]
+        return np.full(len(batch), int(training.step >= self.updates))
+
+
 @pytest.mark.parametrize("module", MODULES)
 def test_examples_in_docstrings_run(module):
     loaded = importlib.import_module(f"pyrite.{module}".rstrip("."))
@@ -163,6 +173,9 @@ def test_an_object_of_the_users_own_brings_its_arguments():
     assert node == {"_target_": f"{__name__}.Bottom", "candidates": 3}
     function = compose(["ranker=static", *pyrite.Negatives(InBatch(), Nearby(reach=7)).overrides()])["function"]
     assert function["nearby"] == {"_target_": f"{__name__}.Nearby", "reach": 7}
+    config = compose(["ranker=static", *pyrite.Negatives(Random(), BM25(), policy=EasyFirst(updates=3)).overrides()])
+    assert config["policy"] == {"_target_": f"{__name__}.EasyFirst", "updates": 3}
+    assert list(config["function"]) == ["random", "bm25"]
     assert constructor_arguments(Bottom(candidates=4)) == {"candidates": 4}
     with pytest.raises(BadInput, match=r"does not keep its argument candidates; set self.candidates = candidates"):
         BM25(1, pick=Forgetful())
@@ -483,22 +496,6 @@ def test_a_pool_is_served_to_people(tmp_path, monkeypatch, method):
     kept = json.loads((tmp_path / "out" / "overrides.json").read_text("utf-8"))["overrides"]
     assert "grades=[0,1,2]" in kept
     assert any("mm" in text or "LastFirst" in text for text in kept if text.lstrip("+").startswith("method"))
-
-
-class EasyFirst(SamplingPolicy):
-    """A policy of the user's own."""
-
-    def __init__(self, updates: int = 20) -> None:
-        self.updates = updates
-
-    def choose(self, batch, training, rng):  # type: ignore[no-untyped-def]
-        return np.full(len(batch), int(training.step >= self.updates))
-
-
-def test_a_policy_of_the_users_own_chooses_among_functions():
-    config = compose(["ranker=static", *pyrite.Negatives(Random(), BM25(), policy=EasyFirst(updates=3)).overrides()])
-    assert config["policy"] == {"_target_": f"{__name__}.EasyFirst", "updates": 3}
-    assert list(config["function"]) == ["random", "bm25"]
 
 
 def test_a_file_that_hides_a_package_is_named(tmp_path):

@@ -255,20 +255,16 @@ def test_lists_hold_what_a_search_would_find(vectors, tmp_path):
     queries = np.random.default_rng(6).standard_normal((30, 7)).astype(np.float32)
     lists = QueryLists.search(index, queries, Listed(np.array([2, 3, 17, 29]), 40))
     asked = np.array([29, 2, 2])
-    for found in (lists, opened_again(lists, tmp_path)):
+    assert QueryLists.opened(tmp_path) is None
+    lists.save(tmp_path)
+    again = QueryLists.opened(tmp_path)
+    assert again is not None
+    for found in (lists, again):
         for left, right in zip(found.of(asked, 25) or (), index.search(queries[asked], 25), strict=True):
             assert left.tobytes() == right.tobytes()
         assert found.of(np.array([2, 4]), 5) is None  # not all of them are there
         assert found.of(np.array([2]), 41) is None
         assert found.of(np.array([30]), 1) is None
-
-
-def opened_again(lists: QueryLists, folder: Path) -> QueryLists:
-    assert QueryLists.opened(folder) is None
-    lists.save(folder)
-    found = QueryLists.opened(folder)
-    assert found is not None
-    return found
 
 
 def drawn(rows: int, dimension: int, seed: int = 0) -> NDArray[np.float32]:
