@@ -31,7 +31,7 @@ OPTIONS = Bm25Options()
 
 def collection() -> Collection:
     blank = [pl.lit(None, pl.String).alias(name) for name in ("category", "subcategory")]
-    documents = by_chance().documents.with_row_index("id").with_columns(pl.col("id").cast(pl.String), *blank)
+    documents = by_chance().documents.with_columns(*blank)
     return replace(by_chance(), documents=documents, fingerprint="f")
 
 
