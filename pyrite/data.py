@@ -63,8 +63,8 @@ class Collection(Part):
         Args:
             path: a file or a folder; or a table: a data frame of pandas or polars, a table of Arrow, a dataset of
                 `datasets`, a list or generator of mappings with the same keys, or a mapping of columns. A table is
-                kept in the cache folder, under the digest of its content, where a study that is resumed finds it. On a
-                cluster it must be a folder that all machines see.
+                saved in the cache folder under the digest of its content, so that `--resume` finds it. On a cluster,
+                all machines must see that folder.
             options: options of the reader, as `query="question"`.
 
         Raises:

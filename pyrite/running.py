@@ -61,7 +61,7 @@ def _settings_of_a_command() -> Iterator[None]:
 
 
 def listed(overrides: object, **others: object) -> list[str]:
-    """Return overrides as a list; refuse anything else, and other arguments that would be left out beside them.
+    """Return overrides as a list; refuse any other type, and arguments that would be ignored.
 
     Args:
         others: arguments of the verb that describe its data and parts; None if they are not given.

@@ -105,7 +105,7 @@ def with_named(chosen: argparse.Namespace, overrides: Sequence[str]) -> list[str
 
 
 def not_an_override(word: str, otherwise: str = "") -> BadInput:
-    """Return what to write in the place of a word that is no override; a file or folder is probably meant as data."""
+    """Return the error for a word that is not an override. A file or folder is probably meant as data."""
     remedy = f"for data write collection.path={word}" if os.path.exists(word) else f"write key=value{otherwise}"
     return BadInput(f"{word!r} is not an override", remedy=remedy)
 

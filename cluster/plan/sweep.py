@@ -70,7 +70,7 @@ def points(
     lines without labels, a policy of the user whose file names its functions keeps them, and if the user gives policy,
     functions and selector, the lines choose no negatives.
 
-    A user's `collection.path` alone takes the place of the experiment's collection, whatever their formats.
+    A user's `collection.path` alone replaces the experiment's collection, also if their formats differ.
     An option of a part (`policy.checkpoint`) is used only for points whose part has it (`applicable_overrides`).
 
     Args:

@@ -1,7 +1,7 @@
 """Lays out a report: sections of text, tables and figures, for a page, a terminal and files.
 
 A section is written once. The page shows all of it; the terminal shows the parts that the section names; its frames and
-figures become files beside the page.
+figures become files next to the page.
 """
 
 from __future__ import annotations
@@ -264,7 +264,7 @@ class Report:
         """The whole page, which needs no other file.
 
         Args:
-            files: names of the files that were written beside it, which the page lists for the next report.
+            files: names of the files that were written next to it. The page lists them for the next report.
         """
         meta = Markup('<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">')
         listed = Markup(FILES).format(" ".join(sorted(files)))

@@ -79,7 +79,7 @@ def open_collection(reader: Reader, cache: str | Path, strict: bool = True, run:
         raise BadInput(f"cannot be written ({error.strerror})", cache, "choose another cache folder") from None
     try:
         with _held(unfinished):
-            build(reader, Path(str(unfinished)), reader.faults(strict), run)  # on this machine, whoever does the tasks
+            build(reader, Path(str(unfinished)), reader.faults(strict), run)  # on this machine, wherever its tasks run
             if isinstance(entry, BackedPath):
                 (unfinished / _UNPUBLISHED).touch()
             _install(unfinished, entry)

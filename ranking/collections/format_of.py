@@ -1,4 +1,4 @@
-"""Recognises the format of a collection by its files, so that users need not name it."""
+"""Finds the format of a collection (BEIR, MS MARCO, TREC or pairs) from its files."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from ranking.collections.trec import Trec
 from ranking.errors import BadInput
 
 FOLDERS = {"beir": Beir, "msmarco": MsMarco, "trec": Trec}
-"""Readers of folders by the names of their formats. A folder that two of them can read is of the first."""
+"""Readers of folders by the names of their formats. The first one that can read a folder is taken."""
 
 
 def format_of(path: str | Path) -> str:
     """Return the format of a collection: beir, msmarco, trec or pairs.
 
-    It is the first format of which all files are there, or else the first of which the documents are there, whose
-    reader then says what is missing. A file, and a folder of tables without such names, is of pairs.
+    It is the first format with all of its files in the folder, or else the first with its documents, whose reader
+    reports what is missing. A single file, and a folder of tables with other names, has the format pairs.
 
     Args:
         path: a folder, a file, or `hf:NAME` for a dataset at the Hugging Face hub.
@@ -31,7 +31,7 @@ def format_of(path: str | Path) -> str:
     """
     place = Path(path).expanduser()
     if str(path).startswith(HUB) or place.is_file() or (place.suffix and not place.exists()):
-        return "pairs"  # whose reader says what is wrong with a file
+        return "pairs"  # its reader reports what is wrong with a file
     if not place.exists():
         raise BadInput("no such folder", place, "check the path, or give the format with collection=NAME too")
     if name := _recognised(place):

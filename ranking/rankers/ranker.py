@@ -161,7 +161,7 @@ class Ranker(nn.Module, ABC):
 
 
 def check_whole(ranker: Ranker, checkpoint: str) -> None:
-    """Refuse a ranker with random weights where it is to score without being trained.
+    """Refuse a ranker with random weights, which must be trained before it scores.
 
     Args:
         ranker: the ranker, just made.

@@ -44,7 +44,7 @@ class Action:
         selector: name of the selector, a key of `SELECTORS`; None for the run's. `dynamic` picks the highest score.
         candidates: documents per query that the selector draws and scores; None for 16.
         share: the share of the queries, or of their negatives, that the function supplies; the first function supplies
-            the rest. With `each`, a whole number above 1 gives every query so many times `each` negatives.
+            the rest. With `each`, a whole number above 1 gives every query that multiple of `each` negatives.
     """
 
     function: str
@@ -64,7 +64,7 @@ class Action:
         """Parse `FUNCTION[:FIRST-LAST][@SELECTOR[:CANDIDATES]][*SHARE]`.
 
         Raises:
-            BadInput: if the text is something else.
+            BadInput: if the text has another form.
         """
         match = re.fullmatch(r"(\w+)(?::(\d+)-(\d+))?(?:@(\w+)(?::(\d+))?)?(?:\*(\d*\.?\d+))?", str(text))
         remedy = "write bm25, bm25:1-10 for its ranks, bm25@dynamic:64 for a selector, bm25*.5 for a share"
@@ -119,7 +119,7 @@ class Action:
             own: names of the policy's functions; the first supplies what the action does not.
             each: if it is a number, the first function supplies all queries, and the action's function supplies `each`
                 negatives to its share of them. None gives the action its share of each query's negatives.
-            times: of each query's negatives, so many times `each` are not the first function's, whatever the action.
+            times: the multiple of `each` that is not supplied by the first function, whatever the action.
 
         Raises:
             BadInput: if nothing is left for the first function, or a share above 1 is of negatives.

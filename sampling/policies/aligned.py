@@ -146,7 +146,7 @@ class Aligned(ByNegative):
         return taken.assign(batch, count, training, rng)
 
     def _leave_out(self) -> None:
-        """Forget multiples that nobody asked for and that take more than half of a query's negatives."""
+        """Forget default multiples that take more than half of a query's negatives."""
         self.actions = [action for action in self.actions or () if action not in self.optional]
         self.otherwise = self.first if self.otherwise in self.optional else self.otherwise
         self.optional = []
