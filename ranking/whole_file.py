@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+
+_FULL = "the disk is full"
+FULL = {errno.ENOSPC: _FULL, errno.EDQUOT: _FULL, errno.EFBIG: "a file is larger than is allowed here (ulimit -f)"}
+"""Messages for the errors of a full disk, a full quota and a limit on files, by number."""
 
 
 @contextlib.contextmanager

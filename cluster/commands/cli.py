@@ -19,9 +19,9 @@ from cluster.commands.verbs import VERBS, parse
 from cluster.config.build import missing_extra
 from cluster.executors.address import working_folder
 from cluster.executors.processes import Processes
-from cluster.output.storage import FULL
 from cluster.output.terminal import print_lines
 from ranking.errors import BadInput
+from ranking.whole_file import FULL
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -91,7 +91,7 @@ def exit_codes() -> Iterator[None]:
     except OSError as error:
         if error.errno not in FULL:
             raise
-        _exit(f"the disk is full ({error}); make room, and give the command again", 2)
+        _exit(f"{FULL[error.errno]} ({error}); make room, and give the command again", 2)
 
 
 def _exit(message: str, code: int) -> NoReturn:

@@ -14,9 +14,10 @@ from typing import Any
 
 from cluster.executors.address import TOKEN, agreed_token, check_address, clashing_files, is_writable
 from cluster.executors.object_store import wanted_store
-from cluster.output.storage import FULL, unwritable
+from cluster.output.storage import unwritable
 from ranking.cores import cores
 from ranking.errors import BadInput
+from ranking.whole_file import FULL
 
 ATTEMPTS = 3
 """Attempts at starting a local Ray."""

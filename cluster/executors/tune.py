@@ -36,8 +36,9 @@ from cluster.executors.task import (
 )
 from cluster.executors.tune_failures import FaultTolerantScheduler, SearchScheduler
 from cluster.executors.worker import origin_of, portable
-from cluster.output.storage import FULL, Storage, Unwritable, unwritable
+from cluster.output.storage import Storage, Unwritable, unwritable
 from cluster.output.throttle import Throttle
+from ranking.whole_file import FULL
 
 _NUMBERS = itertools.count()
 THREAD_END_S = "120"

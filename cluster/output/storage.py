@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import itertools
 import os
 import re
@@ -16,14 +15,12 @@ from pathlib import Path
 from typing import IO, Any
 
 from ranking.errors import BadInput
-from ranking.whole_file import replace_file
+from ranking.whole_file import FULL, replace_file
 
 UNFINISHED = re.compile(r"\.[0-9a-f]{8}\.part$")
 """End of the name of a file that is being written."""
 RENAMING = ("local", "hdfs")
 """File systems, by their name in pyarrow, that rename a file in one step."""
-FULL = (errno.ENOSPC, errno.EDQUOT)
-"""Errors of a full disk, and of a user's full quota."""
 CHUNK = 1 << 20
 """Bytes of a file that are copied at once."""
 
@@ -39,7 +36,7 @@ def unwritable(error: OSError, where: str | os.PathLike[str], remedy: str) -> Un
     """Return the message for an output that can't be written."""
     if error.errno in FULL:
         again = "make room and continue with --resume (train: with the same command)"
-        return Unwritable("the disk is full", where, f"{again}, or {remedy}")
+        return Unwritable(FULL[error.errno], where, f"{again}, or {remedy}")
     # The system's words: pyarrow's repeat the file and add more.
     reason = os.strerror(error.errno) if error.errno else str(error)
     return Unwritable(f"can't be written ({reason})", where, remedy)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import inspect
 import json
@@ -30,14 +29,12 @@ from ranking.collections.pieces import Run, in_turn, mapped_pieces
 from ranking.collections.reader import OF_USE, Reader
 from ranking.errors import BadInput
 from ranking.reading import Reading
+from ranking.whole_file import FULL
 
 _LAYOUT = 4  # counted up when the same files would be checked differently, or the cached ones change their form
 _UNFINISHED = ".unfinished-"
 _UNPUBLISHED = ".unpublished"  # in an entry that is not yet published to other machines
 _DAY = 86_400  # seconds
-_FULL = "the disk is full"
-FULL = {errno.ENOSPC: _FULL, errno.EDQUOT: _FULL, errno.EFBIG: "a file is larger than is allowed here (ulimit -f)"}
-"""What to say of errors for lack of room."""
 UNREAD = {"path", "tokenizer", "language", "subwords"}
 """Options that do not change what is read: the path is one of the sources."""
 
