@@ -23,6 +23,7 @@ refuse_hidden_packages()
 
 from typing import Any
 
+from cluster.output.provenance import release
 from pyrite.comparison import Ray, Study
 from pyrite.data import Collection
 from pyrite.guard import Guard
@@ -205,7 +206,9 @@ _RENAMED = {
 
 
 def __getattr__(name: str) -> Any:
-    """Raise an error with the new name of a class that was renamed."""
+    """Return the version; raise an error with the new name of a class that was renamed."""
+    if name == "__version__":
+        return release().get("version", "unknown")
     if name in _RENAMED:
         raise AttributeError(f"pyrite.{name} is called pyrite.{_RENAMED[name]} now")
     raise AttributeError(f"module 'pyrite' has no attribute {name!r}")

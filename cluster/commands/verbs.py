@@ -9,10 +9,11 @@ import argparse
 import importlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 from cluster.config.aliases import is_override, not_an_override, with_named
 from cluster.config.groups import group_options, groups_of
+from cluster.output.provenance import release
 from ranking.errors import BadInput
 
 RESUME = ("--resume", {"metavar": "OUT", "help": "continue what this folder or URI holds after an interrupt"})
@@ -283,6 +284,14 @@ REMOVED = {
 """Verbs that were removed, and what to use instead."""
 
 
+class _Version(argparse.Action):
+    """Prints the version; reads it only when asked, because Git takes a while."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *rest: object) -> NoReturn:
+        print("pyrite", ", commit ".join(release().values()))
+        parser.exit()
+
+
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
     made = argparse.ArgumentParser(
@@ -290,6 +299,7 @@ def parser() -> argparse.ArgumentParser:
         description="Where should a neural ranker's negatives come from? Studies of sampling policies, on Ray.",
         epilog="`pyrite VERB --help` says more. A study without arguments is the main job.",
     )
+    made.add_argument("--version", action=_Version, nargs=0, help="show the version, and the commit of a clone")
     verbs = made.add_subparsers(dest="verb", metavar="VERB", required=True)
     names = {group: "|".join(options) for group, options in group_options().items()}
     names["stopping"] = names["stopping"].replace("|", ",")

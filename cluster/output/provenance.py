@@ -26,7 +26,7 @@ def code(*folders: str) -> dict[str, str]:
 
     A result stays valid after a change, committed or not, outside these folders.
     """
-    return {**_release(), **{f"{CODE}{folder}": _code_of(folder) for folder in folders}}
+    return {**release(), **{f"{CODE}{folder}": _code_of(folder) for folder in folders}}
 
 
 @cache
@@ -39,8 +39,8 @@ def _code_of(folder: str) -> str:
 
 
 @cache
-def _release() -> dict[str, str]:
-    """Return what is known: an installed package has no commit."""
+def release() -> dict[str, str]:
+    """Return the version and the commit of this Pyrite, as far as known: an installed package has no commit."""
     found = {}
     with suppress(importlib.metadata.PackageNotFoundError):
         found["version"] = importlib.metadata.version("pyrite-ir")

@@ -60,7 +60,9 @@ class RunWatch(Watch):
 
     def retrying(self, key: str, error: Exception) -> None:
         self.table.retried += 1
-        self.log.lost(key, reason_of(key, error)[:LONGEST_REASON])
+        why = reason_of(error)
+        _log.warning("%s; run %s starts again", why, key)
+        self.log.lost(key, why[:LONGEST_REASON])
 
     def moved(self, key: str, reason: str) -> None:
         self.log.moved(key, reason)
@@ -68,7 +70,9 @@ class RunWatch(Watch):
     def ended(self, done: Done) -> None:
         name, result, stop = done.task.key, done.value or {}, self.stopped.get(done.task.key)
         if done.error is not None:
-            self.errors[name] = why = reason_of(name, done.error)
+            self.errors[name] = why = reason_of(done.error)
+            if not isinstance(done.error, BadInput):  # the user's to fix
+                _log.error("run %s\n%s", name, "".join(traceback.format_exception(done.error)))
             self.table.fail(name)
             self.log.failed(name, why[:LONGEST_REASON])
             self.tracking.end(name, "failed", {})
@@ -96,12 +100,9 @@ class RunWatch(Watch):
         self._retried = self.table.retried
 
 
-def reason_of(name: str, error: Exception) -> str:
-    """Return an error in one line, and log its traceback unless it is the user's to fix."""
-    if isinstance(error, BadInput):
-        return str(error)
-    _log.error("run %s\n%s", name, "".join(traceback.format_exception(error)))
-    return reason(f"{type(error).__name__}: {error}")
+def reason_of(error: Exception) -> str:
+    """Return an error in one line."""
+    return str(error) if isinstance(error, BadInput) else reason(f"{type(error).__name__}: {error}")
 
 
 def raise_unwritable(done: Done) -> None:

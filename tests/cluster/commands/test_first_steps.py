@@ -12,6 +12,7 @@ import pytest
 import yaml
 from rich.console import Console
 
+import pyrite
 from cluster.commands import doctor
 from cluster.commands.compare import compare, differing_options, queries_once, read_studies
 from cluster.commands.completion import SCRIPTS, completions
@@ -317,3 +318,10 @@ def test_doctor_finds_what_keeps_a_study_or_a_verb_from_running(tmp_path, monkey
     (finding,) = [each for each in doctor.missing() if each.name == "no_such_module"]
     assert "needed by pyrite judge" in finding.text
     assert "pyrite-ir[judge]" in finding.remedy
+
+
+def test_the_version_is_shown_with_the_commit_of_a_clone(capsys):
+    with pytest.raises(SystemExit) as ended:
+        parse(["--version"])
+    assert ended.value.code == 0
+    assert re.fullmatch(rf"pyrite {re.escape(pyrite.__version__)}(, commit [0-9a-f]{{40}})?\n", capsys.readouterr().out)

@@ -28,7 +28,7 @@ from rich.console import Console
 
 from cluster.config.compose import compose
 from cluster.executors.local import LocalExecutor
-from cluster.executors.task import Task
+from cluster.executors.task import Retry, Task
 from cluster.index.actor import IndexMetrics
 from cluster.output.storage import Storage
 from cluster.output.throttle import Throttle, poll
@@ -200,6 +200,21 @@ def test_a_study_tells_its_trials_by_state(told, tmp_path):
     table.retried = 3
     metrics.record_states()
     assert total(told, "pyrite_study_retries_total") == 1
+
+
+def test_the_traceback_of_a_run_that_fails_is_logged_once_and_each_new_start_in_a_line(tmp_path, caplog):
+    def fails() -> None:
+        raise ValueError("too wide")
+
+    storage, console = Storage(str(tmp_path / "failed")), Console(quiet=True)
+    with tracked([], storage, console, "study", False) as tracking, LiveTable(console, 1, 0, "AP") as shown:
+        watch = RunWatch(shown, "failed", tracking)
+        [done] = LocalExecutor().run([Task("one", fails)], watch=watch, retry=Retry(errors=2))
+    assert str(done.error) == "too wide"
+    again = "ValueError: too wide; run one starts again"
+    assert [record.getMessage() for record in caplog.records[:2]] == [again, again]
+    assert caplog.text.count("Traceback") == 1
+    assert watch.errors == {"one": "ValueError: too wide"}
 
 
 def episode(agent: str, reward: float, **shares: float) -> dict[str, Any]:
