@@ -298,6 +298,11 @@ class StudyResult(ReportedResult):
         return self.frame("defaults")
 
     @property
+    def best_settings(self) -> pl.DataFrame:
+        """Of a search, one row per method: the settings that validated best, and what they reached."""
+        return self.frame("best_settings")
+
+    @property
     def runs(self) -> pl.DataFrame:
         """One row per run: its overrides, its costs and all measures."""
         return self.trials

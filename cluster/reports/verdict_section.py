@@ -27,6 +27,7 @@ from cluster.reports.labels import (
 )
 from cluster.reports.report import Cell, Part, Section, Table, TerminalLine, Verbatim
 from cluster.reports.result_sections import origin_name
+from cluster.reports.settings_section import settings_section
 from cluster.statistics.verdict import Conclusion, MethodTest, Verdict
 
 MOST = 20
@@ -65,12 +66,16 @@ def verdict_section(conclusion: Conclusion, summary: pl.DataFrame, trials: pl.Da
     if command:
         parts += ["To mine such negatives:", Verbatim(command)]
         terminal += [TerminalLine(f"To mine such negatives: {escape(command)}"), ""]  # on one line, to be copied
+    settings = None if trials is None else settings_section(trials)
+    if settings is not None:
+        parts += settings.parts
+        terminal += settings.terminal
     parts += conclusion.depends
     terminal += conclusion.depends
     tests = [test for verdict in conclusion.verdicts for test in verdict.tests.values()]
     over_queries = any(test.queries for test in tests)
     note = [NOTE.format("other queries" if over_queries else "these queries")] if tests else []
-    frames = {"verdict.csv": conclusion.table()}
+    frames = {"verdict.csv": conclusion.table(), **(settings.frames if settings else {})}
     return Section("", [*parts, *note], [*terminal, *note], frames, last=True)
 
 

@@ -119,6 +119,8 @@ class Verdict:
 
         if len(self.rows) < 2:
             return "There is one method, so there is nothing to compare."
+        if not self.seeds:
+            return "Nothing is tested: there are two methods without a run of the same seed and settings."
         if self.seeds < LEAST_SEEDS:
             count = self.unit if self.seeds != 1 else self.unit[:-1]
             option = f"seeds={LEAST_SEEDS}" if self.unit == "seeds" else f"policy.agent=range(0,{LEAST_SEEDS})"

@@ -2,17 +2,20 @@
 
 import io
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 import polars as pl
 import pytest
+import yaml
 from rich.console import Console
 
 from cluster.output.methods import SWEPT
 from cluster.reports.analysis_sections import contrasts
 from cluster.reports.report import Report, Section
 from cluster.reports.verdict_section import verdict_section
+from cluster.statistics.best_settings import best_settings, comparison_command
 from cluster.statistics.contrasts import check_contrasts, planned_contrasts, unknown_contrasts
 from cluster.statistics.summary import summarise
 from cluster.statistics.verdict import Conclusion, Verdict, conclude
@@ -171,6 +174,59 @@ def test_a_sweep_of_many_values_says_that_they_are_pooled():
         in text
     )
     assert "against" not in text
+
+
+def search() -> pl.DataFrame:
+    """Two methods with two drawn rates each, two seeds per rate."""
+    rows = []
+    for function, rates in {
+        "a": {"0.1": (0.2, 0.4), "0.2": (0.5, 0.3)},
+        "b": {"0.3": (0.6, 0.6), "0.4": (0.1, 0.9)},
+    }.items():
+        for rate, validations in rates.items():
+            for seed, validation in enumerate(validations):
+                rows.append({
+                    "run": f"{function}{rate}{seed}", "function": function, "seed": seed,
+                    "overrides": f"ranker=static function={function} path='a b' optimizer.lr={rate} seed={seed}",
+                    "swept": [{"key": "optimizer.lr", "value": rate}], "drawn": ["optimizer.lr"],
+                    "curve_validation": [0.0, validation, 0.05], "bm25:AP@10": validation / 2,
+                })  # fmt: skip
+    return trials_of(rows)
+
+
+def test_the_best_settings_of_a_search_are_those_that_validated_best_over_their_seeds():
+    trials = search()
+    found = best_settings(trials)
+    assert found.select("method", "settings", "tried", "seeds").rows() == [
+        ("b · uniform", "optimizer.lr=0.3", 2, 2),
+        ("a · uniform", "optimizer.lr=0.2", 2, 2),
+    ]
+    assert found["validation"].to_list() == pytest.approx([0.6, 0.4])
+    assert found["bm25"].to_list() == pytest.approx([0.3, 0.2])
+    command = shlex.split(comparison_command(found, 2))
+    assert command[:4] == ["pyrite", "study", "ranker=static", "path=a b"]
+    assert command[-1] == "seed=range(2,12)"
+    [methods] = [text.removeprefix("methods=") for text in command if text.startswith("methods=")]
+    assert yaml.safe_load(methods) == [
+        {"label": "b · uniform", "overrides": ["function=b", "optimizer.lr=0.3"]},
+        {"label": "a · uniform", "overrides": ["function=a", "optimizer.lr=0.2"]},
+    ]
+    alone = comparison_command(found.tail(1), 2)
+    assert alone == "pyrite study ranker=static function=a 'path=a b' optimizer.lr=0.2 'seed=range(2,12)'"
+
+
+def test_a_search_ends_with_its_best_settings_and_says_why_nothing_is_tested():
+    trials = search()
+    summary = summarise(trials)
+    section = verdict_section(conclude(trials, summary), summary, trials)
+    text = " ".join(printed(section))
+    assert "Nothing is tested: there are two methods without a run of the same seed and settings." in text
+    assert "b optimizer.lr=0.3 .6000 .3000 2" in re.sub(" +", " ", text)
+    assert "With new seeds: pyrite study ranker=static" in text
+    assert section.frames["best_settings.parquet"].height == 2
+    few, _ = study({"a": 0.0, "b": 0.1})
+    assert best_settings(few).is_empty()
+    assert "best_settings.parquet" not in verdict_section(conclude(few, summarise(few)), summarise(few), few).frames
 
 
 def test_with_one_query_the_note_speaks_of_these():

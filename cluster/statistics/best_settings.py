@@ -1,0 +1,79 @@
+"""Finds the settings of each method that validated best, of those that a study drew or swept over many values."""
+
+from __future__ import annotations
+
+import shlex
+
+import polars as pl
+
+from cluster.config.override import key_of
+from cluster.output.methods import evaluations, measurements
+
+
+def best_settings(trials: pl.DataFrame) -> pl.DataFrame:
+    """Return the best settings of each method that ran with several, by the mean of its seeds' best validations.
+
+    Returns:
+        collection, ranker, method, settings ("optimizer.lr=0.01 training.batch_size=32"), tried (number of settings),
+        seeds (of the best ones), validation (their mean best validation on dev queries), one column per origin with the
+        mean of the leading measure on test queries, and overrides, those of the runs without their seed. Empty if no
+        method ran with several settings.
+    """
+    leading = evaluations(trials)[0][1]
+    origins = [origin for origin, measure in evaluations(trials) if measure == leading]
+    method = ["collection", "ranker", "method"]
+    named = measurements(trials).unique("run", maintain_order=True).select("run", *method, "settings")
+    text = pl.format("{}={}", *(pl.element().struct.field(name) for name in ("key", "value")))
+    validation = pl.col("curve_validation").list.max().fill_nan(None)
+    columns = [pl.col(f"{origin}:{leading}").fill_nan(None).alias(origin) for origin in origins]
+    runs = (
+        trials.filter(status="done")
+        .select("run", "seed", "overrides", *columns, validation=validation)
+        .join(named, on="run", maintain_order="left")
+        .with_columns(pl.col("settings").list.eval(text).list.join(" "))
+    )
+    found = (
+        runs.group_by(*method, "settings", maintain_order=True)
+        .agg(
+            pl.len().alias("seeds"),
+            pl.col("validation", *origins).mean(),
+            pl.col("overrides").first(),
+        )
+        .with_columns(pl.len().over(method).alias("tried"))
+        .filter(pl.col("tried") > 1)
+        .sort("validation", "settings", descending=[True, False], nulls_last=True)
+        .unique(method, keep="first", maintain_order=True)
+    )
+    own = pl.col("overrides").map_elements(_without_seed, pl.String)
+    return found.select(*method, "settings", "tried", "seeds", "validation", *origins, own)
+
+
+def _without_seed(overrides: str) -> str:
+    return shlex.join(text for text in shlex.split(overrides) if key_of(text) != "seed")
+
+
+def comparison_command(found: pl.DataFrame, first_seed: int) -> str:
+    """Return the command that trains each method with its best settings and ten new seeds.
+
+    Args:
+        found: rows of `best_settings` of one collection and ranker.
+        first_seed: the first seed that no run of the study has.
+    """
+    lines = [shlex.split(text) for text in found["overrides"]]
+    shared = [text for text in lines[0] if all(text in line for line in lines)]
+    methods = [
+        f"{{label: {_quoted(label)}, overrides: [{', '.join(_quoted(text) for text in line if text not in shared)}]}}"
+        for label, line in zip(found["method"], lines, strict=True)
+    ]
+    given = [*shared, f"methods=[{', '.join(methods)}]"] if len(lines) > 1 else shared
+    return " ".join(["pyrite study", *map(_for_shell, given), f"'seed=range({first_seed},{first_seed + 10})'"])
+
+
+def _for_shell(text: str) -> str:
+    """Quote a text for a shell, readably if it has single quotes."""
+    return f'"{text}"' if "'" in text and not set(text) & set('"$`\\!') else shlex.quote(text)
+
+
+def _quoted(text: str) -> str:
+    """Quote a text for Hydra."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
