@@ -37,7 +37,7 @@ def settings_section(trials: pl.DataFrame) -> Section | None:
         parts.append(Table(head, rows, words=2, caption=f"{title}: best settings by dev queries, {leading}"))
     leader = found.sort("validation", descending=True, nulls_last=True, maintain_order=True).row(0, named=True)
     family = found.filter(collection=leader["collection"], ranker=leader["ranker"])
-    command = comparison_command(family, 1 + trials["seed"].cast(int).max())  # type: ignore[operator]
+    command = comparison_command(family, 1 + max(trials["seed"].to_list()))
     page: list[Part] = [*parts, f"{BY}{NEW}.", Verbatim(command)]
     line = TerminalLine(f"With new seeds: {escape(command)}")
     return Section("", page, [*parts, line, ""], {"best_settings.parquet": found})
