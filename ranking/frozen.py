@@ -48,6 +48,12 @@ class FrozenRanker:
         what = "this policy compares actions while a ranker is trained, and nothing is trained"
         raise BadInput(what, "policy", "choose another")
 
+    @property
+    def gradient_sync(self) -> NoReturn:
+        """Raise `BadInput`: the vectors of earlier batches belong to a training."""
+        what = "the documents of earlier batches are remembered while a ranker is trained, and nothing is trained"
+        raise BadInput(what, "function=memory", "choose another")
+
     def score(self, queries: NDArray[np.integer], documents: NDArray[np.integer]) -> NDArray[np.float32]:
         """Return the ranker's scores [q, m]; −inf if the document is −1."""
         return score_candidates(self.ranker, self.encoded, queries, documents)

@@ -145,7 +145,7 @@ class MineExperiment(Experiment):
         console.print(_summary(totals, functions), crop=False)
         if not totals["rows"]:
             what = f"no row was mined: of {counted(totals['examples'], 'pair')}, each had too few negatives"
-            remedy = "start another with fewer (count=), a longer list (function.NAME.depth=) or a weaker guard"
+            remedy = "start another with fewer (count=, negatives.NAME=), a longer list (function.NAME.depth=) or a weaker guard"
             raise BadInput(what, self.output.place, remedy)
         ids = read_table(self.output, f"ids/{self.shards[0].name}") if self.shards else None
         shown = [] if ids is None else _example(ids, collection)
@@ -160,6 +160,8 @@ def _summary(totals: dict[str, int], functions: pl.DataFrame) -> Table:
         f"{totals['left out']:,} had too few negatives"
     )
     note = "rank: the median, and what nine in ten do not exceed; score +: of the positives, −: of the negatives"
+    if not functions["fallback"].sum():
+        functions = functions.drop("fallback")
     rows = [[_figure(name, value) for name, value in row.items()] for row in functions.iter_rows(named=True)]
     return Table([TITLES.get(name, name) for name in functions.columns], rows, caption=caption, note=note)
 

@@ -20,9 +20,9 @@ from cluster.output.tables import read_table, write_table
 from cluster.output.terminal import counted
 from ranking.errors import BadInput
 
-SUMS = ("negatives", "missing", "guarded", "repeats", "scores", "scored")
+SUMS = ("negatives", "missing", "fallback", "guarded", "repeats", "scores", "scored")
 """Sums per function in the counts of a shard (`cluster.mining.writing.counts_of`)."""
-COUNTS = ("examples", "rows", "left out", "above", "above negatives")
+COUNTS = ("examples", "rows", "left out", "without scores", "above", "above negatives")
 DEEP = 100
 """The rank from which negatives are called deep."""
 
@@ -52,7 +52,7 @@ def summary_of(
     rows = [
         {
             "function": name, "negatives": int(sums["negatives"]), "missing": int(sums["missing"]),
-            "guarded": int(sums["guarded"]), "same text": int(sums["repeats"]),
+            "fallback": int(sums["fallback"]), "guarded": int(sums["guarded"]), "same text": int(sums["repeats"]),
             "median rank": _rank_of(ranks[name], 0.5), "rank of 90%": _rank_of(ranks[name], 0.9),
             "score of positives": positives, "of negatives": _mean(sums["scores"], sums["scored"]),
         }
@@ -81,6 +81,12 @@ def remarks(totals: dict[str, int], functions: pl.DataFrame, guarded: bool) -> l
         if row["same text"]:
             what = "with the text of a relevant document or of another negative, or the query itself"
             lines.append(f"{row['function']}: left out {counted(row['same text'], 'document')} {what}")
+        if row["fallback"]:
+            share = f"{row['fallback']:,} of {counted(row['negatives'], 'negative')}"
+            lines.append(
+                f"{row['function']}: {share} are from elsewhere, because the query has no category, or one with too "
+                "few documents"
+            )
         dropped = row["guarded"] / max(totals["examples"], 1)
         if dropped >= 1 and row["median rank"] is not None:
             advice = ""
@@ -90,6 +96,11 @@ def remarks(totals: dict[str, int], functions: pl.DataFrame, guarded: bool) -> l
                 f"{row['function']}: the guard dropped {dropped:,.0f} documents per pair; the negatives that are left "
                 f"have rank {row['median rank']:,.0f} (median), one in ten {row['rank of 90%']:,.0f} or more{advice}"
             )
+    if totals["without scores"]:
+        lines.append(
+            f"warning: {totals['without scores']:,} of {counted(totals['rows'], 'row')} lack a score, which losses that "
+            "learn from scores can't read; scores=ranker (with checkpoint=) gives each document one"
+        )
     if totals["above"]:
         negatives = int(functions["negatives"].sum())
         above = "scores above its" if totals["above negatives"] == 1 else "score above their"
@@ -138,11 +149,12 @@ def _card(
             {"split": {"dev": "validation"}.get(split, split), "path": f"{folder}/{split}-*{ends}"} for split in splits
         ]
 
-    configs: list[dict[str, Any]] = [
-        {"config_name": "default", "default": True, "data_files": files("data", ending)},
-        {"config_name": "ids", "data_files": files("ids", ".parquet")},
-    ]
-    if guarded:
+    configs: list[dict[str, Any]] = [{"config_name": "default", "default": True, "data_files": files("data", ending)}]
+    # `load_dataset` reads all of a folder's files in one format.
+    named = ending == ".parquet"
+    if named:
+        configs.append({"config_name": "ids", "data_files": files("ids", ".parquet")})
+    if named and guarded:
         configs.append({"config_name": "guarded", "data_files": "guarded.parquet"})
     head = yaml.safe_dump({"configs": configs, "tags": ["sentence-transformers", "hard-negatives"]}, sort_keys=False)
     lines = [f"| {' | '.join(functions.columns)} |", f"|{'---|' * functions.width}"]
@@ -154,8 +166,8 @@ def _card(
         f"---\n{head}---\n\n# Mined negatives\n\nMined by Pyrite:\n\n```\n{command}\n"
         f"```\n\n{facts}\n- {counted(totals['rows'], 'row')} of {counted(totals['examples'], 'pair')}; "
         f"{counted(totals['left out'], 'pair')} had too few negatives for one\n\n" + "\n".join(lines) + "\n\n"
-        "`default` has the texts. `ids` has one row for each of them: ids, ranks in the function's list, scores and "
-        "functions, the positive first.\n"
+        f"`default` has the texts. `ids` {'' if named else '(Parquet, in the folder of that name) '}has one row for each "
+        "of them: ids, ranks in the function's list, scores and functions, the positive first.\n"
     )
 
 

@@ -33,6 +33,7 @@ from ranking.sparse_products import SparseIndex
 from sampling.guard import GuardedLists, negatives_lists
 from sampling.guarded_documents import GuardedDocuments
 from sampling.policies.policy import SamplingPolicy
+from sampling.policies.schedule import Schedule
 from sampling.retrieval.dense import Dense
 from sampling.retrieval.function import RetrievalFunction
 from sampling.retrieval.ranked import Ranked
@@ -56,6 +57,7 @@ class MinedShard:
         guarded: the documents that the guard dropped, by function.
         above: number of examples with a negative that scores above their positive, by the function that scores both.
         above_negatives: number of these negatives.
+        fallback: number of negatives from outside a function's region, such as the query's category, by function.
     """
 
     queries: NDArray[np.int64]
@@ -67,6 +69,7 @@ class MinedShard:
     guarded: dict[str, GuardedDocuments]
     above: int
     above_negatives: int
+    fallback: dict[str, int]
 
 
 class Miner:
@@ -90,6 +93,8 @@ class Miner:
         self.sources = Sources(self.collection, base.encoded, base.vectors)
         self.guard = build(config["guard"], "guard")
         self.ranker, self.ranker_encoded = None, base.encoded
+        if config["ranker"] and not config["checkpoint"]:
+            raise BadInput("says what a checkpoint is, and none is named", "ranker", "give checkpoint= too")
         if config["checkpoint"]:
             trained = read_ranker(config["checkpoint"], config["ranker"])
             self.ranker, self.ranker_encoded = trained.ranker, trained.read(self.collection, base.encoded)
@@ -97,6 +102,8 @@ class Miner:
             raise BadInput("there is no ranker to score with", "scores=ranker", "name one by checkpoint=")
         self.functions = {name: self._function(name, node) for name, node in config["function"].items()}
         self.names = list(self.functions)
+        self._check_scores()
+        self._check_guard()
         self._check_count(self._sampler(np.random.default_rng(0)))  # refuses unsuitable parts before anything is mined
 
     def _check_split(self) -> None:
@@ -106,6 +113,20 @@ class Miner:
         if not its_own and not (self.encoded.split >= 0).any():
             what = f"has no {wanted} split: its queries are cross-validated"
             raise BadInput(what, self.collection.name, "queries=all mines for all of them")
+
+    def _check_scores(self) -> None:
+        """Refuse a column of scores for losses in which some are missing, or are not on one scale."""
+        relevant = self.encoded.judgements.relevant()
+        if not self.config["with_scores"] or self.config["scores"] == "ranker" or not len(relevant.documents):
+            return
+        remedy = "choose scores=ranker checkpoint=…, or leave it out; ids/ has the scores of each function"
+        if len(self.functions) > 1:
+            what = f"the scores of {' and '.join(self.names)} can't be compared with each other"
+            raise BadInput(what, "with_scores", remedy)
+        query, document = relevant.rows()[:1], relevant.documents[:1, None]
+        for name, function in self.functions.items():
+            if function.own_scores(self.sources, query, document) is None:
+                raise BadInput(f"{name} gives relevant documents no scores", "with_scores", remedy)
 
     def _check_count(self, sampler: Sampler) -> None:
         """Refuse more negatives than the list of a function, or the window in it, has documents."""
@@ -121,6 +142,19 @@ class Miner:
             if depth is not None and count > depth:
                 what = f"{count} negatives are asked of {name}, and its list has {counted(depth, 'document')}"
                 raise BadInput(what, f"function.{name}.depth", "raise it, or ask for fewer (count=)")
+
+    def _check_asked(self, sampler: Sampler) -> None:
+        """Refuse a ranker that nothing asks, once the sampler has drawn."""
+        nearest = any(isinstance(function, NearestDocuments) for function in self.functions.values())
+        if self.ranker is not None and sampler.foresees and not nearest and self.config["scores"] != "ranker":
+            remedy = "choose scores=ranker, function=dense or a selector that reads scores; or leave it out"
+            raise BadInput("nothing here asks the ranker", "checkpoint", remedy)
+
+    def _check_guard(self) -> None:
+        """Refuse a guard without a list to guard."""
+        if self.guard.active and all(type(part).rank is RetrievalFunction.rank for part in self.functions.values()):
+            what = f"{' and '.join(self.names)} has no ranked list whose documents could be dropped"
+            raise BadInput(what, "guard", "leave it out, or choose a function that ranks: bm25, dense, …")
 
     def _function(self, name: str, node: dict[str, Any]) -> RetrievalFunction:
         function: RetrievalFunction = build(node, f"function.{name}")
@@ -138,8 +172,9 @@ class Miner:
         parts |= {f"selector.{name}": part for name, part in selectors.items()}
         for where, part in parts.items():
             base = SamplingPolicy if isinstance(part, SamplingPolicy) else Selector
-            if type(part).observe is not base.observe:
-                what = f"{type(part).__name__} learns while a ranker is trained"
+            learns = type(part).observe is not base.observe
+            if learns or isinstance(part, Schedule):
+                what = f"{type(part).__name__} {'learns' if learns else 'moves'} while a ranker is trained"
                 raise BadInput(what, where, "choose one that does not: mining trains no ranker")
         policy.set_functions(self.names)
         options = {"sampling": {"negatives": config["count"]}, "training": {"batch_size": config["batch"]}}
@@ -173,6 +208,7 @@ class Miner:
             negatives[rows] = sampler.negatives(batch, training)
             functions[rows] = sampler.assigned
             scores[rows, 1:] = sampler.source_scores
+        self._check_asked(sampler)
         if self.config["scores"] == "ranker":
             documents = np.concatenate([examples.positives[:, None], negatives], axis=1)
             of_ranker = training.score(examples.queries, documents)
@@ -186,7 +222,10 @@ class Miner:
         above = (scores[:, 1:] > scores[:, :1]) & comparable & (negatives >= 0)
         mined_queries = queries[examples.queries]
         counted = int(above.any(axis=1).sum()), int(above.sum())
-        return MinedShard(mined_queries, examples.positives, negatives, functions, ranks, scores, guarded, *counted)
+        fallback = {name: stats.fallback for name, stats in sampler.stats.items()}
+        return MinedShard(
+            mined_queries, examples.positives, negatives, functions, ranks, scores, guarded, *counted, fallback
+        )
 
     def _positive_scores(
         self, shard: NDArray[np.int64], rows: NDArray[np.int64], positives: NDArray[np.int32]

@@ -110,6 +110,7 @@ def counts_of(mined: MinedShard, names: list[str], rows: int, left_out: int) -> 
             "missing": int((asked & ~supplied).sum()),
             "guarded": mined.guarded[name].total,
             "repeats": mined.guarded[name].repeats,
+            "fallback": mined.fallback[name],
             "ranks": _rank_counts(mined.ranks[supplied]),
             "scores": float(scores.sum(dtype=np.float64)),
             "scored": len(scores),
@@ -171,6 +172,8 @@ def mine_shard(miner: Miner, shard: Shard, store: ResultStore) -> dict[str, Any]
     if miner.guard.active:
         files[f"guarded/{shard.name}.parquet"] = as_parquet(pl.concat(dropped))
     counts = counts_of(mined, miner.names, len(texts), left_out)
+    unscored = beside["scores"].list.drop_nulls().list.len() < beside["scores"].list.len()
+    counts["without scores"] = int(unscored.sum()) if config["with_scores"] else 0
     store.write(shard.name, counts, files)
     return counts
 
