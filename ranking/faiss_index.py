@@ -45,7 +45,7 @@ def make_index(factory: str, dimension: int, probes: int | None) -> Any:
     except RuntimeError as error:
         raise BadInput(
             f"faiss makes no index {factory!r} of {dimension} dimensions ({_reason(error)})",
-            "index.factory",
+            "function.dense.index.factory",
             "choose Flat, IVF1024,Flat, HNSW32 or another of faiss's factory strings",
         ) from None
     set_probes(index, factory, probes)
@@ -93,7 +93,7 @@ def fill_index(index: Any, factory: str, vectors: Vectors, seed: int) -> None:
     except RuntimeError as error:
         raise BadInput(
             f"{factory!r} can't be built from {len(vectors)} vectors ({_reason(error)})",
-            "index.factory",
+            "function.dense.index.factory",
             "choose Flat, or fewer cells",
         ) from None
 

@@ -241,7 +241,7 @@ class RankerTraining:
         width = shown.shape[1]
         if self.more_positives is not None:
             shown = np.concatenate([shown, self.more_positives.of(batch)], axis=1)
-        self._count_documents(shown)
+        self.count_documents(shown)
         mine = np.arange(len(batch))[self.gradient_sync.rows(len(batch))]
         self.optimization.begin(self.step)
         parts = [rows for rows in np.array_split(mine, self.accumulate) if len(rows) or self.ranker.sharding]
@@ -292,9 +292,13 @@ class RankerTraining:
         penalty = self.ranker.penalty(self.step)
         return loss if penalty is None else loss + penalty, scores
 
-    def _count_documents(self, documents: NDArray[np.integer]) -> None:
-        """Add the distinct documents of a batch to `documents_read`: the cost of training beyond its steps."""
-        self.documents_read += len(np.unique(documents[documents >= 0]))
+    def count_documents(self, documents: NDArray[np.integer]) -> None:
+        """Add the documents of a batch to `documents_read`: the cost of training beyond its steps.
+
+        A document of several queries counts once, unless the ranker reads it together with each of them.
+        """
+        present = documents[documents >= 0]
+        self.documents_read += len(np.unique(present)) if self.ranker.reads_apart else len(present)
 
     def _count(self, step: UpdateResult, finite: bool) -> UpdateResult:
         """Count an update. If its loss or gradient was not finite, the training has diverged."""
@@ -405,7 +409,7 @@ class RankerTraining:
 
     def score(self, queries: NDArray[np.integer], documents: NDArray[np.integer]) -> NDArray[np.float32]:
         """Return the ranker's current scores [q, m]; −inf if the document is −1."""
-        self._count_documents(documents)
+        self.count_documents(documents)
         return score_candidates(self.ranker, self.encoded, queries, documents)
 
     def loss_now(self, batch: Batch, negatives: NDArray[np.int32]) -> float:
@@ -425,7 +429,7 @@ class RankerTraining:
     ) -> Tensor:
         """Return the loss that an update with these negatives would have, with a gradient."""
         shown = np.concatenate([batch.positives[:, None], negatives], axis=1)
-        self._count_documents(shown)
+        self.count_documents(shown)
         return self._loss(batch.queries, shown, source_scores, 0)[0]
 
     def gradient(self, loss: Tensor) -> list[Tensor | None]:

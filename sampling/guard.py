@@ -68,7 +68,7 @@ class Guard:
     def __post_init__(self) -> None:
         if self.ranker is not None and not self.active:
             remedy = "give absolute, relative or ceiling too"
-            raise BadInput("a ranker without a margin drops nothing", "sampling.guard.ranker", remedy)
+            raise BadInput("a ranker without a margin drops nothing", "guard.ranker", remedy)
 
     @property
     def active(self) -> bool:
@@ -331,6 +331,6 @@ class _GuardedSearch:
             return np.full(len(queries), np.inf, np.float32)
         raise BadInput(
             f"{type(self.function).__name__} has no scores of relevant documents to compare with",
-            "sampling.guard",
+            "guard",
             "set its margins to null, or choose bm25, tfidf, embedding or run_file",
         )

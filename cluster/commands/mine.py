@@ -145,7 +145,8 @@ class MineExperiment(Experiment):
         console.print(_summary(totals, functions), crop=False)
         if not totals["rows"]:
             what = f"no row was mined: of {counted(totals['examples'], 'pair')}, each had too few negatives"
-            remedy = "start another with fewer (count=, negatives.NAME=), a longer list (function.NAME.depth=) or a weaker guard"
+            remedy = "start another with fewer (count=, negatives.NAME=), a longer list (function.NAME.depth=) or "
+            remedy += "a weaker guard"
             raise BadInput(what, self.output.place, remedy)
         ids = read_table(self.output, f"ids/{self.shards[0].name}") if self.shards else None
         shown = [] if ids is None else _example(ids, collection)

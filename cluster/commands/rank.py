@@ -106,17 +106,22 @@ def _write(config: dict[str, Any], storage: Storage, name: str, console: Console
             status.update(f"ranked {rows[-1] + 1:,} of {len(queries):,} queries")
     documents, scores = (np.concatenate([getattr(part, key) for part in parts]) for key in ("documents", "scores"))
     lists = RankedLists(documents, scores)
+    present = lists.documents >= 0
+    if not present.any():
+        what = f"none of {counted(len(queries), 'query')} has a candidate, so the run would be empty"
+        raise BadInput(what, "origin", "does it have documents for these queries (queries=, topics=)?")
     content = as_run(lists, collection, queries, tag)
     storage.write(name, gzip.compress(content, mtime=0) if name.endswith(".gz") else content)
-    lines = int((lists.documents >= 0).sum())
-    counts = f"{counted(lines, 'line')} of {counted(len(queries), 'query')}"
+    counts = f"{counted(int(present.sum()), 'line')} of {counted(len(queries), 'query')}"
     console.print(f"{counts} over {collection.name} ({collection.fingerprint})", markup=False)
+    print_counts(console, {"queries without a candidate, which get no line": int((~present.any(axis=1)).sum())})
     if len(encoded.judgements.documents):
         console.print(_measured(config["measures"], encoded, queries, lists, candidates))
-        deeper = [name for name in config["measures"] if (parse(name).cutoff or 0) > config["depth"]]
-        if deeper:
-            first = counted(config["depth"], "document")
-            print_lines(console, f"depth={config['depth']}: {', '.join(deeper)} of the run sees its first {first} only")
+        depth = config["depth"]
+        deeper = [name for name in config["measures"] if (parse(name).cutoff or np.inf) > depth]
+        if deeper and depth < collection.size and present[:, depth - 1 :].any():  # a list was cut
+            first = counted(depth, "document")
+            print_lines(console, f"depth={depth}: of the run, the first {first} count for {', '.join(deeper)}")
     print_lines(console, f"run: {storage.shown(name)}")
 
 

@@ -55,6 +55,9 @@ def build(node: Any, at: str = "", /, **given: Any) -> Any:
         # The bound of a class inside this one, which the user does not know by name.
         if at and re.fullmatch(r"[A-Z]\w*", str(error.where)) and re.match(r"(\w+) is ", error.what):
             raise BadInput(f"{at}.{error.what}", remedy=error.remedy) from None
+        outer, _, name = at.rpartition(".")
+        if outer and str(error.where).startswith(f"{name}."):  # refresh.lag of function.dense.refresh
+            raise BadInput(error.what, f"{outer}.{error.where}", error.remedy) from None
         raise
     except TypeError as error:
         if "missing" in str(error):  # an option without a default that was deleted

@@ -159,11 +159,16 @@ def reason(error: Exception, overrides: Sequence[str], config: str, compose: Com
 def _one_value(override: str, overrides: Sequence[str], config: str, compose: Compose) -> str:
     """Return why an option can't have several values here: it takes a list, or a single value."""
     key, _, value = override.partition("=")
-    as_list = f"{key}=[{value}]"
+    as_list, named = f"{key}=[{value}]", key.split(".")
     if key not in SINGLE_GROUPS:
         try:
+            node: Any = compose([text for text in overrides if text != override], config, True)
+            for name in named if "." in key else ():
+                node = node[name]
+            if isinstance(node, str):
+                return f"{key} takes one value here, not {value}; if it has a comma in it, write \"{key}='{value}'\""
             compose([as_list if text == override else text for text in overrides], config, True)
-        except BadInput:
+        except (BadInput, KeyError, TypeError):
             pass
         else:
             return f"{key} takes a list; write {as_list}"

@@ -73,6 +73,9 @@ def check_run(config: dict[str, Any], agent: TrainedAgent | MixtureAgent | None)
     """
     from ranking.evaluation.measures import parse
     from ranking.rankers.cascade import Cascade
+    from ranking.rankers.dense import DenseRanker
+    from sampling.retrieval.dense import Dense
+    from sampling.retrieval.memory import Memory
 
     if config["run_time"] is not None:
         seconds_of(config["run_time"], "run_time")
@@ -82,12 +85,18 @@ def check_run(config: dict[str, Any], agent: TrainedAgent | MixtureAgent | None)
         _check_base(part, key, key)
         if key == "objective":
             passes = getattr(part, "passes", "one")
-        if key == "ranker" and issubclass(part.func, Cascade) and passes != "level":
+        if key == "ranker":
+            ranker = part.func
+        if key == "ranker" and issubclass(ranker, Cascade) and passes != "level":
             what = "a cascade has a model for each level, and this objective scores all levels with the first"
             raise BadInput(what, "objective", "choose objective=sir_v3 or sir_v4 with objective.passes=level")
     for group in ("function", "origin"):
         for name, node in config[group].items():
-            _check_base(build(node, f"{group}.{name}"), group, f"{group}.{name}")
+            part = build(node, f"{group}.{name}")
+            _check_base(part, group, f"{group}.{name}")
+            if isinstance(part, Dense | Memory) and not issubclass(ranker, DenseRanker):
+                remedy = "choose ranker=bi_encoder, static or dssm, or function=embedding with a fixed encoder"
+                raise BadInput(f"it compares vectors, and {ranker.__name__} has none", f"function={name}", remedy)
     check_optimizer(config["optimizer"])
     check_counts(config)
     if agent is not None:

@@ -98,8 +98,8 @@ def remarks(totals: dict[str, int], functions: pl.DataFrame, guarded: bool) -> l
             )
     if totals["without scores"]:
         lines.append(
-            f"warning: {totals['without scores']:,} of {counted(totals['rows'], 'row')} lack a score, which losses that "
-            "learn from scores can't read; scores=ranker (with checkpoint=) gives each document one"
+            f"warning: {totals['without scores']:,} of {counted(totals['rows'], 'row')} lack a score, and losses that "
+            "learn from scores can't read them; scores=ranker (with checkpoint=) gives each document one"
         )
     if totals["above"]:
         negatives = int(functions["negatives"].sum())
@@ -166,8 +166,8 @@ def _card(
         f"---\n{head}---\n\n# Mined negatives\n\nMined by Pyrite:\n\n```\n{command}\n"
         f"```\n\n{facts}\n- {counted(totals['rows'], 'row')} of {counted(totals['examples'], 'pair')}; "
         f"{counted(totals['left out'], 'pair')} had too few negatives for one\n\n" + "\n".join(lines) + "\n\n"
-        f"`default` has the texts. `ids` {'' if named else '(Parquet, in the folder of that name) '}has one row for each "
-        "of them: ids, ranks in the function's list, scores and functions, the positive first.\n"
+        f"`default` has the texts. `ids` {'' if named else '(Parquet, in the folder of that name) '}has one row for "
+        "each of them: ids, ranks in the function's list, scores and functions, the positive first.\n"
     )
 
 

@@ -278,6 +278,7 @@ class NearestDocuments(Ranked):
         if ranker.sparse:
             self.index = SparseIndex(embed_sparse(ranker, encoded.documents, every))
         else:
+            index.check(ranker.dimension)  # before all documents are read
             self.index = VectorIndex.build(embed(ranker, encoded.documents, every), index)
 
     def search(self, sources: Sources, queries: NDArray[np.integer], depth: int) -> RankedLists:

@@ -189,6 +189,8 @@ def ranker_overrides(place: str) -> list[str]:
         BadInput: if there is none, or its files do not tell how it scores.
     """
     folder = Path(place).expanduser()
+    if folder.is_file():
+        raise BadInput("is a file, and a checkpoint is a folder", place, f"name the folder, as {folder.parent}")
     if not folder.is_dir():
         if folder.exists() or "/" not in place or place.count("/") > 1 or place.startswith((".", "/", "~")):
             raise BadInput("no such run or checkpoint", place, "name a folder of `pyrite train weights=true`")
@@ -197,6 +199,11 @@ def ranker_overrides(place: str) -> list[str]:
         return [f"ranker={_of_library(folder)}"]
     config = read_json(place, "config.json")
     if config is None:
+        heads = [f"*/{head}" for head in ("config.json", "modules.json")]
+        inner = {file.parent for head in heads for file in folder.glob(head)} | set(folder.glob("*.safetensors"))
+        if inner:
+            remedy = f"name one, as {min(inner)}"
+            raise BadInput("holds rankers, and is none itself", place, remedy)
         raise BadInput("holds neither a run nor a checkpoint", place, "name a folder of `pyrite train weights=true`")
     if config.get("model_type") == "model2vec":
         return ["ranker=static"]

@@ -29,7 +29,8 @@ LEAST_SEEDS = 3
 """Seeds that both methods must have before a difference is marked: two have one degree of freedom."""
 COSTS = ("seconds", "documents_read", "memory")
 """Over runs: the median time of the training alone, because the first run of a process takes longer; the mean number of
-distinct documents of each batch; the mean of the MiB at the peak."""
+distinct documents of each batch, or of its pairs if the ranker reads a query and a document together; the mean of the
+MiB at the peak."""
 
 Row = dict[str, object]
 

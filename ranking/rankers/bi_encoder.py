@@ -153,6 +153,8 @@ class BiEncoder(TransformerRanker, DenseRanker):
         sizes = [module.get_embedding_dimension() for module in (self._readers[0], *self.query_head)
                  if hasattr(module, "get_embedding_dimension")]  # fmt: skip
         size = sizes[-1] or self._readers[0].model.config.vocab_size  # SPLADE's pooling learns it from its first text
+        if truncate_dim is not None and truncate_dim > size:
+            raise BadInput(f"is {truncate_dim}, and vectors have {size} dimensions", "ranker.truncate_dim", "lower it")
         self._dimension = min(size, self.truncate_dim or size)
 
         self.frozen, self.fixed_documents = frozen, frozen == "documents"

@@ -82,7 +82,8 @@ class TransformerRanker(Ranker):
             length = getattr(self, name)
             if length + specials > reach:
                 what = f"{length} subwords are more than its {reach} positions"
-                raise BadInput(what, checkpoint, f"lower ranker.{name}")
+                remedy = f"lower ranker.{name} (of function=embedding, function.embedding.{name})"
+                raise BadInput(what, checkpoint, remedy)
 
 
 class PairRanker(TransformerRanker):

@@ -197,7 +197,7 @@ class Aligned(ByNegative):
     def _sample_gradients(self, training: RankerTraining) -> list[list[Tensor | None]]:
         """Return each part's gradient of −log of the relevant documents' share in a softmax over a query's list."""
         queries, documents, relevant = self.sample
-        training.documents_read += len(np.unique(documents[documents >= 0]))
+        training.count_documents(documents)
         gradients = []
         for rows in np.array_split(np.arange(len(queries)), min(PARTS, len(queries))):
             generator = torch.Generator().manual_seed(0)

@@ -30,8 +30,8 @@ class Embedding(Ranked):
     Args:
         checkpoint: a folder, or a name at the hub.
         layers: number of the encoder's first layers that are used; None for all.
-        max_query: subwords read of a query.
-        max_document: subwords read of a document.
+        max_query: subwords read of a query; None takes the checkpoint's number, or else 32.
+        max_document: subwords read of a document; None takes the checkpoint's number, or else 256.
         pooling: `mean`, `cls` or `last` (for decoders); None takes the checkpoint's, or mean.
         similarity: `cosine` or `dot`; None takes the checkpoint's, or cosine.
         tied: whether one tower reads queries and documents; false for a checkpoint with two towers.
@@ -46,8 +46,8 @@ class Embedding(Ranked):
         checkpoint: str,
         depth: Annotated[int, Positive] = 100,
         layers: int | None = None,
-        max_query: int = 32,
-        max_document: int = 256,
+        max_query: int | None = None,
+        max_document: int | None = None,
         pooling: str | None = None,
         similarity: str | None = None,
         tied: bool = True,

@@ -108,7 +108,7 @@ def test_an_encoder_builds_the_index_of_faiss(build, tmp_path):
     documents, _ = exact(CORPUS, weights_of(2), 3)
     assert (version.search(ALL, 3)[0] == documents).mean() > 0.9
     build.spec = replace(build.spec, options=IndexOptions("IVF5000,Flat"))
-    with pytest.raises(BadInput, match=r"^index.factory: 'IVF5000,Flat' can't be built from 60 vectors"):
+    with pytest.raises(BadInput, match=r"^function.dense.index.factory: 'IVF5000,Flat' can't be built from 60 vectors"):
         version_of(build, tmp_path, 3)
 
 
