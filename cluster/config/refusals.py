@@ -145,8 +145,10 @@ def reason(error: Exception, overrides: Sequence[str], config: str, compose: Com
         return f"there is no {absent[1]}={absent[2]} any more: {removed}"
     if absent and absent[1] in group_options():
         return f"there is no {absent[1]} {absent[2]!r}; there is {', '.join(group_options()[absent[1]])}"
-    if lines and lines[0].startswith("Missing mandatory value"):
-        where = next((line.removeprefix("full_key: ") for line in lines if line.startswith("full_key")), "")
+    if lines and "Missing mandatory value" in lines[0]:
+        full = [line.removeprefix("full_key: ") for line in lines if line.startswith("full_key")]
+        read = re.search(r"interpolation: Missing mandatory value: ([\w.]+)$", lines[0])
+        where = read[1] if read else next(iter(full), "")
         return f"{where} has no default; give it with {where}=…"
     unchosen = re.match(r"You must specify '([^']+)'", lines[0]) if lines else None
     if unchosen:

@@ -144,7 +144,8 @@ def _open_weights(name: str, weights: Path, description: Path) -> TrainedRanker:
         raise BadInput("does not describe weights", description, "copy it again from the run's folder") from None
     options = dict(content["ranker"])
     if options.get("categories"):
-        raise BadInput("reads categories, which another collection names otherwise", weights, "take a ranker without")
+        what = "reads categories by the numbers that they had in its training, which are not kept"
+        raise BadInput(what, weights, "train a ranker with ranker.categories=false")
     if weights.is_dir():
         options["checkpoint"] = str(weights)
         if content["words"] is not None:

@@ -222,6 +222,14 @@ def test_scores_and_probabilities_of_now(tiny_sources):
     assert probabilities[0, 2] == 0
 
 
+def test_a_document_of_two_queries_is_read_once_or_with_each(tiny_sources):
+    for apart, read in ((True, 5), (False, 7)):
+        run = training(tiny_sources)
+        run.ranker.reads_apart = apart
+        run.count_documents(np.array([[0, 1, 2, -1], [1, 0, 3, 4]]))
+        assert run.documents_read == read
+
+
 def test_more_training_fits_the_training_data(tiny_sources, tiny_encoded):
     """The one test that it learns: positives end above everything else for all training queries."""
     candidates = RandomCandidates(12).candidates(tiny_sources, TRAIN)

@@ -1,5 +1,6 @@
 """`pyrite rank`: what a run has learned ranks any collection, and pools read what it leaves."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -105,9 +106,22 @@ def test_topics_that_nobody_judged_over_the_candidates_of_a_run(small_bert, of_r
     options += ["strict=false", "tag=bert", f"out={tmp_path / 'second.run'}"]
     assert command("rank", small_bert, *of_rank, *options) == 0
     run = read_run(tmp_path / "second.run")
-    assert "topics without a text, which get no documents: 1" in capsys.readouterr().out
+    output = capsys.readouterr().out
+    assert "topics without a text, which get no documents: 1" in output
+    assert "queries without a candidate, which get no line: 1" in output
     assert set(run.select("query", "document").rows()) == {("a", "d3"), ("a", "d13"), ("b", "d5")}
     assert set(run["tag"]) == {"bert"}
+    (tmp_path / "first.run").write_text("z Q0 d3 1 9 x\n")
+    with pytest.raises(BadInput, match="origin: none of 3 queries has a candidate, so the run would be empty"):
+        pyrite.rank(small_bert, [*of_rank, *options[:-1], f"out={tmp_path / 'third.run'}"])
+    assert not (tmp_path / "third.run").exists()
+
+
+def test_measures_that_see_more_than_the_run_has_are_named(small_bert, of_rank, tmp_path, capsys):
+    options = ["measures=[AP,AP@3,RR@10]", "origin=full"]
+    for depth, said in ((5, "depth=5: of the run, the first 5 documents count for AP, RR@10\n"), (60, "")):
+        assert command("rank", small_bert, *of_rank, *options, f"depth={depth}", f"out={tmp_path / str(depth)}") == 0
+        assert re.findall(r"depth=.*\n", capsys.readouterr().out) == [said] * bool(said)
 
 
 def test_what_is_no_ranker_is_refused(base, of_rank, tmp_path):

@@ -257,12 +257,51 @@ def test_sentence_transformers_loads_and_trains(of_mine, tmp_path):
         (["count=0"], "count is 0"),
         (["count=200"], "function.bm25.depth: 200 negatives are asked of bm25, and its list has 100 documents"),
         (["count=5", "selector=window", "selector.first=2", "selector.last=5"], "its window has 4 ranks; raise it"),
+        (["function=[random,bm25]", "policy=schedule"], "policy: Schedule moves while a ranker is trained"),
+        (["function=judged", "with_scores=true"], "with_scores: judged gives relevant documents no scores"),
+        (["function=[bm25,tfidf]", "with_scores=true"], "the scores of bm25 and tfidf can't be compared"),
+        (["function=random", "guard.relative=0.1"], "guard: random has no ranked list whose documents could be"),
+        (["guard.ranker=nowhere"], "^guard.ranker: a ranker without a margin drops nothing"),
+        (["ranker=cross_encoder"], "ranker: says what a checkpoint is, and none is named; give checkpoint= too"),
     ],
 )
 def test_what_makes_no_sense_is_said(of_mine, tmp_path, overrides, said):
     with pytest.raises(BadInput, match=said):
         pyrite.mine([*of_mine, *overrides, f"out={tmp_path / 'none'}"])
     assert not (tmp_path / "none" / "config.yaml").exists()
+
+
+@pytest.mark.parametrize(
+    ("overrides", "said"),
+    [
+        ([], "checkpoint: nothing here asks the ranker; choose scores=ranker"),
+        (["function=memory"], "function=memory: the documents of earlier batches are remembered while"),
+        (["function=dense", "function.dense.index.factory=Nonsense"], "^function.dense.index.factory: faiss makes no"),
+    ],
+)
+def test_a_ranker_that_is_of_no_use_here_is_refused(of_mine, small_bert, tmp_path, overrides, said):
+    with pytest.raises(BadInput, match=said):
+        pyrite.mine([*of_mine, f"checkpoint={small_bert}", *overrides, f"out={tmp_path / 'none'}"])
+    assert not (tmp_path / "none" / "config.yaml").exists()
+
+
+def test_negatives_from_outside_the_category_and_rows_without_scores_are_counted(tmp_path, own_cache, capsys):
+    """Of q0's category two others are left, and q1 has none: 1 and 3 of the negatives come from elsewhere."""
+    corpus = [{"_id": f"d{n}", "text": f"lake {n}", "metadata": {"category": "ab"[n > 2]}} for n in range(6)]
+    queries = [{"_id": f"q{n}", "text": f"lake {n}" if n else "heron lake"} for n in range(4)]
+    queries[0]["metadata"] = {"category": "a"}
+    corpus[0]["text"] = "heron"
+    judged = {"train": [("q0", "d0", 1), ("q1", "d0", 1)], "dev": [("q2", "d2", 1)], "test": [("q3", "d3", 1)]}
+    write_texts(tmp_path / "labelled", corpus, queries, judged)
+    options = ["mine", "collection=beir", f"collection.path={tmp_path / 'labelled'}", "encoding.min_count=1"]
+    assert command(*options, "function=category", "count=3", f"out={tmp_path / 'category'}") == 0
+    assert "category: 4 of 6 negatives are from elsewhere" in capsys.readouterr().out
+    assert pyrite.MiningResult(str(tmp_path / "category")).summary["fallback"].to_list() == [4]
+    scored = ["function=bm25", "with_scores=true", "count=2", "format=json"]
+    assert command(*options, *scored, f"out={tmp_path / 'scored'}") == 0
+    assert "warning: 1 of 2 rows lack a score" in capsys.readouterr().out  # q1 and d0 share no word
+    head = (tmp_path / "scored" / "README.md").read_text().split("---")[1]
+    assert re.findall(r"path: (.*)", head) == ["data/train-*.jsonl"]  # `load_dataset` reads one format
 
 
 def test_a_split_that_is_not_there_is_not_made_of_the_others(tmp_path, own_cache):

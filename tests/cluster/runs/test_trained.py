@@ -69,8 +69,10 @@ def test_modules_say_it_first(kinds, wanted, tmp_path):
 def test_a_language_model_without_yes_and_no_is_refused(tmp_path):
     with pytest.raises(BadInput, match="neither yes nor no is one token"):
         ranker_overrides(checkpoint(tmp_path / "mute", "llama", "LlamaForCausalLM", ("maybe",)))
-    with pytest.raises(BadInput, match="neither a run nor a checkpoint"):
+    with pytest.raises(BadInput, match=r"holds rankers, and is none itself; name one, as .*/mute$"):
         ranker_overrides(str(tmp_path))
+    with pytest.raises(BadInput, match=r"is a file, and a checkpoint is a folder; name the folder, as .*/mute$"):
+        ranker_overrides(str(tmp_path / "mute" / "config.json"))
     with pytest.raises(BadInput, match="no such run"):
         ranker_overrides("nowhere")
     assert ranker_overrides("somebody/something") == ["ranker=bi_encoder"]  # at the hub

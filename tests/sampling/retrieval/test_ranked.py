@@ -2,6 +2,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -174,7 +175,13 @@ def test_lists_are_the_cosines_of_the_checkpoint(small_bert, tiny_sources, trans
     assert (Embedding(small_bert, depth=5).rank(tiny_sources).scores == lists.scores).all()
 
 
-def test_options_reach_the_encoder(small_bert, tiny_sources):
+def test_options_reach_the_encoder(small_bert, tiny_sources, tmp_path):
+    (tmp_path / "short").mkdir()
+    for file in Path(small_bert).iterdir():
+        (tmp_path / "short" / file.name).symlink_to(file)
+    (tmp_path / "short" / "text_lengths.json").write_text('{"max_query": 32, "max_document": 2}')
+    short = [Embedding(small_bert, depth=12, max_document=2), Embedding(str(tmp_path / "short"), depth=12)]
+    assert (short[0].rank(tiny_sources).scores == short[1].rank(tiny_sources).scores).all()
     whole = Embedding(small_bert, depth=12).rank(tiny_sources)
     for other in ({"layers": 1}, {"pooling": "cls"}, {"similarity": "dot"}, {"max_document": 2}):
         assert (Embedding(small_bert, depth=12, **other).rank(tiny_sources).scores != whole.scores).any()
