@@ -17,7 +17,7 @@ from torch import Tensor
 from ranking.batch import Batch, MorePositives, UpdateResult, pairs_of
 from ranking.batches.order import BatchOrder, Shuffled
 from ranking.block_scores import BlockScores
-from ranking.bounds import AtLeast, checked
+from ranking.bounds import AtLeast, Positive, checked
 from ranking.dropout import DropoutSeeds, seeded_dropout
 from ranking.early_stopping import EarlyStopping
 from ranking.encoding import EncodedCollection
@@ -121,14 +121,14 @@ class RankerTraining:
         patience: int = 2,
         gradient_layers: int = 3,
         accumulate: Annotated[int, AtLeast(1)] = 1,
-        chunk: int | None = None,
+        chunk: Annotated[int, AtLeast(1)] | None = None,
         held_out: HeldOut | None = None,
         schedule: Schedule | None = None,
         validate_every: Annotated[int, AtLeast(1)] | None = None,
         most_examples: int | None = None,
         batches: BatchOrder | None = None,
         teacher: PairScores | None = None,
-        clip_norm: float | None = None,
+        clip_norm: Annotated[float, Positive] | None = None,
         keep: Literal["best", "last"] = "best",
         positives: Annotated[int, AtLeast(1)] = 1,
     ) -> None:

@@ -108,7 +108,8 @@ def kept_weights(ranker: Ranker) -> dict[str, Any]:
     """Return weights by name; for a pretrained ranker, the files of a checkpoint as bytes."""
     save: Callable[[str], None] | None = getattr(ranker, "save_pretrained", None)
     if save is None or getattr(ranker, "categories", None):  # a checkpoint's folder can't hold them
-        return dict(ranker.state_dict())
+        # Copies: the best weights of other origins do not overwrite them, and safetensors takes none that share memory.
+        return {name: weight.contiguous().clone() for name, weight in ranker.state_dict().items()}
     with tempfile.TemporaryDirectory() as folder:
         save(folder)
         files = (file for file in sorted(Path(folder).rglob("*")) if file.is_file())

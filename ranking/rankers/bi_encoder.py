@@ -81,7 +81,7 @@ class BiEncoder(TransformerRanker, DenseRanker):
         precision: str = "float32",
         gradient_checkpointing: bool = False,
         compiled: bool = False,
-        budget: int | None = None,
+        budget: Annotated[int, AtLeast(1)] | None = None,
         categories: bool = False,
         labels: LabelCounts | None = None,
         query_prompt: str | None = None,

@@ -35,6 +35,7 @@ class Cascade(Ranker):
             `CrossEncoder`.
         vectors: word vectors, passed to both.
         checkpoint: ignored; in a configuration the default checkpoint of both.
+        preset: ignored; in a configuration the default preset of both.
         keep: the number of documents that the front passes on.
 
     Raises:
@@ -51,6 +52,7 @@ class Cascade(Ranker):
         rear: Callable[..., Ranker],
         vectors: NDArray[np.float32] | None = None,
         checkpoint: str | None = None,
+        preset: str | None = None,
         keep: Annotated[int, AtLeast(1)] = 16,
     ) -> None:
         super().__init__()

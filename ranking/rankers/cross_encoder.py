@@ -52,7 +52,7 @@ class CrossEncoder(PairRanker):
         precision: str = "float32",
         gradient_checkpointing: bool = False,
         compiled: bool = False,
-        budget: int | None = None,
+        budget: Annotated[int, AtLeast(1)] | None = None,
         label: int | str | None = None,
     ) -> None:
         super().__init__()

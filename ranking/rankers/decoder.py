@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import torch
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from ranking.bounds import AtLeast, checked
 from ranking.errors import BadInput
 from ranking.packing import Packing
 from ranking.rankers.pretrained import Pretrained, read_model
@@ -34,6 +35,7 @@ class Decoder(PairRanker):
         template: the prompt, with `{query}` before `{document}`.
     """
 
+    @checked
     def __init__(
         self,
         generator: torch.Generator,
@@ -48,7 +50,7 @@ class Decoder(PairRanker):
         precision: str = "float32",
         gradient_checkpointing: bool = False,
         compiled: bool = False,
-        budget: int | None = None,
+        budget: Annotated[int, AtLeast(1)] | None = None,
     ) -> None:
         super().__init__()
         widths = self.widths(checkpoint, preset, layers, max_query, max_document)

@@ -63,7 +63,7 @@ class LateInteraction(TransformerRanker):
         precision: str = "float32",
         gradient_checkpointing: bool = False,
         compiled: bool = False,
-        budget: int | None = None,
+        budget: Annotated[int, AtLeast(1)] | None = None,
     ) -> None:
         super().__init__()
         source = ColbertFolder.read(checkpoint)

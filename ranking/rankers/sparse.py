@@ -55,7 +55,7 @@ class Sparse(BiEncoder):
         precision: str = "float32",
         gradient_checkpointing: bool = False,
         compiled: bool = False,
-        budget: int | None = None,
+        budget: Annotated[int, AtLeast(1)] | None = None,
         query_prompt: str | None = None,
         document_prompt: str | None = None,
     ) -> None:

@@ -156,3 +156,8 @@ def test_from_a_configuration(made_up):
     assert (len(cascade.front.layers()), len(cascade.rear.layers())) == (3, 5)
     swapped = compose(["ranker=cascade", f"ranker.checkpoint={made_up()}", "ranker@ranker.front=cross_encoder"])
     assert swapped["ranker"]["front"]["_target_"].endswith("CrossEncoder")
+
+
+def test_a_scale_sets_the_preset_of_both_levels():
+    made = build(compose(["ranker=cascade", "ranker.checkpoint=x", "scale=tiny"])["ranker"], "ranker")
+    assert [made.keywords[level].keywords["preset"] for level in ("front", "rear")] == ["tiny", "tiny"]

@@ -8,14 +8,18 @@ import numpy as np
 import pytest
 import torch
 import transformers
+from safetensors.torch import load, save
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 import pyrite
 from cluster.config.build import build
 from cluster.config.compose import compose
+from cluster.runs.measure import kept_weights
 from cluster.runs.ranker_teacher import RankerTeacher
 from cluster.runs.trained import ranker_overrides, read_ranker
 from ranking.errors import BadInput
+from ranking.labels import LabelCounts
+from ranking.rankers.bi_encoder import BiEncoder
 from ranking.rankers.decoder import Decoder
 from ranking.trec_files import read_run
 from sampling.retrieval.embedding import Embedding
@@ -126,3 +130,15 @@ def test_half_a_checkpoint_is_refused_in_one_line(name, content, tmp_path):
     place = tmp_path / "w.safetensors" if name == "w.json" else tmp_path
     with pytest.raises(BadInput, match=r"holds no checkpoint that can be read|w\.json: does not describe weights"):
         read_ranker(str(place))
+
+
+def test_kept_weights_can_be_saved_and_do_not_change_with_the_ranker(small_bert):
+    """Of two tied towers, which share their weights; categories make it no checkpoint of its own."""
+    ranker = BiEncoder(torch.Generator(), small_bert, layers=1, categories=True, labels=LabelCounts(2, 3))
+    kept = kept_weights(ranker)
+    saved = load(save(kept))
+    with torch.no_grad():
+        for weight in ranker.parameters():
+            weight += 1
+    assert all(torch.equal(weight, saved[name]) for name, weight in kept.items())
+    ranker.load_state_dict(saved)
