@@ -163,6 +163,7 @@ def _remedy(parameter: inspect.Parameter) -> str:
 def check_counts(config: dict[str, Any]) -> None:
     """Refuse numbers of negatives that policy, functions, selectors and objective do not fit."""
     from sampling.policies.by_query import ByQuery
+    from sampling.retrieval.function import RetrievalFunction
 
     policy, objective = build(config["policy"], "policy"), build(config["objective"], "objective")
     functions = {name: build(node, f"function.{name}") for name, node in config["function"].items()}
@@ -187,6 +188,10 @@ def check_counts(config: dict[str, Any]) -> None:
         _check_base(build(node, f"selector.{name}"), "selector", f"selector.{name}")
     if objective.needs_teacher and not config.get("teacher"):
         raise no_teacher("there is no teacher to learn from", "objective")
+    listed = any(type(function).rank is not RetrievalFunction.rank for function in functions.values())
+    if objective.needs_teacher and not listed and config["training"]["positives"] == 1:
+        what = f"a teacher scores documents in lists made before the training, and {' and '.join(functions)} has none"
+        raise BadInput(what, "teacher", "add a function with a list, as function=[in_batch,bm25] negatives.bm25=1")
 
 
 def check_agent(config: dict[str, Any], agent: TrainedAgent | MixtureAgent) -> None:

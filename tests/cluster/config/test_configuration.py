@@ -224,6 +224,7 @@ def test_policies_bring_functions_and_rankers_their_objective_and_overrides_cut_
     ("ranker._target_=sampling.guard.Guard", "ranker._target_: Guard is no ranker"),
     ("function=dense function.dense.refresh.mode=sync function.dense.refresh.lag=1", "dense.refresh.lag: mode sync"),
     ("function=dense function.dense.index.factory=IVF4,Flat", "write \"function.dense.index.factory='IVF4,Flat'\""),
+    ("function=[in_batch,random] teacher=bm25 objective=margin_mse", "teacher: a teacher scores documents in lists"),
     ("ranker=match_pyramid function=dense", "function=dense: it compares vectors, and MatchPyramid has none"),
     ("ranker=feed_forward function=[in_batch,memory]", "function=memory: it compares vectors, and FeedForward has"),
     ("ranker=cascade", "ranker.checkpoint has no default; give it with ranker.checkpoint=…"),
