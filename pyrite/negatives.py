@@ -282,7 +282,7 @@ class SameSubcategory(Function, name="subcategory"):
 
 
 class SameCategory(Function, name="category"):
-    """Documents of the query's category, outside its subcategory.
+    """Documents of the query's category; with `whole=False`, outside its subcategory.
 
     >>> SameCategory(1)
     SameCategory(1)

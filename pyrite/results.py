@@ -264,7 +264,7 @@ class StudyResult(ReportedResult):
 
     @property
     def steps(self) -> pl.DataFrame:
-        """One row per run and step, or window of steps: loss, gradient, hardness of negatives."""
+        """One row per run and step, or window of steps: how hard the negatives were."""
         return self.frame("steps")
 
     @property

@@ -24,7 +24,7 @@ class Mixture(SamplingPolicy):
     """Draws the function with fixed weights.
 
     With three category functions and `per=negative` these are the refined negatives of Saeidi et al. 2017, section 2.1:
-    of a query's negatives 20% from its subcategory, 30% from the rest of its category, 50% from elsewhere.
+    of a query's negatives 20% from its subcategory, 30% from its entire category, 50% from elsewhere.
 
     Args:
         weights: one weight per function, in their order; they need not add up to 1. None for equal weights.

@@ -208,6 +208,18 @@ def test_mined_sets_are_collections_with_the_same_ids(of_mine, beir_folder, tmp_
         assert set(found.queries["split"]) == {"train", "dev", "test"}
 
 
+@pytest.mark.parametrize("format", ["json", "parquet"])
+def test_every_configuration_of_the_card_loads(of_mine, tmp_path, format):
+    datasets = pytest.importorskip("datasets", reason="datasets is in the dev extra")
+    out = str(tmp_path / "m")
+    mined = pyrite.mine([*of_mine, "guard.relative=0.01", f"format={format}", f"out={out}"])
+    names = datasets.get_dataset_config_names(out)
+    assert names == (["default"] if format == "json" else ["default", "ids", "guarded"])
+    for name in names:
+        loaded = datasets.load_dataset(out, name, cache_dir=str(tmp_path / "hf"))["train"]
+        assert len(loaded) == len(mined.guarded if name == "guarded" else mined.ids)
+
+
 @pytest.mark.nightly
 def test_sentence_transformers_loads_and_trains(of_mine, tmp_path):
     datasets = pytest.importorskip("datasets", reason="datasets is in the dev extra")
