@@ -489,6 +489,7 @@ class MiningResult(Result):
     def explain(self) -> pl.DataFrame:
         """Return the least, quartiles and highest of the negatives' ranks and scores, and of the positives' scores."""
         ids = self.ids.select("functions", "ranks", "scores").explode("functions", "ranks", "scores")
+        ids = ids.with_columns(pl.col("ranks").replace(0, None))  # 0 is no rank: positives, random documents
         by_kind = ids.group_by(pl.col("functions").fill_null("positive").alias("of"), maintain_order=True)
         points = {"least": 0.0, "25%": 0.25, "median": 0.5, "75%": 0.75, "highest": 1.0}
         columns = [pl.len().alias("documents")]

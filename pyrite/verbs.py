@@ -140,7 +140,8 @@ def mine(
     """Mine negatives into a data set, as `pyrite mine` does.
 
     Args:
-        negatives: the functions that supply them, as `BM25(5)`.
+        negatives: the functions that supply them, as `BM25(5, pick=Top())`. Without `pick` they are drawn from the
+            whole list; the command takes the top of it by default.
         guard: what is left out as probably relevant.
         ranker: a trained run or a checkpoint that scores; required by `Dense` and by selectors that use scores.
         resume: the folder of a mining to resume; None starts a new one.

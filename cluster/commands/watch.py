@@ -33,6 +33,7 @@ class Replay:
     def __init__(self, console: Console, verb: str, measure: str) -> None:
         self.table = LiveTable(console, 0, 0, measure, UNITS.get(verb, ""), NOUNS.get(verb, "runs"))
         self.end: str | None = None
+        self._began = time.time()
         self._seen = 0
 
     def append(self, events: list[dict[str, Any]]) -> bool:
@@ -49,8 +50,8 @@ class Replay:
             table.total, table.done = int(event.get("runs", 1)), int(event.get("done", 0))
             table.before, table.failed, table.stopped = table.done, 0, 0
             table.running.clear()
-            spent = time.time() - datetime.fromisoformat(event["time"]).timestamp()
-            table.started = time.monotonic() - max(spent, 0.0)
+            self._began = datetime.fromisoformat(event["time"]).timestamp()
+            table.started = time.monotonic() - max(time.time() - self._began, 0.0)
         elif what == "run started":
             table.start(run)
         elif what == "run reached":
@@ -67,6 +68,7 @@ class Replay:
             table.end(run, event.get("best"))
         elif what in ENDS:
             self.end = what
+            table.started = time.monotonic() - max(datetime.fromisoformat(event["time"]).timestamp() - self._began, 0.0)
 
 
 def run_verb(chosen: argparse.Namespace, console: Console) -> int:
