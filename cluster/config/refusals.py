@@ -95,6 +95,7 @@ def _nearest(errors: Sequence[Any]) -> tuple[Any, str]:
 def refusal(error: ValidationError, option: str = "", config: str = "config") -> BadInput:
     """Return the first error of pydantic in one line."""
     first, message = _nearest(error.errors())
+    message = re.sub(r" item(s?) after validation, not \d+$", r" value\1", message)
     key = option or ".".join(part for part in map(str, first["loc"]) if not TYPES.fullmatch(part))
     if first["type"] in ("extra_forbidden", "missing"):
         if first["type"] == "missing" and key in group_options():
