@@ -28,11 +28,23 @@ class Terminated(KeyboardInterrupt):
 
 @contextmanager
 def handled_signals(restore: bool) -> Iterator[None]:
-    """Raise `Terminated` in the main thread on SIGTERM and SIGHUP. SIGHUP stays ignored under `nohup`."""
+    """Raise `Terminated` in the main thread on SIGTERM and SIGHUP. SIGHUP stays ignored under `nohup`.
+
+    A signal whose interrupt Python ignores, because it arrived in a finalizer or while garbage was collected, is sent
+    again.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {signum: signal.getsignal(signum) for signum in SIGNALS}
+    before, usual = {signum: signal.getsignal(signum) for signum in SIGNALS}, sys.unraisablehook
+
+    def again(ignored: sys.UnraisableHookArgs) -> None:
+        if isinstance(ignored.exc_value, KeyboardInterrupt):
+            _send_again(ignored.exc_value)
+        else:
+            usual(ignored)
+
+    sys.unraisablehook = again
     for signum, handler in before.items():
         if signum != signal.SIGINT and handler != signal.SIG_IGN:
             signal.signal(signum, _terminate)
@@ -40,6 +52,8 @@ def handled_signals(restore: bool) -> Iterator[None]:
         yield
     finally:
         _received.clear()
+        if restore:
+            sys.unraisablehook = usual
         for signum, handler in before.items() if restore else ():
             signal.signal(signum, handler)
 
@@ -47,6 +61,14 @@ def handled_signals(restore: bool) -> Iterator[None]:
 def _terminate(signum: int, frame: Any) -> None:
     _received.append(signum)
     raise Terminated(signum)
+
+
+def _send_again(ignored: KeyboardInterrupt) -> None:
+    """Send a signal to the main thread again, a moment later: until then the finalizer has ended."""
+    main, signum = threading.main_thread().ident, getattr(ignored, "signum", signal.SIGINT)
+    timer = threading.Timer(0.01, signal.pthread_kill, [main, signum])
+    timer.daemon = True
+    timer.start()
 
 
 def exit_code(error: KeyboardInterrupt) -> int:

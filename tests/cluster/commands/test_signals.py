@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -40,6 +41,20 @@ def test_what_the_system_sends_interrupts_as_ctrl_c_does(signum, code):
     assert exit_code(raised.value) == code
     assert exit_code(KeyboardInterrupt()) == 130
     assert signal.getsignal(signum) == before
+
+
+@pytest.mark.parametrize(("signum", "kind"), [(signal.SIGTERM, Terminated), (signal.SIGINT, KeyboardInterrupt)])
+def test_a_signal_that_arrives_in_a_finalizer_is_not_lost(signum, kind):
+    class Finalized:
+        def __del__(self) -> None:
+            signal.raise_signal(signum)  # Python ignores what the handler raises here
+
+    def wait() -> None:
+        Finalized()
+        time.sleep(60)
+
+    with pytest.raises(kind), handled_signals(restore=True):
+        wait()
 
 
 def test_the_signal_that_arrived_counts_and_one_that_nohup_ignores_stays_ignored():
