@@ -86,7 +86,7 @@ class Verdict:
         reference: the method that the others are compared with in the table: the baseline, or else the recommended one,
             or else the best.
         tests: the tests against the reference, by method.
-        unit: what `seeds` and `needed` count: seeds or agents.
+        unit: what `seeds` and `needed` count: seeds, agents, or runs of several settings of each seed.
     """
 
     place: Mapping[str, str]
@@ -123,7 +123,7 @@ class Verdict:
             return "Nothing is tested: there are two methods without a run of the same seed and settings."
         if self.seeds < LEAST_SEEDS:
             count = self.unit if self.seeds != 1 else self.unit[:-1]
-            option = f"seeds={LEAST_SEEDS}" if self.unit == "seeds" else f"policy.agent=range(0,{LEAST_SEEDS})"
+            option = f"seeds={LEAST_SEEDS}" if self.unit != "agents" else f"policy.agent=range(0,{LEAST_SEEDS})"
             return (
                 f"Nothing is tested with {self.seeds} {count}: a difference can be marked from {LEAST_SEEDS} "
                 f"{self.unit} on ({option}; --resume keeps the runs so far)."
@@ -262,7 +262,9 @@ def _verdict(
         ((len(differences(a.runs, b.runs)), (a, b)) for a, b in combinations(family.values(), 2)), key=itemgetter(0)
     )
     learned = any(len({run.agent for run in method.runs}) > 1 for method in pair)
-    verdict = Verdict(place, rows, baseline, seeds=seeds, margin=margin, unit="agents" if learned else "seeds")
+    settings = seeds > len({run.seed for method in pair for run in method.runs})
+    unit = "agents" if learned else "runs" if settings else "seeds"
+    verdict = Verdict(place, rows, baseline, seeds=seeds, margin=margin, unit=unit)
     if seeds < LEAST_SEEDS:
         return verdict
 

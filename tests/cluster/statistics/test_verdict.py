@@ -224,6 +224,8 @@ def test_a_search_ends_with_its_best_settings_and_says_why_nothing_is_tested():
     assert "b optimizer.lr=0.3 .6000 .3000 2" in re.sub(" +", " ", text)
     assert "With new seeds: pyrite study ranker=static" in text
     assert section.frames["best_settings.parquet"].height == 2
+    same = trials.with_columns(swept=trials["swept"].gather([0, 1, 2, 3] * 2))  # both methods have the same two rates
+    assert "with 4 runs" in conclude(same, summarise(same)).verdicts[0].sentence()
     few, _ = study({"a": 0.0, "b": 0.1})
     assert best_settings(few).is_empty()
     assert "best_settings.parquet" not in verdict_section(conclude(few, summarise(few)), summarise(few), few).frames
