@@ -153,7 +153,7 @@ def _result(item: Mapping[str, Any]) -> tuple[str, str, str, str]:
         return item.get("here", ""), str(item.get("seeds", "")), str(item.get("least", "")), item["status"]
     of = item["test"]
     archive = Archive(of["archive"])
-    first, second = of["first"], of["second"]
+    first, second, equal = of["first"], of["second"], None
     if "figure" in of:
         difference = archive.by_seed(first, second, of["figure"])
         mean, low, high, units = difference.mean, difference.low, difference.high, difference.pairs
@@ -163,9 +163,12 @@ def _result(item: Mapping[str, Any]) -> tuple[str, str, str, str]:
         if test is None:
             raise ValueError(f"{of['archive']}: {first} and {second} can't be compared")
         mean, low, high, units = test.mean, test.low, test.high, len(cells)
+        equal = test.p_equal(of["equal_within"]) if "equal_within" in of else None
     ours = f"{signed(mean)} ({interval(low, high)})"
     least = number((high - mean) * HALF_WIDTHS, 3)
     status = "repeated" if low > 0 else "contradicted" if high < 0 else "not told apart"
+    if equal is not None:  # a claim that there is no gain
+        status = "repeated" if equal < 0.05 else "contradicted" if low > 0 else "not told apart"
     return ours, f"{units}{' agents' * _by_agent(archive, first, second)}", least, status
 
 
