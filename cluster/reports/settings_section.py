@@ -1,4 +1,4 @@
-"""Lays out the best settings of a search: a row per method, and the command that trains the best one with new seeds."""
+"""Lays out the best settings of a search: a row per method, and the command that compares them with new seeds."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from cluster.reports.labels import by_family, distinct_names, value
 from cluster.reports.report import Part, Section, Table, TerminalLine, Verbatim
 from cluster.statistics.best_settings import best_settings, comparison_command
 
-BY = "The settings of each method that validated best. Test values are of the runs that chose them: "
-NEW = "new seeds say what they are worth"
+NOTE = "The settings of each method that validated best. Test values of the runs that chose them tend to be too high."
 
 
 def settings_section(trials: pl.DataFrame) -> Section | None:
@@ -38,6 +37,6 @@ def settings_section(trials: pl.DataFrame) -> Section | None:
     leader = found.sort("validation", descending=True, nulls_last=True, maintain_order=True).row(0, named=True)
     family = found.filter(collection=leader["collection"], ranker=leader["ranker"])
     command = comparison_command(family, 1 + max(trials["seed"].to_list()))
-    page: list[Part] = [*parts, f"{BY}{NEW}.", Verbatim(command)]
+    page: list[Part] = [*parts, NOTE, Verbatim(command)]
     line = TerminalLine(f"With new seeds: {escape(command)}")
     return Section("", page, [*parts, line, ""], {"best_settings.parquet": found})

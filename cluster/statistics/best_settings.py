@@ -16,8 +16,9 @@ def best_settings(trials: pl.DataFrame) -> pl.DataFrame:
     Returns:
         collection, ranker, method, settings ("optimizer.lr=0.01 training.batch_size=32"), tried (number of settings),
         seeds (of the best ones), validation (their mean best validation on dev queries), one column per origin with the
-        mean of the leading measure on test queries, and overrides, those of the runs without their seed. Empty if no
-        method ran with several settings.
+        mean of the leading measure on test queries, and overrides, those of the runs without their seed. Settings that
+        lack seeds of others, because runs failed or did not start, are no candidates. Empty if no method ran with
+        several settings.
     """
     leading = evaluations(trials)[0][1]
     origins = [origin for origin, measure in evaluations(trials) if measure == leading]
@@ -35,12 +36,12 @@ def best_settings(trials: pl.DataFrame) -> pl.DataFrame:
     found = (
         runs.group_by(*method, "settings", maintain_order=True)
         .agg(
-            pl.len().alias("seeds"),
+            pl.col("seed").n_unique().alias("seeds"),
             pl.col("validation", *origins).mean(),
             pl.col("overrides").first(),
         )
         .with_columns(pl.len().over(method).alias("tried"))
-        .filter(pl.col("tried") > 1)
+        .filter(pl.col("tried") > 1, pl.col("seeds") == pl.col("seeds").max().over(method))
         .sort("validation", "settings", descending=[True, False], nulls_last=True)
         .unique(method, keep="first", maintain_order=True)
     )

@@ -203,6 +203,8 @@ def test_the_best_settings_of_a_search_are_those_that_validated_best_over_their_
     ]
     assert found["validation"].to_list() == pytest.approx([0.6, 0.4])
     assert found["bm25"].to_list() == pytest.approx([0.3, 0.2])
+    lacking = trials.with_columns(status=pl.when(pl.col("run") == "b0.30").then(pl.lit("failed")).otherwise("status"))
+    assert best_settings(lacking)["settings"].to_list() == ["optimizer.lr=0.4", "optimizer.lr=0.2"]
     command = shlex.split(comparison_command(found, 2))
     assert command[:4] == ["pyrite", "study", "ranker=static", "path=a b"]
     assert command[-1] == "seed=range(2,12)"
