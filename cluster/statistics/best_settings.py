@@ -7,6 +7,7 @@ import shlex
 import polars as pl
 
 from cluster.config.override import key_of
+from cluster.config.quoting import as_override
 from cluster.output.methods import evaluations, measurements
 
 
@@ -63,18 +64,13 @@ def comparison_command(found: pl.DataFrame, first_seed: int) -> str:
     lines = [shlex.split(text) for text in found["overrides"]]
     shared = [text for text in lines[0] if all(text in line for line in lines)]
     methods = [
-        f"{{label: {_quoted(label)}, overrides: [{', '.join(_quoted(text) for text in line if text not in shared)}]}}"
+        {"label": label, "overrides": [text for text in line if text not in shared]}
         for label, line in zip(found["method"], lines, strict=True)
     ]
-    given = [*shared, f"methods=[{', '.join(methods)}]"] if len(lines) > 1 else shared
+    given = [*shared, f"methods={as_override(methods)}"] if len(lines) > 1 else shared
     return " ".join(["pyrite study", *map(_for_shell, given), f"'seed=range({first_seed},{first_seed + 10})'"])
 
 
 def _for_shell(text: str) -> str:
     """Quote a text for a shell, readably if it has single quotes."""
     return f'"{text}"' if "'" in text and not set(text) & set('"$`\\!') else shlex.quote(text)
-
-
-def _quoted(text: str) -> str:
-    """Quote a text for Hydra."""
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

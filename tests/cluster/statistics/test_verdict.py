@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import polars as pl
 import pytest
-import yaml
+from hydra.core.override_parser.overrides_parser import OverridesParser
 from rich.console import Console
 
 from cluster.output.methods import SWEPT
@@ -208,8 +208,8 @@ def test_the_best_settings_of_a_search_are_those_that_validated_best_over_their_
     command = shlex.split(comparison_command(found, 2))
     assert command[:4] == ["pyrite", "study", "ranker=static", "path=a b"]
     assert command[-1] == "seed=range(2,12)"
-    [methods] = [text.removeprefix("methods=") for text in command if text.startswith("methods=")]
-    assert yaml.safe_load(methods) == [
+    [methods] = [text for text in command if text.startswith("methods=")]
+    assert OverridesParser.create().parse_override(methods).value() == [
         {"label": "b · uniform", "overrides": ["function=b", "optimizer.lr=0.3"]},
         {"label": "a · uniform", "overrides": ["function=a", "optimizer.lr=0.2"]},
     ]
