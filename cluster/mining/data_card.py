@@ -150,12 +150,11 @@ def _card(
         ]
 
     configs: list[dict[str, Any]] = [{"config_name": "default", "default": True, "data_files": files("data", ending)}]
-    # `load_dataset` reads all of a folder's files in one format.
     named = ending == ".parquet"
-    if named:
+    if named:  # `load_dataset` reads all of a folder's files in one format
         configs.append({"config_name": "ids", "data_files": files("ids", ".parquet")})
-    if named and guarded:
-        configs.append({"config_name": "guarded", "data_files": "guarded.parquet"})
+        if guarded:
+            configs.append({"config_name": "guarded", "data_files": "guarded.parquet"})
     head = yaml.safe_dump({"configs": configs, "tags": ["sentence-transformers", "hard-negatives"]}, sort_keys=False)
     lines = [f"| {' | '.join(functions.columns)} |", f"|{'---|' * functions.width}"]
     for row in functions.iter_rows():
