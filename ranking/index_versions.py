@@ -85,7 +85,7 @@ def start_version(folder: Path, documents: int, queries: int, dimension: int, op
     """
     building = folder.with_name(f"{folder.name}.{uuid.uuid4().hex[:8]}.part")
     with _writable(folder):
-        building.mkdir(parents=True)
+        building.mkdir()  # without its parents: an index that has ended has deleted them
     create_vectors(building / DOCUMENTS, documents, dimension, options.precision)
     create_vectors(building / QUERIES, queries, dimension)
     return building

@@ -66,6 +66,7 @@ class NegativeIndexActor:
         self._building: Publication | None = None
         self._read: dict[str, int] = {}  # step of the version that each reader read last
         self._failure: Exception | None = None
+        self._closed = False
         threading.Thread(target=self._build_forever, name="build", daemon=True).start()
 
     @ray.method(concurrency_group="publishing")
@@ -81,7 +82,7 @@ class NegativeIndexActor:
     def _publish(self, step: int, version: int | None, content: NDArray[np.uint8]) -> None:
         publication = Publication(step, version, digest_of(content))
         with self._changed:
-            if (step, publication.digest) in self._publications():
+            if self._closed or (step, publication.digest) in self._publications():
                 return
             if not self.every and step < max(self._steps(), default=-1):
                 return
@@ -171,9 +172,12 @@ class NegativeIndexActor:
             }
 
     @ray.method(concurrency_group="publishing")
-    def clear(self) -> None:
-        """Delete the files that shards keep on other nodes, when the index ends."""
+    def close(self) -> None:
+        """Delete all files of the index, here and on the nodes of its shards, and write no more."""
+        with self._changed:
+            self._closed = True
         self.build.clear()
+        self.folder.delete()
 
     @contextmanager
     def _version(
@@ -209,6 +213,8 @@ class NegativeIndexActor:
                 index = self.build(self.folder, publication, version)
             except Exception as error:  # raised to readers, since nothing else waits for this thread
                 with self._changed:
+                    if self._closed:
+                        return
                     if self._building is None:
                         continue
                     logger.exception("the build of step %s failed", publication.step)

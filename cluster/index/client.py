@@ -169,8 +169,7 @@ class RemoteIndex:
         """Stop the actors and delete their files, and those of processes that were killed."""
         if self._actor is not None:
             with contextlib.suppress(ray.exceptions.RayError):
-                if self.spec.shards > 1:
-                    ray.wait([self._actor.clear.remote()], timeout=CLOSE_TIMEOUT_S)
+                ray.wait([self._actor.close.remote()], timeout=CLOSE_TIMEOUT_S)  # it would still write what was sent
                 ray.kill(self._actor)
             self._actor = None
         release(self.folder)

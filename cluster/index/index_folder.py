@@ -110,6 +110,10 @@ class IndexFolder:
         """Delete a version. A reader that has it open keeps it until the end of its search."""
         shutil.rmtree(self.version_path(step), ignore_errors=True)
 
+    def delete(self) -> None:
+        """Delete the folder with everything in it."""
+        shutil.rmtree(self.path, ignore_errors=True)
+
 
 def _digest_in(file: Path) -> str | None:
     """Return the digest of the weights in a file, or None if the file is broken or absent."""

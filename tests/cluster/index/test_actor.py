@@ -78,6 +78,10 @@ def of_lag(ray_session, tmp_path_factory) -> Iterator[RemoteIndex]:
     """A lagged index."""
     index = start(tmp_path_factory.mktemp("lagged"), Refresh("lagged", every=10, lag=15))
     yield index
+    actor = ray.get_actor(index.name)
+    ray.get(actor.close.remote())
+    ray.get(actor.publish.remote(999, 99, [ray.put(np.frombuffer(to_bytes(weights_of(1)), np.uint8))]))
+    assert not index.folder.exists()  # what arrives late is not written
     index.close()
 
 
