@@ -51,7 +51,8 @@ class PolicyNetwork(nn.Module):
         space: the space of one observation, or the shapes of its parts by name (`shapes`).
         outputs: number of outputs per observation; with candidates a multiple of queries · documents, query by query.
         generator: draws the weights.
-        channels: channels of both kernels.
+        channels: channels of both kernels. With 0 there are none, and the first affine layer reads the rows of the
+            batch: the feed-forward state of section 3.1.2, with which the paper's agents were no better than random.
         hidden: units of the first affine layer.
         width: units of the second, |A|; None takes `outputs`.
         last: factor of the last layer's initial weights.
@@ -76,14 +77,15 @@ class PolicyNetwork(nn.Module):
         self.per_document = per_document and "candidates" in shapes
         joined = int(np.prod(shapes["model"]))
         if "batch" in shapes:
-            rows, width = shapes["batch"]
+            rows, columns = shapes["batch"]
             self.pairs = rows // 2
             self.length = max(1, self.pairs // 2)
-            self.match = linear(2 * width, channels, generator)
+            joined += channels or rows * columns
+        if "batch" in shapes and channels:
+            self.match = linear(2 * columns, channels, generator)
             with torch.random.fork_rng(devices=[]):  # torch draws weights, which `drawn` replaces
                 self.difficulty = nn.Conv1d(channels, channels, self.length)
             drawn(self.difficulty, channels * self.length, generator)
-            joined += channels
         if "similarity" in shapes:
             joined += int(np.prod(shapes["similarity"][1:]))
         if "candidates" in shapes:
@@ -135,9 +137,12 @@ class PolicyNetwork(nn.Module):
         return observation["model"].new_ones(len(observation["model"]), count)
 
     def _difficulty(self, batch: Tensor, present: Tensor) -> Tensor:
-        """Return how difficult the incoming batch is: float [n, channels]."""
+        """Return how difficult the incoming batch is: float [n, channels]; without kernels, the rows of its pairs."""
+        rows = batch.flatten(1).unflatten(1, (self.pairs, -1))
+        if not self.channels:
+            return (rows * present[..., None]).flatten(1)
         # Two neighbouring rows under a kernel of 2 × d with stride 2 are one affine map of the pair's rows in a line.
-        pairs = torch.tanh(self.match(batch.flatten(1).unflatten(1, (self.pairs, -1)))) * present[..., None]
+        pairs = torch.tanh(self.match(rows)) * present[..., None]
         before = (self.length - 1) // 2
         padded = functional.pad(pairs.transpose(1, 2), (before, self.length - 1 - before))
         difficulty = torch.tanh(self.difficulty(padded))

@@ -47,7 +47,7 @@ class ActorCritic(PolicyGradientAgent):
         normalize: bool = True,
         entropy: Annotated[float, NonNegative] = 0.03,
         fragment: Annotated[int, Positive] = 1,
-        channels: Annotated[int, Positive] = 16,
+        channels: Annotated[int, NonNegative] = 16,
         hidden: Annotated[int, Positive] = 500,
     ) -> None:
         super().__init__(

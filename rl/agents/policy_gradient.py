@@ -141,7 +141,7 @@ class PolicyGradientAgent(Agent):
     """Base of agents with an actor and a critic that have separate learning rates.
 
     Args:
-        channels: channels of the kernels over the batch (see `rl.networks.PolicyNetwork`).
+        channels: channels of the kernels over the batch; 0 reads it without (see `rl.networks.PolicyNetwork`).
         hidden: units of the first affine layer.
         options: the attributes of `PolicyGradientConfig`.
     """

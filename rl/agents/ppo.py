@@ -100,7 +100,7 @@ class PPO(Agent):
         lam: λ of the generalised advantage estimate.
         value_weight: weight of the critic's squared error.
         entropy: weight of the policy's entropy. Advantages are scaled to unit variance.
-        channels: channels of the kernels over the batch (see `rl.networks.PolicyNetwork`).
+        channels: channels of the kernels over the batch; 0 reads it without (see `rl.networks.PolicyNetwork`).
         hidden: units of the first affine layer.
     """
 
@@ -116,7 +116,7 @@ class PPO(Agent):
         lam: Annotated[float, Fraction] = 0.95,
         value_weight: Annotated[float, NonNegative] = 0.5,
         entropy: Annotated[float, NonNegative] = 0.02,
-        channels: Annotated[int, Positive] = 16,
+        channels: Annotated[int, NonNegative] = 16,
         hidden: Annotated[int, Positive] = 500,
     ) -> None:
         self.quota = {"steps": fragment} if episodes is None else {"episodes": episodes}

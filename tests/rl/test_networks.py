@@ -67,6 +67,20 @@ def test_it_is_the_paper_s_network_computed_by_loops():
     assert torch.allclose(network(seen)[0], expected, atol=1e-6)
 
 
+def test_without_kernels_the_first_layer_reads_the_rows():
+    network = PolicyNetwork(space_of(*NAMES), ACTIONS, torch.Generator().manual_seed(0), 0, 7, last=1.0)
+    seen = observations_of(*NAMES, present=4, rows=1)
+    weights = dict(network.named_parameters())
+    batch = torch.cat([seen["batch"][0, :8].flatten(), torch.zeros(2 * 2 * WIDTH)])  # two pairs are missing
+    joined = torch.cat([seen["model"][0], batch, seen["similarity"][0, :4].mean(0).flatten()])
+    state = torch.tanh(weights["state.weight"] @ joined + weights["state.bias"])
+    narrow = weights["actions.weight"] @ state + weights["actions.bias"]
+    expected = weights["output.weight"] @ torch.where(narrow > 0, narrow, 0.2 * narrow) + weights["output.bias"]
+    assert torch.allclose(network(seen)[0], expected, atol=1e-6)
+    again = described(json.loads(json.dumps(network.description())), network.state_dict())
+    assert torch.equal(again(seen), network(seen))
+
+
 @given(present=st.integers(0, PAIRS), seed=st.integers(0, 10))
 def test_rows_beyond_a_short_batch_change_nothing(present, seed):
     names = (*NAMES, "candidates")
