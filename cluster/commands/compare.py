@@ -41,7 +41,7 @@ NOT_COMPARED = {*METHOD, "seed"}
 UNTRAINED = frozenset(
     (
         "measures", "origin", "evaluate", "embeddings", "weights", "cache", "save_every", "save_every_batches",
-        "keep_at", "run_time", "run_memory",
+        "sampling.recorded", "keep_at", "run_time", "run_memory",
     )
 )  # fmt: skip
 """Options on which no trained ranker depends: they are listed as differences, but are part of no method."""

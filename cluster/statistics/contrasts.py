@@ -48,7 +48,7 @@ def planned_contrasts(
         rows: the opponents at every origin are one family, of one measure.
 
     Raises:
-        BadInput: if words name no method.
+        BadInput: if words name no method, or two methods have no seed in common at an origin.
     """
     named = with_methods(trials).select("run", "method")
     done = trials.filter(pl.col("status") == "done").join(named, on="run")
@@ -62,6 +62,9 @@ def planned_contrasts(
         first, *others = _by_seed(chosen, queries, origin, measure)
         for values, other in zip(others, chosen[1:], strict=True):
             pair = {"method": chosen[0][0, "method"], "against": other[0, "method"]}
+            if first.keys().isdisjoint(values):
+                what = f"{pair['method']} and {pair['against']} have no finished run of the same seed over {origin}"
+                raise BadInput(what, "contrasts", "name methods that were measured alike")
             tested = _contrast(first, values, equal_within)
             rows.append({"candidates": origin, "measure": measure, **pair, **tested})
     for name in ("p_both", "p"):

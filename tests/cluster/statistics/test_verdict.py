@@ -379,6 +379,10 @@ def test_a_lead_is_found_by_seed_and_the_best_of_a_kind_stands_for_it():
     for bad in (["function=bm25"], ["function=bm25", "function=nowhere"]):
         with pytest.raises(BadInput):
             planned_contrasts(trials, queries, bad)
+    unpaired = trials.filter((pl.col("function") != "random") | (pl.col("seed") > 1))
+    unpaired = unpaired.filter((pl.col("function") != "dense") | (pl.col("seed") < 2))
+    with pytest.raises(BadInput, match="no finished run of the same seed"):
+        planned_contrasts(unpaired, queries, ["function=random", "function=dense"])
 
 
 @pytest.mark.parametrize(
