@@ -83,25 +83,46 @@ def compare(folders: Sequence[Storage], baseline: str | None = None) -> Report:
         different options. Of studies on different collections: their common methods over all places.
 
     Raises:
-        BadInput: if they have neither a collection nor two methods in common, or a folder holds no results of a
-            study.
+        BadInput: if they have no measure, or neither a collection nor two methods in common, or a folder holds no
+            results of a study.
     """
     studies = read_studies(folders)
     common = set.intersection(*(set(study.trials["fingerprint"].drop_nulls()) for study in studies))
+    measured = common_evaluations(studies)
     options = differing_options(studies)
     rows = [[key, *values] for key, values in [*facts(studies), *options.items()]]
     head = ["option", *(study.name for study in studies)]
     differences = Table(head, rows, words=len(head), caption="What differs")
     if common:
-        sections = over_seeds(studies, options, common, baseline, [differences] if rows else [])
+        sections = over_seeds(studies, measured, options, common, baseline, [differences] if rows else [])
     else:
-        sections = [*over_places(folders, studies, options, baseline), Section("", [differences])]
+        sections = [*over_places(folders, studies, measured, options, baseline), Section("", [differences])]
     commands = "\n".join(str(study.config.get("command", "")) for study in studies)
     return Report(f"{TITLE} {', '.join(head[1:])}", [*sections, Section("Commands", [Verbatim(commands)])])
 
 
+def common_evaluations(studies: Sequence[Compared]) -> list[str]:
+    """Return the columns of evaluations that all studies have, in the order of the first study's.
+
+    Raises:
+        BadInput: if there is none.
+    """
+    made = [[f"{origin}:{measure}" for origin, measure in evaluations(study.trials)] for study in studies]
+    common = [name for name in made[0] if all(name in names for names in made)]
+    if not common:
+        named = "; ".join(f"{study.name}: {', '.join(names)}" for study, names in zip(studies, made, strict=True))
+        raise BadInput(f"the studies have no measure over the same candidates in common ({named})")
+    return common
+
+
+def led_by(trials: pl.DataFrame, evaluated: Sequence[str]) -> pl.DataFrame:
+    """Return the runs with these evaluations first, so that a comparison leads with one that all studies have."""
+    return trials.select(*evaluated, pl.exclude(*evaluated))
+
+
 def over_seeds(
     studies: Sequence[Compared],
+    measured: Sequence[str],
     options: Mapping[str, Sequence[str]],
     common: set[str],
     baseline: str | None,
@@ -110,6 +131,7 @@ def over_seeds(
     """Compare studies that have collections in common, paired by seed."""
     compared = [key for key in options if key not in UNTRAINED]
     trials, repeated = pool(studies, compared, common)
+    trials = led_by(trials, measured)
     lines = [] if differences else ["The studies have the same options, methods and seeds."]
     lines += [f"Runs that several studies have, each counted once: {repeated:,}."] if repeated else []
     if others := other_results(studies):
@@ -138,7 +160,11 @@ def queries_once(studies: Sequence[Compared]) -> pl.LazyFrame:
 
 
 def over_places(
-    folders: Sequence[Storage], studies: Sequence[Compared], options: Mapping[str, Sequence[str]], baseline: str | None
+    folders: Sequence[Storage],
+    studies: Sequence[Compared],
+    measured: Sequence[str],
+    options: Mapping[str, Sequence[str]],
+    baseline: str | None,
 ) -> list[Section]:
     """Compare the methods that studies on different collections have in common, over their collections.
 
@@ -155,7 +181,7 @@ def over_places(
         frames.append(runs.with_columns(pl.Series("swept", swept, dtype=SWEPT), run=name + pl.col("run")))
         scanned = required_scan(folder, "queries")
         queries.append(scanned.with_columns(run=name + pl.col("run"), query=name + pl.col("query")))
-    trials = pl.concat(frames, how="diagonal_relaxed")
+    trials = led_by(pl.concat(frames, how="diagonal_relaxed"), measured)
     if baseline is not None:
         columns = map(column_of, factors(trials))
         baseline, _ = named_baseline(with_methods(trials).select("method", *METHOD, *columns).unique(), baseline)

@@ -68,6 +68,8 @@ def build(node: Any, at: str = "", /, **given: Any) -> Any:
 def locate(path: str) -> type:
     """Return the class of a dotted path; raise BadInput if there is none."""
     module, _, name = path.rpartition(".")
+    if not module:
+        raise BadInput("names no module", path, "name the class by its module, as package.module.Class")
     try:
         target = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError, ValueError) as error:

@@ -145,7 +145,10 @@ def reason(error: Exception, overrides: Sequence[str], config: str, compose: Com
     if absent and (removed := REMOVED_PARTS.get(f"{absent[1]}={absent[2]}")):
         return f"there is no {absent[1]}={absent[2]} any more: {removed}"
     if absent and absent[1] in group_options():
-        return f"there is no {absent[1]} {absent[2]!r}; there is {', '.join(group_options()[absent[1]])}"
+        own = (
+            f"; a class of your own stands beside one, as {absent[1]}._target_={absent[2]}" if "." in absent[2] else ""
+        )
+        return f"there is no {absent[1]} {absent[2]!r}; there is {', '.join(group_options()[absent[1]])}{own}"
     if lines and "Missing mandatory value" in lines[0]:
         full = [line.removeprefix("full_key: ") for line in lines if line.startswith("full_key")]
         read = re.search(r"interpolation: Missing mandatory value: ([\w.]+)$", lines[0])

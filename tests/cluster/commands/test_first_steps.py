@@ -166,6 +166,21 @@ def test_other_results_of_the_same_run_are_reported_and_studies_with_nothing_in_
         compare([one, two])
 
 
+def test_a_comparison_leads_with_a_measure_that_all_studies_have(tmp_path):
+    one = study(tmp_path / "one", {"bm25": [0.4, 0.5]})
+    two = study(tmp_path / "two", {"random": [0.1, 0.2]})
+    other = study(tmp_path / "other", {"random": [0.1, 0.2]}, fingerprint="other")
+    first = required_table(one, "trials")
+    write_table(one, "trials", first.select(pl.lit(0.9).alias("bm25:RR@10"), pl.all()))
+    assert "AP@100" in str(compare([one, two]).sections[0])
+    assert "RR@10" not in str(compare([one, two]).sections[0])
+    with pytest.raises(BadInput, match="neither a collection nor two methods"):
+        compare([one, other])
+    write_table(one, "trials", first.rename({"bm25:AP@100": "bm25:RR@10", "bm25:AP@100:bm25": "bm25:RR@10:bm25"}))
+    with pytest.raises(BadInput, match=r"no measure .* in common \(one: bm25:RR@10; two: bm25:AP@100\)"):
+        compare([one, two])
+
+
 def test_compare_writes_a_page_and_needs_two_folders(tmp_path, refusal):
     study(tmp_path / "one", {"bm25": [0.4, 0.5]})
     study(tmp_path / "two", {"random": [0.5, 0.6]})
