@@ -106,7 +106,7 @@ def refusal(error: ValidationError, option: str = "", config: str = "config") ->
         what = "is of single functions, as negatives.bm25=1"
         return BadInput(f"negatives {what}", remedy=f"for all functions give sampling.negatives={first['input']}")
     remedy = "give a mapping" if first["type"] == "model_type" else message
-    if first["type"] in ("is_instance_of", "dataclass_exact_type"):  # a part with options of its own
+    if first["type"] in ("is_instance_of", "dataclass_exact_type"):  # a part with options
         remedy = f"set its options, as {key}.OPTION=VALUE"
     remedy = "give a list, as [A,B]" if "Sequence" in message else remedy
     if re.fullmatch(r"methods\.\d+", key):
@@ -145,10 +145,8 @@ def reason(error: Exception, overrides: Sequence[str], config: str, compose: Com
     if absent and (removed := REMOVED_PARTS.get(f"{absent[1]}={absent[2]}")):
         return f"there is no {absent[1]}={absent[2]} any more: {removed}"
     if absent and absent[1] in group_options():
-        own = (
-            f"; a class of your own stands beside one, as {absent[1]}._target_={absent[2]}" if "." in absent[2] else ""
-        )
-        return f"there is no {absent[1]} {absent[2]!r}; there is {', '.join(group_options()[absent[1]])}{own}"
+        yours = f"; to use a class of yours, add {absent[1]}._target_={absent[2]} to one" if "." in absent[2] else ""
+        return f"there is no {absent[1]} {absent[2]!r}; there is {', '.join(group_options()[absent[1]])}{yours}"
     if lines and "Missing mandatory value" in lines[0]:
         full = [line.removeprefix("full_key: ") for line in lines if line.startswith("full_key")]
         read = re.search(r"interpolation: Missing mandatory value: ([\w.]+)$", lines[0])

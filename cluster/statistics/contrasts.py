@@ -64,7 +64,7 @@ def planned_contrasts(
             pair = {"method": chosen[0][0, "method"], "against": other[0, "method"]}
             if first.keys().isdisjoint(values):
                 what = f"{pair['method']} and {pair['against']} have no finished run of the same seed over {origin}"
-                raise BadInput(what, "contrasts", "name methods that were measured alike")
+                raise BadInput(what, "contrasts", "name methods that ran with the same seeds")
             tested = _contrast(first, values, equal_within)
             rows.append({"candidates": origin, "measure": measure, **pair, **tested})
     for name in ("p_both", "p"):

@@ -177,7 +177,7 @@ def test_policies_bring_functions_and_rankers_their_objective_and_overrides_cut_
     ("measures=AP@3,AP@5", "measures takes a list; write measures=[AP@3,AP@5]; see `pyrite options`"),
     ("training.patience=range(1,3)", "training.patience takes one value here, not range(1,3); see"),
     ("function=[bm25,nope]", "there is no function 'nope'; there is bm25, category, "),
-    ("selector=mine.Bottom", "a class of your own stands beside one, as selector._target_=mine.Bottom; see"),
+    ("selector=mine.Bottom", "to use a class of yours, add selector._target_=mine.Bottom to one; see"),
     ("selector._target_=Bottom", "Bottom: names no module; name the class by its module"),
     ("origin=[everything]", "there is no origin 'everything'; there is bm25, category, full, random, run_file; see"),
     ("collection=[nope]", "there is no collection 'nope'; there is "),
