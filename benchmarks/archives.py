@@ -25,7 +25,6 @@ from cluster.statistics.paired import (
     differences,
     mean_difference,
 )
-from cluster.statistics.pool_summary import summarise_pools
 from ranking.evaluation.significance import holm
 from ranking.whole_file import replace_file
 
@@ -161,45 +160,20 @@ def _in_order(method: str) -> list[float]:
 
 def number(value: float, places: int = 4) -> str:
     """A number below 1 without its zero, as in .1234."""
-    return f"{value:.{places}f}".replace("0.", ".", 1)
+    return re.sub(r"^(-?)0\.", r"\1.", f"{value:.{places}f}")
 
 
-def signed(value: float) -> str:
-    text = number(abs(value))
+def signed(value: float, places: int = 4) -> str:
+    text = number(abs(value), places)
     return text if float(text) == 0 else ("+" if value > 0 else "−") + text
 
 
-def interval(low: float, high: float) -> str:
-    return f"{signed(low)} to {signed(high)}"
+def interval(low: float, high: float, places: int = 4) -> str:
+    return f"{signed(low, places)} to {signed(high, places)}"
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "".join(f"| {' | '.join(row)} |\n" for row in (head, ["---"] * len(head), *rows))
-
-
-@dataclass(frozen=True)
-class PoolArchive:
-    """The relevant documents that orders of judging found."""
-
-    name: str
-
-    @cached_property
-    def command(self) -> str:
-        about: dict[str, Any] = json.loads((DATA / self.name / "about.json").read_text("utf-8"))
-        return str(about["command"])
-
-    @cached_property
-    def summary(self) -> pl.DataFrame:
-        budgets = pl.read_parquet(DATA / self.name / "budgets.parquet")
-        return summarise_pools(budgets, budgets["method"].unique().sort().to_list(), None)
-
-    def rows(self, method: str) -> list[dict[str, Any]]:
-        """The rows of a method, one per budget."""
-        return self.summary.filter(method=method).to_dicts()
-
-    def found(self, method: str, budget: int) -> float:
-        """The relevant documents found per topic, the mean over topics and seeds."""
-        return float(self.summary.filter(method=method, budget=budget)["found_mean"][0])
 
 
 def archive(
@@ -209,19 +183,12 @@ def archive(
 
     Args:
         name: the archive's name; one that begins with `negatives_` is a place of the leaderboard.
-        out: the folder of a study, or of `pyrite pool`.
+        out: the folder of a study.
         about: baseline, command, processor, and whether the machine was quiet enough for times.
         labels: names for methods, by the study's; None keeps those.
         data: the folder of collections, which is replaced by FOLDER.
     """
     folder = DATA / name
-    if (out / "budgets.parquet").exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        budgets = pl.read_parquet(out / "budgets.parquet").sort(pl.all())
-        budgets.write_parquet(folder / "budgets.parquet", compression="zstd", compression_level=19)
-        seconds = round(pl.read_parquet(out / "trials.parquet")["seconds"].sum())
-        write(folder / "about.json", json.dumps({**about, "seconds": seconds}, indent=1) + "\n")
-        return
     trials, queries = (pl.read_parquet(out / f"{kind}.parquet") for kind in ("trials", "queries"))
     measures = list(dict.fromkeys(measure for _, measure in evaluations(trials)))
     chosen = [measure for measure in measures[:3] if measure in queries.columns]

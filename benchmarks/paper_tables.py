@@ -4,7 +4,7 @@
 fails if a page is not as printed. An archive's table is in a page between `<!-- table NAME MEASURE… -->` and
 `<!-- end -->`; without a measure it is of the study's first. `<!-- contrasts NAME MARGIN: A − B; C − D -->` prints
 differences of two methods, with tests of equivalence within the margin; `<!-- places METHOD: NAME… -->` compares one
-method with all others over several places.
+method with all others over several places. `benchmarks/pool_tables.py` has the markers of pooling studies.
 """
 
 from __future__ import annotations
@@ -21,16 +21,19 @@ import numpy as np
 import polars as pl
 import yaml
 
-from benchmarks import archives
-from benchmarks.archives import DOCS, Archive, PoolArchive, Tests, archive, interval, number, signed, table, write
+from benchmarks import archives, pool_tables
+from benchmarks.archives import DOCS, Archive, Tests, archive, interval, number, signed, table, write
 from benchmarks.place_tables import over_places, places
+from benchmarks.pool_tables import PoolArchive, archive_pools
 from cluster.statistics.paired import crossed_difference
 
 SMALLEST = ["--check"]
 HALF_WIDTHS = (1.96 + 0.84) / 1.96
 """The least difference that a test shows with 80% power, in half widths of the 95% interval."""
 WIDTH = 120
-BLOCK = re.compile(r"(<!-- (table|contrasts|pools|places) ([^\n]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+BLOCK = re.compile(
+    r"(<!-- (table|contrasts|places|pools|found|estimates|ranking|reuse) ([^\n]+) -->\n).*?(<!-- end -->)", re.DOTALL
+)
 GENERATED = "<!-- Printed by `make paper-tables`: edit benchmarks/paper_tables.py or data/papers.yaml instead. -->\n"
 
 
@@ -178,22 +181,6 @@ def _by_agent(archive: Archive, first: str, second: str) -> bool:
     return runs.group_by("method").agg(pl.col("agent").n_unique())["agent"].max() != 1
 
 
-def pool_comparison(names: Sequence[str]) -> str:
-    """Print a paper's pooling table next to archives of the text taken literally, and as the paper's program draws."""
-    ours, as_published = map(PoolArchive, names)
-    printed = yaml.safe_load((archives.DATA / "papers.yaml").read_text("utf-8"))["pools"]
-    head = ["method", *(row["judgements"] for row in ours.rows(next(iter(printed))))]
-    rows = []
-    for method, figures in printed.items():
-        found = ours.rows(method)
-        rows.append([f"{method}, paper", *map(str, figures)])
-        rows.append(["ours", *(f"{row['found_mean']:.2f}" for row in found)])
-        rows.append(["", *(f"{row['low']:.1f}–{row['high']:.1f}" for row in found)])
-        if drawn := as_published.rows(method):
-            rows.append(["as R draws", *(f"{row['found_mean']:.2f}" for row in drawn)])
-    return f"\n{table(head, rows)}\n```\n{ours.command}\n{as_published.command}\n```\n\n"
-
-
 def pages() -> dict[Path, str]:
     """All generated pages, and the pages with generated tables, by their path."""
     names = sorted(path.name for path in archives.DATA.iterdir() if path.is_dir())
@@ -217,8 +204,10 @@ def _printed(kind: str, described: str) -> str:
     if kind == "places":
         first, _, names = described.partition(": ")
         return places(first, [Archive(name) for name in names.split()])
+    if kind != "table":
+        return pool_tables.printed(kind, described)
     name, *words = described.split()
-    return pool_comparison([name, *words]) if kind == "pools" else comparison(Archive(name), words)
+    return comparison(Archive(name), words)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -237,8 +226,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     chosen = parser.parse_args(arguments)
     if chosen.archive:
         about = {key: getattr(chosen, key) for key in ("baseline", "command", "processor", "measured", "timed")}
+        name, out = chosen.archive[0], Path(chosen.archive[1])
+        if (out / "budgets.parquet").exists():
+            archive_pools(name, out, about)
+            return
         labels = yaml.safe_load(chosen.labels.read_text("utf-8")) if chosen.labels else None
-        archive(chosen.archive[0], Path(chosen.archive[1]), about, labels, chosen.data)
+        archive(name, out, about, labels, chosen.data)
         return
     made = pages()
     changed = [path for path, text in made.items() if not path.exists() or path.read_text("utf-8") != text]

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 import yaml
 
-from benchmarks import archives, paper_tables, place_tables
+from benchmarks import archives, paper_tables, place_tables, pool_tables
 from cluster.config.groups import group_options, option
 from cluster.output.methods import SWEPT
 
@@ -113,22 +113,56 @@ def test_a_method_is_compared_with_the_baseline_of_its_factors(made_up):
     assert "these runs show a difference of .0" in paper_tables.comparison(made_up)
 
 
-def test_pools_stand_beside_the_paper(tmp_path, monkeypatch):
+@pytest.fixture
+def pooled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of a pooling study: `mm` finds 3 or 4 documents by seed, `mtf` one less on one of three topics."""
     monkeypatch.setattr(archives, "DATA", tmp_path)
-    (tmp_path / "papers.yaml").write_text("pools: {mm: [3, 4]}", "utf-8")
     rows = [
-        {"pool": "p", "method": "mm", "seed": seed, "budget": budget, "topic": topic, "judged": 9, "found": 3 + seed}
-        for seed in range(2) for budget in (5, 0) for topic in range(3)
+        {"pool": "p", "method": method, "seed": seed, "budget": budget, "topic": topic, "judged": 9,
+         "found": 3 + seed - (method == "mtf" and not topic)}
+        for method in ("mm", "mtf") for seed in range(2) for budget in (5, 0) for topic in range(3)
     ]  # fmt: skip
     pl.DataFrame(rows).write_parquet(tmp_path / "budgets.parquet")
     pl.DataFrame({"seconds": [1.0]}).write_parquet(tmp_path / "trials.parquet")
+    seeds = {"pool": "p", "method": "mm", "seed": [0, 1], "budget": 5}
+    of_seed = {"relevant": [9.0, 13.0], "relevant_low": [8.0, 12.0], "relevant_high": [11.0, 14.0]}
+    shares = {"topics_covered": 0.5, "map_covered": 1.0, "p10_covered": 0.25, "map_bias": -0.25, "map_rmse": 0.5}
+    pl.DataFrame(seeds | of_seed | shares | {"relevant_true": 10.0, "tau": [0.25, 0.75]}).write_parquet(
+        tmp_path / "estimates.parquet"
+    )
+    quality = {"tau": [0.5, 1.0], "inf_tau": 1.0, "drop": [3.0, 2.0], "lowest_recall": 0.0}
+    pl.DataFrame(seeds | quality).write_parquet(tmp_path / "ranking_quality.parquet")
+    fallen = {"pool": "p", "method": "mm", "budget": 5, "team": ["a", "b"], "run": ["a", "b"], "fallen": [0.0, 10.5]}
+    pl.DataFrame(fallen).write_parquet(tmp_path / "reuse.parquet")
+    return tmp_path
+
+
+def test_pools_stand_beside_the_paper(pooled):
+    (pooled / "papers.yaml").write_text("pools: {mm: [3, 4]}", "utf-8")
     for name in ("a", "b"):
-        archives.archive(name, tmp_path, {"command": f"pyrite pool {name}"})
-    printed = paper_tables.pool_comparison(["a", "b"])
+        pool_tables.archive_pools(name, pooled, {"command": f"pyrite pool {name}"})
+    printed = pool_tables.printed("pools", "a b")
     assert "| mm, paper | 3 | 4 |\n| ours | 3.50 | 3.50 |" in printed
     assert "pyrite pool b" in printed
     item = {"found": {"archive": "a", "method": "mm", "budget": 5}, "seeds": 2, "status": "repeated"}
     assert paper_tables._result(item) == ("3.50", "2", "", "repeated")
+
+
+@pytest.mark.parametrize(
+    ("marker", "rows"),
+    [
+        ("found a: mtf, mm, mm − mtf", ["| mtf | 3.17 |", "| mm | **3.50** |", "| mm − mtf | +.33 |", "| p | .423 |"]),
+        ("found a: mtf, (mm)", ["| mtf | **3.17** |", "| mm | 3.50 |"]),
+        ("estimates a: mm", ["| mm | 5 | 11.00 | 2.24 | 50% | 50% | −.250 | .500 | 100% | .500 | 25% |"]),
+        ("ranking a 5: mm", ["| mm | .750 (2) |"]),  # the mean of 3 and 2, to the even number
+        ("reuse a: mm", ["| judged | p: 5 |", "| mm | 5.25 (10) |"]),
+    ],
+)
+def test_pooling_tables_by_hand(pooled, marker, rows):
+    pool_tables.archive_pools("a", pooled, {"command": "pyrite pool"})
+    printed = pool_tables.printed(*marker.split(" ", 1))
+    assert [row for row in rows if f"{row}\n" not in printed] == []
+    assert printed.endswith("```\npyrite pool\n```\n\n")
 
 
 @pytest.mark.parametrize("path", sorted(archives.DATA.glob("*/rates.parquet")), ids=lambda path: path.parent.name)
