@@ -22,6 +22,7 @@ from cluster.output.methods import METHOD, SWEPT, column_of, evaluations, factor
 from cluster.output.result_store import BUILT_FROM, ResultStore
 from cluster.output.storage import Storage, new_place
 from cluster.output.tables import required_scan, required_trials
+from cluster.plan.sweep import UNTRAINED
 from cluster.reports import analysis_sections
 from cluster.reports.labels import p_value, signed, signed_interval
 from cluster.reports.report import Items, Report, Section, Table, Verbatim
@@ -38,13 +39,6 @@ OPTIONS = ("out", "baseline")
 TITLE = "Comparison of"
 NOT_COMPARED = {*METHOD, "seed"}
 """Keys that name a method or a repetition of it, not a difference between studies."""
-UNTRAINED = frozenset(
-    (
-        "measures", "origin", "evaluate", "embeddings", "weights", "cache", "save_every", "save_every_batches",
-        "sampling.recorded", "keep_at", "run_time", "run_memory",
-    )
-)  # fmt: skip
-"""Options on which no trained ranker depends: they are listed as differences, but are part of no method."""
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from cluster.output.run_log import RunLog
 from cluster.output.storage import Storage
 from cluster.output.terminal import counted, print_lines
 from cluster.output.throttle import Throttle
-from cluster.plan.sweep import Planned, plan, points
+from cluster.plan.sweep import Planned, plan, points, refuse_sweeps
 from cluster.reports.actions_taken import actions_table
 from cluster.reports.study_tables import action_rows, tables_of, write_tables
 from cluster.runs.agent_file import agent_of
@@ -222,10 +222,9 @@ def _refuse_others(storage: Storage, planned: Planned) -> None:
 
 
 def _single(overrides: Sequence[str]) -> Planned:
-    planned = points([], [], overrides)
-    if len(planned) != 1 or planned[0].intervals:
-        raise BadInput("train takes one value per option", remedy="sweep with `pyrite study`")
-    return plan(planned[0], [], [0])[0]
+    refuse_sweeps(overrides, "config", "compare several values with `pyrite study`")
+    (point,) = points([], [], overrides)
+    return plan(point, [], [0])[0]
 
 
 def _figures(planned: Planned, outcome: Outcome) -> Table:

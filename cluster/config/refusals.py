@@ -108,7 +108,7 @@ def refusal(error: ValidationError, option: str = "", config: str = "config") ->
     remedy = "give a mapping" if first["type"] == "model_type" else message
     if first["type"] in ("is_instance_of", "dataclass_exact_type"):  # a part with options
         remedy = f"set its options, as {key}.OPTION=VALUE"
-    remedy = "give a list, as [A,B]" if "Sequence" in message else remedy
+    remedy = "give a list, as [A,B]" if "Sequence" in message or message.endswith("valid list") else remedy
     if re.fullmatch(r"methods\.\d+", key):
         remedy = f"{LABELLED}; without names give sweeps, as selector=uniform,top"
     return BadInput(f"{key} is {first['input']!r}", remedy=remedy[0].lower() + remedy[1:])
@@ -163,20 +163,32 @@ def reason(error: Exception, overrides: Sequence[str], config: str, compose: Com
 def _one_value(override: str, overrides: Sequence[str], config: str, compose: Compose) -> str:
     """Return why an option can't have several values here: it takes a list, or a single value."""
     key, _, value = override.partition("=")
-    as_list, named = f"{key}=[{value}]", key.split(".")
+    named = key.split(".")
     if key not in SINGLE_GROUPS:
         try:
             node: Any = compose([text for text in overrides if text != override], config, True)
             for name in named if "." in key else ():
                 node = node[name]
-            if isinstance(node, str):
-                return f"{key} takes one value here, not {value}; if it has a comma in it, write \"{key}='{value}'\""
-            compose([as_list if text == override else text for text in overrides], config, True)
         except (BadInput, KeyError, TypeError):
-            pass
-        else:
-            return f"{key} takes a list; write {as_list}"
+            node = None
+        if isinstance(node, str):
+            return f"{key} takes one value here, not {value}; if it has a comma in it, write \"{key}='{value}'\""
+    if as_list := list_form(override, overrides, config, compose):
+        return f"{key} takes a list; write {as_list}"
     return f"{key} takes one value here, not {value}"
+
+
+def list_form(override: str, overrides: Sequence[str], config: str, compose: Compose) -> str | None:
+    """Return several values of an option as a list, as `function=[bm25,random]`; None if the option takes no list."""
+    key, _, value = override.partition("=")
+    as_list = f"{key}=[{value}]"
+    if key in SINGLE_GROUPS:
+        return None
+    try:
+        compose([as_list if text == override else text for text in overrides], config, True)
+    except (BadInput, KeyError, TypeError):
+        return None
+    return as_list
 
 
 def refuse_lists(overrides: Sequence[str], config: str) -> None:

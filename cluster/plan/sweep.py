@@ -15,7 +15,7 @@ import numpy as np
 from cluster.config.compose import compose
 from cluster.config.groups import CHOICES, group_options, option
 from cluster.config.override import key_of, replaced, root_of, values_by_key
-from cluster.config.refusals import QUOTES, unreadable
+from cluster.config.refusals import QUOTES, list_form, unreadable
 from cluster.config.validate import check_shape
 from cluster.config.whole import takes_whole
 from cluster.plan.applicable import applicable_overrides, has_option
@@ -53,6 +53,16 @@ METHOD = ("ranker", "policy", "function", "selector")
 """The groups that name a method; other swept keys are its hyperparameters or further categories."""
 
 
+UNIDENTIFIED = (
+    "weights", "index", "cache", "save_every", "save_every_batches", "keep_at", "run_time", "run_memory",
+)  # fmt: skip
+"""Options on which no result depends, so that runs which differ in them are the same run."""
+LISTED = ("origin", "measures", "evaluate", "keep_at")
+"""Those of `UNTRAINED` that take a list."""
+UNTRAINED = frozenset((*UNIDENTIFIED, *LISTED, "embeddings", "sampling.recorded"))
+"""Options on which no trained ranker depends. They are part of no method."""
+
+
 EACH_ALONE = ("policy=fixed", "selector=uniform")
 """The default method line for functions that a user sweeps over, or whose numbers of negatives the user gives."""
 
@@ -83,6 +93,7 @@ def points(
         BadInput: if an override is malformed, or lines with two labels are the same method.
     """
     _refuse_lost_sweeps(given)
+    _refuse_untrained_sweeps(given)
     _refuse_repeated_values(given)
     expanded: list[Point] = []
     lines = [EACH_ALONE] if _compares_functions(given) and not labels else methods or [[]]
@@ -133,6 +144,33 @@ def _refuse_repeated_values(given: Sequence[str]) -> None:
         repeated = next((value for value in values if values.count(value) > 1), None)
         if repeated is not None:
             raise BadInput(f"gives {repeated} twice", text, "leave one of them out")
+
+
+def _refuse_untrained_sweeps(given: Sequence[str]) -> None:
+    """Refuse a sweep over an option on which no training depends: `origin=full,bm25` would train everything twice."""
+    for text in given:
+        key = key_of(text)
+        if not swept_keys([text]) or not (key in UNTRAINED or root_of(key) in ("index", "resources")):
+            continue
+        if key in ("resources.cpu", "resources.gpu"):
+            continue
+        values = ",".join(value.removeprefix("[").removesuffix("]") for value in values_of(text))
+        remedy = f"write {key}=[{values}]" if key in LISTED else "give it one value"
+        raise BadInput(f"sweeps over {key}, on which no training depends", text, remedy)
+
+
+def refuse_sweeps(overrides: Sequence[str], config: str, remedy: str) -> None:
+    """Refuse sweeps in a verb that takes one value per option; the message names the list of values if it takes one.
+
+    Args:
+        config: the primary file of the verb's options.
+        remedy: what to do instead.
+    """
+    _refuse_untrained_sweeps(overrides)
+    for text in overrides:
+        if "=" in text and _parse(text).is_sweep_override():
+            as_list = list_form(text, overrides, config, compose)
+            raise BadInput(f"{text} sweeps", remedy=f"write {as_list}, or {remedy}" if as_list else remedy)
 
 
 def labelled_points(methods: Sequence[Mapping[str, Any]], common: Sequence[str], given: Sequence[str]) -> list[Point]:
@@ -423,9 +461,7 @@ def function_name(config: dict[str, Any]) -> str:
 
 def identity(config: dict[str, Any]) -> str:
     """Return the digest of all that a run's result depends on. Runs with the same digest are the same run."""
-    kept_or_ended = ("weights", "index", "save_every", "save_every_batches", "keep_at", "run_time", "run_memory")
-    excluded = (CHOICES, "cache", *kept_or_ended)
-    digested = {key: value for key, value in config.items() if key not in excluded}
+    digested = {key: value for key, value in config.items() if key not in (CHOICES, *UNIDENTIFIED)}
     # The number of workers changes only the rounding, and a run may resume with another number.
     digested["resources"] = {key: config["resources"][key] for key in ("cpu", "gpu")}
     return digest(digested)

@@ -15,7 +15,7 @@ from cluster.output.manifest import CONFIG, read_config, write_config
 from cluster.output.provenance import code
 from cluster.output.result_store import ResultStore
 from cluster.output.storage import Storage
-from cluster.plan.sweep import values_of
+from cluster.plan.sweep import refuse_sweeps
 from cluster.runs.agent_file import agent_of
 from cluster.runs.file_contents import checkpoints_of
 from ranking.digest import digest
@@ -68,9 +68,7 @@ class LearnRequest:
 
 def compose_learning(overrides: Sequence[str]) -> dict[str, Any]:
     """Return the configuration of a learning, after checking it and building each part once."""
-    for text in overrides:
-        if "=" in text and len(values_of(text)) != 1:
-            raise BadInput(f"{text} sweeps", remedy="learn one agent at a time, or several in a `pyrite study`")
+    refuse_sweeps(overrides, "learn", "learn one agent at a time, or several in a `pyrite study`")
     config = compose(overrides, "learn")
     check_learning(config, agent_of(config))
     _check_kinds(config)

@@ -119,6 +119,7 @@ def test_rankers_on_a_host_learn_the_same(config, undisturbed, tmp_path):
         (["policy=random"], "policy"),
         (["function=bm25"], "chooses between functions"),
         (["agent=ppo,reinforce"], "sweeps"),
+        (["function=bm25,random"], r"sweeps; write function=\[bm25,random\], or learn one agent at a time"),
         (["objective=sir_v1", "objective.levels=[4,3]"], "trains several rankers in turn, and an episode has one"),
         (["copies=0"], "copies"),
         (["copies=8", "workers=3"], "divide evenly"),

@@ -191,7 +191,7 @@ def test_policies_bring_functions_and_rankers_their_objective_and_overrides_cut_
     ("~seed", "seed"),
     ("+seeds=3", "there is no option seeds"),
     ("training=5", "training is 5; give a mapping"),
-    ("measures=AP@10", "measures is 'AP@10'"),
+    ("measures=AP@10", "measures is 'AP@10'; give a list, as [A,B]"),
     ("seed=true", "seed is True"),
     ("strict=maybe", "strict"),
     ("cache=[5]", "cache"),

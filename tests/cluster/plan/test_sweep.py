@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from cluster.config.compose import compose
 from cluster.config.whole import takes_whole
-from cluster.plan.sweep import Interval, draws, given_seeds, identity, labelled_points, plan, points
+from cluster.plan.sweep import Interval, draws, given_seeds, identity, labelled_points, plan, points, refuse_sweeps
 from ranking.errors import BadInput
 
 
@@ -228,3 +228,31 @@ def test_sweeps_that_are_broken_or_give_a_value_twice_are_refused():
     for text in ("a=interval(3,1)", "a=tag(log,interval(0,1))", "a=[", "=3"):
         with pytest.raises(BadInput):
             points([], [], [text])
+
+
+@pytest.mark.parametrize(("text", "remedy"), [
+    ("origin=full,bm25", "write origin=[full,bm25]"),
+    ("origin=[full],[bm25,random]", "write origin=[full,bm25,random]"),
+    ("origin=glob(r*)", "write origin=[random,run_file]"),
+    ("measures=AP@100,RR@10", "write measures=[AP@100,RR@10]"),
+    ("evaluate=choice(a,b)", "write evaluate=[a,b]"),
+    ("keep_at=1,2", "write keep_at=[1,2]"),
+    ("weights=true,false", "give it one value"),
+    ("resources.workers=1,2", "give it one value"),
+])  # fmt: skip
+def test_a_sweep_over_an_option_that_no_training_depends_on_is_refused(text, remedy):
+    with pytest.raises(BadInput) as refused:
+        points(MAIN, [], [text])
+    assert str(refused.value) == f"{text}: sweeps over {text.partition('=')[0]}, on which no training depends; {remedy}"
+    assert len(points(MAIN, [], ["resources.cpu=1,2", "validation.origin=bm25,random"])) == 20
+
+
+def test_a_verb_without_sweeps_names_the_list():
+    for text, remedy in {
+        "function=bm25,random": r"sweeps; write function=\[bm25,random\], or train one",
+        "ranker=static,dssm": "sweeps; train one$",
+        "optimizer.lr=interval(1,2)": "sweeps; train one$",
+        "origin=full,bm25": r"no training depends; write origin=\[full,bm25\]$",
+    }.items():
+        with pytest.raises(BadInput, match=remedy):
+            refuse_sweeps([text], "config", "train one")
