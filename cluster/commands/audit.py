@@ -18,8 +18,8 @@ from rich.console import Console
 from cluster.commands.first_folder import absolute, recorded_folder
 from cluster.config.compose import compose
 from cluster.config.groups import CHOICES
-from cluster.config.override import key_of
-from cluster.output.manifest import read_config, refuse_other_files, refuse_repeated
+from cluster.config.override import key_of, values_by_key
+from cluster.output.manifest import CONFIG, read_config, refuse_other_files, refuse_repeated, resume_command, verb_of
 from cluster.output.methods import told_apart, with_methods
 from cluster.output.storage import Storage
 from cluster.output.tables import read_table, required_table, write_table
@@ -45,7 +45,7 @@ def audit(overrides: Sequence[str], console: Console) -> None:
     config = compose(overrides, "audit")
     config.pop(CHOICES, None)
     storage = Storage(config["out"])
-    refuse_other_files(storage, own=bool({f"{SAMPLE}.parquet", "arms"} & set(storage.entries())))
+    _refuse_other_order(storage, config["order"])
     studies = [config["studies"]] if isinstance(config["studies"], str) else list(config["studies"])
     if not studies:
         raise BadInput("names no study", "studies", "give one folder or more")
@@ -80,6 +80,17 @@ def audit(overrides: Sequence[str], console: Console) -> None:
 
     judged = _judged(sample, _read_judgements(config, console), config["judgements"], config["relevant_from"])
     report_audit(storage, shown, judged, config["relevant_from"], console)
+
+
+def _refuse_other_order(storage: Storage, order: str) -> None:
+    """Refuse a folder with other files, or with an audit in the other order: both would be judged in one folder."""
+    orders = {f"{SAMPLE}.parquet": "sample", "arms": "bandit"}
+    before = {orders[name] for name in storage.entries() if name in orders}
+    refuse_other_files(storage, own=bool(before))
+    if before and order not in before:
+        (other,) = before
+        what = f"holds an audit with order={other}, which one with order={order} would mix with"
+        raise BadInput(what, storage.place, f"choose another out=, or give order={other}")
 
 
 def _check_sample(sample: pl.DataFrame, shown: pl.DataFrame, config: Mapping[str, Any], resized: bool) -> None:
@@ -157,7 +168,7 @@ def read_shown(place: str, name: str | None = None) -> pl.DataFrame:
         return _read_mined(storage, name or Path(place).name)
     table = read_table(storage, SHOWN)
     if table is None or not len(table):
-        raise BadInput("has no record of the negatives that its runs showed", place, "run it with sampling.recorded=1")
+        raise _no_record(storage)
     methods = with_methods(required_table(storage, "trials")).select("run", "method")
     table = table.join(methods, on="run", how="left")
     if name is not None:
@@ -166,6 +177,20 @@ def read_shown(place: str, name: str | None = None) -> pl.DataFrame:
     return table.group_by("method", *PAIR, "function", maintain_order=True).agg(
         totals, margin=(pl.col("margin") * pl.col("times")).sum() / totals, score=pl.col("score").mean()
     )
+
+
+def _no_record(storage: Storage) -> BadInput:
+    """Return why a folder has no record of negatives: it is no study's, or not finished, or did not record them."""
+    if storage.read(CONFIG) is None:
+        return BadInput("holds no study", storage.place, "name the out= of a `pyrite study` or a `pyrite mine`")
+    config = read_config(storage)
+    verb, options = verb_of(config), values_by_key(config.get("overrides", []))
+    if verb not in ("study", "mine"):
+        return BadInput(f"holds results of `pyrite {verb}`", storage.place, "audit takes those of a study or a mining")
+    if verb == "mine" or options.get("sampling.recorded", "0") != "0":
+        return BadInput("is not finished", storage.place, f"finish it with `{resume_command(verb, storage.place)}`")
+    what = "has no record of the negatives that its runs showed"
+    return BadInput(what, storage.place, "run it with sampling.recorded=1")
 
 
 def _read_mined(storage: Storage, name: str) -> pl.DataFrame:

@@ -4,6 +4,8 @@ import numpy as np
 import polars as pl
 import pytest
 
+from cluster.output.manifest import write_config
+from cluster.output.storage import Storage
 from tests.cluster.command_line import command
 from tests.made_up import write_texts
 
@@ -67,6 +69,10 @@ def test_hidden_positives_are_found_and_mended(collection, tmp_path, capsys, ref
     assert len(list((tmp_path / "greedy" / "arms").iterdir())) == 2
     assert command("audit", str(study), "order=bandit", f"out={tmp_path / 'greedy'}") == 0
     stale = f"out={tmp_path / 'greedy'}"
+    assert "give order=bandit" in refusal("audit", str(study), stale)
+    message = refusal("audit", str(study), "order=bandit", f"out={audited}")
+    assert message.endswith("order=bandit would mix with; choose another out=, or give order=sample")
+    assert not (audited / "arms").exists()
     assert "arms: holds runs of other negatives" in refusal("audit", str(mended), "order=bandit", stale)
     others = f"judgements={collection / 'truth.txt'}"
     assert " of the sample; judge all" in refusal("audit", str(study), "budget=60", others, f"out={audited}")
@@ -109,7 +115,8 @@ def test_a_mined_folder_is_audited_and_one_without_a_record_refused(collection, 
     ]
     for content, options, says in refused:
         judged.write_text("".join(content))
-        assert says in refusal("audit", str(mined), f"judgements={judged}", *options, f"out={audited}")
+        out = tmp_path / "greedy" if options else audited
+        assert says in refusal("audit", str(mined), f"judgements={judged}", *options, f"out={out}")
     judged.write_text("".join([*lines, lines[0], "broken\n"]))
     options = ["budget=10", "strict=false", "encoding=latin-1"]
     assert command("audit", str(mined), f"judgements={judged}", *options, f"out={audited}") == 0
@@ -120,7 +127,14 @@ def test_a_mined_folder_is_audited_and_one_without_a_record_refused(collection, 
         pl.read_parquet(path).clear().write_parquet(path)
     assert "mined: holds no negative" in refusal("audit", str(mined), f"out={tmp_path / 'none'}")
     out = f"out={tmp_path / 'audit'}"
-    assert "run it with sampling.recorded=1" in refusal("audit", str(tmp_path), out)
+    assert f"{tmp_path}: holds no study; name the out= of" in refusal("audit", str(tmp_path), out)
+    for path in (mined / "ids").iterdir():
+        path.unlink()
+    assert f"is not finished; finish it with `pyrite mine --resume {mined}`" in refusal("audit", str(mined), out)
+    write_config(Storage(str(tmp_path / "study")), {"study": {}, "overrides": []})
+    assert "run it with sampling.recorded=1" in refusal("audit", str(tmp_path / "study"), out)
+    write_config(Storage(str(tmp_path / "train")), {"run": "a"})
+    assert "holds results of `pyrite train`; audit takes" in refusal("audit", str(tmp_path / "train"), out)
     assert "studies has no default" in refusal("audit", out)
     assert "nowhere: no such folder; name the out=" in refusal("audit", str(tmp_path / "nowhere"), out)
 
