@@ -147,8 +147,7 @@ class StudyExperiment(Experiment):
             from cluster.reports.study_tables import check_comparison
 
             baseline, factors, contrasts = compared
-            # A search may still choose what a contrast names.
-            check_comparison(baseline, factors, known, self.collections, None if adaptive else contrasts)
+            check_comparison(baseline, factors, known, self.collections, contrasts, complete=not adaptive)
         store = run_store(plan.storage, self.runs, artifacts.provenance)
         done, outdated = store.finished(planned.name for planned in self.runs)
         if self.scheduler:

@@ -49,7 +49,7 @@ from cluster.reports.result_sections import measures_of
 from cluster.reports.verdict_section import verdict_section
 from cluster.runs.negative_tables import SCHEMA
 from cluster.statistics.comparison import named_baseline
-from cluster.statistics.contrasts import planned_contrasts, unknown_contrasts
+from cluster.statistics.contrasts import check_contrasts, planned_contrasts
 from cluster.statistics.convergence import with_converged
 from cluster.statistics.sequential import StoppingRule
 from cluster.statistics.summary import summarise
@@ -214,20 +214,27 @@ def _contrasts(
 ) -> list[Section]:
     """The contrasts that are requested, or else the study's, or else its experiment's.
 
-    Those that name no finished run are left out: the study still runs, all runs of a method failed, or the user left
-    out a method of the experiment.
+    A line names those that can't be made: the study still runs, or all runs of a method failed. Those of an experiment
+    are left out if the user left out one of its methods.
+
+    Raises:
+        BadInput: if a requested contrast names no method of the study, or one method twice.
     """
-    if requested:
-        return [analysis_sections.contrasts(planned_contrasts(trials, results.queries, requested, within))]
-    named = results.options.get("contrasts")
-    chosen = named or results.design.get("contrasts") or []
-    missing = unknown_contrasts(trials, chosen)
-    lines = [f"contrasts: no finished run has {words!r} in its overrides; it is left out" for words in missing]
-    left = [] if chosen and chosen[0] in missing else [words for words in chosen if words not in missing]
-    sections = []
-    if len(left) > 1 and (named or not missing):
-        sections.append(analysis_sections.contrasts(planned_contrasts(trials, results.queries, left, within)))
-    return [*sections, Section("", [Items(lines)], lines)] if lines and named else sections
+    named = requested or results.options.get("contrasts")
+    chosen = named or results.design.get("contrasts")
+    if not chosen:
+        return []
+    try:
+        check_contrasts(trials, chosen)
+    except BadInput:
+        if requested:
+            raise
+        if not named:
+            return []
+    tested, missing = planned_contrasts(trials, results.queries, chosen, within)
+    lines = [f"contrasts: {line}" for line in missing]
+    sections = [] if tested.is_empty() else [analysis_sections.contrasts(tested)]
+    return [*sections, Section("", [Items(lines)], lines)] if lines else sections
 
 
 def _facts(trials: pl.DataFrame, results: StudyResults) -> dict[str, str]:

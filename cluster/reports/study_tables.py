@@ -44,15 +44,20 @@ def check_comparison(
     runs: Sequence[Planned],
     collections: dict[str, Collection],
     contrasts: Sequence[str] | None = None,
+    complete: bool = True,
 ) -> None:
-    """Check before anything runs that baseline and contrasts name methods of the study, and that factors are swept."""
+    """Check before anything runs that baseline and contrasts name methods of the study, and that factors are swept.
+
+    Args:
+        complete: whether `runs` are all runs; otherwise a search may still choose what a contrast names.
+    """
     if baseline is not None or requested is not None or contrasts:
         rows = [trial_row(planned, collections[planned.name], None, None) for planned in runs]
         trials = with_factors(trials_table(rows), requested)
         if baseline is not None:
             named_baseline(with_methods(trials).select(method_columns(trials)).unique(), baseline)
         if contrasts:
-            check_contrasts(trials, contrasts)
+            check_contrasts(trials, contrasts, complete)
 
 
 def write_tables(storage: Storage, tables: Tables) -> int:

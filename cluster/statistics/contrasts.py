@@ -34,7 +34,7 @@ BySeed = dict[int, Floats]
 
 def planned_contrasts(
     trials: pl.DataFrame, queries: Queries, requested: Sequence[str], equal_within: float | None = None
-) -> pl.DataFrame:
+) -> tuple[pl.DataFrame, list[str]]:
     """Test one method against each of some others, by the leading measure.
 
     Args:
@@ -45,15 +45,22 @@ def planned_contrasts(
 
     Returns:
         The columns that docs/reference/results.md documents, one row per origin and opponent. Holm's method is over all
-        rows: the opponents at every origin are one family, of one measure.
-
-    Raises:
-        BadInput: if words name no method, or two methods have no seed in common at an origin.
+        rows: the opponents at every origin are one family, of one measure. And a line for each contrast that can't be
+        made: words name no finished run, both name one method, or two methods have no seed in common at an origin.
     """
     named = with_methods(trials).select("run", "method")
     done = trials.filter(pl.col("status") == "done").join(named, on="run")
-    _refuse_single(requested)
-    chosen = [_named(done, words) for words in requested]
+    chosen, lines = [], []
+    for words in requested:
+        runs = _named(done, words)
+        if runs is None:
+            lines.append(f"no finished run has {words!r} in its overrides; it is left out")
+        elif chosen and runs[0, "method"] == chosen[0][0, "method"]:
+            lines.append(f"{requested[0]!r} and {words!r} are both {runs[0, 'method']}; the second is left out")
+        else:
+            chosen.append(runs)
+        if not chosen:  # nothing to compare the others with
+            return pl.DataFrame(schema=SCHEMA), lines
     leading = evaluations(trials)[0][1]
     rows: list[dict[str, Any]] = []
     for origin, measure in evaluations(trials):
@@ -63,28 +70,31 @@ def planned_contrasts(
         for values, other in zip(others, chosen[1:], strict=True):
             pair = {"method": chosen[0][0, "method"], "against": other[0, "method"]}
             if first.keys().isdisjoint(values):
-                what = f"{pair['method']} and {pair['against']} have no finished run of the same seed over {origin}"
-                raise BadInput(what, "contrasts", "name methods that ran with the same seeds")
+                both = f"{pair['method']} and {pair['against']}"
+                lines.append(f"{both} have no finished run of the same seed over {origin}; they are not compared")
+                continue
             tested = _contrast(first, values, equal_within)
             rows.append({"candidates": origin, "measure": measure, **pair, **tested})
     for name in ("p_both", "p"):
         adjusted = holm([math.nan if row[name] is None else row[name] for row in rows])
         for row, p in zip(rows, adjusted, strict=True):
             row[f"{name}_holm"] = float(p)
-    return pl.DataFrame(rows, schema=SCHEMA).fill_nan(None)
+    return pl.DataFrame(rows, schema=SCHEMA).fill_nan(None), lines
 
 
-def check_contrasts(trials: pl.DataFrame, requested: Sequence[str]) -> None:
+def check_contrasts(trials: pl.DataFrame, requested: Sequence[str], complete: bool = True) -> None:
     """Check that the methods of contrasts are planned, each another one.
 
     Args:
         trials: the planned runs, as rows of `trials.parquet`.
+        complete: whether these are all runs; otherwise a search may still choose what words name.
     """
-    _refuse_single(requested)
+    if len(requested) < 2:
+        raise BadInput("a contrast takes two methods", "contrasts", "give words of each")
     runs: dict[frozenset[str], str] = {}
     for words in requested:
-        matching = frozenset(_matching(trials, words)["run"])
-        if not matching:
+        matching = frozenset(_matching(trials, words)["run"]) or frozenset([words])
+        if complete and matching == {words}:
             raise BadInput(f"no run of this study has {words!r} in its overrides", "contrasts", _choices(trials))
         if matching in runs:
             same = f"{words!r} twice" if words == runs[matching] else f"{runs[matching]!r} and {words!r}, the same runs"
@@ -105,17 +115,6 @@ def _choices(trials: pl.DataFrame) -> str:
     return f"choose from {', '.join([*labels, *named])}" if labels or named else "this study has one method"
 
 
-def unknown_contrasts(trials: pl.DataFrame, requested: Sequence[str]) -> list[str]:
-    """Return the words of contrasts that no finished run has."""
-    done = trials.filter(pl.col("status") == "done")
-    return [words for words in requested if _matching(done, words).is_empty()]
-
-
-def _refuse_single(requested: Sequence[str]) -> None:
-    if len(requested) < 2:
-        raise BadInput("a contrast takes two methods", "contrasts", "give words of each")
-
-
 def _matching(trials: pl.DataFrame, requested: str) -> pl.DataFrame:
     """Return the runs whose method has a label, or else words in its overrides."""
     labelled = pl.col("swept").list.eval(
@@ -126,11 +125,11 @@ def _matching(trials: pl.DataFrame, requested: str) -> pl.DataFrame:
     return of_label if len(of_label) else trials.filter(named)
 
 
-def _named(done: pl.DataFrame, requested: str) -> pl.DataFrame:
-    """The runs of the named method; of several, of the one that validated best."""
+def _named(done: pl.DataFrame, requested: str) -> pl.DataFrame | None:
+    """The runs of the named method; of several, of the one that validated best; None if there is none."""
     matching = _matching(done, requested).with_columns(dev=pl.col("curve_validation").list.max())
     if matching.is_empty():
-        raise BadInput(f"no finished run has {requested!r} in its overrides", "contrasts", "see trials.parquet")
+        return None
     best = matching.group_by("method").agg(pl.col("dev").mean()).sort("dev", "method", descending=[True, False])
     return matching.filter(pl.col("method") == best[0, "method"]).sort("seed")
 

@@ -154,6 +154,13 @@ def test_a_contrast_without_a_finished_run_is_left_out_with_a_line(made_up_study
     assert line in "".join(Checked(made.to_html()).words)
     with pytest.raises(BadInput, match="nope"):  # asked of `pyrite report`, which writes nothing then
         study_report(StudyResults(trials, queries), contrasts=["function=bm25", "function=nope"])
+    with pytest.raises(BadInput, match=f"compares '{known[0]}' twice"):
+        study_report(StudyResults(trials, queries), contrasts=[known[0], known[0]])
+    failed = trials.with_columns(status=pl.when(pl.col("overrides").str.starts_with(known[1])).then(pl.lit("failed"))
+                                 .otherwise("status"))  # fmt: skip
+    made = study_report(StudyResults(failed, queries), contrasts=known)
+    line = f"contrasts: no finished run has {known[1]!r} in its overrides; it is left out"
+    assert line in "".join(Checked(made.to_html()).words)
 
 
 def test_pieces_escape_what_they_are_given():

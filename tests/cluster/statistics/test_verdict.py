@@ -16,7 +16,7 @@ from cluster.reports.analysis_sections import contrasts
 from cluster.reports.report import Report, Section
 from cluster.reports.verdict_section import verdict_section
 from cluster.statistics.best_settings import best_settings, comparison_command
-from cluster.statistics.contrasts import check_contrasts, planned_contrasts, unknown_contrasts
+from cluster.statistics.contrasts import check_contrasts, planned_contrasts
 from cluster.statistics.summary import summarise
 from cluster.statistics.verdict import Conclusion, Verdict, conclude
 from ranking.errors import BadInput
@@ -322,7 +322,7 @@ def printed(section: Section) -> list[str]:
 def test_planned_differences_fit_in_eighty_columns():
     trials, queries = study({"a_function_with_a_long_name": 0.03, "none": 0.0, "bad": -0.03})
     trials = trials.with_columns(curve_validation=pl.Series([[value] for value in trials["bm25:AP@10"]]))
-    tested = planned_contrasts(trials, queries, ["function=a_function_with_a_long_name", "none", "bad"], 0.005)
+    tested, _ = planned_contrasts(trials, queries, ["function=a_function_with_a_long_name", "none", "bad"], 0.005)
     lines = printed(contrasts(tested))
     assert max(map(len, lines)) <= 80
     assert "A against others: AP@10, BM25's top passages" in lines
@@ -358,8 +358,10 @@ def test_a_lead_is_found_by_seed_and_the_best_of_a_kind_stands_for_it():
         curve_validation=pl.concat_list(pl.lit(0.1), pl.col("function").replace_strict(dev))
     )
     queries = queries.sample(fraction=1, shuffle=True, seed=1)
-    found = planned_contrasts(trials, queries, ["function=bm25", "function=random | function=tfidf", "function=dense"])
+    requested = ["function=bm25", "function=random | function=tfidf", "function=dense"]
+    found, lines = planned_contrasts(trials, queries, requested)
     assert found.height == 4
+    assert not lines
     first = found.filter(candidates="bm25")
     assert first["against"].to_list() == ["tfidf · uniform", "dense · uniform"]  # tfidf was better on dev queries
     assert first["difference"].to_list() == pytest.approx([0.015, 0.0], abs=0.002)
@@ -368,7 +370,7 @@ def test_a_lead_is_found_by_seed_and_the_best_of_a_kind_stands_for_it():
     assert first[0, "p_holm"] == pytest.approx(4 * first[0, "p"])  # two opponents at two origins
     assert first[0, "p_both_holm"] == pytest.approx(4 * first[0, "p_both"])
     assert first["equal_p"].null_count() == 2
-    equal = planned_contrasts(trials, queries, ["function=bm25", "function=random", "function=dense"], 0.01)
+    equal, _ = planned_contrasts(trials, queries, ["function=bm25", "function=random", "function=dense"], 0.01)
     assert equal[0, "equal_p"] > 0.9
     assert equal[1, "equal_p"] < 0.01
     assert first[0, "p_holm"] < 0.001 < 0.05 < first[1, "p_holm"]
@@ -376,13 +378,27 @@ def test_a_lead_is_found_by_seed_and_the_best_of_a_kind_stands_for_it():
     assert first[0, "p"] == pytest.approx(paired_t_test(*means))
     assert first[0, "std"] == pytest.approx(means[0].std(ddof=1))
     assert "tfidf" in str(contrasts(found).to_html())
-    for bad in (["function=bm25"], ["function=bm25", "function=nowhere"]):
-        with pytest.raises(BadInput):
-            planned_contrasts(trials, queries, bad)
+
+
+def test_contrasts_that_can_not_be_made_are_named():
+    trials, queries = study({"bm25": 0.02, "random": 0.0, "dense": 0.02}, origins=("bm25",))
+    trials = trials.with_columns(curve_validation=pl.lit([0.1]))
+    bm25, random, dense = (f"function={name}" for name in ("bm25", "random", "dense"))
+    nowhere = "no finished run has 'nowhere' in its overrides; it is left out"
+    for requested, count, line in (
+        ([bm25, "nowhere", random], 1, nowhere),
+        (["nowhere", bm25, random], 0, nowhere),
+        ([bm25, random, "bm25"], 1, "'function=bm25' and 'bm25' are both bm25 · uniform; the second is left out"),
+    ):
+        tested, lines = planned_contrasts(trials, queries, requested)
+        assert lines == [line]
+        assert len(tested) == count
     unpaired = trials.filter((pl.col("function") != "random") | (pl.col("seed") > 1))
     unpaired = unpaired.filter((pl.col("function") != "dense") | (pl.col("seed") < 2))
-    with pytest.raises(BadInput, match="no finished run of the same seed"):
-        planned_contrasts(unpaired, queries, ["function=random", "function=dense"])
+    tested, lines = planned_contrasts(unpaired, queries, [random, dense, bm25])
+    both = "random · uniform and dense · uniform have no finished run of the same seed over bm25"
+    assert lines == [f"{both}; they are not compared"]
+    assert tested["against"].to_list() == ["bm25 · uniform"]
 
 
 @pytest.mark.parametrize(
@@ -400,5 +416,8 @@ def test_contrasts_that_the_plan_does_not_have_are_refused(requested, message):
     with pytest.raises(BadInput, match=message):
         check_contrasts(planned, requested)
     check_contrasts(planned, ["function=bm25", "function=random"])
-    assert unknown_contrasts(planned, ["function=bm25"]) == ["function=bm25"]
-    assert unknown_contrasts(trials, requested) == [words for words in requested if "nowhere" in words]
+    if "choose from" in message:  # by a search, later
+        check_contrasts(planned, [*requested, "elsewhere"], complete=False)
+    else:
+        with pytest.raises(BadInput, match=message):
+            check_contrasts(planned, requested, complete=False)
