@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -14,12 +15,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from cluster.config.compose import compose
 from cluster.output.methods import evaluations, measurements, method_columns
 from cluster.statistics.by_query import Queries, values_by_run
 from cluster.statistics.comparison import MethodRuns, compare, compare_both, methods_of
 from cluster.statistics.paired import CrossedDifference, Floats, crossed_difference, differences, mean_difference
 from cluster.statistics.power import sample_of_both, seeds_of_a_test
 from cluster.statistics.summary import LEAST_SEEDS, LEVEL
+from ranking.errors import BadInput
 from ranking.evaluation.significance import holm
 
 SMALL = 0.01
@@ -86,6 +89,7 @@ class Verdict:
         reference: the method that the others are compared with in the table: the baseline, or else the recommended one,
             or else the best.
         tests: the tests against the reference, by method.
+        limit: the number of test queries that the runs may take at most (`limits.test`); None if they take all.
         unit: what `seeds` and `needed` count: seeds, agents, or runs of several settings of each seed.
     """
 
@@ -102,6 +106,7 @@ class Verdict:
     margin: float = SMALL
     reference: str = ""
     tests: Mapping[str, MethodTest] = field(default_factory=dict)
+    limit: int | None = None
     unit: str = "seeds"
 
     def sentence(self, names: Mapping[str, str] | None = None) -> str:
@@ -131,7 +136,8 @@ class Verdict:
         enough = ""
         if self.queries is not None:
             here = max((test.queries for test in self.tests.values()), default=0)
-            now = f" ({here:,} now; limits.test=null takes all)" if here else ""
+            more = "; limits.test=null takes all" * (self.limit is not None and here >= self.limit)
+            now = f" ({here:,} now{more})" if here else ""
             enough = f"at least {self.queries:,} test queries{now}; more {self.unit} alone are not enough"
         elif self.needed is not None and self.needed > self.seeds:
             known = any(test.both is not None for test in self.tests.values())
@@ -239,10 +245,23 @@ def conclude(
             methods = methods_of(here, columns)
             family = families[str(origin)] = {method: methods[method] for method in part["method"]}
             values = by_query.get(str(origin))
-            concluded[str(origin)] = _verdict(place | {"measure": measure}, part, family, values, equal_within)
+            verdict = _verdict(place | {"measure": measure}, part, family, values, equal_within)
+            if verdict.queries is not None:
+                of_place = trials.filter(pl.col("collection") == collection, pl.col("ranker") == ranker)
+                verdict = replace(verdict, limit=next(map(_test_limit, of_place["overrides"]), None))
+            concluded[str(origin)] = verdict
         verdicts += concluded.values()
         depends += _dependence(concluded, families, by_query)
     return Conclusion(verdicts, depends + _across_rankers(trials, every, by_query, measure, columns))
+
+
+def _test_limit(overrides: str) -> int | None:
+    """Return `limits.test` of a run, which a scale may set; None if it takes all test queries, or that is not known."""
+    try:
+        limit: int | None = compose(shlex.split(overrides))["limits"]["test"]
+    except BadInput:  # a class of the user's that is not here, or an option of another version
+        return None
+    return limit
 
 
 def _verdict(

@@ -271,7 +271,15 @@ def test_where_queries_are_too_few_no_number_of_seeds_is_named():
     assert verdict.needed is None
     # Two effects of a query with a deviation of .2: (.2 · 2.8 / .01)² queries, about.
     assert verdict.queries == pytest.approx((0.2 * 2.8 / 0.01) ** 2, rel=0.4)
-    assert "test queries (60 now; limits.test=null takes all); more seeds alone are not enough" in verdict.sentence()
+    assert "test queries (60 now); more seeds alone are not enough" in verdict.sentence()
+    for overrides, more in {
+        "limits.test=60": "; limits.test=null takes all",
+        "scale=tiny": "; limits.test=null takes all",  # 50
+        "limits.test=61": "",
+        "limits.test=null": "",
+    }.items():
+        (verdict,) = concluded(trials.with_columns(overrides=pl.lit(overrides)), queries).verdicts
+        assert f"test queries (60 now{more}); more seeds alone" in verdict.sentence()
 
 
 def test_few_seeds_carry_no_mark():
