@@ -69,7 +69,7 @@ class Study:
     `study.command`, and has the same runs with the same numbers.
 
     Args:
-        data: the collection, its path, or a `Reader` of your own.
+        data: the collection, its path, a table of pairs (see `Collection.from_pairs`), or a `Reader` of your own.
         negatives: what is compared, by the label that tables show: a function (`BM25(1)`), a sum of functions
             (`InBatch() + BM25(1)`), a policy (`Schedule(Random(), BM25())`), or a class of your own.
         rankers: the rankers, each with all of the negatives; a ranker class of your own is one too. None trains
@@ -90,7 +90,7 @@ class Study:
 
     def __init__(
         self,
-        data: Collection | Reader | str | os.PathLike[str],
+        data: Collection | Reader | str | os.PathLike[str] | Iterable[object],
         negatives: Mapping[str, object],
         rankers: Sequence[object] = (),
         *,
@@ -105,7 +105,7 @@ class Study:
     ) -> None:
         data = as_collection(data)
         if not isinstance(data, Collection):
-            remedy = "write pyrite.Collection.from_path(PATH), or from_pairs(TABLE)"
+            remedy = "give a path, a table of pairs, or a pyrite.Collection"
             raise BadInput(f"is a {type(data).__name__}, not a collection", "data", remedy)
         if not isinstance(negatives, Mapping):
             remedy = "give them by label, as {'in-batch': InBatch(), …}"

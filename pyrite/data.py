@@ -10,7 +10,9 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+import re
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -62,9 +64,9 @@ class Collection(Part):
 
         Args:
             path: a file or a folder; or a table: a data frame of pandas or polars, a table of Arrow, a dataset of
-                `datasets`, a list or generator of mappings with the same keys, or a mapping of columns. A table is
-                saved in the cache folder under the digest of its content, so that `--resume` finds it. On a cluster,
-                all machines must see that folder.
+                `datasets`, a list or generator of mappings with the same keys, or a mapping of columns. The named index
+                of a pandas frame is a column of it. A table is saved in the cache folder under the digest of its
+                content, so that `--resume` finds it. On a cluster, all machines must see that folder.
             options: options of the reader, as `query="question"`.
 
         Raises:
@@ -150,17 +152,43 @@ class Collection(Part):
         from cluster.runs.artifacts import Artifacts
 
         config = compose([*self.overrides(), f"strict={written(strict)}"])
-        return Artifacts().collection(config), config
+        with about_tables():
+            return Artifacts().collection(config), config
+
+
+SAVED = re.compile(r".*[/\\]tables[/\\][0-9a-f]{16}\.parquet(?::(\d+))?")
+"""The place of an error in a table that `_kept` saved, and its row."""
+
+
+@contextmanager
+def about_tables() -> Iterator[None]:
+    """Let errors in a table of the caller's name its row and arguments, not the saved file and options of a command."""
+    try:
+        yield
+    except BadInput as error:
+        saved = SAVED.fullmatch(str(error.where))
+        if saved is None:
+            raise
+        where = f"row {saved[1]} of the table" if saved[1] else "the table"
+        remedy = re.sub(r"collection\.(\w+)=(\w+)", r'\1="\2"', error.remedy or "")
+        if remedy != error.remedy:
+            remedy += " of from_pairs"
+        strict = 'give strict=False (a verb takes options={"strict": False})'
+        raise BadInput(error.what, where, remedy.replace("set strict=false", strict)) from None
 
 
 def as_collection(data: object) -> Any:
-    """Return a collection for a path or a `Reader` of the user's own, and anything else as it is."""
+    """Return a collection for a path, a table or a `Reader` of the user's own, and anything else as it is."""
     from ranking.collections.reader import Reader
 
     if isinstance(data, os.PathLike) or (isinstance(data, str) and not is_override(data)):
         return Collection.from_path(data)
     kind = data if isinstance(data, type) else type(data)
-    return Collection.of("collection", data) if issubclass(kind, Reader) else data
+    if issubclass(kind, Reader):
+        return Collection.of("collection", data)
+    of_rows = isinstance(data, list | tuple) and bool(data) and all(isinstance(row, Mapping) for row in data)
+    of_columns = isinstance(data, Mapping) or hasattr(kind, "columns") or hasattr(kind, "column_names")
+    return Collection.from_pairs(data) if of_rows or of_columns else data
 
 
 def _path(path: str | os.PathLike[str]) -> str:
@@ -187,6 +215,9 @@ def _kept(table: object) -> str:
         raise BadInput(f"a {type(table).__name__} is no table of pairs", "from_pairs", remedy)
     for convert in ("collect", "to_polars"):  # a lazy frame; a dataset
         frame = getattr(frame, convert)() if hasattr(frame, convert) else frame
+    if hasattr(frame, "reset_index") and hasattr(frame, "columns"):  # the index of a pandas frame
+        named = [name for name in frame.index.names if name is not None and name not in frame.columns]
+        frame = frame.reset_index(level=named) if named else frame
     try:
         frame = pl.DataFrame(frame, infer_schema_length=None)
     except (TypeError, ValueError, pl.exceptions.PolarsError) as error:

@@ -12,6 +12,7 @@ from rich.console import Console
 from cluster.commands.cli import kind_of
 from cluster.commands.experiment import conduct
 from cluster.config.build import missing_extra
+from pyrite.data import about_tables
 from pyrite.parts import Part, override
 from ranking.errors import BadInput
 
@@ -36,7 +37,7 @@ def run(
     """
     try:
         experiment = kind_of(verb).read(listed(overrides), None if resume is None else os.fspath(resume))
-        with _settings_of_a_command():
+        with _settings_of_a_command(), about_tables():
             failed = conduct(experiment, console or Console(quiet=verb not in IN_NOTEBOOKS or not Console().is_jupyter))
     except ModuleNotFoundError as error:
         raise missing_extra(error) or error from None
@@ -69,7 +70,7 @@ def listed(overrides: object, **others: object) -> list[str]:
     if isinstance(overrides, str) or not isinstance(overrides, Sequence | Iterator):
         kind = "text" if isinstance(overrides, str) else type(overrides).__name__
         where = str(overrides) if isinstance(overrides, str | os.PathLike) else None
-        remedy = "for data write pyrite.Collection.from_path(PATH), or from_pairs(TABLE); overrides are a list of texts"
+        remedy = "for data give a path, a table of pairs, or a pyrite.Collection; overrides are a list of texts"
         raise BadInput(f"is a {kind}, not a collection or a list of overrides", where or "data", remedy)
     texts = list(overrides)
     if wrong := [text for text in texts if not isinstance(text, str)]:

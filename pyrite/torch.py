@@ -10,7 +10,7 @@ for batch in data:                               # an epoch
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,7 +23,7 @@ from cluster.config.build import build
 from cluster.config.compose import compose
 from cluster.runs.artifacts import Artifacts
 from cluster.runs.assemble import make_sampler
-from pyrite.data import Collection, as_collection
+from pyrite.data import Collection, about_tables, as_collection
 from pyrite.negatives import as_negatives
 from pyrite.running import listed, settings
 from ranking.batch import Batch, UpdateResult, pairs_of
@@ -78,8 +78,8 @@ class Negatives(IterableDataset[ServedBatch]):
     `DataLoader`), since a policy continues from the last batch.
 
     Args:
-        data: the collection or its path; or overrides of a run: collection, functions, policy, selector,
-            `training.batch_size`, `sampling.negatives`, seed.
+        data: the collection, its path, or a table of pairs; or overrides of a run: collection, functions, policy,
+            selector, `training.batch_size`, `sampling.negatives`, seed.
         negatives: where negatives come from, if `data` is a collection.
         score: returns the model's current scores, for selectors that ask for them (`dynamic`, `simans`, …).
         options: further overrides by key, as `{"training.batch_size": 16}`.
@@ -92,7 +92,7 @@ class Negatives(IterableDataset[ServedBatch]):
 
     def __init__(
         self,
-        data: Collection | str | os.PathLike[str] | Sequence[str] = (),
+        data: Collection | str | os.PathLike[str] | Iterable[object] = (),
         negatives: object = None,
         *,
         score: Score | None = None,
@@ -105,7 +105,8 @@ class Negatives(IterableDataset[ServedBatch]):
         texts += [] if negatives is None else as_negatives(negatives).overrides()
         config = compose([*texts, *settings(options=options)])
         artifacts = Artifacts(note)
-        self.collection, self.score = artifacts.collection(config), score
+        with about_tables():
+            self.collection, self.score = artifacts.collection(config), score
         wanted = [name for name in artifacts.keys(config) if name.split(":")[0] in _PARTS]
         parts: dict[str, Any] = {name: artifacts.part(config, name) for name in wanted}
         base = parts["base"]

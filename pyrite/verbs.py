@@ -9,7 +9,7 @@ from rich.console import Console
 
 from cluster.config.aliases import named_checkpoint
 from cluster.plan.sweep import key_of
-from pyrite.data import Collection, as_collection
+from pyrite.data import Collection, about_tables, as_collection
 from pyrite.guard import Guard
 from pyrite.negatives import BM25, Negatives, as_negatives
 from pyrite.parts import Part, written
@@ -27,7 +27,7 @@ from pyrite.running import listed, run, settings
 from ranking.collections.reader import Reader
 from ranking.errors import BadInput
 
-Data = Collection | Reader | str | os.PathLike[str] | Iterable[str]
+Data = Collection | Reader | str | os.PathLike[str] | Iterable[object]
 Options = Mapping[str, object]
 Folder = str | os.PathLike[str]
 
@@ -65,7 +65,8 @@ def train(
     """Train and evaluate one ranker in this process, as `pyrite train` does. For the arguments see `pyrite.Study`.
 
     Args:
-        data: the collection, its path, or the overrides of the command line instead of all other arguments.
+        data: the collection, its path, a table of pairs (see `pyrite.Collection.from_pairs`), or the overrides of the
+            command line instead of all other arguments.
         negatives: where negatives come from.
         ranker: the ranker.
         seed: the seed of the run.
@@ -175,7 +176,7 @@ def rank(
 
     Args:
         ranker: a training with `weights=true`, or its folder, weights in it, a saved ranker, or a checkpoint.
-        data: the collection, its path, or overrides of the command line.
+        data: the collection, its path, a table of pairs, or overrides of the command line.
         out: the file of the TREC run.
         options, console: see `pyrite.train`.
 
@@ -187,7 +188,8 @@ def rank(
     data = as_collection(data)
     texts = data.overrides() if isinstance(data, Collection) else listed(data)
     texts += settings(out=_path(out), options=options)
-    return write_run([*texts, named_checkpoint(_folder(ranker))], console or Console(quiet=True))
+    with about_tables():
+        return write_run([*texts, named_checkpoint(_folder(ranker))], console or Console(quiet=True))
 
 
 def fork(

@@ -235,7 +235,7 @@ def study_of(negatives: object = None, rankers: object = (), **arguments: object
         (lambda: Guard(relative=-3), "Guard: relative is -3; choose a number from 0 to 1 or null"),
         (lambda: Static("paper", preset="small"), "was given preset twice"),
         (lambda: pyrite.Study(pyrite.Collection.pydocs(), {}), "needs negatives"),
-        (lambda: pyrite.Study("seed=1", {"a": BM25()}), "data: is a str, not a collection; write pyrite.Collection"),
+        (lambda: pyrite.Study("seed=1", {"a": BM25()}), "data: is a str, not a collection; give a path, a table of"),
         (lambda: pyrite.Study("nowhere", {"a": BM25()}), "nowhere: no such folder; check the path"),
         (lambda: study_of(negatives=[BM25()]), "negatives: is a list, and methods need labels"),
         (lambda: study_of(rankers=Static()), "rankers: Static() is no list"),
@@ -250,7 +250,10 @@ def study_of(negatives: object = None, rankers: object = (), **arguments: object
         (lambda: pyrite.Collection.from_ir_datasets(["a", "b"]), "ids: is a list; give an id, or one id per split"),
         (lambda: pyrite.mine(["collection=pydocs"], BM25(2)), "negatives would be left out beside a list of overrides"),
         (lambda: pyrite.mine(pyrite.Collection.pydocs(), BM25(2), guard=0.05), "0.05 is no guard"),
-        (lambda: pyrite.train(pl.DataFrame()), "data: is a DataFrame, not a collection"),
+        (
+            lambda: pyrite.train(pl.Series()),
+            "data: is a Series, not a collection or a list of overrides; for data give",
+        ),
         (lambda: pyrite.learn(pyrite.Collection.pydocs(), Schedule(Random(), BM25())), "is a policy, which an agent"),
         (lambda: pyrite.fork("run", instead="bm25"), "instead: is a text; give a list, as ['bm25']"),
         (lambda: pyrite.rank(pyrite.Trained("seed=1")), "is no path; give a path, or a result; a ranker of a study is"),
@@ -357,7 +360,7 @@ def test_a_collection_says_what_was_left_out_and_what_is_none(tmp_path, own_cach
     with pytest.raises(BadInput, match=r"not from a DataFrame; give a path; a table of pairs is read by from_pairs"):
         pyrite.Collection.from_beir(pl.DataFrame())  # type: ignore[arg-type]
     for verb in (pyrite.mine, pyrite.train, pyrite.learn):
-        with pytest.raises(BadInput, match=r"seed=1: is a text, .* write pyrite.Collection.from_path\(PATH\)"):
+        with pytest.raises(BadInput, match=r"seed=1: is a text, .* for data give a path, a table of pairs, or a"):
             verb("seed=1", pyrite.BM25(2))
         with pytest.raises(BadInput, match=r"nowhere.csv: no such file or folder; check the path"):
             verb(tmp_path / "nowhere.csv", BM25() + Random() if verb is pyrite.learn else BM25(2))
@@ -374,6 +377,26 @@ def test_tables_of_other_libraries_are_the_same_collection(tmp_path, own_cache):
     assert data.counts()["queries"] == 151
     assert data.counts()["documents"] == 152
     assert Collection.from_pairs(frame.head(3)).overrides()[1] != named
+
+
+def test_a_table_is_data_and_its_faults_are_told_by_its_rows_and_arguments(own_cache):
+    rows = [{"query": f"question {number}", "passage": f"answer {number}"} for number in range(20)]
+    frame = pl.DataFrame(rows)
+    for table in (rows, frame, frame.lazy(), frame.to_pandas(), frame.to_pandas().set_index("query"), frame.to_dict()):
+        overrides = pyrite.Study(table, {"a": BM25()}).overrides()
+        path = next(text for text in overrides if text.startswith("collection.path=")).partition("=")[2]
+        assert pl.read_parquet(path).rows() == frame.rows()
+    renamed = Collection.from_pairs(frame.rename({"query": "x", "passage": "y"}))
+    empty = [*rows[:3], {"query": "", "passage": "b"}, *rows[3:]]
+    faults = [
+        (lambda: renamed.counts(), r'^the table: has no column .*name it by query="COLUMN" positive="COLUMN" of from_'),
+        (lambda: pyrite.mine(renamed, BM25(2)), "^the table: has no column"),
+        (lambda: Collection.from_pairs(empty).describe(), "^row 4 of the table: empty text: .* or give strict=False"),
+        (lambda: pyrite.train(empty, BM25()), '^row 4 of the table: .*options={"strict": False}.* to skip and count'),
+    ]
+    for fault, message in faults:
+        with pytest.raises(BadInput, match=message):
+            fault()
 
 
 @pytest.mark.parametrize("table", [None, 3, b"x", ["a"], [("a", "b")], {"a": [1], "b": [1, 2]}], ids=str)
