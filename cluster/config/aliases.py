@@ -4,6 +4,7 @@
 |---|---|
 | `function=[run_file@hdct,bm25]` | the options of both functions, each under its name |
 | `selector.bm25=top`, `negatives.bm25=1` | options of one function, under `selectors` and `negatives` |
+| `negatives={bm25:1}` | the same |
 | `objective=[kl,contrastive]` | a weighted sum of both, each under its name |
 | `ranker=decoder` of a verb that reads a checkpoint, `guard.ranker=FOLDER` | the options of that part |
 | `collection=PATH`, `collection=hf:NAME` | `collection=FORMAT collection.path=PATH`, by the files there |
@@ -62,7 +63,7 @@ def named_parts(overrides: Sequence[str], config: str = "config") -> list[str]:
             written += _of_one_function(single, value)
         elif key == "objective" and value.startswith("["):
             written += _sum_of_objectives(value)
-        elif key.startswith("objective.weights."):
+        elif key.startswith("objective.weights.") or (key == "negatives" and value.startswith("{")):
             written.append(f"++{text}")
         elif _is_class_of_checkpoint(key, config) and re.fullmatch(r"\w+", value):
             node = {name: each for name, each in option("ranker", value).items() if name != "defaults"}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from cluster.config.groups import CHOICES, CONF, SINGLE_GROUPS, group_options, groups_of
 from cluster.config.other_names import suggest_all
-from cluster.config.override import key_of
+from cluster.config.override import key_of, root_of
 from ranking.errors import BadInput
 
 if TYPE_CHECKING:
@@ -92,10 +92,27 @@ def _nearest(errors: Sequence[Any]) -> tuple[Any, str]:
     return near[0], " or ".join([near[0]["msg"], *others])
 
 
+PLAIN = {
+    r"Input should be ": "choose ",
+    r"greater than or equal to (\S+)": r"a number from \1 up",
+    r"greater than (\S+)": r"a number above \1",
+    r"less than or equal to (\S+)": r"a number of at most \1",
+    r"a valid integer or a valid number|a valid number": "a number",
+    r"a valid integer": "a whole number",
+    r"a valid boolean": "true or false",
+    r"a valid string": "a text",
+    r"a valid dictionary( or instance of \w+)?": "a mapping",
+    r"a valid list": "a list, as [A,B]",
+    r" item(s?) after validation, not \d+$": r" value\1",
+}
+"""Plain words by those of pydantic."""
+
+
 def refusal(error: ValidationError, option: str = "", config: str = "config") -> BadInput:
     """Return the first error of pydantic in one line."""
     first, message = _nearest(error.errors())
-    message = re.sub(r" item(s?) after validation, not \d+$", r" value\1", message)
+    for theirs, plain in PLAIN.items():
+        message = re.sub(theirs, plain, message)
     key = option or ".".join(part for part in map(str, first["loc"]) if not TYPES.fullmatch(part))
     if first["type"] in ("extra_forbidden", "missing"):
         if first["type"] == "missing" and key in group_options():
@@ -108,7 +125,7 @@ def refusal(error: ValidationError, option: str = "", config: str = "config") ->
     remedy = "give a mapping" if first["type"] == "model_type" else message
     if first["type"] in ("is_instance_of", "dataclass_exact_type"):  # a part with options
         remedy = f"set its options, as {key}.OPTION=VALUE"
-    remedy = "give a list, as [A,B]" if "Sequence" in message or message.endswith("valid list") else remedy
+    remedy = "give a list, as [A,B]" if "Sequence" in message or message.startswith("choose a list") else remedy
     if re.fullmatch(r"methods\.\d+", key):
         remedy = f"{LABELLED}; without names give sweeps, as selector=uniform,top"
     return BadInput(f"{key} is {first['input']!r}", remedy=remedy[0].lower() + remedy[1:])
@@ -131,7 +148,9 @@ def reason(error: Exception, overrides: Sequence[str], config: str, compose: Com
         if ":" in known:
             return known
         siblings = _siblings(unknown[1], overrides, config, compose)
-        instead = suggest_all(overrides, unknown[1])
+        # The name of another tool is the ranker's option, not that of an agent or of a method.
+        of_verb = root_of(unknown[1]) in set(groups_of(config)) - set(groups_of("config"))
+        instead = "" if of_verb else suggest_all(overrides, unknown[1])
         return known + (siblings if "." in unknown[1] and siblings.endswith("?") else instead or siblings)
     taken = re.match(r"Could not override '([^']+)'\. No match in the defaults list", " ".join(lines))
     if taken:  # a group of another verb

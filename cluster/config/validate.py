@@ -270,6 +270,10 @@ def check_learning(config: dict[str, Any], agent: TrainedAgent | MixtureAgent | 
     part = "policy" if documents is None else "selector"
     if learner_of(config) != part:
         raise BadInput(f"{part} is what this command learns", part, "leave it out")
+    if documents is None and len(config["function"]) == 1:
+        (name,) = config["function"]
+        what = f"an agent needs at least two functions to choose from, and there is only {name}"
+        raise BadInput(what, "function", "give a list: function=[random,bm25]")
     check_run(config, agent)
     if len(build(config["objective"]).stages()) > 1:
         what = f"{config[CHOICES]['objective']} trains several rankers in turn, and an episode has one"

@@ -68,13 +68,9 @@ class SamplingPolicy(ABC):
 
     def set_functions(self, functions: list[str]) -> None:
         """Receive the names of the functions, in the order in which `choose` indexes them."""
-        name = type(self).__name__
         if self.chooses and len(functions) < 2:
-            raise BadInput(
-                f"{name} chooses between functions, and there is only {functions}",
-                "function",
-                "give a list: function=[random,bm25]",
-            )
+            what = f"the policy chooses between functions, and there is only {', '.join(functions)}"
+            raise BadInput(what, "function", "give a list: function=[random,bm25]")
         self.functions = functions
 
     def set_counts(self, counts: Sequence[int]) -> None:

@@ -238,6 +238,7 @@ def test_all_in_batch_negatives_stand_beside_a_mined_one():
     assert counts("function=[in_batch,bm25]", "negatives.bm25=1") == {"in_batch": 127, "bm25": 1}
     assert counts("function=[in_batch,bm25]", "function.in_batch.hard=true") == {"in_batch": 127 * 5, "bm25": 4}
     assert counts("function=[in_batch,bm25]", "negatives.in_batch=3") == {"in_batch": 3, "bm25": 4}
+    assert counts("function=[bm25,random]", "negatives={bm25:2,random:1}") == {"bm25": 2, "random": 1}
     assert counts("function=in_batch") is None
     assert counts("policy=mixture") is None
     for given, message in (

@@ -208,7 +208,7 @@ def test_policies_bring_functions_and_rankers_their_objective_and_overrides_cut_
     ("guard.relativ=.05", "did you mean sampling.guard.relative=.05?"),
     ("selector.bm25.lam=0", "no option selector.bm25.lam; is selector.bm25=NAME missing?"),
     ("teacher.checkpoint=x", "is teacher=bm25|embedding|given|ranker|run_file missing?"),
-    ("run_time=-1", "run_time is -1; input should be greater than 0"),
+    ("run_time=-1", "run_time is -1; choose a number above 0"),
     ("validation.origin=[]", "validation.origin is []; list should have at least 1 value"),
     ("sede=3", "there is no option sede; did you mean seed?"),
     ("+function._target_=mine.F", "begin the file with `bm25:`, `_target_` beneath"),
