@@ -81,7 +81,7 @@ class Verdict:
         take: the recommended method; None if the study can't recommend one.
         better_than: the methods that it is better than.
         alike: the methods that can't be told from it.
-        equal: those of `alike` that differ from it by less than the margin.
+        equal: those of `alike` that differ by less than the margin from it, or from the best if none is recommended.
         seeds: the least number of seeds that two methods share, or of agents if one of them was learned several times.
         needed: the seeds that would show a small difference; None if that is not known, or no number is enough.
         queries: the test queries that would show it, if no number of seeds does; None otherwise.
@@ -144,8 +144,15 @@ class Verdict:
             enough = f"about {self.needed} {self.unit}" + (", for other queries too" if known else "")
         if enough:
             enough = f" To see a difference of {_places(self.margin)} takes {enough}."
+        close = (
+            f"{listed(self.equal)} differ{'s' * (len(self.equal) == 1)} from {{}} by less than {_places(self.margin)}"
+            if self.equal
+            else ""
+        )
         if self.take is None:
-            return f"No method can be told from the others with {self.seeds} {self.unit}.{enough}"
+            parts = [f"No method can be told from the others with {self.seeds} {self.unit}"]
+            parts += [close.format(name(self.reference))] * bool(close)
+            return "; ".join(parts) + "." + enough * (len(self.equal) < len(self.rows) - 1)
         keep = self.take == self.baseline
         parts = [f"{'Keep' if keep else 'Take'} {name(self.take)}"]
         if self.better_than:
@@ -153,9 +160,8 @@ class Verdict:
         elif keep:
             parts[0] += ": no method is shown to be better"
         others = [method for method in self.alike if method not in self.equal]
-        if self.equal:
-            parts.append(f"{listed(self.equal)} differ{'s' * (len(self.equal) == 1)} from it by less than "
-                         f"{_places(self.margin)}{self._price(self.equal)}")  # fmt: skip
+        if close:
+            parts.append(f"{close.format('it')}{self._price(self.equal)}")
         if others:
             parts.append(f"{listed(others)} can't be told from it{self._price(others)}")
         return "; ".join(parts) + "." + (enough if others and not self.better_than else "")
@@ -291,11 +297,17 @@ def _verdict(
     def against(reference: str) -> dict[str, MethodTest]:
         return _tests(family, reference, values, margin)
 
+    def within(tests: Mapping[str, MethodTest]) -> list[str]:
+        return [m for m, test in tests.items() if equal_within is not None and test.equal < LEVEL]
+
     best, second, *_ = ordered = sorted(family, key=lambda method: (-family[method].mean, method))
     alike = [best, *(method for method, test in against(best).items() if not test.differs)]
     if baseline is None and len(alike) == len(family):
         needed, queries = _needed(against(best)[second], len(family), margin)
-        return replace(verdict, alike=alike, needed=needed, queries=queries, reference=best, tests=against(best))
+        return replace(
+            verdict, alike=alike, equal=within(against(best)), needed=needed, queries=queries, reference=best,
+            tests=against(best),
+        )  # fmt: skip
     able = alike
     if baseline is not None:
         able = [method for method in alike if method != baseline and against(baseline)[method].is_better] or [baseline]
@@ -313,7 +325,7 @@ def _verdict(
         take=take,
         better_than=better,
         alike=close,
-        equal=[method for method in close if equal_within is not None and tests[method].equal < LEVEL],
+        equal=[method for method in within(tests) if method in close],
         needed=needed,
         queries=queries,
         reference=baseline or take,

@@ -20,6 +20,7 @@ RULES: Mapping[Rule, Callable[[Sequence[int]], int]] = {
     "highest": max, "first": lambda grades: grades[0], "last": lambda grades: grades[-1],
 }  # fmt: skip
 """The grade that counts of several, given in the order in which they were made."""
+_ORDINALS = ("first", "second", "third")
 _QRELS = {"query": pl.String(), "document": pl.String(), "grade": pl.Int64()}
 
 
@@ -39,17 +40,22 @@ def qrels(snapshot: Snapshot, rule: Rule) -> str:
 
 
 def disagreements(snapshot: Snapshot, rule: Rule) -> str:
-    """Return the documents with two different grades as a table with tabs: by assessor, and which grade counts."""
-    lines = ["topic\tdocument\tgrade\tfirst assessor\tfirst grade\tsecond assessor\tsecond grade\n"]
+    """Return the documents with different grades as a table with tabs: by assessor, and which grade counts.
+
+    Each judge has two columns. Those of a document with fewer judges than others are empty.
+    """
     places = _by_document(snapshot.judgements)
+    disputed = [place for place in _in_order(places) if len({grade for _, grade in places[place]}) > 1]
+    judges = max((len(places[place]) for place in disputed), default=2)
+    names = [*_ORDINALS, *(f"{number}th" for number in range(len(_ORDINALS) + 1, judges + 1))][:judges]
+    rows = [["topic", "document", "grade", *(f"{name} {column}" for name in names for column in ("assessor", "grade"))]]
     resolved = {(topic, document): grade for topic, document, grade in snapshot.resolved.iter_rows()}
-    for topic, document in _in_order(places):
-        by_assessor = places[topic, document]
-        if len({grade for _, grade in by_assessor}) > 1:
-            columns = "\t".join(f"{assessor}\t{grade}" for assessor, grade in by_assessor)
-            counts = resolved.get((topic, document), RULES[rule]([grade for _, grade in by_assessor]))
-            lines.append(f"{topic}\t{document}\t{counts}\t{columns}\n")
-    return "".join(lines)
+    for place in disputed:
+        grades = [grade for _, grade in places[place]]
+        counts = resolved.get(place, RULES[rule](grades))
+        empty = [""] * 2 * (judges - len(grades))
+        rows.append([*place, str(counts), *(str(value) for judged in places[place] for value in judged), *empty])
+    return "".join("\t".join(row) + "\n" for row in rows)
 
 
 def table(snapshot: Snapshot) -> str:

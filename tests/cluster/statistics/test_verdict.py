@@ -113,6 +113,19 @@ def test_of_many_methods_the_sentence_gives_the_number():
     assert "; all 5 others can't be told from it" in kept.sentence()
 
 
+def test_without_a_winner_the_sentence_says_what_is_equal():
+    trials, queries = study({"a": 0.001, "b": 0.0, "c": 0.0005})
+    for within, close, more in ((0.5, "; b and c differ from a by less than .5.", False), (0.0001, "", True)):
+        (verdict,) = concluded(trials, queries, within=within).verdicts
+        best, *others = (row["method"] for row in verdict.rows)
+        assert set(verdict.equal) == (set(others) if close else set())
+        names = dict(zip([best, *sorted(others)], "abc", strict=True))
+        sentence = verdict.sentence(names)
+        assert sentence.startswith("No method can be told from the others with ")
+        assert close in sentence
+        assert ("To see a difference" in sentence) == more
+
+
 def test_what_is_better_than_the_baseline_is_so_in_all_words():
     """By Holm's method over the baseline's comparisons b is better, over those of b it is not."""
     rows = []

@@ -51,6 +51,19 @@ def test_qrels_hold_what_was_judged_before_and_now(tmp_path):
     assert sorted(file.name for file in path.parent.iterdir()) == ["qrels.txt", "qrels.txt.disagreements.tsv"]
 
 
+def test_disagreements_are_a_table_for_any_number_of_judges(tmp_path):
+    snapshot = judged(
+        tmp_path, ("ada", "1", "d1", 0), ("grace", "1", "d1", 1), ("ada", "1", "d2", 1), ("ada", "1", "d3", 0),
+        ("grace", "1", "d3", 1), ("edsger", "1", "d3", 0),
+    )  # fmt: skip
+    table = pl.read_csv(disagreements(snapshot, "last").encode(), separator="\t")
+    names = [f"{name} {column}" for name in ("first", "second", "third") for column in ("assessor", "grade")]
+    assert table.columns == ["topic", "document", "grade", *names]
+    assert table.rows() == [
+        (1, "d1", 1, "ada", 0, "grace", 1, None, None), (1, "d3", 0, "ada", 0, "grace", 1, "edsger", 0),
+    ]  # fmt: skip
+
+
 def test_the_table_says_who_and_when(tmp_path):
     store = Store(tmp_path, {"pool": "a"}, clock=iter([1_700_000_000.25, 1_700_000_001.0]).__next__)
     store.append(
