@@ -27,6 +27,7 @@ REASONS = {
     **dict.fromkeys(SEARCHES, "the settings of a search depend on the results before"),
 }
 """Why an option can't change, by its key."""
+GIVEN_SEEDS = "it gives each method the seeds that its comparison needs"
 START_ANOTHER = "leave it out, or start another study"
 
 
@@ -56,6 +57,8 @@ def extended(plan: StudyPlan, options: Mapping[str, Any], overrides: Sequence[st
     arguments = list(plan.arguments)
     for text in overrides:
         if points and key_of(text) not in NEUTRAL and not is_compared(key_of(text)):
+            if plan.options.get("stop") == "decided":
+                raise BadInput(f"{text} can't change a study of stop=decided: {GIVEN_SEEDS}", place, START_ANOTHER)
             raise BadInput(f"{text} can't change a search that has begun: {REASONS['search']}", place, START_ANOTHER)
         arguments = _with_values(arguments, runs, text, place)
     whole = replace(plan, options={**plan.options, **options}, arguments=arguments, sample_batches=batches)
@@ -72,6 +75,9 @@ def _check_seeds(plan: StudyPlan, seeds: int, adaptive: bool) -> None:
     place, done = plan.storage.place, len(plan.seeds)
     if given_seeds(plan.arguments):
         raise BadInput("this study names its seeds by seed=", place, "start another study with seeds=")
+    if plan.options.get("stop") == "decided":
+        what = f"seeds={seeds} can't change a study of stop=decided: {GIVEN_SEEDS}"
+        raise BadInput(what, place, f"start another study, with seeds= or with max_seeds= above {done}")
     if adaptive and seeds != done:
         what = f"this search chose its settings by {done} seed{'s' * (done > 1)} each"
         raise BadInput(what, place, "start a study of the best setting with more seeds")

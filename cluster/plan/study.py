@@ -24,6 +24,9 @@ from cluster.plan.sweep import (
 )
 from ranking.errors import BadInput
 
+FIRST_SEEDS = 3
+"""Seeds of every method of `stop=decided` before anything is decided."""
+
 
 @dataclass(frozen=True)
 class StudyPlan:
@@ -126,14 +129,19 @@ class StudyPlan:
         if self.options["clip"] is not None and self.options["clip"] <= self.options["equal_within"]:
             what = f"clip is {self.options['clip']:g} and equal_within {self.options['equal_within']:g}"
             raise BadInput(what, "clip", "give several times equal_within: differences above it are cut to it")
+        if self.options["clip"] is None and (count := len(self.seeds)) <= FIRST_SEEDS:
+            what = f"stop=decided has {count} seed{'s' * (count > 1)}, and the first {FIRST_SEEDS} only set its bound"
+            raise BadInput(what, remedy=f"give max_seeds= (or values of seed=) above {FIRST_SEEDS}, or clip=")
         for key in ("trial_scheduler", "stoppers"):
             if self.options.get(key):
                 what = f"stop=decided compares seeds, and {key} would stop some by their results"
                 raise BadInput(what, remedy="leave one of them out")
         compared = self.points()
         for point in compared:
-            if point.intervals or any(key_of(text).endswith(".agent") for text in point.overrides):
-                what = f"stop=decided compares methods by common seeds, but {point.swept[0]} is drawn or an agent"
+            drawn = [f"{key} is drawn" for key, _ in point.intervals]
+            drawn += [f"{key} names an agent" for key in map(key_of, point.overrides) if key.endswith(".agent")]
+            if drawn:
+                what = f"stop=decided compares methods by common seeds, but {drawn[0]}"
                 raise BadInput(what, "stop", "sweep over named values, or leave stop=decided out")
         return compared
 

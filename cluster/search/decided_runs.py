@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -43,7 +44,7 @@ class DecidedRuns(Proposals):
         made_of: Callable[[dict[str, Any]], Mapping[str, str]],
     ) -> None:
         super().__init__(storage, made_of)
-        self.seeds, self.rule = sorted(seeds), rule
+        self.seeds, self.rule = sorted(seeds), replace(rule, most=min(rule.most, len(seeds)))
         self._log: EventLog | None = None
         self._unlogged: list[dict[str, Any]] = []
         self.methods: dict[str, dict[int, Planned]] = {}
@@ -129,10 +130,9 @@ class DecidedRuns(Proposals):
         if self._round < len(self._logged):  # of an earlier command
             return {name: count for name, count in self._logged[self._round]["methods"].items() if name in self.methods}
         chosen: dict[str, int] = {}
-        most = min(self.rule.most, len(self.seeds))
         for names in self.families.values():
             if self._round == 0:
-                chosen |= dict.fromkeys(names, min(self.rule.first, most))
+                chosen |= dict.fromkeys(names, min(self.rule.first, self.rule.most))
                 continue
             values: Values = {name: self._values[name] for name in names}
             wanted = contenders(values, self.baselines & set(names), self.named & set(names), self.rule)
@@ -140,7 +140,7 @@ class DecidedRuns(Proposals):
             front = max((self.given[name] for name in wanted), default=0)
             behind = {name for name in wanted if self.given[name] < front}
             chosen |= dict.fromkeys(sorted(behind or wanted), 1)
-        chosen = {name: min(count, most - self.given[name]) for name, count in chosen.items()}
+        chosen = {name: min(count, self.rule.most - self.given[name]) for name, count in chosen.items()}
         chosen = {name: count for name, count in chosen.items() if count > 0}
         if chosen:
             facts = {"round": self._round, "methods": chosen, "verdicts": self.verdicts()}

@@ -22,6 +22,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from cluster.output.methods import evaluations, is_learned, measurements, method_columns
+from cluster.plan.study import FIRST_SEEDS
 from cluster.plan.sweep import Planned
 from cluster.statistics.by_query import Queries, values_by_run
 from cluster.statistics.comparison import compare_both, methods_of, named_baseline
@@ -64,7 +65,7 @@ class StoppingRule:
     equal_within: float = 0.01
     clip: float | None = None
     most: int = 40
-    first: int = 3
+    first: int = FIRST_SEEDS
 
     @classmethod
     def of_options(cls, options: Mapping[str, Any]) -> StoppingRule:

@@ -84,6 +84,10 @@ def test_what_can_not_be_added_is_refused(tmp_path):
     search = plan_of(tmp_path, "seeds=1", "search=optuna", "optimizer.lr=interval(0.001,0.1)")
     with pytest.raises(BadInput, match="chose its settings by 1 seed each"):
         extended(search, {"seeds": 2}, [])
+    decided = plan_of(tmp_path, "stop=decided", "max_seeds=4")
+    for options, overrides in (({"seeds": 9}, []), ({}, ["training.batch_size=16"])):
+        with pytest.raises(BadInput, match="can't change a study of stop=decided: it gives each method the seeds"):
+            extended(decided, options, overrides)
     assert "the settings of a search" in str(refused_change("search=optuna", "out"))
     with pytest.raises(BadInput, match="can't change a search that has begun"):
         extended(search, {}, ["training.batch_size=16"])
