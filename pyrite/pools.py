@@ -249,7 +249,11 @@ class Pool:
         """
         if document is None:
             raise BadInput("there is no document to judge", remedy="`next` returns None if none is left")
-        topic, name = map(str, document)
+        try:
+            topic, name = document
+        except (TypeError, ValueError):
+            raise BadInput(f"{document!r} is no document", remedy="give a topic and its document") from None
+        topic, name = str(topic), str(name)
         if not isinstance(grade, Real) or not float(grade).is_integer():
             raise BadInput(f"grade is {grade!r}", f"topic {topic}, document {name}", "give a whole number")
         number = self._number(topic)
@@ -271,19 +275,15 @@ class Pool:
     def _campaign(self) -> Any:
         from cluster.config.compose import compose
         from cluster.plan.pool_methods import split, variants
+        from cluster.pools.sources import open_pools
         from pooling.campaign import Campaign
-        from pooling.pool import make_pool
-        from pooling.runs import read_runs
+        from pooling.simulation import needs_of
 
         names, options, others = split(self.overrides(self.method))
         (variant,) = variants(names, options, [])
-        config = compose(others, "pool")
-        runs = read_runs(
-            config["runs"], config["order"], config["groups"], config["strict"], config["encoding"],
-            precision=config["order_precision"],
-        )  # fmt: skip
-        pool = make_pool(runs, None, config["depth"], config["relevant_from"])
-        return Campaign(pool, variant.build(), self.seed)
+        method = variant.build()
+        (opened,) = open_pools(compose(others, "pool"), lambda *_: None, "texts" in needs_of(method), judged=False)
+        return Campaign(opened.pool, method, self.seed)
 
 
 def _path(path: Path, where: str) -> str:

@@ -484,6 +484,8 @@ def test_a_pool_is_simulated_and_judged_step_by_step(tmp_path):
     pool.judge(other, np.float32(1))  # type: ignore[arg-type]
     with pytest.raises(BadInput, match="there is no document to judge; `next` returns None if none is left"):
         pool.judge(None, 1)  # type: ignore[arg-type]
+    with pytest.raises(BadInput, match="'3' is no document; give a topic and its document"):
+        pool.judge("3", 1)  # type: ignore[arg-type]
     files = (folder / "runs").glob("*")
     assert pyrite.Pool(files).overrides() == pyrite.Pool(sorted((folder / "runs").iterdir())).overrides()
     for build, message in [
@@ -500,6 +502,18 @@ def test_a_pool_is_simulated_and_judged_step_by_step(tmp_path):
         seen.add(document)
         pool.judge(document, 0)
     assert len({pooled.topic for pooled in seen}) == 12
+
+
+def test_the_next_document_follows_a_machine_s_grades(tmp_path):
+    folder = write_runs(tmp_path)
+    plain = pyrite.Pool(folder / "runs")
+    _, second = plain.next("3"), plain.next("3")
+    documents = (f"d3-{number}" for number in range(12))
+    (tmp_path / "machine.txt").write_text("".join(f"3 0 {name} {name == second.document:d}\n" for name in documents))
+    prior = pyrite.Method.named("machine_prior")
+    assert pyrite.Pool(folder / "runs", machine=tmp_path / "machine.txt", method=prior).next("3") == second
+    with pytest.raises(BadInput, match="texts of documents and topics are not given"):
+        pyrite.Pool(folder / "runs", method=pyrite.Method.named("cal")).next()
 
 
 class LastFirst(MoffatA):

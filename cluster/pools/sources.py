@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -120,7 +120,9 @@ def shown_progress(console: Console) -> Iterator[OnProgress]:
         yield show
 
 
-def open_pools(config: dict[str, Any], on_progress: OnProgress, reads_texts: bool = False) -> list[NamedPool]:
+def open_pools(
+    config: dict[str, Any], on_progress: OnProgress, reads_texts: bool = False, judged: bool = True
+) -> list[NamedPool]:
     """Return the pools of a configuration.
 
     Args:
@@ -128,6 +130,7 @@ def open_pools(config: dict[str, Any], on_progress: OnProgress, reads_texts: boo
         on_progress: called with the runs that are read, the topics that are pooled and, without runs, the systems that
             are built.
         reads_texts: whether a method learns from texts.
+        judged: whether the pools must have judgements; if not, none are read.
 
     Raises:
         BadInput: if files are missing or broken, or options exclude each other.
@@ -143,7 +146,7 @@ def open_pools(config: dict[str, Any], on_progress: OnProgress, reads_texts: boo
     else:
         sources = {_name(source["runs"]): source}
     texts = PoolTexts(node, cache)
-    return [_named(name, source, texts, reads_texts, on_progress) for name, source in sources.items()]
+    return [_named(name, source, texts, reads_texts, on_progress, judged) for name, source in sources.items()]
 
 
 def _read_sources(path: str, defaults: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -166,9 +169,9 @@ def _name(runs: str | list[str]) -> str:
 
 
 def _named(
-    name: str, source: dict[str, Any], texts: PoolTexts, reads_texts: bool, on_progress: OnProgress
+    name: str, source: dict[str, Any], texts: PoolTexts, reads_texts: bool, on_progress: OnProgress, judged: bool = True
 ) -> NamedPool:
-    if source["runs"] is None or source["qrels"] is None:
+    if source["runs"] is None or (judged and source["qrels"] is None):
         missing = "runs" if source["runs"] is None else "qrels"
         raise BadInput(
             f"the pool {name} has no {missing}", remedy=f"give {missing}=…; only `pyrite judge` needs no qrels"
@@ -178,7 +181,8 @@ def _named(
         precision=source["order_precision"], on_progress=on_progress,
     )  # fmt: skip
     faults = Faults(source["strict"])
-    qrels = read_qrels(source["qrels"], faults=faults, encoding=source["encoding"], repeated=source["qrels_repeated"])
+    read = partial(read_qrels, faults=faults, encoding=source["encoding"])
+    qrels = read(source["qrels"], repeated=source["qrels_repeated"]) if judged else None
     chosen = HALVES[source["topics"]]
     if source["most_topics"] is not None:
         first, step = chosen.start or 0, chosen.step or 1
@@ -186,7 +190,7 @@ def _named(
     beyond = texts.beyond(runs.topics, source["beyond"]) if source["beyond"] else None
     pool = make_pool(runs, qrels, source["depth"], source["relevant_from"], chosen, beyond, on_progress)
     if source["machine"] is not None:
-        pool = with_machine(pool, read_qrels(source["machine"], faults=faults, encoding=source["encoding"]))
+        pool = with_machine(pool, read(source["machine"]))
     if reads_texts:
         pool = texts.add_terms(pool)
     pool.notes["broken lines of the judgements left out"] = sum(faults.skipped.values())
