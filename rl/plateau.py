@@ -45,6 +45,11 @@ class Plateau:
     errors: Annotated[float, NonNegative] = 1.0
     settled: Annotated[float, NonNegative] = 0.1
 
+    @property
+    def first(self) -> int:
+        """The number of episodes after which two groups are compared for the first time."""
+        return self.window * max(2, -(-self.after // self.window))
+
     def converged_at(self, episodes: Sequence[Episode], random: Sequence[Episode] = ()) -> int | None:
         """Return the number of episodes after which the criterion first held; None if it never did.
 
@@ -57,10 +62,10 @@ class Plateau:
         """
         if self.gain is not None and len(random) < 2:
             raise BadInput("there are no episodes of the random agent", "until.gain", "give random_baseline=16")
-        for end in range(2 * self.window, len(episodes) + 1, self.window):
+        for end in range(self.first, len(episodes) + 1, self.window):
             middle = end - self.window
             earlier, later = episodes[middle - self.window : middle], episodes[middle:end]
-            if end >= self.after and self._alike(earlier, later) and self._gained(later, random):
+            if self._alike(earlier, later) and self._gained(later, random):
                 return end
         return None
 

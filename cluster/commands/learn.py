@@ -184,7 +184,8 @@ def show(
         )
     if "converged" in learned.facts:
         at = learned.facts["converged_at"]
-        message = f"converged after {at} episodes" if at else f"not converged within {config['episodes']} episodes"
+        count = episodes.filter(pl.col("agent") == LEARNED).height
+        message = f"converged after {at} episodes" if at else f"not converged within {count} episodes"
         console.print(f"{message} (criterion: {config['until']['by']} stops improving and the shares settle)")
     print_failures(storage, console)
     where = storage.shown()

@@ -91,6 +91,9 @@ def _check_kinds(config: dict[str, Any]) -> None:
         wanted = "progress" if mixes else "batch"
         raise BadInput(f"actions={chosen['actions']} does not see state={chosen['state']}", "state", f"give {wanted}")
     if not mixes:
+        if config.get("until") is not None and (first := build(config["until"]).first) > config["episodes"]:
+            what = f"until=converged compares episodes after {first}, and learning ends after {config['episodes']}"
+            raise BadInput(what, "episodes", f"give {first} or more, or lower until.after and until.window")
         return
     if config.get("until") is not None:
         what = f"agent={chosen['agent']} spends a budget of trainings, and until={chosen['until']} ends one early"

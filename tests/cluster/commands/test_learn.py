@@ -126,6 +126,8 @@ def test_rankers_on_a_host_learn_the_same(config, undisturbed, tmp_path):
         (["copies=0"], "copies"),
         (["copies=8", "workers=3"], "divide evenly"),
         (["episodes=8", "agent=evolution", "actions=mixture", "until=converged"], "until=converged ends one early"),
+        (["episodes=31", "until=converged"], "until=converged compares episodes after 32, and learning ends after 31"),
+        (["episodes=40", "until=converged", "until.after=33"], "compares episodes after 48"),
         ([*PICKING, "decision_every=4"], "picked for one batch"),
         ([*PICKING, "function=bm25"], "lists of tfidf"),
         ([*PICKING, "function.tfidf.depth=5"], "picks from 6 documents and the lists have 5"),
