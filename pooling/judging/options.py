@@ -79,8 +79,9 @@ class Options:
             raise BadInput(f"there is no rule {self.resolve!r}", remedy=f"choose one of {', '.join(RULES)}")
         if self.assessors is not None and not self.assessors:
             raise BadInput("assessors is empty", remedy="give names, or null for anyone with the link")
-        for name in self.assessors or ():
-            assessor_name(name)
+        names = [assessor_name(name) for name in self.assessors or ()]
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise BadInput(f"{twice[0]} is named twice", "assessors", "give each assessor another name")
         _ = self.rule  # checks recall and confidence
 
     @property

@@ -181,7 +181,9 @@ class Store:
             what = f"holds judgements made with other options ({', '.join(sorted(other))})"
             remedy = "give the same as then, or choose another out="
             if other <= {"pool"}:
-                remedy += "; --resume FOLDER adds runs or depth to it"
+                remedy = (
+                    "give runs, depth, relevant_from and machine as then, or continue with others by --resume FOLDER"
+                )
             raise BadInput(what, folder, remedy)
         if stored and not other:
             return

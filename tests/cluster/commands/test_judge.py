@@ -132,6 +132,7 @@ def test_export(start, files):
         (["host=256.1.1.1"], "can't listen"), (["method=all"], "method"), (["method=[mm,mtf]"], "method"),
         (["recall=1.5"], "recall is 1.5"), (["confidence=0.1"], "confidence"), (["url=judging.example"], "no address"),
         (["names=[a]"], "1 names for 2 grades"), (["assessors=[]"], "assessors"), (["bugdet=3"], "bugdet"),
+        (["assessors=[ada,ada]"], "assessors: ada is named twice"),
         (["serve=true"], "there is no option serve any more: "),
     ],
 )  # fmt: skip

@@ -64,7 +64,10 @@ def test_judgements_that_were_withdrawn_are_left_out_and_kept(store, tmp_path):
 
 @pytest.mark.parametrize(
     ("settings", "says"),
-    [({"pool": "b", "grades": [0, 1]}, r"\(pool\);"), ({"pool": "b"}, r"other options \(grades, pool\);")],
+    [
+        ({"pool": "b", "grades": [0, 1]}, r"\(pool\); give runs, depth, relevant_from and machine as then"),
+        ({"pool": "b"}, r"other options \(grades, pool\);"),
+    ],
 )
 def test_a_folder_of_something_else_or_of_another_server_is_refused(store, tmp_path, settings, says):
     with pytest.raises(BadInput, match="another server is judging there"):
