@@ -14,6 +14,7 @@ from pooling.adjudicators.compiled import compiled, kernel, options_of
 from pooling.pool import TopicPool
 from pooling.rewards import GradeReward
 from pooling.sentinels import NO_DOCUMENT, OPEN
+from ranking.errors import BadInput
 
 HEAPED, JUDGED = 0, 1
 
@@ -111,8 +112,8 @@ class Fusion(Adjudicator):
         ranks = np.arange(1.0, pool.ranking.shape[1] + 1)
         size = pool.size
         state = FusionState(
-            rank_weights=self.rank_weight(ranks),
-            evidence_weights=self.evidence_weight(ranks),
+            rank_weights=self._checked("rank_weight", ranks),
+            evidence_weights=self._checked("evidence_weight", ranks),
             seen=np.zeros(len(runs)),
             gained=np.zeros(len(runs)),
             weights=np.full(len(runs), float(self.weight(0.0, 0.0, *self.options().weight_options))),
@@ -131,6 +132,14 @@ class Fusion(Adjudicator):
         )
         reweigh(pool, state)
         return state
+
+    def _checked(self, method: str, ranks: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return what a method of a subclass, maybe the user's, returns for each rank."""
+        values = np.asarray(getattr(self, method)(ranks), np.float64)
+        if values.shape != ranks.shape or not np.isfinite(values).all():
+            what = f"{type(self).__name__}.{method} returned {values} for {len(ranks)} ranks"
+            raise BadInput(what.replace("\n", ""), "method", "return one finite number per rank")
+        return values
 
 
 @cache

@@ -69,6 +69,24 @@ def test_an_order_of_ones_own_that_leaves_documents_out_is_refused(pool_of, docu
         order(pool_of, Given(documents), *SHARING)
 
 
+class Weighed(ReciprocalRank):
+    """A fusion of the user's own."""
+
+    def rank_weight(self, ranks):
+        return np.log(ranks - 1)[: int(self.constant)]
+
+
+@pytest.mark.parametrize("places", [1, 60])
+def test_weights_of_ones_own_that_are_no_number_per_rank_are_refused(pool_of, places):
+    with (
+        np.errstate(divide="ignore"),
+        pytest.raises(
+            BadInput, match=r"method: Weighed.rank_weight returned \[ *-inf.* ranks; return one finite number"
+        ),
+    ):
+        order(pool_of, Weighed(places), *SHARING)
+
+
 BY_HAND = [
     (DocID(), SHARING, [0, 1, 2, 3, 4, 5]),
     # Firsts 3, 4, 2; seconds 1, 1 again, 5; thirds 2 and 3, both again; fourths 0, 5 again.
