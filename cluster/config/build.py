@@ -43,8 +43,10 @@ def build(node: Any, at: str = "", /, **given: Any) -> Any:
         missing = ", ".join(sorted(vars(target)["__abstractmethods__"]))
         raise BadInput(f"{target.__name__} has no {missing}", node["_target_"], "write it, or name a class that has it")
     _check_names(target, options | parts, at)
-    if target.__module__.split(".")[0] in OURS:
+    if _is_ours(target):
         _check_types(target, options | parts, at)
+    else:
+        _check_methods(target)
     # Not by Hydra's instantiate: it would take parts that are dataclasses apart into mappings.
     construct = functools.partial(target, **options, **parts, **given)
     if node.get("_partial_"):
@@ -83,6 +85,39 @@ def locate(path: str) -> type:
     if not isinstance(target, type):
         raise BadInput("is not a class", path, "name the class by its module, as package.module.Class")
     return target
+
+
+def _is_ours(target: type) -> bool:
+    return target.__module__.split(".")[0] in OURS
+
+
+@functools.cache
+def _check_methods(target: type) -> None:
+    """Refuse a user's class with a method that can't be called as the base's is."""
+    ours = [vars(base) for base in target.__mro__ if _is_ours(base)]
+    for own in target.__mro__:
+        for name, method in vars(own).items():
+            base = next((methods[name] for methods in ours if inspect.isfunction(methods.get(name))), None)
+            if _is_ours(own) or name.startswith("_") or base is None or not inspect.isfunction(method):
+                continue
+            given = [
+                each for each in inspect.signature(base).parameters.values() if each.kind <= each.POSITIONAL_OR_KEYWORD
+            ]
+            required = sum(each.default is each.empty for each in given)
+            if not any(_takes(method, count) for count in range(required, len(given) + 1)):
+                names = ", ".join(each.name for each in given)
+                takes = ", ".join(inspect.signature(method).parameters)
+                where = f"{own.__module__}.{own.__name__}.{name}"
+                raise BadInput(f"takes ({takes}), but is called with ({names})", where, f"write def {name}({names})")
+
+
+def _takes(method: Any, count: int) -> bool:
+    """Return whether a function can be called with so many positional arguments."""
+    try:
+        inspect.signature(method).bind(*[None] * count)
+    except TypeError:
+        return False
+    return True
 
 
 def _check_names(target: type, options: dict[str, Any], at: str) -> None:

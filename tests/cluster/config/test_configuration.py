@@ -19,6 +19,8 @@ from cluster.config.signatures import MISSING, SUPPLIED, defaults
 from cluster.config.validate import check_run
 from ranking.bounds import annotations_of, check_arguments
 from ranking.errors import BadInput
+from sampling.retrieval.function import RetrievalFunction
+from sampling.selection.uniform import Uniform
 
 FILES = sorted(path for path in CONF.rglob("*.yaml") if path.parent != CONF)
 LISTED = ("origin", "stopping", "track")
@@ -259,6 +261,43 @@ def test_options_of_a_class_are_called_as_the_user_calls_them():
         build({"_target_": node["_target_"], "from": 3}, "selector")
     with pytest.raises(BadInput, match="Selector has no select"):
         build({"_target_": "sampling.selection.selector.Selector"})
+
+
+class TakesLess(Uniform):
+    def select(self, batch, count):
+        return None
+
+
+class TakesMore(Uniform):
+    def select(self, batch, function, count, training, rng, extra):
+        return None
+
+
+class OtherNames(Uniform):
+    def select(self, batch, function, count, training, generator, extra=None):
+        return None
+
+    def independent_helper(self):
+        return None
+
+
+class AnyArguments(RetrievalFunction):
+    def prepare(self, *arguments):
+        return None
+
+    def sample(self, batch, *others, **options):
+        return None
+
+    top = sample
+
+
+def test_a_method_that_can_not_be_called_as_the_base_s_is_refused_when_the_class_is_built():
+    called = r"is called with \(self, batch, function, count, training, rng\); write def select\(self, batch, function"
+    for own in (TakesLess, TakesMore):
+        with pytest.raises(BadInput, match=rf"{own.__name__}\.select: takes \(self, batch, .*{called}"):
+            build({"_target_": f"{__name__}.{own.__name__}"})
+    for own in (OtherNames, AnyArguments):
+        assert isinstance(build({"_target_": f"{__name__}.{own.__name__}"}), own)
 
 
 class Bare:
