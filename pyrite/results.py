@@ -8,7 +8,6 @@ import shlex
 import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -316,7 +315,7 @@ class StudyResult(ReportedResult):
         sentences = [each.sentence(distinct_names(row["method"] for row in each.rows)) for each in conclusion.verdicts]
         return "\n".join([*sentences, *conclusion.depends])
 
-    @cached_property
+    @property
     def _conclusion(self) -> tuple[Conclusion, Section]:
         from cluster.reports.study_report import StudyResults, study_verdict
 
@@ -560,7 +559,7 @@ class PoolResult(ReportedResult):
             Text.from_markup(line).plain if isinstance(line, TerminalLine) else str(line) for line in lines
         )
 
-    @cached_property
+    @property
     def _report(self) -> Report:
         from cluster.reports.pool_report import pool_report, read_tables
 

@@ -193,12 +193,13 @@ def rank(
 
 
 def fork(
-    training: Folder | TrainingResult,
+    training: Folder | TrainingResult | None = None,
     *,
     at: int | Sequence[int] = 0,
     instead: Sequence[str] = (),
     out: Folder | None = None,
     options: Options | None = None,
+    resume: Folder | None = None,
     console: Console | None = None,
 ) -> ForkResult:
     """Continue a run under several choices from one saved state, as `pyrite fork` does.
@@ -208,10 +209,17 @@ def fork(
         at: the batches before which it is forked.
         instead: what is done instead: names of functions, or `bm25:1-10` for ranks. Empty takes the run's functions.
         out, options, console: see `pyrite.train`.
+        resume: the folder of forks to resume, instead of a run. None starts new ones.
 
     Raises:
         BadInput: if the folder holds no run, or an option is wrong.
     """
+    if resume is not None:
+        if training is not None:
+            raise BadInput("names the forks of a run already", "resume", "leave the run out")
+        return ForkResult(*run("fork", settings(out=_path(out), options=options), resume, console))
+    if training is None:
+        raise BadInput("there is no run to fork", remedy="give a training or its folder, or resume=FOLDER")
     if isinstance(instead, str):
         raise BadInput("is a text", "instead", f"give a list, as [{instead!r}]")
     chosen = {"run": _folder(training), "at": at, "instead": list(instead)}

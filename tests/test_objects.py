@@ -256,6 +256,9 @@ def study_of(negatives: object = None, rankers: object = (), **arguments: object
         ),
         (lambda: pyrite.learn(pyrite.Collection.pydocs(), Schedule(Random(), BM25())), "is a policy, which an agent"),
         (lambda: pyrite.fork("run", instead="bm25"), "instead: is a text; give a list, as ['bm25']"),
+        (lambda: pyrite.fork(), "there is no run to fork; give a training or its folder, or resume=FOLDER"),
+        (lambda: pyrite.fork("run", resume="forks"), "resume: names the forks of a run already; leave the run out"),
+        (lambda: pyrite.fork(resume="nowhere"), "there is no config.yaml; name the folder of a fork"),
         (lambda: pyrite.rank(pyrite.Trained("seed=1")), "is no path; give a path, or a result; a ranker of a study is"),
         (lambda: pyrite.audit([], out="nowhere"), "studies: names no study"),
         (lambda: pyrite.Study(pyrite.Collection.pydocs(), {"a": BM25()}, baseline="b"), "no negatives are called 'b'"),
@@ -449,7 +452,9 @@ def test_the_script_of_the_documentation_runs(tmp_path, monkeypatch):
     assert len(result.runs) == 9
     assert len(result.queries) > 0
     assert result.plot()[1:4] == b"PNG"
+    assert result.verdict
     more = study.more_seeds(1)
+    assert result.verdict == more.verdict
     assert len(more.runs) == 12
     assert "same options" in repr(more.compare(result))
     monkeypatch.setenv("PYRITE_TRUST", "tests")  # a saved folder may come from anywhere

@@ -59,6 +59,11 @@ class MineExperiment(Experiment):
     @classmethod
     def new(cls, arguments: list[str]) -> MineExperiment:
         config = compose(arguments, "mine")
+        for name, node in config["function"].items():
+            default = compose(["function=dense"], "mine")["function"]["dense"] if "refresh" in node else {}
+            if node.get("refresh") != default.get("refresh"):
+                what = "mining trains no ranker, so the index is built once and never refreshed"
+                raise BadInput(what, f"function.{name}.refresh", "leave it out")
         return cls(config, arguments, Storage(config["out"] or new_place("mine")))
 
     @classmethod

@@ -41,7 +41,8 @@ def _command(overrides: list[str]) -> str | None:
         return None
     options = [text for text in overrides if root_of(text) in READ]
     options.append(f"function={names[0]}" if len(names) == 1 else f"function=[{','.join(names)}]")
-    options += [text for text in overrides if key_of(text).startswith(tuple(f"function.{name}." for name in names))]
+    of_functions = [text for text in overrides if key_of(text).startswith(tuple(f"function.{name}." for name in names))]
+    options += [text for text in of_functions if ".refresh" not in key_of(text)]  # an index is built once
     options.append(f"selector={config[CHOICES]['selector']}")
     others = [f"selector.{name}" for name in config["function"] if name not in names]
     of_selectors = [text for text in overrides if key_of(text).startswith("selector.")]
@@ -56,6 +57,8 @@ def _command(overrides: list[str]) -> str | None:
     if not all(alone) or "dense" in names:
         options.append("checkpoint=YOUR_MODEL")
     mined = compose(options, "mine")
-    if any(mined["function"][name] != config["function"][name] for name in names):
+    if any(
+        mined["function"][name] | {"refresh": None} != config["function"][name] | {"refresh": None} for name in names
+    ):
         return None
     return shlex.join(["pyrite", "mine", *(SIMPLE.sub(r"=\1", text) for text in options)])

@@ -288,6 +288,7 @@ def test_what_makes_no_sense_is_said(of_mine, tmp_path, overrides, said):
     [
         ([], "checkpoint: nothing here asks the ranker; choose scores=ranker"),
         (["function=memory"], "function=memory: the documents of earlier batches are remembered while"),
+        (["function=dense", "function.dense.refresh.every=3"], "^function.dense.refresh: mining trains no ranker"),
         (["function=dense", "function.dense.index.factory=Nonsense"], "^function.dense.index.factory: faiss makes no"),
     ],
 )

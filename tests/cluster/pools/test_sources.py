@@ -100,6 +100,8 @@ def test_nothing_to_pool_is_refused(of_small_pool, small_pool, tmp_path):
     qrels.write_text("1 0 d00 1\n")
     with pytest.raises(BadInput, match="none of the 1 topics is left"):
         opened(f"runs={small_pool / 'runs'}", f"qrels={qrels}", "topics=odd")
+    with pytest.raises(BadInput, match="has grade 4 or more, and the highest of all is 1; choose a lower"):
+        opened(f"runs={small_pool / 'runs'}", f"qrels={qrels}", "relevant_from=4")
     with pytest.raises(BadInput, match="no such file"):
         opened("runs=nowhere", "qrels=nowhere.txt")
 
