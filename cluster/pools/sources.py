@@ -189,9 +189,9 @@ def _named(
         chosen = slice(first, first + step * source["most_topics"], step)
     beyond = texts.beyond(runs.topics, source["beyond"]) if source["beyond"] else None
     pool = make_pool(runs, qrels, source["depth"], source["relevant_from"], chosen, beyond, on_progress)
-    if source["relevant_from"] > 1 and not any(topic.relevant for topic in pool.topics):
+    if qrels is not None and source["relevant_from"] > 1 and not any(topic.relevant for topic in pool.topics):
         least, highest = source["relevant_from"], qrels["grade"].max()
-        what = f"no judgement of these topics has grade {least} or more, and the highest of all is {highest}"
+        what = f"no judgement of these topics has grade {least} or more, and the highest of all is {highest!r}"
         raise BadInput(what, source["qrels"], "choose a lower relevant_from=, or leave it out")
     if source["machine"] is not None:
         pool = with_machine(pool, read(source["machine"]))

@@ -50,7 +50,8 @@ def planned_contrasts(
     """
     named = with_methods(trials).select("run", "method")
     done = trials.filter(pl.col("status") == "done").join(named, on="run")
-    chosen, lines = [], []
+    chosen: list[pl.DataFrame] = []
+    lines: list[str] = []
     for words in requested:
         runs = _named(done, words)
         if runs is None:

@@ -102,6 +102,8 @@ def test_nothing_to_pool_is_refused(of_small_pool, small_pool, tmp_path):
         opened(f"runs={small_pool / 'runs'}", f"qrels={qrels}", "topics=odd")
     with pytest.raises(BadInput, match="has grade 4 or more, and the highest of all is 1; choose a lower"):
         opened(f"runs={small_pool / 'runs'}", f"qrels={qrels}", "relevant_from=4")
+    unjudged = compose([f"runs={small_pool / 'runs'}", "relevant_from=4"], "pool")  # as `pyrite judge` opens it
+    assert len(open_pools(unjudged, lambda name, done, total: None, judged=False)) == 1
     with pytest.raises(BadInput, match="no such file"):
         opened("runs=nowhere", "qrels=nowhere.txt")
 
