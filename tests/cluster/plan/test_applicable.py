@@ -55,9 +55,10 @@ def test_an_option_of_a_function_goes_to_the_points_that_choose_it():
         "policy=random function.bm25.k1=1.2",
         "policy=fixed function=random",
     ]
-    assert texts(["origin=[bm25],[random]", "origin.bm25.depth=9"]) == [
-        "origin=[bm25] origin.bm25.depth=9",
-        "origin=[random]",
+    lines = [["policy=fixed", "origin=[bm25]"], ["policy=fixed", "origin=[random]"]]
+    assert texts(["origin.bm25.depth=9"], lines) == [
+        "policy=fixed origin=[bm25] origin.bm25.depth=9",
+        "policy=fixed origin=[random]",
     ]
     one, other = points([], [], ["policy=learned,random", "policy.checkpoint=outputs/agent"])
     assert one.swept == other.swept == ("policy",)
