@@ -2,7 +2,7 @@
 
 In a page, between a marker and `<!-- end -->`:
 
-- `<!-- pools NAME NAME -->`: a paper's table, and ours as its text says and as its program draws;
+- `<!-- pools NAME NAME -->`: a paper's table, and ours by its text and by the draws of its program;
 - `<!-- found NAME: a, b, (c), a − b -->`: what methods found, the most in bold, apart from those in brackets, and
   planned contrasts;
 - `<!-- estimates NAME: a, b -->`: how good the estimates of sampling orders are;

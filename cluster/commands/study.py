@@ -203,7 +203,7 @@ class StudyExperiment(Experiment):
         return saved(total)
 
     def _scheduler(self, known: Sequence[Planned], planned: Sequence[Planned | Point]) -> EarlyStopping | None:
-        """What stops runs of the search, if that is asked for."""
+        """Return what stops runs of the search early; None if the study requests nothing."""
         from cluster.search.schedulers import EarlyStopping, built_as, read_log, schedulers_of
 
         options, artifacts = self.plan.options, self.artifacts

@@ -112,7 +112,7 @@ def _check_methods(target: type) -> None:
 
 
 def _takes(method: Any, count: int) -> bool:
-    """Return whether a function can be called with so many positional arguments."""
+    """Return whether a function can be called with `count` positional arguments."""
     try:
         inspect.signature(method).bind(*[None] * count)
     except TypeError:

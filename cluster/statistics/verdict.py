@@ -122,6 +122,10 @@ class Verdict:
             *others, last = map(name, methods)
             return f"{', '.join(others)} and {last}" if others else last
 
+        def close_to(reference: str) -> str:
+            differ = "differs" if len(self.equal) == 1 else "differ"
+            return f"{listed(self.equal)} {differ} from {reference} by less than {_places(self.margin)}"
+
         if len(self.rows) < 2:
             return "There is one method, so there is nothing to compare."
         if not self.seeds:
@@ -144,14 +148,10 @@ class Verdict:
             enough = f"about {self.needed} {self.unit}" + (", for other queries too" if known else "")
         if enough:
             enough = f" To see a difference of {_places(self.margin)} takes {enough}."
-        close = (
-            f"{listed(self.equal)} differ{'s' * (len(self.equal) == 1)} from {{}} by less than {_places(self.margin)}"
-            if self.equal
-            else ""
-        )
         if self.take is None:
             parts = [f"No method can be told from the others with {self.seeds} {self.unit}"]
-            parts += [close.format(name(self.reference))] * bool(close)
+            if self.equal:
+                parts.append(close_to(name(self.reference)))
             return "; ".join(parts) + "." + enough * (len(self.equal) < len(self.rows) - 1)
         keep = self.take == self.baseline
         parts = [f"{'Keep' if keep else 'Take'} {name(self.take)}"]
@@ -160,8 +160,8 @@ class Verdict:
         elif keep:
             parts[0] += ": no method is shown to be better"
         others = [method for method in self.alike if method not in self.equal]
-        if close:
-            parts.append(f"{close.format('it')}{self._price(self.equal)}")
+        if self.equal:
+            parts.append(f"{close_to('it')}{self._price(self.equal)}")
         if others:
             parts.append(f"{listed(others)} can't be told from it{self._price(others)}")
         return "; ".join(parts) + "." + (enough if others and not self.better_than else "")

@@ -115,11 +115,11 @@ def test_of_many_methods_the_sentence_gives_the_number():
 
 def test_without_a_winner_the_sentence_says_what_is_equal():
     trials, queries = study({"a": 0.001, "b": 0.0, "c": 0.0005})
-    for within, close, more in ((0.5, "; b and c differ from a by less than .5.", False), (0.0001, "", True)):
+    for within, close, more in ((0.5, "; {b} and c differ from a by less than .5.", False), (0.0001, "", True)):
         (verdict,) = concluded(trials, queries, within=within).verdicts
         best, *others = (row["method"] for row in verdict.rows)
         assert set(verdict.equal) == (set(others) if close else set())
-        names = dict(zip([best, *sorted(others)], "abc", strict=True))
+        names = dict(zip([best, *sorted(others)], ("a", "{b}", "c"), strict=True))
         sentence = verdict.sentence(names)
         assert sentence.startswith("No method can be told from the others with ")
         assert close in sentence
