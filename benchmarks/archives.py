@@ -118,13 +118,21 @@ class Archive:
             first, second: the methods.
             figure: a column of the trials, or `dev loss`, the variance of its changes from epoch to epoch.
         """
-        named = self.measured.unique("run").select("run", "method", "agent", "seed")
-        rows = self.trials.join(named.select("run", "method", "agent"), on="run").sort("run")
-        runs: dict[str, list[MeasuredRun]] = {first: [], second: []}
-        for row in rows.filter(pl.col("method").is_in([first, second])).iter_rows(named=True):
-            value = dev_loss_variance(row[DEV_LOSS]) if figure == "dev loss" else row[figure]
-            runs[row["method"]].append(MeasuredRun(value, row["seed"], row["agent"]))
-        return mean_difference(differences(runs[first], runs[second]))
+        return mean_difference(differences(self._by_run(first, figure), self._by_run(second, figure)))
+
+    def figure(self, method: str, figure: str) -> list[float]:
+        """A figure of each of a method's runs (see `by_seed`)."""
+        return [run.value for run in self._by_run(method, figure)]
+
+    def _by_run(self, method: str, figure: str) -> list[MeasuredRun]:
+        named = self.measured.unique("run").filter(method=method).select("run", "agent")
+        rows = self.trials.join(named, on="run").sort("run").iter_rows(named=True)
+        return [
+            MeasuredRun(
+                dev_loss_variance(row[DEV_LOSS]) if figure == "dev loss" else row[figure], row["seed"], row["agent"]
+            )
+            for row in rows
+        ]
 
     def tests(self, measures: Sequence[str] = ()) -> Tests:
         """The tests against the baseline by method, origin and measure, and their p by Holm's method over all."""

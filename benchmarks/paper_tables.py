@@ -4,7 +4,8 @@
 fails if a page is not as printed. An archive's table is in a page between `<!-- table NAME MEASURE… -->` and
 `<!-- end -->`; without a measure it is of the study's first. `<!-- contrasts NAME MARGIN: A − B; C − D -->` prints
 differences of two methods, with tests of equivalence within the margin; `<!-- places METHOD: NAME… -->` compares one
-method with all others over several places. `benchmarks/pool_tables.py` has the markers of pooling studies.
+method with all others over several places. More markers are in `benchmarks/seed_tables.py` and, of pooling studies, in
+`benchmarks/pool_tables.py`.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import numpy as np
 import polars as pl
 import yaml
 
-from benchmarks import archives, pool_tables
+from benchmarks import archives, pool_tables, seed_tables
 from benchmarks.archives import DOCS, Archive, Tests, archive, interval, number, signed, table, write
 from benchmarks.place_tables import over_places, places
 from benchmarks.pool_tables import PoolArchive, archive_pools
@@ -31,9 +32,9 @@ SMALLEST = ["--check"]
 HALF_WIDTHS = (1.96 + 0.84) / 1.96
 """The least difference that a test shows with 80% power, in half widths of the 95% interval."""
 WIDTH = 120
-BLOCK = re.compile(
-    r"(<!-- (table|contrasts|places|pools|found|estimates|ranking|reuse) ([^\n]+) -->\n).*?(<!-- end -->)", re.DOTALL
-)
+OF_SEEDS, OF_POOLS = ("figures", "partial", "profits"), ("pools", "found", "estimates", "ranking", "reuse")
+KINDS = "|".join(("table", "contrasts", "places", *OF_SEEDS, *OF_POOLS))
+BLOCK = re.compile(rf"(<!-- ({KINDS}) ([^\n]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 GENERATED = "<!-- Printed by `make paper-tables`: edit benchmarks/paper_tables.py or data/papers.yaml instead. -->\n"
 
 
@@ -204,7 +205,9 @@ def _printed(kind: str, described: str) -> str:
     if kind == "places":
         first, _, names = described.partition(": ")
         return places(first, [Archive(name) for name in names.split()])
-    if kind != "table":
+    if kind in OF_SEEDS:
+        return seed_tables.printed(kind, described)
+    if kind in OF_POOLS:
         return pool_tables.printed(kind, described)
     name, *words = described.split()
     return comparison(Archive(name), words)

@@ -87,7 +87,7 @@ def _means(
             f"**{number(value)}**" if top else number(value) for value, top in zip(means[method], best, strict=True)
         ]
         elsewhere = [np.mean([archive.methods(origin)[method].mean for archive in archives]) for origin in others]
-        rates = " ".join(number(rate(archive, method), 3) for archive in archives)
+        rates = " ".join(number(value, 3) if (value := rate(archive, method)) else "–" for archive in archives)
         name = f"**{method}**" if method == first else method
         over = [number(float(mean)) for mean in (np.mean(means[method]), *elsewhere)]
         rows.append([name, *values, *over, signed(float(lead)), rates])
@@ -151,8 +151,8 @@ def _dev(archive: Archive, method: str) -> float:
     return float(np.mean([max(curve) for curve in _trials(archive, method)["curve_validation"]]))
 
 
-def rate(archive: Archive, method: str) -> float:
-    """The learning rate of a method's runs."""
-    rates = {re.search(r"optimizer\.lr=([\d.e-]+)", text)[1] for text in _trials(archive, method)["overrides"]}  # type: ignore[index]
-    (rate,) = {float(rate) for rate in rates}
-    return rate
+def rate(archive: Archive, method: str) -> float | None:
+    """The learning rate of a method's runs, None if it is the ranker's default."""
+    found = {re.search(r"optimizer\.lr=([\d.e-]+)", text) for text in _trials(archive, method)["overrides"]}
+    (value,) = {float(named[1]) if named else None for named in found}
+    return value

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 import yaml
 
-from benchmarks import archives, paper_tables, place_tables, pool_tables
+from benchmarks import archives, paper_tables, place_tables, pool_tables, seed_tables
 from cluster.config.groups import group_options, option
 from cluster.output.methods import SWEPT
 
@@ -81,6 +81,38 @@ def test_a_test_decides_the_status(made_up):
     assert paper_tables._result({"test": exchanged})[3] == "contradicted"
     steadier = paper_tables._result({"test": methods | {"figure": "dev loss"}})
     assert steadier[1:] == ("3", steadier[2], "repeated")
+
+
+def test_figures_of_whole_runs_by_hand(made_up):
+    rows = seed_tables.printed("figures", "made_up: seconds, bm25:AP").splitlines()
+    assert rows[1] == "| method | seconds | difference (95%, over seeds) | bm25:AP | difference (95%, over seeds) |"
+    assert rows[3].startswith("| new · limits.train=20 | 1.0000 ± .0000 | .0000 (.0000 to .0000) | .5")
+    assert rows[3].split(" | ")[4].startswith("+.2499 (+.24")
+    assert rows[4].split(" | ")[:3] == ["| **old · limits.train=20**", "1.0000 ± .0000", ""]
+    assert made_up.figure("new · limits.train=20", "seconds") == [1.0, 1.0, 1.0]
+
+
+def test_partial_judgements_by_hand(tmp_path, monkeypatch):
+    """By five judgements `a` wins, by all `b` does; `a` gains .2 if its own rankers were pooled."""
+    monkeypatch.setattr(archives, "DATA", tmp_path)
+    judged = [("judging.order", "mm"), ("judging.budget", "5")]
+    fed = [*judged, ("judging.feeders", "[a]")]
+    values = [("a", [], 0.1), ("b", [], 0.4), ("a", judged, 0.5), ("b", judged, 0.4), ("a", fed, 0.7), ("b", fed, 0.4)]
+    trials = [
+        {
+            "run": f"{name}-{len(pairs)}-{seed}", "ranker": "static", "policy": "fixed", "function": name,
+            "status": "done", "objective": "", "selector": "uniform", "collection": "c", "fingerprint": "f",
+            "seed": seed, "drawn": None,
+            "swept": [{"key": key, "value": text} for key, text in [("function", name), *pairs]], "diverged": False,
+            "bm25:AP": value + seed * (1 + (name == "b")) / 1000, "bm25:AP:bm25": 0.5,
+        }
+        for name, pairs, value in values for seed in range(3)
+    ]  # fmt: skip
+    (tmp_path / "few").mkdir()
+    pl.DataFrame(trials, schema_overrides={"swept": SWEPT}).write_parquet(tmp_path / "few" / "trials.parquet")
+    (tmp_path / "few" / "about.json").write_text('{"command": "pyrite study"}', "utf-8")
+    assert "| c | mm | 5 | −1.00 | a | b | 0 of 1 | 1 |" in seed_tables.printed("partial", "few")
+    assert "| c | a | a | .7010 | .5010 | +.2000 | " in seed_tables.printed("profits", "few")
 
 
 def test_labels_leave_agents(made_up, tmp_path):
