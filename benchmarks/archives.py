@@ -37,9 +37,15 @@ Tests = Mapping[tuple[str, str, str], tuple[CrossedDifference, float]]
 
 @dataclass(frozen=True)
 class Archive:
-    """A study, as far as its tables need it."""
+    """A study, as far as its tables need it.
+
+    Args:
+        name: its folder in docs/experiments/data.
+        against: the baseline, instead of the one that it was archived with.
+    """
 
     name: str
+    against: str = ""
 
     @cached_property
     def about(self) -> dict[str, Any]:
@@ -93,8 +99,13 @@ class Archive:
     def baseline(self, method: str) -> str:
         """The method that another is compared with: the baseline, with the other's factors if it was run with them."""
         _, *with_factors = method.split(FACTOR, 1)
-        name = FACTOR.join([self.about["baseline"], *with_factors])
-        return name if name in self.methods(self.origins[0]) else str(self.about["baseline"])
+        name = FACTOR.join([self.against or self.about["baseline"], *with_factors])
+        return name if name in self.methods(self.origins[0]) else name.split(FACTOR)[0]
+
+    def median(self, method: str, column: str) -> float:
+        """The median over a method's runs of a column of the trials."""
+        names = [run.name for run in self.methods(self.origins[0])[method].runs]
+        return float(np.median(self.trials.filter(pl.col("run").is_in(names))[column].to_numpy()))
 
     def cells(self, first: str, second: str, origin: str, measure: str = "") -> np.ndarray[Any, Any]:
         """The differences of two methods: float64 [seeds or agents, queries]."""

@@ -18,7 +18,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 import yaml
 
@@ -32,6 +31,8 @@ SMALLEST = ["--check"]
 HALF_WIDTHS = (1.96 + 0.84) / 1.96
 """The least difference that a test shows with 80% power, in half widths of the 95% interval."""
 WIDTH = 120
+BASELINE = "one of BM25's and the batch"
+"""The baseline of the leaderboard."""
 OF_SEEDS, OF_POOLS = ("figures", "partial", "profits"), ("pools", "found", "estimates", "ranking", "reuse")
 KINDS = "|".join(("table", "contrasts", "places", *OF_SEEDS, *OF_POOLS))
 BLOCK = re.compile(rf"(<!-- ({KINDS}) ([^\n]+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -41,7 +42,9 @@ GENERATED = "<!-- Printed by `make paper-tables`: edit benchmarks/paper_tables.p
 def comparison(archive: Archive, measures: Sequence[str] = ()) -> str:
     """All methods of an archive: means, differences from the baseline, queries won and lost, cost."""
     measures = list(measures) or [archive.measure]
-    origins, timed, tests = archive.origins, archive.about["timed"], archive.tests(measures)
+    origins, tests = archive.origins, archive.tests(measures)
+    costs = {"documents": "documents_read"} if "documents_read" in archive.trials.columns else {}
+    costs |= {"time": "seconds"} if archive.about["timed"] else {}
     baselines = {archive.baseline(method) for method in archive.methods(origins[0])}
     rows = []
     for measure in measures:
@@ -58,17 +61,19 @@ def comparison(archive: Archive, measures: Sequence[str] = ()) -> str:
                 of_query = archive.cells(method, archive.baseline(method), origin, measure).mean(0)
                 row.append(f"{signed(test.mean)} ({interval(test.low, test.high)}){' *' if p < 0.05 else ''}")
                 row.append(f"{(of_query > 1e-9).sum()}/{(of_query < -1e-9).sum()}")
-            cost = f"{_seconds(archive, method) / _seconds(archive, archive.baseline(method)):.1f}" if timed else ""
-            rows.append(row + [cost] * timed)
+            against = archive.baseline(method)
+            rows.append(row + [f"{_ratio(archive, column, method, against)}×" for column in costs.values()])
     head = ["measure"] * (len(measures) > 1) + ["method"]
     for origin in origins:
         title = origin if len(measures) > 1 else f"{archive.measure}, {origin}"
         head += [title, "difference (95%)", "queries won/lost"]
-    note = _note(archive, measures, tests) + " Time is the median of a run's in times of the baseline's." * timed
+    note = _note(archive, measures, tests)
+    if costs:
+        note += f" {' and '.join(costs).capitalize()}: the median of a run's, in times of the baseline's."
     if archive.about.get("measured"):
         note += f" Measured on {archive.about['measured']}."
     command = f"\n```\n{archive.about['command']}\n```\n"
-    return "\n" + table(head + ["time"] * timed, rows) + "\n" + textwrap.fill(note, WIDTH) + "\n" + command + "\n"
+    return "\n" + table([*head, *costs], rows) + "\n" + textwrap.fill(note, WIDTH) + "\n" + command + "\n"
 
 
 def _note(archive: Archive, measures: Sequence[str], tests: Tests) -> str:
@@ -80,11 +85,12 @@ def _note(archive: Archive, measures: Sequence[str], tests: Tests) -> str:
                     if over == origin and of == measures[0])
         for origin in archive.origins
     }  # fmt: skip
+    against = archive.against or archive.about["baseline"]
     seen = " and ".join(f"{number(value, 3)} over {origin}" for origin, value in least.items())
     return (
-        f"{archive.place}, {seeds} seeds{several}; means ± deviation over runs. Differences are from "
-        f"**{archive.about['baseline']}**{', with the same factors' * archive.has_factors}, with the 95% interval for "
-        "other seeds and other queries; * p < .05 by Holm's method over all differences of the table. With a "
+        f"{archive.place}, {seeds} seeds{several}; means ± deviation over runs. Differences are from **{against}**"
+        f"{', with the same factors' * archive.has_factors}, with the 95% interval for other seeds and other queries; "
+        "* p < .05 by Holm's method over all differences of the table. With a "
         f"probability of 80% these runs show a difference of {seen} ({measures[0]}, the least certain row)."
     )
 
@@ -104,17 +110,16 @@ def contrasts(archive: Archive, margin: float, pairs: Sequence[tuple[str, ...]])
     return "\n" + table(head, rows) + "\n"
 
 
-def _seconds(archive: Archive, method: str) -> float:
-    """The median time of a method's runs."""
-    names = [run.name for run in archive.methods(archive.origins[0])[method].runs]
-    return float(np.median(archive.trials.filter(pl.col("run").is_in(names))["seconds"].to_numpy()))
+def _ratio(archive: Archive, column: str, method: str, against: str) -> str:
+    return f"{archive.median(method, column) / archive.median(against, column):.1f}"
 
 
 def leaderboard(boards: Sequence[Archive]) -> str:
     """The page on all ways of choosing negatives: over all places, then place by place."""
     about = (
         "Ways of choosing negatives, each against one of BM25's documents and the positives of the batch. A place is a "
-        "collection and a ranker. Every table is printed from archived runs (`make paper-tables`)."
+        "collection and a ranker, and the cost of a way the documents that its runs read. Every table is printed from "
+        "archived runs (`make paper-tables`)."
     )
     text = f"{GENERATED}# Leaderboard of negatives\n\n{textwrap.fill(about, WIDTH)}\n"
     if len(boards) > 1:
@@ -185,7 +190,7 @@ def _by_agent(archive: Archive, first: str, second: str) -> bool:
 def pages() -> dict[Path, str]:
     """All generated pages, and the pages with generated tables, by their path."""
     names = sorted(path.name for path in archives.DATA.iterdir() if path.is_dir())
-    boards = [Archive(name) for name in names if name.startswith("negatives_")]
+    boards = [Archive(name, BASELINE) for name in names if name.startswith(("negatives_", "bi_encoder_"))]
     made = {DOCS / "papers.md": papers(yaml.safe_load((archives.DATA / "papers.yaml").read_text("utf-8")))}
     if boards:
         made[DOCS / "leaderboard.md"] = leaderboard(boards)

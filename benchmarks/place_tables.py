@@ -25,7 +25,7 @@ def over_places(archives: Sequence[Archive]) -> str:
     text = "\n## Over all places\n\n"
     for origin in ("bm25", "random"):
         rows = []
-        for method in archives[0].methods(origin):
+        for method in {name: None for archive in archives for name in archive.methods(origin)}:
             every = [(archive.tests(), (method, origin, archive.measure)) for archive in archives]
             tests = [found[key][0] for found, key in every if key in found]
             if len(tests) < 2:
@@ -34,10 +34,11 @@ def over_places(archives: Sequence[Archive]) -> str:
             ahead = "ahead" if pooled.mean > 0 else "behind"
             further = f"next place between {signed(pooled.next_low)} and {signed(pooled.next_high)}"
             sentence = f"{ahead} by {number(abs(pooled.mean))}, {further}"
-            rows.append([method, str(len(tests)), interval(pooled.low, pooled.high), number(pooled.between), sentence])
-        rows.sort(key=lambda row: row[0])
+            row = [method, str(len(tests)), interval(pooled.low, pooled.high), number(pooled.between), sentence]
+            rows.append((-pooled.mean, row))
+        rows.sort()
         head = ["method", "places", "95% of the mean", "between places", "in words"]
-        text += f"{archives[0].measure} over {origin} candidates\n\n" + table(head, rows) + "\n"
+        text += f"{archives[0].measure} over {origin} candidates\n\n" + table(head, [row for _, row in rows]) + "\n"
     model = (
         "A random-effects model over places (DerSimonian and Laird 1986, Hartung and Knapp 2001): “between places” is "
         "the deviation of the true differences, and “next place” the 95% interval of the difference at a place that "

@@ -145,6 +145,18 @@ def test_a_method_is_compared_with_the_baseline_of_its_factors(made_up):
     assert "these runs show a difference of .0" in paper_tables.comparison(made_up)
 
 
+def test_a_way_costs_the_documents_that_it_reads(made_up):
+    read = {"new": 300, "old": 100}
+    trials = made_up.trials.with_columns(documents_read=pl.col("run").str.head(3).replace_strict(read))
+    trials.write_parquet(archives.DATA / "made_up" / "trials.parquet")
+    rows = paper_tables.comparison(archives.Archive("made_up")).splitlines()
+    assert [row.rsplit(" | ", 1)[1] for row in rows if row.startswith("| ")][2:] == ["3.0× |", "1.0× |"] * 2
+    against = archives.Archive("made_up", "new")
+    rows = paper_tables.comparison(against).splitlines()
+    assert sum("| 0.3× |" in row for row in rows if row.startswith("| old")) == 2
+    assert "Differences are from **new**" in paper_tables.comparison(against)
+
+
 @pytest.fixture
 def pooled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of a pooling study: `mm` finds 3 or 4 documents by seed, `mtf` one less on one of three topics."""
