@@ -32,9 +32,15 @@ def test_a_status_is_said_and_what_is_not_run_has_a_reason():
         assert item.get("status") != "not run" or item["why"]
 
 
+@pytest.mark.nightly
 def test_pages_are_as_printed(capsys):
     paper_tables.main(["--check"])
     assert " 0 differ" in capsys.readouterr().out
+
+
+def test_a_page_has_a_table_as_printed():
+    [marker, *_] = paper_tables.BLOCK.finditer((archives.DOCS / "pooling.md").read_text("utf-8"))
+    assert marker[0] == marker[1] + paper_tables._printed(marker[2], marker[3]) + marker[4]
 
 
 @pytest.mark.nightly
