@@ -161,7 +161,11 @@ class StudyExperiment(Experiment):
         names = dict.fromkeys(f"{each.name} ({each.fingerprint})" for each in self.collections.values())
         line = f"{counted(total, 'run')} ({self.ready} done) over {', '.join(names)}, results in {plan.storage}"
         print_lines(console, *itertools.chain.from_iterable(self.read_sentences.values()), line)
-        self.waiting = [each for each in self.runs if each.name not in done]
+        # Seed by seed: an interrupted study then compares all methods, and slow methods do not all come last.
+        order = {seed: number for number, seed in enumerate(plan.seeds)}
+        self.waiting = sorted(
+            (each for each in self.runs if each.name not in done), key=lambda run: order[run.config["seed"]]
+        )
         left, facts = self.ready < total, {"runs": total, "done": self.ready}
         if not left:
             return Work(left, facts=facts)

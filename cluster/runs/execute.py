@@ -70,7 +70,7 @@ def run(
     for fold in range(len(outcome.losses), len(splits)):
         with ExitStack() as started:
             staged = StagedTraining(partial(_attached, config, parts, fold, started, attach))
-            if state:
+            if state and state["staged"] is not None:  # None: it was saved between two folds
                 staged.load_state_dict(state["staged"])
             clock = Clock(state["seconds"] if state else 0.0, save_every)
             fold_run = _FoldRun(config, fold, len(splits), staged, clock, store, share, outcome, leave)

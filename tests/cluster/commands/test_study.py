@@ -36,6 +36,13 @@ def test_a_study_leaves_its_files_and_a_summary_of_its_methods(study):
     assert set(summary["candidates"]) == {"bm25", "random"}
 
 
+def test_runs_go_seed_by_seed(study):
+    """An interrupted study has about as many seeds of every method."""
+    seeds = dict(pl.read_parquet(study / "trials.parquet").select("run", "seed").rows())
+    events = [event for event in EventLog.read(Storage(str(study))) if event["event"] == "run ended"]
+    assert [seeds[event["run"]] for event in events] == [0] * 9 + [1] * 9
+
+
 def test_its_page_shows_negatives_that_were_shown(study):
     examples = pl.read_parquet(study / "examples.parquet")
     assert examples["run"].n_unique() == 9  # a run of each method

@@ -100,7 +100,8 @@ def test_a_state_is_kept_in_mid_epoch(base, overrides):
     assert run(config | {"seed": 1}, parts).losses != whole.losses
 
 
-def test_without_a_split_every_query_is_tested_once(base, tmp_path):
+@pytest.mark.parametrize("save_every", [0, 1e9])  # after every step, and between two folds alone
+def test_without_a_split_every_query_is_tested_once(save_every, base, tmp_path):
     folder = write_beir(tmp_path / "unsplit", split=False)
     config, parts = prepared([*base, f"collection.path={folder}", "folds=4", "training.max_epochs=1"])
     outcome = run(config, parts)
@@ -113,7 +114,7 @@ def test_without_a_split_every_query_is_tested_once(base, tmp_path):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run(config, parts, stop, store, save_every=0)
+        run(config, parts, stop, store, save_every=save_every)
     folds: list[int] = []
     resumed = run(config, parts, lambda progress: folds.append(progress.fold), store)
     assert folds == [2, 3]
