@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections import deque
+from collections.abc import Mapping, Sequence
 from math import isnan
 from typing import Any
 
@@ -26,6 +27,8 @@ from cluster.output.result_store import ResultStore, SavedState, outdated_lines
 from cluster.output.storage import Storage, new_place
 from cluster.output.tables import as_parquet
 from cluster.output.terminal import counted, print_lines
+from cluster.reports.labels import p_value, signed, signed_interval
+from cluster.reports.report import Table
 from cluster.runs.agent_file import agent_of
 from cluster.runs.artifacts import Artifacts
 from cluster.runs.fork import Fork, with_functions
@@ -226,14 +229,8 @@ class ForkTasks:
 
 
 def show(forks: pl.DataFrame, measure: str, storage: Storage, console: Console) -> None:
-    """Write the table and the figure, and print the table and the gates."""
-    from cluster.reports.fork_figure import fork_map
-    from cluster.reports.labels import p_value, signed, signed_interval
-    from cluster.reports.report import Table
-
+    """Write and print what each action was worth, and the gates."""
     worth, tested = values(forks), gates(forks)
-    storage.write("values.csv", worth.write_csv().encode())
-    storage.write("figures/forks.png", fork_map(worth, measure))
     rows = [
         [
             row["action"], row["at"], row["pairs"], signed(row["final"]), signed_interval(row["low"], row["high"]),
@@ -243,49 +240,27 @@ def show(forks: pl.DataFrame, measure: str, storage: Storage, console: Console) 
     ]  # fmt: skip
     head = ["action", "at", "pairs", "in the end", "95%", "p", "directly after"]
     table = Table(head, rows, caption=f"What each action was worth: {measure} less that of the unchanged run")
-    console.print(table)
-    for label, value in (
-        ("one decision of an oracle that knows each training", tested.oracle),
-        ("one action per batch for all trainings, chosen on the others", tested.schedule),
-        ("one action for all", tested.fixed),
-        ("feedback over a schedule, at most (95%)", tested.room_high),
-    ):
-        if not isnan(value):
-            console.print(f"gain of {label}: {signed(value)}")
+    gains = {
+        "one decision of an oracle that knows each training": tested.oracle,
+        "one action per batch for all trainings, chosen on the others": tested.schedule,
+        "one action for all": tested.fixed,
+        "feedback over a schedule, at most (95%)": tested.room_high,
+    }
     of_training = "trainings, bases=2, and forks of each, replicates=2"
-    for unit, several, p, gainer in (
-        ("at every batch", "batches, at=[…]", tested.time_p, "a schedule"),
-        ("in every training", of_training, tested.state_p, "feedback"),
-    ):
-        answer = f"needs several {several}" if isnan(p) else f"{_p(p)} (if p is small, {gainer} can gain)"
-        print_lines(console, f"are actions worth the same {unit}? {answer}")
-    _print_place(storage, console)
-
-
-def _p(p: float) -> str:
-    from cluster.reports.labels import p_value
-
-    return f"p = {p_value(p)}".replace("= <", "< ")
-
-
-def _print_place(storage: Storage, console: Console) -> None:
-    again = resume_command("fork", storage.shown())
-    print_lines(console, f"forks, values and figure: {storage.shown()}; to make them again: {again}")
+    tests = [
+        ("at every batch", tested.time_p, "a schedule", "batches, at=[…]"),
+        ("in every training", tested.state_p, "feedback", of_training),
+    ]
+    _write_and_print(worth, worth, measure, table, gains, tests, storage, console)
 
 
 def show_by_query(forks: pl.DataFrame, feature: str, measure: str, storage: Storage, console: Console) -> None:
     """Write and print what each action is worth for the queries below and above the median of a feature."""
-    from cluster.reports.fork_figure import fork_map
-    from cluster.reports.labels import p_value, signed, signed_interval
-    from cluster.reports.report import Table
-
     worth, room = by_side(forks), room_by_query(forks)
-    storage.write("values.csv", worth.write_csv().encode())
     halves = [
         worth.select("at", pl.col("action") + f" {side}", final=side, low=f"{side}_low", high=f"{side}_high")
         for side in SIDES
     ]
-    storage.write("figures/forks.png", fork_map(pl.concat(halves), measure))
     rows = [
         [
             row["action"], row["at"], row["pairs"], signed(row["below"]), signed(row["above"]),
@@ -295,18 +270,46 @@ def show_by_query(forks: pl.DataFrame, feature: str, measure: str, storage: Stor
     ]  # fmt: skip
     head = ["action", "at", "pairs", "below", "above", "difference", "95%", "p"]
     caption = f"{measure} less that of the unchanged run, of an action for queries below or above the median {feature}"
-    console.print(Table(head, rows, caption=caption), crop=False)
-    for label, value in (
-        ("one action per half, chosen on the other trainings", room.by_query),
-        ("one action for all, chosen on the other trainings", room.fixed),
-        ("one action per half over one for all, at most (95%)", room.high),
-    ):
+    gains = {
+        "one action per half, chosen on the other trainings": room.by_query,
+        "one action for all, chosen on the other trainings": room.fixed,
+        "one action per half over one for all, at most (95%)": room.high,
+    }
+    tests = [("in both halves", room.p, "policy=by_query", "trainings or replicates")]
+    table = Table(head, rows, caption=caption)
+    _write_and_print(worth, pl.concat(halves), measure, table, gains, tests, storage, console)
+
+
+def _write_and_print(
+    worth: pl.DataFrame,
+    cells: pl.DataFrame,
+    measure: str,
+    table: Table,
+    gains: Mapping[str, float],
+    tests: Sequence[tuple[str, float, str, str]],
+    storage: Storage,
+    console: Console,
+) -> None:
+    """Write the values and the figure, and print the table and its conclusions.
+
+    Args:
+        cells: what the figure shows.
+        gains: what could be gained, by the policy that gains it; nan if that is unknown.
+        tests: where actions may differ, p, the policy that could gain if they do, and what a test needs.
+    """
+    from cluster.reports.fork_figure import fork_map
+
+    storage.write("values.csv", worth.write_csv().encode())
+    storage.write("figures/forks.png", fork_map(cells, measure))
+    console.print(table, crop=False)
+    for label, value in gains.items():
         if not isnan(value):
             console.print(f"gain of {label}: {signed(value)}")
-    known = f"{_p(room.p)} (if p is small, policy=by_query can gain)"
-    answer = "needs several trainings or replicates" if isnan(room.p) else known
-    print_lines(console, f"are actions worth the same in both halves? {answer}")
-    _print_place(storage, console)
+    for unit, p, gainer, needed in tests:
+        known = f"p = {p_value(p)} (if p is small, {gainer} can gain)".replace("= <", "< ")
+        print_lines(console, f"are actions worth the same {unit}? {f'needs several {needed}' if isnan(p) else known}")
+    again = resume_command("fork", storage.shown())
+    print_lines(console, f"forks, values and figure: {storage.shown()}; to make them again: {again}")
 
 
 def show_regression(fitted: ForkRegression, length: int, storage: Storage, console: Console) -> None:

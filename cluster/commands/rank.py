@@ -29,7 +29,6 @@ from cluster.config.override import key_of
 from cluster.output.storage import Storage, new_place
 from cluster.output.terminal import counted, print_counts, print_lines
 from cluster.runs.artifacts import Artifacts
-from cluster.runs.parts import Base
 from cluster.runs.trained import read_ranker
 from pooling.judging.topics import read_topics
 from ranking.collections.collection import Collection
@@ -85,9 +84,7 @@ def _write(config: dict[str, Any], storage: Storage, name: str, console: Console
     artifacts = Artifacts(lambda line: console.print(f"[dim]{escape(line)} …[/]"))
     of_texts = {key: value for key, value in config.items() if key != "encoding"}  # that of topics
     run = texts_config(of_texts | {"vectors": NO_VECTORS})
-    collection, base = artifacts.collection(run), artifacts.part(run, "base")
-    assert isinstance(base, Base)
-    encoded = base.encoded
+    collection, encoded = artifacts.collection(run), artifacts.part(run, "base").encoded
     if config["topics"]:
         collection = _with_topics(collection, config, console)
         encoded = Encoder(min_count=1).encode(collection)[0]

@@ -158,15 +158,12 @@ def _attach_bm25(
 ) -> ServedBm25:
     from cluster.index.bm25 import ServedBm25
     from cluster.runs.artifacts import Artifacts
-    from cluster.runs.parts import Base
     from ranking.bm25_pieces import PiecedBm25
     from sampling.retrieval.bm25 import Bm25Function
 
     assert isinstance(function, Bm25Function)
     artifacts = Artifacts()
-    base = artifacts.part(config, "base")
-    assert isinstance(base, Base)
-    index = artifacts.sources(config, base).bm25(function.options, function.shards)
+    index = artifacts.sources(config, artifacts.part(config, "base")).bm25(function.options, function.shards)
     assert isinstance(index, PiecedBm25)
     served = ServedBm25(index, function.shards, folder, log, function.on_lost_shard)
     function.attach_index(served)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from cluster.runs.artifacts import Artifacts
 from cluster.runs.assemble import make_ranker
-from cluster.runs.parts import Base, read_encoded
+from cluster.runs.parts import read_encoded
 from ranking.checkpoint import from_bytes
 from ranking.embedding import embed
 from ranking.index import IndexOptions
@@ -47,10 +47,8 @@ class PreparedCorpus:
         return encoded.documents, encoded.queries
 
     def ranker(self) -> DenseRanker:
-        base = Artifacts().part(self.config, "base")
-        assert isinstance(base, Base)
         # Any seed will do: published weights replace the drawn ones.
-        ranker = make_ranker(self.config, base, np.random.default_rng(0))
+        ranker = make_ranker(self.config, Artifacts().part(self.config, "base"), np.random.default_rng(0))
         if not isinstance(ranker, DenseRanker):
             raise TypeError(f"{type(ranker).__name__} has no vectors to search")
         return ranker

@@ -16,7 +16,6 @@ from cluster.config.counts import counts_of
 from cluster.mining.shards import Shard
 from cluster.output.terminal import counted
 from cluster.runs.artifacts import Artifacts
-from cluster.runs.parts import Base
 from cluster.runs.trained import read_ranker
 from ranking.batch import Batch, pairs_of
 from ranking.collections.splits import TEST_ONLY
@@ -84,7 +83,6 @@ class Miner:
         artifacts = artifacts or Artifacts()
         run = texts_config(config)
         self.config, self.collection, base = config, artifacts.collection(run), artifacts.part(run, "base")
-        assert isinstance(base, Base)
         if TEST_ONLY in self.collection.facts and config["queries"] not in ("test", "all"):
             remedy = "queries=test mines for its test queries, which then test nothing any more"
             raise BadInput(f"has {TEST_ONLY}", self.collection.name, remedy)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import itertools
 import re
 from collections.abc import Mapping, Sequence
@@ -16,7 +15,6 @@ from cluster.config.compose import compose
 from cluster.config.groups import CHOICES, group_options, option
 from cluster.config.override import key_of, replaced, root_of, values_by_key
 from cluster.config.refusals import QUOTES, list_form, unreadable
-from cluster.config.validate import check_shape
 from cluster.config.whole import takes_whole
 from cluster.plan.applicable import applicable_overrides, has_option
 from cluster.plan.point import Interval, Point
@@ -410,35 +408,11 @@ def draws(count: int, batches: Sequence[int]) -> np.ndarray[Any, np.dtype[np.flo
 
 def plan(point: Point, drawn: Sequence[str], seeds: Sequence[int]) -> list[Planned]:
     """Return the runs of a point, one per seed."""
-    overrides, config = (*point.overrides, *drawn), _configuration(point.overrides, tuple(drawn))
+    overrides = (*point.overrides, *drawn)
+    config = compose(overrides)
     if any(key_of(text) == "seed" for text in overrides):
         return [_planned(overrides, point, config)]
     return [_planned((*overrides, f"seed={seed}"), point, config | {"seed": seed}) for seed in seeds]
-
-
-def _configuration(overrides: tuple[str, ...], drawn: tuple[str, ...]) -> dict[str, Any]:
-    """Compose both together.
-
-    Composing takes a tenth of a second, and draws differ only in numbers. So the numbers are set in a copy of the first
-    draw's configuration, unless an option refers to them.
-    """
-    if not drawn or "${" in "".join(overrides):
-        return compose([*overrides, *drawn])
-    keys = tuple(map(key_of, drawn))
-    if (overrides, keys) not in _COMPOSED:
-        _COMPOSED[overrides, keys] = compose([*overrides, *drawn])
-    config = copy.deepcopy(_COMPOSED[overrides, keys])
-    for text in drawn:
-        node = config
-        *path, last = key_of(text).split(".")
-        for name in path:
-            node = node[name]
-        node[last] = _parse(text).value()
-    check_shape({key: value for key, value in config.items() if key != CHOICES}, "config")
-    return config
-
-
-_COMPOSED: dict[tuple[tuple[str, ...], tuple[str, ...]], dict[str, Any]] = {}
 
 
 def _planned(overrides: tuple[str, ...], point: Point, config: dict[str, Any]) -> Planned:

@@ -16,7 +16,6 @@ from cluster.executors.resources import WAITING, Resources, at_once, check_deman
 from cluster.executors.task import Executor, Task, Watch
 from cluster.output.result_store import ResultStore
 from cluster.runs.assemble import assemble
-from ranking.checkpoint import from_bytes, to_bytes
 from ranking.training import RankerTraining
 from rl.mixture import MixtureAgent, MixturePolicy
 from sampling.sampler import Sampler
@@ -174,11 +173,8 @@ def train_on_workers(
     """Train a candidate on `resources.workers` workers, with equal numbers up to rounding."""
     from cluster.training.workers import on_workers
 
-    def work(coordinator: Any) -> Callable[[], None]:
-        return partial(_train_share, config, dict(shared), training, store, coordinator)
-
-    result: dict[str, Any] = from_bytes(on_workers(work, config["resources"], f"{FOLDER}/{training.key}"))
-    return result
+    work = partial(_train_share, config, dict(shared), training, store)
+    return on_workers(work, config["resources"], f"{FOLDER}/{training.key}")
 
 
 def _train_share(
@@ -187,17 +183,9 @@ def _train_share(
     training: CandidateTraining,
     store: ResultStore,
     coordinator: Any,
-) -> None:
-    import ray
-    from ray.util.placement_group import get_current_placement_group
-
+    first: bool,
+) -> dict[str, Any]:
     from cluster.executors.ray_tasks import opened
     from cluster.training.attach import attach_workers
 
-    parts = opened(shared)
-    first = ray.train.get_context().get_world_rank() == 0
-    if first:
-        ray.get(coordinator.add_placement_group.remote(get_current_placement_group()))
-    result = train_candidate(config, parts, training, store, attach_workers, writes=first)
-    if first:
-        ray.get(coordinator.finish.remote(to_bytes(result)))
+    return train_candidate(config, opened(shared), training, store, attach_workers, writes=first)

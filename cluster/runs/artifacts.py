@@ -28,7 +28,7 @@ from ranking.collections.collection import Collection
 from ranking.errors import BadInput
 
 if TYPE_CHECKING:
-    from cluster.runs.parts import Base, Part
+    from cluster.runs.parts import Base
     from pooling.systems.inputs import Rerank
     from ranking.sources import Sources
 
@@ -89,8 +89,8 @@ class Artifacts:
         """Return what a run's result depends on in addition to its configuration (`cluster.runs.part_keys`)."""
         return provenance(config, self.collections)
 
-    def part(self, config: dict[str, Any], name: str) -> Part:
-        """Return one part, from the cache or newly made."""
+    def part(self, config: dict[str, Any], name: str) -> Any:
+        """Return one part, from the cache or newly made (`cluster.runs.parts`)."""
         if name == "agent":
             return read_agent(checkpoint_of(config) or "")
         if name == "base" and (absent := build(config["vectors"], "vectors").stand_in()):
@@ -145,7 +145,7 @@ class Artifacts:
         """Return the file of a part."""
         return cache_of(config) / "parts" / f"{key}.safetensors"
 
-    def _make(self, config: dict[str, Any], name: str) -> Part:
+    def _make(self, config: dict[str, Any], name: str) -> Any:
         from cluster.runs.making import make_part
 
         self.note(message_of(config, name))
@@ -158,7 +158,7 @@ def message_of(config: dict[str, Any], name: str | None) -> str:
     return MESSAGES.get(kind, f"ranking: {which}") if name else f"reading {config['choices']['collection']}"
 
 
-def cached_part(name: str, place: Path) -> Part | None:
+def cached_part(name: str, place: Path) -> Any | None:
     """Return a part from its file. None if there is no file, or if it is truncated by a full disk or a kill."""
     if not at_hand(place):
         return None

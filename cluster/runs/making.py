@@ -23,7 +23,7 @@ from cluster.runs.part_keys import (
     validation_origin,
     validation_parts,
 )
-from cluster.runs.parts import Base, Lists, Part
+from cluster.runs.parts import Base, Lists
 from cluster.runs.trained import read_as
 from cluster.runs.zero_shot import ZeroShot, zero_shot
 from ranking.collections.collection import Collection
@@ -56,20 +56,19 @@ class Opener(Protocol):
     def note(self) -> Callable[[str], None]: ...
     def collection(self, config: dict[str, Any]) -> Collection: ...
     def keys(self, config: dict[str, Any]) -> dict[str, str]: ...
-    def part(self, config: dict[str, Any], name: str) -> Part: ...
+    def part(self, config: dict[str, Any], name: str) -> Any: ...
     def place(self, config: dict[str, Any], key: str) -> Path: ...
     def sources(self, config: dict[str, Any], base: Base) -> Sources: ...
 
 
-def make_part(artifacts: Opener, config: dict[str, Any], name: str) -> Part:
+def make_part(artifacts: Opener, config: dict[str, Any], name: str) -> Any:
     """Make one part of a configuration. The parts that it needs are opened, or made too."""
     kind, _, which = name.partition(":")
     if kind == "base":
         return _base(artifacts, config)
     if kind == "tokens":
         return _tokens(artifacts, config)
-    base = artifacts.part(config, "base")
-    assert isinstance(base, Base)
+    base: Base = artifacts.part(config, "base")
     if kind == "evaluate":
         return _zero_shot(artifacts, config, which)
     if kind == "compressed":
@@ -79,14 +78,11 @@ def make_part(artifacts: Opener, config: dict[str, Any], name: str) -> Part:
     sources = artifacts.sources(config, base)
     if kind == "candidates":
         nearest, documents = artifacts.part(config, nearest_part(config)), documents_of(config)
-        assert isinstance(nearest, Lists)
-        assert nearest.lists is not None
         assert documents is not None
         return candidate_table(nearest.lists, sources, documents)
     if kind == "similarity":
-        lists = artifacts.part(config, f"function:{which}")
-        assert isinstance(lists, Lists)
-        return similarity_table(build(config["function"][which]), lists.lists, sources)
+        lists = artifacts.part(config, f"function:{which}").lists
+        return similarity_table(build(config["function"][which]), lists, sources)
     if kind == "function":
         return _lists(artifacts, config, which, sources, base)
     if kind == "teacher":
@@ -176,14 +172,13 @@ def _lists(artifacts: Opener, config: dict[str, Any], name: str, sources: Source
 
 def _teacher(artifacts: Opener, config: dict[str, Any], sources: Sources, base: Base) -> PairScores:
     """Return a teacher's scores of the documents that a run may show: relevant ones and the functions' lists."""
-    parts = [artifacts.part(config, f"function:{name}") for name in config["function"]]
-    lists = [part.lists for part in parts if isinstance(part, Lists) and part.lists is not None]
-    return teacher_scores(build(config["teacher"], "teacher"), sources, base.queries("train"), lists)
+    lists = [artifacts.part(config, f"function:{name}").lists for name in config["function"]]
+    listed = [each for each in lists if each is not None]
+    return teacher_scores(build(config["teacher"], "teacher"), sources, base.queries("train"), listed)
 
 
 def _zero_shot(artifacts: Opener, config: dict[str, Any], name: str) -> ZeroShot:
     collection, base = artifacts.collections.other(config, name), artifacts.part(config, "base")
-    assert isinstance(base, Base)
     encoded, words = build(config["encoding"], "encoding").encode(collection)
     read = read_as(config["ranker"], config["encoding"], base.words, collection, encoded)
     return zero_shot(config, Sources(collection, encoded, build(config["vectors"], "vectors").read(words)), read)

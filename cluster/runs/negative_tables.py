@@ -51,8 +51,6 @@ def write_guarded(storage: Storage, runs: Iterable[Planned], artifacts: Artifact
     Args:
         runs: the runs; those without a result are left out.
     """
-    from cluster.runs.parts import Lists  # imports torch, which readers of the tables need not
-
     written, tables = set(), []
     for planned in runs:
         margins = {name: planned.config["sampling"]["guard"][name] for name in MARGINS}
@@ -65,9 +63,8 @@ def write_guarded(storage: Storage, runs: Iterable[Planned], artifacts: Artifact
             kind, _, function = name.partition(":")
             if kind == "function" and key not in written:
                 written.add(key)
-                lists = artifacts.part(planned.config, name)
-                assert isinstance(lists, Lists)
-                tables.append(_guarded_table(planned.name, function, margins, collection, lists.guarded))
+                record = artifacts.part(planned.config, name).guarded
+                tables.append(_guarded_table(planned.name, function, margins, collection, record))
         for row in outcome.guarded:
             record = GuardedDocuments(**{key: row[key] for key in row if key not in ("fold", "function")})
             tables.append(_guarded_table(planned.name, row["function"], margins, collection, record))

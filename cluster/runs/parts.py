@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field, is_dataclass, replace
+from types import UnionType
+from typing import Any, get_args, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cluster.runs.zero_shot import ZeroShot
-from ranking.encoding import EncodedCollection, Judgements
+from ranking.encoding import EncodedCollection
 from ranking.errors import BadInput
 from ranking.evaluation.origins import Candidates
 from ranking.pair_scores import PairScores
 from ranking.ranked_lists import RankedLists
 from ranking.splits import Split
-from ranking.texts import Texts
 from ranking.tokenization import Tokens
 from ranking.vectors import WordVectors
 from rl.compression import Compressed
-from rl.mixture import MixtureAgent
-from rl.trained import TrainedAgent
 from sampling.guarded_documents import GuardedDocuments
 
 
@@ -59,21 +56,6 @@ class Lists:
     guarded: GuardedDocuments
 
 
-Part = (
-    Base
-    | Tokens
-    | Candidates
-    | Lists
-    | RankedLists
-    | PairScores
-    | Compressed
-    | NDArray[np.float32]
-    | TrainedAgent
-    | MixtureAgent
-    | ZeroShot
-)
-
-
 def read_encoded(parts: dict[str, Any]) -> EncodedCollection:
     """Return the collection as the ranker reads it, as words or as tokens."""
     encoded: EncodedCollection = parts["base"].encoded
@@ -84,46 +66,28 @@ def read_encoded(parts: dict[str, Any]) -> EncodedCollection:
     return replace(encoded, documents=documents, queries=replace(tokens.queries, labels=encoded.queries.labels))
 
 
-def restored(name: str, state: Any) -> Part:
-    """Return a part, named as `function:bm25`, from the fields that `ranking.checkpoint` has read."""
-    return _RESTORE[name.partition(":")[0]](state)
-
-
-def _texts(state: dict[str, Any]) -> Texts:
-    return Texts(state["tokens"], state["offsets"], state["labels"])
-
-
-def _tokens(state: dict[str, Any]) -> Tokens:
-    return Tokens(_texts(state["documents"]), _texts(state["queries"]))
-
-
-def _zero_shot(state: dict[str, Any]) -> ZeroShot:
-    candidates = {name: _candidates(each) for name, each in state["candidates"].items()}
-    return ZeroShot(_encoded(state["encoded"]), candidates)
-
-
-def _encoded(state: dict[str, Any]) -> EncodedCollection:
-    texts = {name: _texts(state[name]) for name in ("documents", "queries")}
-    return EncodedCollection(**(state | texts | {"judgements": Judgements(**state["judgements"])}))
-
-
-def _base(state: dict[str, Any]) -> Base:
-    splits = [Split(**split) for split in state["splits"]]
-    return Base(_encoded(state["encoded"]), WordVectors(**state["vectors"]), splits, state["spelled"])
-
-
-def _candidates(state: dict[str, Any]) -> Candidates:
-    return Candidates(**(state | {"first_stage": RankedLists(**state["first_stage"])}))
-
-
-def _lists(state: dict[str, Any]) -> Lists:
-    return Lists(RankedLists(**state["lists"]) if state["lists"] else None, GuardedDocuments(**state["guarded"]))
-
-
-_RESTORE: dict[str, Callable[[Any], Part]] = {
-    "base": _base, "tokens": _tokens, "origin": _candidates, "validation": _candidates, "function": _lists,
-    "evaluate": _zero_shot,
-    "compressed": lambda state: Compressed(**state), "similarity": lambda table: table,
-    "candidates": lambda table: table, "objective": lambda state: RankedLists(**state),
-    "teacher": lambda state: PairScores(**state),
+KINDS: dict[str, type] = {
+    "base": Base, "tokens": Tokens, "origin": Candidates, "validation": Candidates, "function": Lists,
+    "evaluate": ZeroShot, "compressed": Compressed, "objective": RankedLists, "teacher": PairScores,
 }  # fmt: skip
+"""The class of each kind of part; the others are arrays."""
+
+
+def restored(name: str, state: Any) -> Any:
+    """Return a part, named as `function:bm25`, from the fields that `ranking.checkpoint` has read."""
+    return _restored(KINDS.get(name.partition(":")[0]), state)
+
+
+def _restored(kind: Any, state: Any) -> Any:
+    """Return a value of a declared type, in which each mapping that stands for a dataclass becomes one."""
+    inner = next(filter(is_dataclass, get_args(kind)), None)  # of list[C], dict[str, C] or C | None
+    if isinstance(kind, UnionType):
+        kind = inner
+    if isinstance(state, dict) and is_dataclass(kind):
+        types = get_type_hints(kind)
+        return kind(**{name: _restored(types[name], value) for name, value in state.items()})  # type: ignore[operator]
+    if inner is None:
+        return state
+    if isinstance(state, dict):
+        return {name: _restored(inner, value) for name, value in state.items()}
+    return [_restored(inner, value) for value in state] if isinstance(state, list) else state

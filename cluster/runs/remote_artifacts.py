@@ -27,7 +27,6 @@ from ranking.digest import digest
 from ranking.errors import BadInput
 
 if TYPE_CHECKING:
-    from cluster.runs.parts import Part
     from pooling.systems.inputs import Rerank
 
 Described = tuple[dict[str, str] | None, dict[str, str] | None]
@@ -232,7 +231,7 @@ def _seedless(config: dict[str, Any]) -> str:
     return digest(config | {"seed": None})
 
 
-def _open(places: Mapping[str, Path]) -> Iterator[Part | list[str] | None]:
+def _open(places: Mapping[str, Path]) -> Iterator[Any]:
     """Yield parts for the object store, one after the other; then the names of those that this machine has."""
     present = []
     for name, place in places.items():

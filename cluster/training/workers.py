@@ -56,8 +56,7 @@ def run_on_workers(
     """
     shared = {name: part if isinstance(part, ray.ObjectRef) else ray.put(part) for name, part in parts.items()}
 
-    def work(coordinator: Any) -> Callable[[], None]:
-        return partial(_work, config, shared, coordinator, store, save_every, name, watch)
+    work = partial(_train_share, config, shared, store, save_every, name, watch)
 
     def on_report(report: dict[str, Any] | str) -> None:
         if isinstance(report, str):
@@ -65,21 +64,22 @@ def run_on_workers(
         else:
             (on_batch if report["batches"] else on_epoch)(Progress(**report))
 
-    return Outcome(**from_bytes(on_workers(work, config["resources"], name, on_report)))
+    return Outcome(**on_workers(work, config["resources"], name, on_report))
 
 
 def on_workers(
-    work: Callable[[Any], Callable[[], None]],
+    work: Callable[[Any, bool], dict[str, Any]],
     resources: dict[str, Any],
     name: str,
     on_report: Callable[[dict[str, Any] | str], None] = lambda report: None,
-) -> bytes:
-    """Do the same work in every worker, all of them in one process group, and raise what `run_on_workers` raises.
+) -> dict[str, Any]:
+    """Do the same work in every worker, all of them in one process group, and return the result of the first.
+
+    It raises what `run_on_workers` raises.
 
     Args:
-        work: returns the work of a worker, given the coordinator. The first worker passes its outcome to
-            `WorkerCoordinator.finish`.
-        on_report: called with the reports of the first worker.
+        work: called in each worker with the coordinator, and whether this is the first worker.
+        on_report: called with what the work reports to the coordinator.
     """
     # On this node, which the caller needs anyway, and outside a trial's placement group, which has no room for it.
     affinity = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
@@ -87,8 +87,8 @@ def on_workers(
     options = {"name": called, "num_cpus": 0, "max_concurrency": 16, "scheduling_strategy": affinity}
     coordinator: Any = ray.remote(WorkerCoordinator).options(**options).remote()
     # In a separate object, so that only the workers unpack what only they need.
-    job = ray.put(work(coordinator))
-    ending = coordinator.run_workers.remote(partial(_perform, [job]), resources)
+    job = ray.put(work)
+    ending = coordinator.run_workers.remote(partial(_perform, [job], coordinator), resources)
     try:
         outcome: bytes | None = None
         while outcome is None:
@@ -96,7 +96,8 @@ def on_workers(
                 outcome = ray.get(ending, timeout=0.5)
             for report in ray.get(coordinator.drain.remote()):
                 on_report(report)
-        return outcome
+        result: dict[str, Any] = from_bytes(outcome)
+        return result
     except RayTaskError as error:
         raise error.cause from None
     finally:
@@ -110,29 +111,34 @@ def on_workers(
             remove_placement_group(group)
 
 
-def _perform(job: list[ray.ObjectRef]) -> None:
-    ray.get(job[0])()
+def _perform(job: list[ray.ObjectRef], coordinator: Any) -> None:
+    """Do the work in one worker. The first hands the coordinator the placement group of all, and its result."""
+    first = ray.train.get_context().get_world_rank() == 0
+    if first:
+        ray.get(coordinator.add_placement_group.remote(get_current_placement_group()))
+    result = ray.get(job[0])(coordinator, first)
+    if first:
+        ray.get(coordinator.finish.remote(to_bytes(result)))
 
 
-def _work(
+def _train_share(
     config: dict[str, Any],
     shared: dict[str, ray.ObjectRef],
-    coordinator: Any,
     store: StateStore | None,
     save_every: float,
     name: str,
     watch: Mapping[str, str] | None,
-) -> None:
-    """Execute one worker's share of a run."""
+    coordinator: Any,
+    first: bool,
+) -> dict[str, Any]:
+    """Execute one worker's share of a run, and return the fields of its outcome."""
     from cluster.training.attach import attached
 
-    first = ray.train.get_context().get_world_rank() == 0
     parts = opened(shared)
     store = store or cast(StateStore, _InCoordinator(coordinator))
     if not first:
         interval = save_every if config["resources"]["shard"] else math.inf
-        run(config, parts, store=store, save_every=interval, attach=attached(config, name))
-        return
+        return vars(run(config, parts, store=store, save_every=interval, attach=attached(config, name)))
 
     def report(progress: Progress) -> None:
         ray.get(coordinator.report.remote(asdict(progress)))
@@ -140,11 +146,8 @@ def _work(
     def note(line: str) -> None:
         ray.get(coordinator.report.remote(line))
 
-    group = get_current_placement_group()
-    ray.get(coordinator.add_placement_group.remote(group))
-
     def nodes() -> set[str]:
-        return set(placement_group_table(group)["bundles_to_node_id"].values())
+        return set(placement_group_table(get_current_placement_group())["bundles_to_node_id"].values())
 
     def leave_together(save: Callable[[], None]) -> None:
         def save_and_note() -> None:
@@ -157,8 +160,7 @@ def _work(
         leave(save_and_note, nodes)
 
     start = partial(run, watch=watch, on_batch=report, leave=leave_together)
-    outcome = start(config, parts, report, store, save_every, attached(config, name, note))
-    ray.get(coordinator.finish.remote(to_bytes(vars(outcome))))
+    return vars(start(config, parts, report, store, save_every, attached(config, name, note)))
 
 
 class _InCoordinator:
