@@ -8,7 +8,6 @@ FOLDER is a BEIR folder, for example MedQuAD. Run it on a quiet machine.
 from __future__ import annotations
 
 import argparse
-import functools
 import resource
 import time
 from collections.abc import Callable, Sequence
@@ -99,7 +98,7 @@ def steps_a_second(backend: RolloutBackend, config: dict[str, Any], parts: dict[
     """Environment steps a second of the random agent."""
     observations, actions = state_tables_of(config, parts).space, actions_of(config).space
     trainer = RandomAgent().build(
-        backend.environments(0),
+        backend.environments,
         observations,
         actions,
         workers=backend.workers,
@@ -129,7 +128,7 @@ def workers(chosen: argparse.Namespace, parts: dict[str, Any]) -> None:
             found.append(steps_a_second(in_workers(config, shared), config, parts, chosen.updates))
         config = configuration(chosen, "workers=1", "copies=8", "hosts=1")
         with ranker_hosts(config, 1, f"benchmark-{len(hosted)}", FEASIBLE_S) as (_, names):
-            backend = RolloutBackend(functools.partial(RemoteEnvironments, names, 8), 1, RUNNER_CPUS)
+            backend = RolloutBackend(RemoteEnvironments(names, 8), 1, RUNNER_CPUS)
             hosted.append(steps_a_second(backend, config, parts, chosen.updates))
     best = {count: max(found) for count, found in speeds.items()}
     for count, speed in best.items():

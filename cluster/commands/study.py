@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
+from cluster.commands import study_end
 from cluster.commands.experiment import Experiment, Work
-from cluster.commands.study_end import StudyEnd
 from cluster.config.agents import checkpoint_of, learner_of
 from cluster.config.build import as_node
 from cluster.config.compose import compose
@@ -25,6 +25,7 @@ from cluster.config.schema import SHAPES
 from cluster.config.trust import check_classes
 from cluster.config.validate import check_shape
 from cluster.executors.local import LocalExecutor
+from cluster.executors.processes import in_process
 from cluster.executors.task import Executor, Once, Retry, Task
 from cluster.index.attach import live_functions, served_functions
 from cluster.output.event_log import EventLog
@@ -291,16 +292,12 @@ class StudyExperiment(Experiment):
 
             learn_agents(self.missing, plan.storage, plan.options, self.artifacts, console, tracking)
             self.artifacts.make([each.config for each in _distinct(self.waiting)])
-        stored: dict[str, Any] = {}
-        executor = self._executor(stored)
-        sources: list[list[Task] | Proposals] = []
-        if self.waiting:
-            sources.append([self._task_of(planned, stored) for planned in self.waiting])
+        executor = self._executor()
+        make_task = partial(task_of, artifacts=self.artifacts, storage=plan.storage)
+        sources: list[list[Task] | Proposals] = [list(map(make_task, self.waiting))] if self.waiting else []
         proposals, before = self.proposals, self.proposals.finished
         if proposals.total > before:
-            for planned in proposals.examples():
-                self._task_of(planned, stored)
-            proposals.task_of = lambda planned: task_of(planned, self.artifacts, plan.storage)
+            proposals.task_of = make_task
             sources.append(proposals)
         others = self.ready + len(self.waiting) - before
         measure = self._known[0].config["validation"]["measure"]
@@ -325,15 +322,7 @@ class StudyExperiment(Experiment):
         """All runs so far, each once: a search over few whole numbers may come back to one."""
         return list({each.name: each for each in [*self.runs, *self.proposals.proposed]}.values())
 
-    def _task_of(self, planned: Planned, stored: dict[str, Any]) -> Task:
-        """Return the task of a run, whose parts are put into Ray's object store unless it runs here."""
-        task = task_of(planned, self.artifacts, self.plan.storage)
-        if not self.local:
-            missing = {name: key for name, key in task.arguments["keys"].items() if key not in stored}
-            stored.update(self.artifacts.share(planned.config, missing))
-        return task
-
-    def _executor(self, stored: dict[str, Any]) -> Executor:
+    def _executor(self) -> Executor:
         from cluster.runs.artifacts import OpenedParts
 
         options = self.plan.options
@@ -352,7 +341,7 @@ class StudyExperiment(Experiment):
         check_resources(configs, options["address"])
         callbacks = built_as(Callback, options.get("callbacks", []), "callbacks")
         capacity = capacity_of(configs, options["address"])
-        shared_parts = {"opened": OpenedParts(stored)}
+        shared_parts = {"opened": OpenedParts(self.artifacts.share_all(configs))}
         return TuneExecutor(
             self.plan.storage, shared_parts, options["concurrent"], capacity, self.scheduler, callbacks, "StudyRun"
         )
@@ -365,18 +354,26 @@ class StudyExperiment(Experiment):
         if len(done) == self._shown:
             return
         self._shown = len(done)
-        end = StudyEnd(self.plan.storage, done, len(self.runs) + self.proposals.total - len(done))
+        waiting = len(self.runs) + self.proposals.total - len(done)
+        arguments: dict[str, Any] = {"storage": self.plan.storage, "runs": done, "waiting": waiting}
         if self._apart:
-            end.renew_apart()
+            in_process("cluster.commands.study_end:renew", arguments)
         else:
-            end.renew(self.artifacts)
+            study_end.renew(**arguments, artifacts=self.artifacts)
 
     def finalize(self, console: Console) -> int:
-        out_of_time = self._budget is not None and self._budget.over
-        stopped = self.scheduler.stopped if self.scheduler else {}
-        shown = (self.plan.options["baseline"], self.plan.options.get("factors"))
-        end = StudyEnd(self.plan.storage, self._planned, 0, self._errors, out_of_time, stopped, *shown)
-        return end.finalize_apart(console) if self._apart else end.finalize(self.artifacts, console)
+        arguments: dict[str, Any] = {
+            "storage": self.plan.storage,
+            "runs": self._planned,
+            "errors": self._errors,
+            "out_of_time": self._budget is not None and self._budget.over,
+            "stopped": self.scheduler.stopped if self.scheduler else {},
+            "baseline": self.plan.options["baseline"],
+            "factors": self.plan.options.get("factors"),
+        }
+        if self._apart:
+            return study_end.finalize_apart(console, **arguments)
+        return study_end.finalize(console, **arguments, artifacts=self.artifacts)
 
 
 def _options(overrides: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -24,71 +23,65 @@ if TYPE_CHECKING:
     from cluster.runs.artifacts import Artifacts
 
 
-@dataclass(frozen=True)
-class StudyEnd:
-    """Writes tables and report of `runs`: all planned and proposed ones, each once; to `renew`, those with a result."""
+def renew(storage: Storage, runs: Sequence[Planned], waiting: int, artifacts: Artifacts | None = None) -> None:
+    """Write the page of a study that still runs.
 
-    storage: Storage
-    runs: Sequence[Planned]
-    waiting: int = 0
-    errors: Mapping[str, str] = field(default_factory=dict)
-    out_of_time: bool = False
-    stopped: Mapping[str, Stop] = field(default_factory=dict)
-    baseline: str | None = None
-    factors: Sequence[str] | None = None
-
-    def renew(self, artifacts: Artifacts) -> None:
-        """Write the page of a study that still runs."""
-        from cluster.reports.study_report import StudyResults, study_report
-        from cluster.reports.study_tables import tables_of
-
-        collections = {planned.name: artifacts.collection(planned.config) for planned in self.runs}
-        tables = tables_of(self.storage, self.runs, collections, {})
-        report = study_report(StudyResults.of_tables(self.storage, tables, self.waiting))
-        report.renew(self.storage)
-
-    def finalize(self, artifacts: Artifacts, console: Console) -> int:
-        """Write tables and report, print them, and return the number of failed runs."""
-        from cluster.reports.study_report import StudyResults, report_study
-        from cluster.reports.study_tables import tables_of, write_tables
-        from cluster.runs.model_card import write_cards
-        from cluster.runs.negative_tables import write_guarded, write_shown
-
-        collections = {each.name: artifacts.collection(each.config) for each in self.runs}
-        tables = tables_of(self.storage, self.runs, collections, self.errors, self.out_of_time, self.stopped)
-        failed = write_tables(self.storage, tables)
-        for planned in self.runs:
-            if planned.name in self.stopped:
-                run_store(self.storage, [planned], artifacts.provenance).state(planned.name).delete()
-        write_guarded(self.storage, self.runs, artifacts)
-        write_cards(self.storage, self.runs, collections)
-        write_shown(self.storage, self.runs, artifacts)
-        results = StudyResults.of_tables(self.storage, tables)
-        report_study(self.storage, console, self.baseline, self.factors, results=results)
-        return failed
-
-    def renew_apart(self) -> None:
-        """`renew`, in a process of its own."""
-        in_process(f"{__name__}:_renew", {"end": self})
-
-    def finalize_apart(self, console: Console) -> int:
-        """`finalize`, in a process of its own, which makes or finds by itself what it needs."""
-        look = {"width": console.width, "force_terminal": console.is_terminal, "color_system": console.color_system}
-        failed, printed = in_process(f"{__name__}:_finalize", {"end": self, "look": look})
-        console.print(Text.from_ansi(printed), end="", soft_wrap=True)
-        return int(failed)
-
-
-def _renew(end: StudyEnd) -> None:
+    Args:
+        runs: those with a result; `waiting` others will have one.
+        artifacts: opens the collections; None makes or finds what it needs.
+    """
+    from cluster.reports.study_report import StudyResults, study_report
+    from cluster.reports.study_tables import tables_of
     from cluster.runs.artifacts import Artifacts
 
-    end.renew(Artifacts())
+    artifacts = artifacts or Artifacts()
+    collections = {planned.name: artifacts.collection(planned.config) for planned in runs}
+    tables = tables_of(storage, runs, collections, {})
+    study_report(StudyResults.of_tables(storage, tables, waiting)).renew(storage)
 
 
-def _finalize(end: StudyEnd, look: Mapping[str, Any]) -> tuple[int, str]:
+def finalize(
+    console: Console,
+    storage: Storage,
+    runs: Sequence[Planned],
+    errors: Mapping[str, str],
+    out_of_time: bool,
+    stopped: Mapping[str, Stop],
+    baseline: str | None,
+    factors: Sequence[str] | None,
+    artifacts: Artifacts | None = None,
+) -> int:
+    """Write tables and report of all runs, each once; print them, and return the number of failed runs."""
+    from cluster.reports.study_report import StudyResults, report_study
+    from cluster.reports.study_tables import tables_of, write_tables
+    from cluster.runs.artifacts import Artifacts
+    from cluster.runs.model_card import write_cards
+    from cluster.runs.negative_tables import write_guarded, write_shown
+
+    artifacts = artifacts or Artifacts()
+    collections = {planned.name: artifacts.collection(planned.config) for planned in runs}
+    tables = tables_of(storage, runs, collections, errors, out_of_time, stopped)
+    failed = write_tables(storage, tables)
+    for planned in runs:
+        if planned.name in stopped:
+            run_store(storage, [planned], artifacts.provenance).state(planned.name).delete()
+    write_guarded(storage, runs, artifacts)
+    write_cards(storage, runs, collections)
+    write_shown(storage, runs, artifacts)
+    report_study(storage, console, baseline, factors, results=StudyResults.of_tables(storage, tables))
+    return failed
+
+
+def finalize_apart(console: Console, **arguments: Any) -> int:
+    """`finalize`, in a process of its own."""
+    look = {"width": console.width, "force_terminal": console.is_terminal, "color_system": console.color_system}
+    failed, printed = in_process(f"{__name__}:_finalize", {"look": look, **arguments})
+    console.print(Text.from_ansi(printed), end="", soft_wrap=True)
+    return int(failed)
+
+
+def _finalize(look: Mapping[str, Any], **arguments: Any) -> tuple[int, str]:
     """How many runs have failed, and what was printed."""
-    from cluster.runs.artifacts import Artifacts
-
     said = io.StringIO()
-    failed = end.finalize(Artifacts(), Console(file=said, highlight=False, **look))
+    failed = finalize(Console(file=said, highlight=False, **look), **arguments)
     return failed, said.getvalue()

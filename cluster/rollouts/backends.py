@@ -41,9 +41,7 @@ def in_workers(config: dict[str, Any], shared: Mapping[str, Any] | None) -> Roll
     Args:
         shared: its parts in the object store, by name; None reads them from the cache.
     """
-    return RolloutBackend(
-        functools.partial(Environments, config, shared), workers_of(config), config["resources"]["cpu"]
-    )
+    return RolloutBackend(Environments(config, shared), workers_of(config), config["resources"]["cpu"])
 
 
 def workers_of(config: dict[str, Any]) -> int:
@@ -60,17 +58,15 @@ class RemoteEnvironments:
 
     Args:
         hosts: names of the actors. Neighbouring environments share one.
-        total: number of environments of the learning.
-        offset: added to the number of each environment.
+        total: number of environments of an agent; the next ones are on the same hosts again.
     """
 
     hosts: Sequence[str]
     total: int
-    offset: int = 0
 
     def __call__(self, first: int, count: int) -> RemoteVectorEnvironment:
-        host = self.hosts[first * len(self.hosts) // self.total]
-        return RemoteVectorEnvironment(host, self.offset + first, count)
+        host = self.hosts[first % self.total * len(self.hosts) // self.total]
+        return RemoteVectorEnvironment(host, first, count)
 
 
 def learn(
@@ -204,8 +200,7 @@ def _learn(
             queue.put(progress)
             last = time.monotonic()
 
-    environments = functools.partial(RemoteEnvironments, hosts, config["copies"])
-    backend = RolloutBackend(environments, workers, RUNNER_CPUS)
+    backend = RolloutBackend(RemoteEnvironments(hosts, config["copies"]), workers, RUNNER_CPUS)
     parts = Environments(config).parts()
     return train_agent(config, backend, parts, store, on_progress, facts, leaves_nodes_of_job(home))
 

@@ -28,20 +28,18 @@ class Environments:
 
     Args:
         shared: its parts in Ray's object store, by name; None reads them from the cache.
-        offset: added to the number of each environment, so that others draw other seeds.
     """
 
     config: dict[str, Any]
     shared: Mapping[str, Any] | None = None
-    offset: int = 0
 
     def parts(self) -> dict[str, Any]:
         """Return the parts that rankers and states read; all environments of this process share them."""
         return Artifacts().parts(self.config) if self.shared is None else opened(self.shared)
 
     def __call__(self, first: int, count: int) -> VectorEnvironment:
-        """Return environments `first` to `first + count − 1`, counted from the offset."""
-        return self.make(self.parts(), self.offset + first, count)
+        """Return environments `first` to `first + count − 1`, whose numbers determine their seeds."""
+        return self.make(self.parts(), first, count)
 
     def make(self, parts: Mapping[str, Any], first: int, count: int) -> VectorEnvironment:
         """Return environments `first` to `first + count − 1` over the given parts."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -41,14 +40,13 @@ def learn_agents(
 ) -> None:
     """Learn agents, each in a trial; raise `BadInput` if one could not be learned."""
     console.print(f"{len(requests)} agent{'s' * (len(requests) > 1)} to learn first")
-    stored: dict[str, Any] = {}
+    stored = artifacts.share_all(request.config for request in requests.values())
     tasks = []
     for name, request in requests.items():
         collection = artifacts.collection(request.config)
         facts = {"collection": collection.name, "fingerprint": collection.fingerprint}
         request.record(facts)
         keys = artifacts.keys(request.config)
-        stored |= artifacts.share(request.config, {part: key for part, key in keys.items() if key not in stored})
         arguments = {"config": request.config, "keys": keys, "store": request.store(keys), "facts": facts}
         resources = request.config["resources"]
         placed = replace(Resources.of(resources), strategy=resources["placement"].upper())
@@ -99,6 +97,6 @@ def learn_agent(
 
         search_agent(config, in_this_process(config, parts, store), store, report, facts)
     else:
-        backend = RolloutBackend(partial(Environments, config, references), 0, config["resources"]["cpu"])
+        backend = RolloutBackend(Environments(config, references), 0, config["resources"]["cpu"])
         train_agent(config, backend, parts, store, report, facts, context.leave)
     return {"best": best}

@@ -38,12 +38,13 @@ class RolloutBackend:
     """The processes that step the environments of a learning. The result does not depend on them.
 
     Args:
-        environments: makes environments, numbered from the offset that it is given.
+        environments: makes environments `first` to `first + count − 1`; of a learning, the random agent's come after
+            the others.
         workers: number of processes that step them; 0 steps them in this process.
         cpus: cores per process.
     """
 
-    environments: Callable[[int], Callable[[int, int], Any]]
+    environments: Callable[[int, int], Any]
     workers: int
     cpus: float
 
@@ -194,8 +195,11 @@ def _random_baseline(
 def _build(
     config: dict[str, Any], agent: Agent, backend: RolloutBackend, parts: Mapping[str, Any], offset: int
 ) -> AgentTrainer:
+    def environments(first: int, count: int) -> Any:
+        return backend.environments(offset + first, count)
+
     return agent.build(
-        backend.environments(offset),
+        environments,
         state_tables_of(config, parts).space,
         actions_of(config).space,
         seed=config["seed"],

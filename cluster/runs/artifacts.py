@@ -81,6 +81,13 @@ class Artifacts:
 
         return {key: ray.put(self.part(config, name)) for name, key in keys.items()}
 
+    def share_all(self, configs: Iterable[dict[str, Any]]) -> dict[str, Any]:
+        """Put all parts of configurations into Ray's object store, each once, and return references by key."""
+        stored: dict[str, Any] = {}
+        for config in configs:
+            stored |= self.share(config, {name: key for name, key in self.keys(config).items() if key not in stored})
+        return stored
+
     def keys(self, config: dict[str, Any]) -> dict[str, str]:
         """Return the key of each part of a configuration, by name. This is cheap: only the collection is read."""
         return keys_of(config, self.collections)

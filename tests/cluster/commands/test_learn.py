@@ -1,6 +1,5 @@
 """Learning agents, in this process, with workers and with hosts: for functions, for documents and for mixtures."""
 
-import functools
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -51,7 +50,7 @@ def taught(
     config: dict[str, Any], folder: Path, backend: RolloutBackend | None = None, tell: Any = lambda progress: None
 ) -> tuple[TrainedAgent, pl.DataFrame]:
     """An agent learned into a folder, in this process by default."""
-    backend = backend or RolloutBackend(functools.partial(Environments, config, None), 0, 1)
+    backend = backend or RolloutBackend(Environments(config), 0, 1)
     store = ResultStore(Storage(str(folder)), "trainings")
     episodes = train_agent(config, backend, Artifacts().parts(config), store, tell)
     return read_agent(str(folder)), episodes
@@ -102,7 +101,7 @@ def test_it_ends_once_it_has_converged(config, undisturbed, tmp_path):
 
 def test_rankers_on_a_host_learn_the_same(config, undisturbed, tmp_path):
     host = ray.remote(RankerHost).options(name="test-host", num_cpus=1).remote(config)
-    backend = RolloutBackend(functools.partial(RemoteEnvironments, ["test-host"], 2), 0, 1)
+    backend = RolloutBackend(RemoteEnvironments(["test-host"], 2), 0, 1)
     agent, episodes = taught(config, tmp_path, backend)
     ray.kill(host)
     assert same(agent, undisturbed[0])
