@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NoReturn, cast
 
 from cluster.commands.signals import (
     discard_output,
@@ -19,6 +19,7 @@ from cluster.commands.verbs import VERBS, parse
 from cluster.config.build import missing_extra
 from cluster.executors.address import working_folder
 from cluster.executors.processes import Processes
+from cluster.executors.task import located
 from cluster.output.terminal import print_lines
 from ranking.errors import BadInput
 from ranking.whole_file import FULL
@@ -56,8 +57,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
         console = Console(highlight=False)
         console.on_broken_pipe = lambda: discard_output(console)  # type: ignore[method-assign]
-        if VERBS[chosen.verb].target is not None:
-            sys.exit(VERBS[chosen.verb].load()(chosen, console))
+        if not isinstance(run := located(VERBS[chosen.verb].runs), type):
+            sys.exit(run(chosen, console))
         if getattr(chosen, "power", None):
             from cluster.commands.report import show_power
 
@@ -122,5 +123,4 @@ def run_experiment(
 
 def kind_of(verb: str) -> type[Experiment]:
     """Return the class of a verb that leaves a folder of results."""
-    loaded: type[Experiment] = VERBS[verb].load()
-    return loaded
+    return cast("type[Experiment]", located(VERBS[verb].runs))

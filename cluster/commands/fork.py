@@ -81,8 +81,7 @@ class ForkExperiment(Experiment):
     @classmethod
     def continued(cls, arguments: list[str], saved: dict[str, Any], storage: Storage) -> ForkExperiment:
         changed = compose(arguments, "fork")
-        of_then = {"regress": False, "by": None} | saved["fork"]  # the first versions have neither
-        options = of_then | {key_of(text): changed[key_of(text)] for text in arguments}
+        options = saved["fork"] | {key_of(text): changed[key_of(text)] for text in arguments}
         return cls(options, compose(list(map(str, saved["overrides"]))), storage)
 
     def prepare(self, console: Console) -> Work:

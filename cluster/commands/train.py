@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 import polars as pl
@@ -14,12 +13,13 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from cluster.commands.experiment import Experiment, Work, ray_session
+from cluster.commands.experiment import Experiment, Work
 from cluster.config.agents import learner_of
 from cluster.config.compose import compose
 from cluster.config.groups import CHOICES
 from cluster.config.override import root_of
 from cluster.config.validate import check_run
+from cluster.executors.resources import check_demand
 from cluster.index.attach import check_room, served_functions
 from cluster.output.event_log import EventLog
 from cluster.output.failure_summary import print_failures
@@ -57,7 +57,8 @@ class TrainExperiment(Experiment):
     def __init__(
         self, planned: Planned, storage: Storage | None, track: dict[str, Any], push_to: str | None = None
     ) -> None:
-        super().__init__({"address": None, "dashboard": False, "track": track}, storage)
+        alone = planned.config["resources"]["workers"] == 1 and not served_functions(planned.config)
+        super().__init__({"address": None, "dashboard": False, "track": track, "local": alone}, storage)
         self.planned, self.push_to = planned, push_to
 
     @classmethod
@@ -82,10 +83,6 @@ class TrainExperiment(Experiment):
         planned.config["weights"] = planned.config["weights"] or options["out"] is not None
         storage = None if options["out"] is None else Storage(options["out"])
         return cls(planned, storage, options["track"], pushed[-1] if pushed else None)
-
-    @property
-    def on_cluster(self) -> bool:
-        return _needs_ray(self.planned.config) and super().on_cluster
 
     def prepare(self, console: Console) -> Work:
         planned = self.planned
@@ -116,10 +113,9 @@ class TrainExperiment(Experiment):
             what = f"the collection {self.collection.name} has changed since this run began"
             raise BadInput(what, before.get("run"), "choose another out=")
 
-    def session(self, work: Work, console: Console) -> AbstractContextManager[None]:
-        return _workers(self.planned.config, work, console)
-
     def execute(self, console: Console, tracking: Tracking | None) -> None:
+        if not self.local and not os.environ.get("RAY_ADDRESS"):
+            _check_resources(self.planned.config)
         planned, started = self.planned, time.perf_counter()
         log = None if tracking is None else RunLog(tracking.events)
         batches = Throttle(5 if console.is_terminal else 60)
@@ -187,26 +183,13 @@ class TrainExperiment(Experiment):
         return 0
 
 
-def _needs_ray(config: dict[str, Any]) -> bool:
-    return config["resources"]["workers"] > 1 or bool(served_functions(config))
-
-
-@contextmanager
-def _workers(config: dict[str, Any], work: Work, console: Console) -> Iterator[None]:
-    """Start the Ray session of a run with several workers or a live index; other runs need none."""
-    if not _needs_ray(config):
-        yield
-        return
+def _check_resources(config: dict[str, Any]) -> None:
+    """Refuse what a local Ray does not have."""
     import ray
 
-    from cluster.executors.resources import check_demand
-
-    with ray_session(None, False, work, console):
-        if not os.environ.get("RAY_ADDRESS"):
-            if config["resources"]["workers"] > 1:
-                check_demand(config["resources"], ray.cluster_resources())
-            check_room(config, ray.cluster_resources())
-        yield
+    if config["resources"]["workers"] > 1:
+        check_demand(config["resources"], ray.cluster_resources())
+    check_room(config, ray.cluster_resources())
 
 
 def _refuse_others(storage: Storage, planned: Planned) -> None:
