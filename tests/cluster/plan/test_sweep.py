@@ -66,6 +66,13 @@ def test_draws_fill_the_space_alike_for_all_methods():
         assert sorted(math.floor(share * 8) for share in column) == list(range(8))
 
 
+def test_what_depends_on_a_drawn_number_follows_each_draw():
+    (point,) = points([], [], ["function=in_batch", "training.batch_size=int(interval(4,64))"])
+    for size in (8, 32):
+        (run,) = plan(point, [f"training.batch_size={size}"], [0])
+        assert run.config["sampling"]["negatives"] == size - 1
+
+
 def test_options_that_take_whole_numbers_are_drawn_as_such():
     assert Interval(0, 10, False, False).at(0.25) == 2.5
     assert Interval(1, 5, False, True).at(0.6) == 4
