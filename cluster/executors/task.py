@@ -170,13 +170,19 @@ class Tasks(Protocol):
 
 
 class Scheduler(Protocol):
-    """Stops tasks early by what they report."""
+    """Stops tasks early by what they report, as if they had run one after another: those that are ahead wait."""
 
     def reached(self, key: str, step: int, value: float) -> dict[str, bool]:
         """Receive a report, and return which tasks may continue; a task that is not named waits for others."""
 
     def ended(self, key: str) -> dict[str, bool]:
         """Receive the end of a task, and return which of the tasks that waited may continue."""
+
+    def let_go(self, key: str) -> None:
+        """A task waits no longer, because it lost its process or its place. It will report again."""
+
+    def waiting_behind(self, key: str) -> list[str]:
+        """Return the tasks that wait and were proposed after this one."""
 
 
 class Executor(ABC):

@@ -26,6 +26,7 @@ from cluster.executors.task import (
     Done,
     Executor,
     Retry,
+    Scheduler,
     Task,
     TaskLost,
     Tasks,
@@ -34,7 +35,7 @@ from cluster.executors.task import (
     bound,
     built,
 )
-from cluster.executors.tune_failures import FaultTolerantScheduler, SearchScheduler
+from cluster.executors.tune_failures import FaultTolerantScheduler
 from cluster.executors.worker import origin_of, portable
 from cluster.output.storage import Storage, Unwritable, unwritable
 from cluster.output.throttle import Throttle
@@ -66,7 +67,7 @@ class TuneExecutor(Executor):
         shared: Mapping[str, Any] | None = None,
         concurrent: int | None = None,
         capacity: Callable[[Mapping[str, float]], int | None] = lambda resources: None,
-        scheduler: SearchScheduler | None = None,
+        scheduler: Scheduler | None = None,
         callbacks: Sequence[Callback] = (),
         name: str = "Trial",
     ) -> None:

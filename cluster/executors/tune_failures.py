@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
 import ray
 from ray.air.execution._internal import RayActorManager
@@ -25,16 +25,6 @@ from cluster.output.event_log import reason
 _log = logging.getLogger(__name__)
 KILLED = "killed by Ray's memory monitor"
 REMEDY = "give it more memory, or make it smaller: training.batch_size, ranker.preset, scale"
-
-
-class SearchScheduler(Scheduler, Protocol):
-    """Stops trials early, as if they had run one after another: those that are ahead wait for others."""
-
-    def let_go(self, key: str) -> None:
-        """A trial waits no longer, because it lost its process or its place. It will report again."""
-
-    def waiting_behind(self, key: str) -> list[str]:
-        """Return the trials that wait and were proposed after this one."""
 
 
 class RetryableTrial(Trial):
@@ -79,7 +69,7 @@ class RetryableTrial(Trial):
 class FaultTolerantScheduler(FIFOScheduler):
     """Runs trials in Tune's order, as `RetryableTrial`, and stops those that a search's scheduler stops."""
 
-    def __init__(self, search: SearchScheduler | None = None, limit: int = MAX_RESTARTS) -> None:
+    def __init__(self, search: Scheduler | None = None, limit: int = MAX_RESTARTS) -> None:
         super().__init__()
         self.search, self.limit = search, limit
         self.stopped: set[str] = set()

@@ -39,8 +39,7 @@ class ServedBm25(Bm25Index):
         log: Callable[[str], None] = lambda line: None,
         on_lost: Literal["wait", "skip"] = "wait",
     ) -> None:
-        self.index, self.queries, self.log, self.on_lost = index, index.queries, log, on_lost
-        self._lost: set[int] = set()
+        self.index, self.queries, self.on_lost = index, index.queries, on_lost
         pieces = dict(enumerate(index.ranges))
         count = min(shards, len(pieces))
         self.pieces = [{n: pieces[n] for n in pieces if n % count == shard} for shard in range(count)]
@@ -49,7 +48,8 @@ class ServedBm25(Bm25Index):
         nodes = sorted(node["NodeID"] for node in ray.nodes() if node["Alive"])
         # Shards return rows of the whole collection.
         self.rows = [range(index.ranges[-1].stop)] * count
-        self.actors = ShardActors(self.folder, self.rows, nodes)
+        meanwhile = "; waiting" if on_lost == "wait" else "; continuing without its documents"
+        self.actors = ShardActors(self.folder, self.rows, nodes, log, "BM25", meanwhile)
 
     def find(
         self, terms: list[NDArray[np.integer]], depth: int, pairs: NDArray[np.int32], threads: int | None
@@ -61,23 +61,12 @@ class ServedBm25(Bm25Index):
             ]
             replies = []
             for shard, reply in enumerate(self.actors.ask("bm25", arguments)):
-                if reply is None:
-                    self._log_lost(shard)
-                    if self.on_lost == "wait":
-                        reply = self.actors.call(shard, "bm25", *arguments[shard])
-                if reply is not None and shard in self._lost:
-                    self._lost.discard(shard)
-                    self.log(f"shard {shard} of BM25 is back")
+                if reply is None and self.on_lost == "wait":
+                    reply = self.actors.call(shard, "bm25", *arguments[shard])
                 replies.append(reply or _nothing(len(asked[shard]), depth, pairs.shape[1]))
             return replies
 
         return fewer_first(ask, self.rows, depth, pairs)
-
-    def _log_lost(self, shard: int) -> None:
-        if shard not in self._lost:
-            self._lost.add(shard)
-            what = "waiting" if self.on_lost == "wait" else "continuing without its documents"
-            self.log(f"shard {shard} of BM25 is lost; {what}")
 
     def close(self) -> None:
         """Stop the actors and delete their files."""

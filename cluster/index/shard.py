@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import shutil
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -150,13 +150,25 @@ class ShardActors:
         folder: folder of the index; each shard keeps its versions in `shards/N`.
         ranges: documents of each shard.
         nodes: preferred nodes, used round-robin.
+        log: called with one line when a shard is lost, and when it is back.
+        of: the index, for these lines.
+        meanwhile: what happens until a lost shard is back, for its line.
 
     Attributes:
         lost: shards that did not answer their last call.
     """
 
-    def __init__(self, folder: Path, ranges: Sequence[range], nodes: Sequence[str]) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        ranges: Sequence[range],
+        nodes: Sequence[str],
+        log: Callable[[str], None] = logger.warning,
+        of: str = "the index",
+        meanwhile: str = "",
+    ) -> None:
         self.ranges, self.lost = list(ranges), set[int]()
+        self.log, self.of, self.meanwhile = log, of, meanwhile
         options: dict[str, Any] = {"max_restarts": -1, "max_task_retries": 0, "max_concurrency": MAX_SEARCHES}
         actor: Any = ray.remote(num_cpus=0, **options)(IndexShard)
         near: list[Any] = [NodeAffinitySchedulingStrategy(node, soft=True) for node in nodes] or ["DEFAULT"]
@@ -202,10 +214,10 @@ class ShardActors:
             if error.actor_init_failed:
                 raise
             if shard not in self.lost:
-                logger.warning("shard %s of the index is lost", shard)
+                self.log(f"shard {shard} of {self.of} is lost{self.meanwhile}")
             self.lost.add(shard)
             return False, None
         if shard in self.lost:
-            logger.warning("shard %s of the index is back", shard)
+            self.log(f"shard {shard} of {self.of} is back")
         self.lost.discard(shard)
         return True, reply
