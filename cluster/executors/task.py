@@ -234,8 +234,7 @@ def located(path: str | Callable[..., Any]) -> Callable[..., Any]:
     if callable(path):
         return path
     module, _, name = path.partition(":")
-    function: Callable[..., Any] = getattr(importlib.import_module(module), name)
-    return function
+    return getattr(importlib.import_module(module), name)
 
 
 def bound(task: Task, shared: Mapping[str, Any], context: Context) -> Callable[[], Any]:

@@ -162,8 +162,7 @@ class RemoteIndex:
 
     def status(self) -> dict[str, Any]:
         """Return the steps of the versions, of the one that is being built, and of those that wait."""
-        status: dict[str, Any] = self._call("status")
-        return status
+        return self._call("status")
 
     def close(self) -> None:
         """Stop the actors and delete their files, and those of processes that were killed."""

@@ -87,8 +87,7 @@ class StudyPlan:
     def scaled(self) -> dict[str, Any]:
         """The changes of the experiment at the requested scale."""
         name = values_by_key([*self.design.get("overrides", []), *self.arguments]).get("scale", "")
-        scaled: dict[str, Any] = self.design.get("scales", {}).get(name, {})
-        return scaled
+        return self.design.get("scales", {}).get(name, {})
 
     def runs(self) -> tuple[list[Planned], list[Point]]:
         """Return the runs that are known before it starts, and the points whose runs are proposed later."""

@@ -62,16 +62,13 @@ class RemoteVectorEnvironment(gymnasium.vector.VectorEnv):
         self.single_observation_space, self.single_action_space = observations_and_actions
 
     def reset(self, *, seed: Any = None, options: Any = None) -> tuple[Observations, Infos]:  # type: ignore[override]
-        observed: tuple[Observations, Infos] = self._call("reset")
-        return observed
+        return self._call("reset")
 
     def step(self, actions: NDArray[Any]) -> Transition:  # type: ignore[override]
-        transition: Transition = self._call("step", actions)
-        return transition
+        return self._call("step", actions)
 
     def state_dict(self) -> dict[str, Any]:
-        state: dict[str, Any] = self._call("state_dict")
-        return state
+        return self._call("state_dict")
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         self._call("load_state_dict", state)

@@ -20,8 +20,7 @@ def documents_of(config: dict[str, Any]) -> int | None:
     """Return s_d if the agent of a configuration picks documents; None if it chooses functions or there is no agent."""
     if checkpoint := checkpoint_of(config):
         return read_agent(checkpoint).documents
-    documents: int | None = config.get("actions", {}).get("documents")
-    return documents
+    return config.get("actions", {}).get("documents")
 
 
 def has_agent(checkpoint: str) -> bool:

@@ -104,8 +104,7 @@ def state_of(config: dict[str, Any]) -> StateOptions | ProgressOptions:
     """Return the options of the agent's states."""
     if checkpoint := checkpoint_of(config):
         return read_agent(checkpoint).state
-    options: StateOptions | ProgressOptions = build(config["state"])
-    return options
+    return build(config["state"])
 
 
 def validation_parts(config: dict[str, Any]) -> dict[str, str]:
@@ -117,8 +116,7 @@ def validation_parts(config: dict[str, Any]) -> dict[str, str]:
 
 def validation_origin(config: dict[str, Any], name: str) -> dict[str, Any]:
     """Return the options of an origin of the validation, which need not be one of the test."""
-    node: dict[str, Any] = config["origin"].get(name) or option("origin", name)[name]
-    return node
+    return config["origin"].get(name) or option("origin", name)[name]
 
 
 def ranks_ahead(node: dict[str, Any]) -> bool:
@@ -131,8 +129,7 @@ def ranks_ahead(node: dict[str, Any]) -> bool:
 def tokenization_of(config: dict[str, Any]) -> Tokenization | None:
     """Return the tokenization of the configured ranker; None if it reads words."""
     ranker = build(config["ranker"])
-    tokenization: Tokenization | None = ranker.func.tokenization(**ranker.keywords)
-    return tokenization
+    return ranker.func.tokenization(**ranker.keywords)
 
 
 def nearest_part(config: dict[str, Any]) -> str:

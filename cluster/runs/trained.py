@@ -176,8 +176,7 @@ def make(options: dict[str, Any], vectors: NDArray[np.float32] | None = None) ->
     """Return a ranker of these options whose weights come with its checkpoint or will be loaded."""
     generator = torch.Generator().manual_seed(0)
     given = np.zeros((1, 1), np.float32) if vectors is None else vectors
-    ranker: Ranker = build(options, "ranker")(vectors=given, generator=generator)
-    return ranker
+    return build(options, "ranker")(vectors=given, generator=generator)
 
 
 def ranker_overrides(place: str) -> list[str]:

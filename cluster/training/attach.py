@@ -72,14 +72,12 @@ class SharedIndex:
     def search(
         self, queries: NDArray[np.integer], depth: int, step: int, vectors: NDArray[np.float32] | None = None
     ) -> Answer:
-        answer: Answer = self._broadcast(lambda: self.index.search(queries, depth, step, vectors))
-        return answer
+        return self._broadcast(lambda: self.index.search(queries, depth, step, vectors))
 
     def scores(
         self, queries: NDArray[np.integer], documents: NDArray[np.integer], vectors: NDArray[np.float32] | None = None
     ) -> NDArray[np.float32]:
-        scores: NDArray[np.float32] = self._broadcast(lambda: self.index.scores(queries, documents, vectors))
-        return scores
+        return self._broadcast(lambda: self.index.scores(queries, documents, vectors))
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state of the first worker's index, whose state is the one that is saved."""

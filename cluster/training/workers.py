@@ -96,8 +96,7 @@ def on_workers(
                 outcome = ray.get(ending, timeout=0.5)
             for report in ray.get(coordinator.drain.remote()):
                 on_report(report)
-        result: dict[str, Any] = from_bytes(outcome)
-        return result
+        return from_bytes(outcome)
     except RayTaskError as error:
         raise error.cause from None
     finally:
