@@ -116,6 +116,8 @@ def _by_bandit(
     runs = {}
     for (method, function), own in shown.partition_by("method", "function", as_dict=True).items():
         arm = "".join(sign if sign.isalnum() or sign in "_-." else "_" for sign in f"{method}-{function}")
+        while f"{arm}.run" in runs:  # of a method whose name differs in other signs
+            arm += "_"
         ranked = own.sort("query", "margin", descending=[False, True], maintain_order=True)
         run = ranked.with_columns(
             rank=pl.int_range(1, pl.len() + 1).over("query"), score=pl.col("margin").round(6), tag=pl.lit(arm)

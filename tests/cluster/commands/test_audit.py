@@ -6,6 +6,7 @@ import pytest
 
 from cluster.output.manifest import write_config
 from cluster.output.storage import Storage
+from cluster.output.tables import write_table
 from tests.cluster.command_line import command
 from tests.made_up import write_texts
 
@@ -154,3 +155,15 @@ def test_ids_with_blanks_are_refused_before_anything_is_judged(tmp_path, refusal
     assert "has a blank in it" in message
     assert "a TREC file can't hold it: rename it" in message
     assert not audited.exists()
+
+
+def test_methods_whose_names_differ_in_signs_are_judged_in_runs_of_their_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, document in (("m 1", "a"), ("m_1", "b")):
+        row = {"query_id": "q", "document_ids": [["p", document]], "scores": [[2.0, 1.0]]}
+        ids = pl.DataFrame(row | {"ranks": [[0, 1]], "functions": [[None, "bm25"]]})
+        write_config(Storage(name), {"overrides": []})
+        write_table(Storage(name), "ids/train-00000", ids)
+    assert command("audit", "m 1", "m_1", "order=bandit", "out=audited") == 0
+    runs = sorted(path.read_text().split()[2] for path in Path("audited/arms").iterdir())
+    assert runs == ["a", "b"]
