@@ -48,8 +48,8 @@ def workers_of(config: dict[str, Any]) -> int:
     """Return the number of processes that step environments: the configured one, or what the cores share evenly."""
     if config["workers"] is not None or config["hosts"]:
         return int(config["hosts"] if config["workers"] is None else config["workers"])
-    cores = int(ray.cluster_resources().get("CPU", 1)) // config["resources"]["cpu"]
-    return max(count for count in range(1, max(cores, 1) + 1) if config["copies"] % count == 0)
+    room = int(ray.cluster_resources().get("CPU", 1) // config["resources"]["cpu"])
+    return max(count for count in range(1, max(room, 1) + 1) if config["copies"] % count == 0)
 
 
 @dataclass(frozen=True)

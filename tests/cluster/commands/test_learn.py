@@ -144,6 +144,8 @@ def test_copies_are_shared_out_evenly_and_what_can_not_be_learned_or_resumed_is_
     assert workers_of(config | {"workers": 2, "copies": 8}) == 2
     assert workers_of(config | {"workers": None, "copies": 3}) in (1, 3)
     assert workers_of(config | {"workers": None, "copies": 8, "hosts": 2}) == 2
+    half = config | {"resources": config["resources"] | {"cpu": 0.5}}
+    assert workers_of(half | {"workers": None, "copies": 3}) in (1, 3)
     with pytest.raises(BadInput, match=r"resources.workers.*by workers=2, or give actions=mixture"):
         LearnExperiment.read([*base, "resources.workers=2"])
     with pytest.raises(BadInput, match=r"config\.yaml"):
