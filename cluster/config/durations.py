@@ -24,6 +24,6 @@ def seconds_of(text: str | float, option: str) -> float:
         seconds = float(text)
     elif re.fullmatch(r"(\d+(\.\d+)?[dhms])+", text):
         seconds = sum(float(number) * UNITS[unit] for number, _, unit in re.findall(r"(\d+(\.\d+)?)([dhms])", text))
-    if seconds <= 0:
+    if not seconds > 0:  # or it is no number
         raise BadInput(f"{option} is {text!r}", remedy="write 2h, 30m, 1h30m or 90s")
     return seconds

@@ -96,7 +96,7 @@ def test_a_run_beyond_its_limits_is_reported(base, tmp_path, monkeypatch, capsys
 def test_durations_are_read_and_a_block_within_its_limit_is_left_alone():
     known = {"2h": 7200, "1h30m": 5400, "90s": 90, "0.5m": 30, "1d": 86400, 7: 7, 0.5: 0.5}
     assert {text: seconds_of(text, "run_time") for text in known} == known
-    for bad in ("2 h", "2 hours", "", "0s", 0, -1, "-1h", "h", "10"):
+    for bad in ("2 h", "2 hours", "", "0s", 0, -1, "-1h", "h", "10", float("nan")):
         with pytest.raises(BadInput, match="run_time is"):
             seconds_of(bad, "run_time")
     with run_limits(None, None, pytest.fail), run_limits("9s", 1000, pytest.fail):
