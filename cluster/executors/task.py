@@ -214,6 +214,7 @@ class Executor(ABC):
         """Return what to give several tasks as an argument in place of a large value."""
 
 
+@dataclass(frozen=True)
 class Context:
     """The connection of a running body to its executor. A body receives it as its parameter `context`.
 
@@ -223,10 +224,8 @@ class Context:
             saves the state and ends this attempt (`cluster.executors.lost_process.leave`).
     """
 
-    def __init__(
-        self, report: Report = lambda report: None, leave: Callable[[Callable[[], object]], None] = lambda keep: None
-    ) -> None:
-        self.report, self.leave = report, leave
+    report: Report = lambda report: None
+    leave: Callable[[Callable[[], object]], None] = lambda keep: None
 
 
 def located(path: str | Callable[..., Any]) -> Callable[..., Any]:

@@ -12,7 +12,7 @@ import torch
 
 from cluster.executors.address import is_cluster
 from cluster.executors.local import LocalExecutor
-from cluster.executors.resources import WAITING, Resources, at_once, check_demand, demand
+from cluster.executors.resources import Resources, at_once, check_demand, demand
 from cluster.executors.task import Executor, Task, Watch
 from cluster.output.result_store import ResultStore
 from cluster.runs.assemble import assemble
@@ -137,12 +137,10 @@ def in_ray_tasks(
     def room() -> int | None:
         return workers or (None if alone else at_once([demand(options)], ray.cluster_resources()))
 
-    executor = RayExecutor(shared, at_once=room)
-    if alone:
-        return partial(_train_all, executor, BODY, {}, Resources.of(options), watch)
     # A mapping of references reaches the workers as it is, so that each worker opens the parts.
-    waiting = Resources(cpu=0, memory=WAITING)
-    return partial(_train_all, executor, ON_WORKERS, {"shared": references}, waiting, watch)
+    body, arguments = (BODY, {}) if alone else (ON_WORKERS, {"shared": references})
+    executor = RayExecutor(shared, at_once=room)
+    return partial(_train_all, executor, body, arguments, Resources.of_run(options), watch)
 
 
 def _train_all(
