@@ -7,7 +7,7 @@ import os
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, chdir, contextmanager, nullcontext
+from contextlib import ExitStack, chdir, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -187,14 +187,23 @@ class Experiment(ABC):
 
             self.joined.enter_context(session(self.options["address"], dashboard=False))
 
-    def session(self, work: Work, console: Console) -> AbstractContextManager[None]:
-        """Return the Ray session in which it runs."""
+    @contextmanager
+    def session(self, work: Work, console: Console) -> Iterator[None]:
+        """Start or join the Ray session in which it runs, and whose object store holds the parts that runs share."""
         if self.local:
-            return nullcontext()
+            yield
+            return
+        from cluster.executors.object_store import check_store
+        from cluster.executors.session import session
+
         if self.workers is not None:
             self.workers.close()  # Ray starts processes itself
         without = None if work.needs else self.without_ray
-        return ray_session(self.options["address"], self.options["dashboard"], work, console, without)
+        with session(self.options["address"], self.options["dashboard"], work.shared, without) as served:
+            if served:
+                console.print(f"[dim]Ray's dashboard: {served} (its token: ray get-auth-token)[/]", soft_wrap=True)
+            check_store(work.largest, work.shared, lambda line: console.print(f"[dim]{escape(line)}[/]"))
+            yield
 
 
 def conduct(experiment: Experiment, console: Console) -> int:
@@ -252,21 +261,6 @@ def _recorded(experiment: Experiment, built: Sequence[Tracker], work: Work, cons
         write_config(storage, {**experiment.manifest(), STARTED_IN: os.getcwd()})
     with tracked(built, storage, console, experiment.verb, resumed, **work.facts) as tracking:
         yield tracking
-
-
-@contextmanager
-def ray_session(
-    address: str | None, dashboard: bool, work: Work, console: Console, without: str | None = None
-) -> Iterator[None]:
-    """Start or join a Ray session whose object store holds the parts that runs share."""
-    from cluster.executors.object_store import check_store
-    from cluster.executors.session import session
-
-    with session(address, dashboard, work.shared, without) as served:
-        if served:
-            console.print(f"[dim]Ray's dashboard: {served} (its token: ray get-auth-token)[/]", soft_wrap=True)
-        check_store(work.largest, work.shared, lambda line: console.print(f"[dim]{escape(line)}[/]"))
-        yield
 
 
 @contextmanager

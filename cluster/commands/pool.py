@@ -238,12 +238,10 @@ def _baseline(name: str | None, compared: Sequence[Variant], requested: bool, wh
     if requested and not of_method:
         raise BadInput(f"the {what} {name!r} is none of the methods", remedy=f"choose one of {', '.join(labels)}")
     if requested and len(of_method) > 1:
-        raise BadInput(f"the {what} {name!r} has {len(of_method)} variants", remedy=f"name one: {_quoted(of_method)}")
+        raise BadInput(
+            f"the {what} {name!r} has {len(of_method)} variants", remedy=f"name one: {', '.join(map(repr, of_method))}"
+        )
     return of_method[0] if of_method else None
-
-
-def _quoted(labels: Sequence[str]) -> str:
-    return ", ".join(repr(label) for label in labels)
 
 
 def _contrasts(requested: Sequence[Sequence[str]], compared: Sequence[Variant]) -> list[list[str]]:

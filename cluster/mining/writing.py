@@ -138,14 +138,10 @@ def shard_store(config: dict[str, Any], storage: Storage, artifacts: Artifacts) 
     base = artifacts.keys(texts_config(config))["base"]
     nodes = {"guard": [config["guard"]], "ranker": [{"checkpoint": config["checkpoint"]}]}
     nodes["function"] = list(config["function"].values())
-    files = {name: [file for node in nodes[name] for file in _contents(node)] for name in nodes}
+    files = {name: [file for node in nodes[name] for file in checkpoints_of(node) or files_of(node)] for name in nodes}
     read = {name: digest(contents) for name, contents in files.items() if contents}
     built_from = {"base": base, **read, **code("ranking", "sampling", "cluster/mining", "cluster/runs")}
     return ResultStore(storage, "shards", built_from, ".json")
-
-
-def _contents(node: dict[str, Any]) -> list[str]:
-    return checkpoints_of(node) or files_of(node)
 
 
 def mine_shard(miner: Miner, shard: Shard, store: ResultStore) -> dict[str, Any]:
