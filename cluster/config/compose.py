@@ -99,9 +99,7 @@ def _by_hydra(
     files = tuple(str(each.input_line) for each in parsed if each not in values)
     composed, choices = copy.deepcopy(_of_files(files, config, folder, environment))
     ConfigLoaderImpl._apply_overrides_to_config(values, composed)
-    resolved = OmegaConf.to_container(composed, resolve=True, throw_on_missing=complete)
-    if not isinstance(resolved, dict):
-        raise TypeError(f"{config} is not a mapping")
+    resolved: Any = OmegaConf.to_container(composed, resolve=True, throw_on_missing=complete)
     return resolved, choices
 
 
@@ -124,11 +122,9 @@ def _of_files(
     GlobalHydra.instance().clear()
     with initialize_config_dir(folder, version_base="1.3"):
         composed = hydra_compose(config, list(overrides), return_hydra_config=True)
-    choices = OmegaConf.to_container(composed.hydra.runtime.choices)
+    choices: Any = OmegaConf.to_container(composed.hydra.runtime.choices)
     with open_dict(composed):
         del composed["hydra"]
-    if not isinstance(choices, dict):
-        raise TypeError(f"{config} is not a mapping")
     content = OmegaConf.to_container(composed, resolve=False)
     fill_defaults(content)
     filled: Any = OmegaConf.create(content)
