@@ -278,7 +278,7 @@ def test_no_more_runs_at_once_than_the_study_allows_and_no_processes_on_a_cluste
     for concurrent, room in ((1, 1), (2, 2), (9, 4)):  # of a resumed study, which only its files tell
         experiment = study(base, tmp_path / str(concurrent), f"concurrent={concurrent}")
         experiment.workers = Processes(3, "math:sqrt")
-        executor = experiment._executor({})
+        executor = experiment._executor()
         assert isinstance(executor, LocalExecutor)
         assert executor._room() == room
 
