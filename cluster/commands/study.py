@@ -337,7 +337,7 @@ class StudyExperiment(Experiment):
         from cluster.executors.tune import TuneExecutor
         from cluster.search.schedulers import built_as
 
-        configs = [planned.config for planned in self._known]
+        configs = [planned.config for planned in _distinct(self._known)]
         check_resources(configs, options["address"])
         callbacks = built_as(Callback, options.get("callbacks", []), "callbacks")
         capacity = capacity_of(configs, options["address"])
