@@ -55,7 +55,7 @@ class ForkExperiment(Experiment):
         self.requested, self.output = options, storage
         self.functions = list(config["function"])
         texts = options["instead"] or self.functions
-        self.actions = [Action.parse(text) for text in dict.fromkeys(texts)]
+        self.actions = list(dict.fromkeys(map(Action.parse, texts)))  # bm25*.5 and bm25*0.5 are one action
         self.config = with_functions(config, self.actions)
         for action in self.actions:
             action.check_ranks(build(self.config["function"][action.function]).depth)
