@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import polars as pl
 from rich.console import Console
@@ -70,6 +70,27 @@ class Shown:
         text = io.StringIO()
         self.report.to_terminal(Console(file=text, width=WIDTH, no_color=True, highlight=False, force_jupyter=False))
         return text.getvalue().rstrip()
+
+
+class Frame:
+    """A property of a result: the table of its name.
+
+    Args:
+        rows: what each of its rows is.
+    """
+
+    def __init__(self, rows: str) -> None:
+        self.__doc__ = rows
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    @overload
+    def __get__(self, result: None, owner: type) -> Frame: ...
+    @overload
+    def __get__(self, result: Result, owner: type) -> pl.DataFrame: ...
+    def __get__(self, result: Result | None, owner: type) -> Frame | pl.DataFrame:
+        return self if result is None else result.frame(self.name)
 
 
 class Result:
@@ -138,10 +159,7 @@ class ReportedResult(Result):
     'outputs/study'
     """
 
-    @property
-    def trials(self) -> pl.DataFrame:
-        """One row per run (in a pooling study: per method and pool)."""
-        return self.frame("trials")
+    trials = Frame("One row per run (in a pooling study: per method and pool).")
 
     def plot(self, name: str | None = None) -> Picture:
         """Return a figure of the report.
@@ -251,55 +269,22 @@ class StudyResult(ReportedResult):
     'outputs/study'
     """
 
-    @property
-    def queries(self) -> pl.DataFrame:
-        """One row per run, candidate origin and test query."""
-        return self.frame("queries")
+    queries = Frame("One row per run, candidate origin and test query.")
+    samplers = Frame("One row per run and retrieval function: what it supplied, and the ranker's scores of it.")
+    steps = Frame("One row per run and step, or window of steps: how hard the negatives were.")
+    decisions = Frame("With `stop=decided`, one row per method and rival: what is decided.")
+    spread = Frame(
+        "One row per method and candidate origin: the spread of runs, how often they beat others, how many fail."
+    )
 
-    @property
-    def samplers(self) -> pl.DataFrame:
-        """One row per run and retrieval function: what it supplied, and the ranker's scores of it."""
-        return self.frame("samplers")
+    across = Frame(
+        "One row per method and place, if there are several collections or rankers, and one row for all places."
+    )
 
-    @property
-    def steps(self) -> pl.DataFrame:
-        """One row per run and step, or window of steps: how hard the negatives were."""
-        return self.frame("steps")
-
-    @property
-    def decisions(self) -> pl.DataFrame:
-        """With `stop=decided`, one row per method and rival: what is decided."""
-        return self.frame("decisions")
-
-    @property
-    def spread(self) -> pl.DataFrame:
-        """One row per method and candidate origin: the spread of runs, how often they beat others, how many fail."""
-        return self.frame("spread")
-
-    @property
-    def across(self) -> pl.DataFrame:
-        """One row per method and place, if there are several collections or rankers, and one row for all places."""
-        return self.frame("across")
-
-    @property
-    def power(self) -> pl.DataFrame:
-        """One row per method and difference: the number of seeds that detects it."""
-        return self.frame("power")
-
-    @property
-    def surface(self) -> pl.DataFrame:
-        """Of a search, one row per setting, or pair of settings: how much it explains of the runs' results."""
-        return self.frame("surface")
-
-    @property
-    def defaults(self) -> pl.DataFrame:
-        """Of a search, one row per method: the rank of its defaults among the drawn settings."""
-        return self.frame("defaults")
-
-    @property
-    def best_settings(self) -> pl.DataFrame:
-        """Of a search, one row per method: the settings that validated best, and what they reached."""
-        return self.frame("best_settings")
+    power = Frame("One row per method and difference: the number of seeds that detects it.")
+    surface = Frame("Of a search, one row per setting, or pair of settings: how much it explains of the runs' results.")
+    defaults = Frame("Of a search, one row per method: the rank of its defaults among the drawn settings.")
+    best_settings = Frame("Of a search, one row per method: the settings that validated best, and what they reached.")
 
     @property
     def runs(self) -> pl.DataFrame:
@@ -410,10 +395,7 @@ class TrainingResult(Result):
         row = self.frame("trials").row(0, named=True)
         return {key: value for key, value in row.items() if ":" in key and isinstance(value, float)}
 
-    @property
-    def queries(self) -> pl.DataFrame:
-        """One row per candidate origin and test query."""
-        return self.frame("queries")
+    queries = Frame("One row per candidate origin and test query.")
 
     @property
     def weights(self) -> str:
@@ -430,10 +412,7 @@ class LearningResult(Result):
     'outputs/learn'
     """
 
-    @property
-    def episodes(self) -> pl.DataFrame:
-        """One row per episode."""
-        return self.frame("episodes")
+    episodes = Frame("One row per episode.")
 
     @property
     def agent(self) -> str:
@@ -469,10 +448,7 @@ class MiningResult(Result):
         """Ids, ranks, scores and functions of the documents of each row, the positive first."""
         return self._parts("ids")
 
-    @property
-    def guarded(self) -> pl.DataFrame:
-        """One row per query and document that the guard dropped, with the reason."""
-        return self.frame("guarded")
+    guarded = Frame("One row per query and document that the guard dropped, with the reason.")
 
     def _parts(self, name: str) -> pl.DataFrame:
         contents = (self.storage.read(f"{name}/{part}") or b"" for part in self.storage.names(name))
@@ -523,10 +499,7 @@ class AuditResult(Result):
     'outputs/audit'
     """
 
-    @property
-    def sample(self) -> pl.DataFrame:
-        """One row per negative, and whether it is drawn."""
-        return self.frame("sample")
+    sample = Frame("One row per negative, and whether it is drawn.")
 
     @property
     def run(self) -> str:
@@ -568,12 +541,5 @@ class PoolResult(ReportedResult):
     def _overview(self) -> pl.DataFrame | Shown:
         return Shown(self._report)
 
-    @property
-    def budgets(self) -> pl.DataFrame:
-        """One row per pool, method, seed, topic and budget: the number of relevant documents found."""
-        return self.frame("budgets")
-
-    @property
-    def curves(self) -> pl.DataFrame:
-        """One row per pool, method, seed and topic: the whole curve of relevant documents found."""
-        return self.frame("curves")
+    budgets = Frame("One row per pool, method, seed, topic and budget: the number of relevant documents found.")
+    curves = Frame("One row per pool, method, seed and topic: the whole curve of relevant documents found.")

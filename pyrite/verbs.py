@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from rich.console import Console
 
@@ -77,18 +78,11 @@ def train(
     Raises:
         BadInput: if an option or an input is wrong.
     """
-    data = as_collection(data)
-    if isinstance(data, Collection):
-        texts = [*data.overrides(), *(as_negatives(negatives).overrides() if negatives is not None else [])]
-        texts += settings(
-            ranker=ranker, objective=objective, seed=seed, measure=measure, search=search, scale=scale, out=_path(out),
-            options=options,
-        )  # fmt: skip
-    else:
-        texts = listed(
-            data, negatives=negatives, ranker=ranker, objective=objective, seed=seed, measure=measure, search=search,
-            scale=scale, out=out, options=options,
-        )  # fmt: skip
+    chosen = [] if negatives is None else as_negatives(negatives).overrides()
+    texts = _described(
+        data, negatives, chosen, ranker=ranker, objective=objective, seed=seed, measure=measure, search=search,
+        scale=scale, out=_path(out), options=options,
+    )  # fmt: skip
     if "out" not in map(key_of, texts):
         from cluster.output.storage import new_place
 
@@ -117,13 +111,11 @@ def learn(
         data, scale, out, options, console: see `pyrite.train`.
         resume: the folder of a learning to resume. None starts a new one.
     """
-    data = as_collection(data)
-    if isinstance(data, Collection):
-        functions = [] if negatives is None else _functions(negatives).overrides()
-        texts = [*data.overrides(), *(text for text in functions if not text.startswith("policy"))]
-        texts += settings(ranker=ranker, agent=agent, scale=scale, out=_path(out), options=options)
-    else:
-        texts = listed(data, negatives=negatives, ranker=ranker, agent=agent, scale=scale, out=out, options=options)
+    functions = [] if negatives is None else _functions(negatives).overrides()
+    chosen = [text for text in functions if not text.startswith("policy")]
+    texts = _described(
+        data, negatives, chosen, ranker=ranker, agent=agent, scale=scale, out=_path(out), options=options
+    )
     return LearningResult(*run("learn", texts, resume, console))
 
 
@@ -257,6 +249,20 @@ def audit(
 def pool(overrides: Iterable[str] = (), *, resume: Folder | None = None, console: Console | None = None) -> PoolResult:
     """Compare orders of judging in simulation, as `pyrite pool` does. For the arguments see `pyrite.study`."""
     return PoolResult(*run("pool", overrides, resume, console))
+
+
+def _described(data: Data, negatives: object, chosen: Sequence[str], **arguments: Any) -> list[str]:
+    """Return the overrides of a verb's arguments, or the overrides that are given instead of all of them.
+
+    Args:
+        negatives: the argument of this name; None if it was not given.
+        chosen: its overrides.
+        arguments: those of `settings`.
+    """
+    data = as_collection(data)
+    if isinstance(data, Collection):
+        return [*data.overrides(), *chosen, *settings(**arguments)]
+    return listed(data, negatives=negatives, **arguments)
 
 
 def _functions(negatives: object) -> Negatives:
