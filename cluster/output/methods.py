@@ -48,6 +48,11 @@ def evaluations(trials: pl.DataFrame) -> list[tuple[str, str]]:
     return [(origin, measure) for origin, _, measure in (name.rpartition(":") for name in names)]
 
 
+def leading_evaluations(trials: pl.DataFrame) -> list[tuple[str, str]]:
+    """Return those of `evaluations` that have the first one's measure."""
+    return [pair for pair in evaluations(trials) if pair[1] == evaluations(trials)[0][1]]
+
+
 def evaluations_by_origin(trials: pl.DataFrame) -> list[tuple[str, str]]:
     """Return `evaluations` with those of one origin after each other, as summaries list them."""
     pairs = evaluations(trials)

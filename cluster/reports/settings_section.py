@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 from rich.markup import escape
 
-from cluster.output.methods import evaluations
+from cluster.output.methods import leading_evaluations
 from cluster.reports.labels import by_family, distinct_names, value
 from cluster.reports.report import Part, Section, Table, TerminalLine, Verbatim
 from cluster.statistics.best_settings import best_settings, comparison_command
@@ -18,8 +18,8 @@ def settings_section(trials: pl.DataFrame) -> Section | None:
     found = best_settings(trials)
     if found.is_empty():
         return None
-    leading = evaluations(trials)[0][1]
-    origins = [origin for origin, measure in evaluations(trials) if measure == leading]
+    leading = leading_evaluations(trials)
+    origins = [origin for origin, _ in leading]
     parts: list[Part] = []
     for title, part in by_family(found):
         names = distinct_names(part["method"])
@@ -33,7 +33,7 @@ def settings_section(trials: pl.DataFrame) -> Section | None:
             for row in part.iter_rows(named=True)
         ]
         head = ["method", "best settings", "dev", *origins, "of"]
-        parts.append(Table(head, rows, words=2, caption=f"{title}: best settings by dev queries, {leading}"))
+        parts.append(Table(head, rows, words=2, caption=f"{title}: best settings by dev queries, {leading[0][1]}"))
     leader = found.sort("validation", descending=True, nulls_last=True, maintain_order=True).row(0, named=True)
     family = found.filter(collection=leader["collection"], ranker=leader["ranker"])
     command = comparison_command(family, 1 + max(trials["seed"].to_list()))

@@ -18,6 +18,7 @@ from cluster.output.methods import (
     EMBEDDINGS,
     diverged,
     evaluations,
+    leading_evaluations,
     method_columns,
     stopped_runs,
     with_factors,
@@ -299,8 +300,7 @@ def _runs(trials: pl.DataFrame, results: StudyResults) -> list[Section]:
 
 
 def _commands(trials: pl.DataFrame) -> Table:
-    leading = evaluations(trials)[:1]
-    columns = [f"{origin}:{measure}" for origin, measure in evaluations(trials) if measure == leading[0][1]]
+    columns = [f"{origin}:{measure}" for origin, measure in leading_evaluations(trials)]
     done = trials.filter(pl.col("status") == "done").join(with_methods(trials).select("run", "method"), on="run")
     rows = [
         [

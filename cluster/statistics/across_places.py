@@ -8,9 +8,9 @@ import numpy as np
 import polars as pl
 from scipy import stats
 
-from cluster.output.methods import METHOD, evaluations, is_learned, measurements, with_methods
+from cluster.output.methods import METHOD, evaluations, is_learned, with_methods
 from cluster.statistics.by_query import Queries, values_by_run
-from cluster.statistics.comparison import MethodRuns, compare_both, methods_of
+from cluster.statistics.comparison import compare_both, families, methods_of
 from cluster.statistics.paired import Floats, differences, mean_difference
 
 SCHEMA: dict[str, Any] = {
@@ -79,10 +79,10 @@ def across_places(trials: pl.DataFrame, baseline: str | None = None, queries: Qu
         The columns of SCHEMA, one row per method and place, and one for all of them; empty with fewer than two places.
     """
     candidates, measure = evaluations(trials)[0]
-    every = measurements(trials).filter(candidates=candidates, measure=measure).drop_nulls("value")
-    places: dict[str, dict[str, MethodRuns]] = {}
-    for (collection, ranker), family in every.partition_by("collection", "ranker", as_dict=True).items():
-        places[f"{ranker} on {collection}"] = methods_of(family, (*METHOD, "method"))
+    places = {
+        f"{place['ranker']} on {place['collection']}": methods_of(family, (*METHOD, "method"))
+        for place, family in families(trials, finished=True)
+    }
     known = [set(methods) for methods in places.values()]
     shared = set.intersection(*known) if len(places) > 1 else set()
     common = {name for name in shared if not is_learned(next(iter(places.values()))[name].identity)}
@@ -90,7 +90,7 @@ def across_places(trials: pl.DataFrame, baseline: str | None = None, queries: Qu
         return pl.DataFrame(schema=SCHEMA)
     means = {name: float(np.mean([methods[name].mean for methods in places.values()])) for name in common}
     reference = baseline if baseline in shared else min(common, key=lambda name: (-means[name], name))
-    by_query = values_by_run(queries, every["run"].to_list(), measure).get(candidates, {})
+    by_query = values_by_run(queries, trials.filter(status="done")["run"].to_list(), measure).get(candidates, {})
     rows: list[dict[str, Any]] = []
     for method in sorted(set.union(*known) - {reference}):
         head = {"candidates": candidates, "measure": measure, "against": reference, "method": method}

@@ -8,7 +8,7 @@ import polars as pl
 
 from cluster.config.override import key_of
 from cluster.config.quoting import as_override
-from cluster.output.methods import evaluations, measurements
+from cluster.output.methods import leading_evaluations, measurements
 
 
 def best_settings(trials: pl.DataFrame) -> pl.DataFrame:
@@ -21,13 +21,13 @@ def best_settings(trials: pl.DataFrame) -> pl.DataFrame:
         lack seeds of others, because runs failed or did not start, are no candidates. Empty if no method ran with
         several settings.
     """
-    leading = evaluations(trials)[0][1]
-    origins = [origin for origin, measure in evaluations(trials) if measure == leading]
     method = ["collection", "ranker", "method"]
     named = measurements(trials).unique("run", maintain_order=True).select("run", *method, "settings")
     text = pl.format("{}={}", *(pl.element().struct.field(name) for name in ("key", "value")))
     validation = pl.col("curve_validation").list.max().fill_nan(None)
-    columns = [pl.col(f"{origin}:{leading}").fill_nan(None).alias(origin) for origin in origins]
+    leading = leading_evaluations(trials)
+    origins = [origin for origin, _ in leading]
+    columns = [pl.col(f"{origin}:{measure}").fill_nan(None).alias(origin) for origin, measure in leading]
     runs = (
         trials.filter(status="done")
         .select("run", "seed", "overrides", *columns, validation=validation)

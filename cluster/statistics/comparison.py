@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import polars as pl
 
-from cluster.output.methods import LABEL, column_of, is_learned
+from cluster.output.methods import LABEL, column_of, evaluations, is_learned, measurements
 from cluster.statistics.paired import (
     CrossedDifference,
     Floats,
@@ -82,6 +82,27 @@ def methods_of(results: pl.DataFrame, identity: Sequence[str]) -> dict[str, Meth
     """Collect the runs of every method in one place (`runs_of`), by its name."""
     parts = results.partition_by("method", as_dict=True)
     return {str(name): runs_of(runs, identity) for (name,), runs in parts.items()}
+
+
+def families(
+    trials: pl.DataFrame, evaluated: Iterable[tuple[str, str]] | None = None, finished: bool = False
+) -> Iterator[tuple[dict[str, str], pl.DataFrame]]:
+    """Yield the results of each ranker on each collection, by one measure over one origin of candidates.
+
+    Args:
+        evaluated: the origins and measures; None takes the leading ones.
+        finished: whether failed runs are left out.
+
+    Yields:
+        The place (collection, ranker, candidates, measure), and its rows of `cluster.output.methods.measurements`.
+    """
+    every = measurements(trials)
+    every = every.drop_nulls("value") if finished else every
+    for candidates, measure in evaluations(trials)[:1] if evaluated is None else evaluated:
+        here = every.filter(candidates=candidates, measure=measure)
+        for (collection, ranker), family in here.partition_by("collection", "ranker", as_dict=True).items():
+            place = {"collection": collection, "ranker": ranker, "candidates": candidates, "measure": measure}
+            yield place, family
 
 
 def best_baselines(family: Sequence[MethodRuns]) -> dict[str, MethodRuns]:

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from cluster.output.methods import LABEL, evaluations, with_methods
+from cluster.output.methods import LABEL, leading_evaluations, with_methods
 from cluster.statistics.by_query import Queries, QueryNumbers, values_of
 from cluster.statistics.paired import Floats, crossed_difference
 from ranking.errors import BadInput
@@ -62,11 +62,8 @@ def planned_contrasts(
             chosen.append(runs)
         if not chosen:  # nothing to compare the others with
             return pl.DataFrame(schema=SCHEMA), lines
-    leading = evaluations(trials)[0][1]
     rows: list[dict[str, Any]] = []
-    for origin, measure in evaluations(trials):
-        if measure != leading:
-            continue
+    for origin, measure in leading_evaluations(trials):
         first, *others = _by_seed(chosen, queries, origin, measure)
         for values, other in zip(others, chosen[1:], strict=True):
             pair = {"method": chosen[0][0, "method"], "against": other[0, "method"]}

@@ -20,7 +20,8 @@ import numpy as np
 import polars as pl
 
 from cluster.config.compose import compose
-from cluster.output.methods import evaluations, factors, measurements, swept, with_factors
+from cluster.output.methods import evaluations, factors, swept, with_factors
+from cluster.statistics.comparison import families
 from cluster.statistics.paired import Floats
 from ranking.errors import BadInput
 
@@ -141,14 +142,12 @@ def searched_families(trials: pl.DataFrame) -> list[SearchedFamily]:
     keys = values.filter(many)["key"].sort().to_list()
     if not keys or not evaluations(trials):
         return []
-    candidates, measure = evaluations(trials)[0]
     by_name = with_factors(trials, [key for key in factors(trials) if key not in keys])
-    every = measurements(by_name).filter(candidates=candidates, measure=measure).drop_nulls("value")
     wide = pairs.filter(pl.col("key").is_in(keys)).pivot("key", index="run", values="number")
-    every = every.join(wide, on="run").join(trials.select("run", "overrides"), on="run")
-    families = []
-    for (collection, ranker), part in every.partition_by("collection", "ranker", as_dict=True).items():
-        runs = part.drop_nulls(keys).sort("run")
+    searched = []
+    for place, family in families(by_name, finished=True):
+        runs = family.join(wide, on="run").join(trials.select("run", "overrides"), on="run")
+        runs = runs.drop_nulls(keys).sort("run")
         if len(runs) < LEAST or np.ptp(runs["value"].to_numpy()) < 1e-12:
             continue
         numbers = runs.select(keys).to_numpy().astype(np.float64)
@@ -163,9 +162,8 @@ def searched_families(trials: pl.DataFrame) -> list[SearchedFamily]:
             names.append(METHOD)
         first = runs.group_by("method").agg(pl.col("overrides").first())
         defaults = {method: _defaults(overrides, keys) for method, overrides in first.rows()}
-        place = {"collection": str(collection), "ranker": str(ranker), "candidates": candidates, "measure": measure}
-        families.append(SearchedFamily(place, names, x, runs["value"].to_numpy(), bounds, log, methods, defaults))
-    return families
+        searched.append(SearchedFamily(place, names, x, runs["value"].to_numpy(), bounds, log, methods, defaults))
+    return searched
 
 
 def _defaults(overrides: str, keys: Sequence[str]) -> Floats:

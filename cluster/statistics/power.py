@@ -10,7 +10,8 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy import stats
 
-from cluster.output.methods import evaluations, is_learned, measurements
+from cluster.output.methods import is_learned
+from cluster.statistics.comparison import families
 from cluster.statistics.paired import CrossedDifference, by_seed, values_by_seed
 from cluster.statistics.sequential import ALPHA, StoppingRule, best_baseline
 from ranking.evaluation.anytime import p_values
@@ -40,13 +41,10 @@ def power(trials: pl.DataFrame, rule: StoppingRule | None = None) -> pl.DataFram
         runs.
     """
     rule = rule or StoppingRule()
-    candidates, measure = evaluations(trials)[0]
-    every = measurements(trials).filter(candidates=candidates, measure=measure).drop_nulls("value")
     rows: list[dict[str, Any]] = []
-    for (collection, ranker), family in every.partition_by("collection", "ranker", as_dict=True).items():
+    for place, family in families(trials, finished=True):
         values = values_by_seed(family)
         able = {str(row["method"]) for row in family.iter_rows(named=True) if not is_learned(row)}
-        place = {"collection": collection, "ranker": ranker, "candidates": candidates, "measure": measure}
         pairs = max(len(values) * (len(values) - 1) // 2, 1)
         for method in sorted(values):
             other = best_baseline(values, able, method)

@@ -12,8 +12,8 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy import stats
 
-from cluster.output.methods import METHOD, evaluations, measurements
-from cluster.statistics.comparison import MethodRuns, baselines, methods_of
+from cluster.output.methods import METHOD, evaluations, leading_evaluations
+from cluster.statistics.comparison import MethodRuns, baselines, families, methods_of
 from cluster.statistics.paired import Floats
 from ranking.evaluation.significance import holm
 
@@ -47,16 +47,11 @@ def seed_variation(trials: pl.DataFrame, line: float | None = None) -> pl.DataFr
         runs don't give.
     """
     rows: list[dict[str, Any]] = []
-    for candidates, measure in evaluations(trials):
-        if measure != evaluations(trials)[0][1]:
-            continue
-        every = measurements(trials).filter(candidates=candidates, measure=measure)
-        for (collection, ranker), family in every.partition_by("collection", "ranker", as_dict=True).items():
-            place = {"collection": collection, "ranker": ranker, "candidates": candidates, "measure": measure}
-            methods = methods_of(family, (*METHOD, "method"))
-            rows += [place | row for row in _family(methods, line, crc32(f"{place}".encode()))]
-    origins = {origin: rank for rank, (origin, _) in reversed(list(enumerate(evaluations(trials))))}
-    rows.sort(key=lambda row: (row["collection"], row["ranker"], origins[row["candidates"]], row["method"]))
+    for place, family in families(trials, leading_evaluations(trials)):
+        methods = methods_of(family, (*METHOD, "method"))
+        rows += [place | row for row in _family(methods, line, crc32(f"{place}".encode()))]
+    origins = [origin for origin, _ in evaluations(trials)]
+    rows.sort(key=lambda row: (row["collection"], row["ranker"], origins.index(row["candidates"]), row["method"]))
     return pl.DataFrame(rows, schema=SCHEMA).fill_nan(None)
 
 

@@ -21,11 +21,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from cluster.output.methods import evaluations, is_learned, measurements, method_columns
+from cluster.output.methods import evaluations, is_learned, method_columns, with_methods
 from cluster.plan.study import FIRST_SEEDS
 from cluster.plan.sweep import Planned
 from cluster.statistics.by_query import Queries, values_by_run
-from cluster.statistics.comparison import compare_both, methods_of, named_baseline
+from cluster.statistics.comparison import compare_both, families, methods_of, named_baseline
 from cluster.statistics.paired import Floats, by_seed, values_by_seed
 from ranking.errors import BadInput
 from ranking.evaluation.anytime import FRACTIONS, confidence_sequence, p_values
@@ -199,19 +199,17 @@ def decisions(
         The columns of SCHEMA: those of a `Comparison`, of which verdict is the method's.
     """
     candidates, measure = evaluations(trials)[0]
-    every = measurements(trials).filter(candidates=candidates, measure=measure)
     columns = method_columns(trials)
     named = set[str]()
     with suppress(BadInput):  # the user may have left it out of the study
-        named |= {named_baseline(every.select(columns).unique(), baseline)[0]} if baseline else set()
-    done = every.drop_nulls("value")["run"].to_list()
+        named |= {named_baseline(with_methods(trials).select(columns).unique(), baseline)[0]} if baseline else set()
+    done = trials.filter(status="done")["run"].to_list()
     by_query = values_by_run(queries, done, measure).get(candidates, {})
     rows: list[dict[str, Any]] = []
-    for (collection, ranker), family in every.partition_by("collection", "ranker", as_dict=True).items():
+    for place, family in families(trials):
         methods = methods_of(family, columns)
         values = {method: dict[int, float]() for method in methods} | values_by_seed(family)
         able = {method for method, runs in methods.items() if not is_learned(runs.identity)}
-        place = {"collection": collection, "ranker": ranker, "candidates": candidates, "measure": measure}
         for method, other, pair in _compare(values, able, named, rule, intervals=True):
             both = compare_both(methods[method], methods[other], by_query)
             found = {} if both is None else {"low_both": both.low, "high_both": both.high, "p_both": both.p}
