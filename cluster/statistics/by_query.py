@@ -1,8 +1,8 @@
-"""Compares methods query by query, reading queries.parquet in portions."""
+"""Reads the values of queries from queries.parquet, and compares methods by them."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -68,40 +68,35 @@ def values_by_run(queries: Queries | None, runs: Collection[str], measure: str) 
 
     Nothing is read if there are no queries, or no column of the measure.
     """
-    if queries is None or measure not in queries.lazy().collect_schema().names():
-        return {}
+    return {} if queries is None else _named_values(queries, runs, measure)[1]
+
+
+def _named_values(
+    queries: Queries, runs: Collection[str], measure: str
+) -> tuple[list[str], dict[str, dict[str, Floats]]]:
+    """Return the queries of a study, and `values_by_run`, with runs in the order of the table."""
     numbers = QueryNumbers()
+    if measure not in queries.lazy().collect_schema().names():
+        return [], {}
     portions = [
         (origin, run, numbers.of(names), found) for run, origin, names, found in values_of(queries, runs, measure)
     ]
+    portions.reverse()
     values: dict[str, dict[str, Floats]] = {}
     while portions:
         name, run_name, rows, found = portions.pop()
         of_run = values.setdefault(name, {}).setdefault(run_name, np.full(len(numbers.names), np.nan))
         of_run[rows] = found
-    return values
+    return numbers.names, values
 
 
-class QueryMeans:
-    """Means by query over runs, summed in the order in which they are added."""
-
-    def __init__(self) -> None:
-        self._numbers = QueryNumbers()
-        self._totals, self._counts = np.zeros(0), np.zeros(0, np.int64)
-
-    def add(self, queries: pl.Series, values: Floats) -> None:
-        """Add some rows; NaN counts as missing."""
-        numbers, known = self._numbers.of(queries), ~np.isnan(values)
-        missing = max(0, int(numbers.max(initial=-1)) + 1 - len(self._totals))
-        self._totals, self._counts = np.pad(self._totals, (0, missing)), np.pad(self._counts, (0, missing))
-        np.add.at(self._totals, numbers[known], values[known])
-        np.add.at(self._counts, numbers[known], 1)
-
-    def means(self) -> pl.DataFrame:
-        """Columns query and mean; without queries that no run has a value for."""
-        known = self._counts > 0
-        names = pl.Series("query", self._numbers.names, pl.String).filter(pl.Series(known))
-        return names.to_frame().with_columns(mean=self._totals[known] / self._counts[known])
+def _means(runs: Sequence[Floats], size: int) -> Floats:
+    """Return the mean of each query over the runs that have a value for it; NaN if none has."""
+    every = np.array(runs).reshape(-1, size)
+    known = ~np.isnan(every)
+    with np.errstate(invalid="ignore"):
+        means: Floats = np.where(known, every, 0.0).sum(0) / known.sum(0)
+    return means
 
 
 def best_two(trials: pl.DataFrame, queries: Queries, summary: pl.DataFrame, measure: str) -> pl.DataFrame:
@@ -118,32 +113,23 @@ def best_two(trials: pl.DataFrame, queries: Queries, summary: pl.DataFrame, meas
     methods = with_methods(trials).select("run", "collection", "ranker", "method")
     able = summary.filter((pl.col("measure") == measure) & (pl.col("runs") > 0) & (pl.col("ranker") != "bm25"))
     able = able.sort("collection", "ranker", maintain_order=True)
-    compared = [
-        (*identity, *best["method"][:2])
-        for identity, best in able.group_by("collection", "ranker", "candidates", maintain_order=True)
-        if len(best) > 1
-    ]
-    if measure not in queries.lazy().collect_schema().names():
-        compared = []
-    wanted: dict[tuple[str, str], list[QueryMeans]] = {}  # by run and origin
-    means = []
-    for collection, ranker, origin, *pair in compared:
-        family = methods.filter(collection=collection, ranker=ranker)
-        means.append((QueryMeans(), QueryMeans()))
-        for method, mean in zip(pair, means[-1], strict=True):
-            for run in family.filter(method=method)["run"]:
-                wanted.setdefault((run, origin), []).append(mean)
-    runs, origins = {run for run, _ in wanted}, {origin for _, origin in wanted}
-    for run, origin, names, values in values_of(queries, runs, measure, origins) if wanted else ():
-        for mean in wanted.get((run, origin), ()):
-            mean.add(names, values)
+    names, values = _named_values(queries, methods["run"].to_list(), measure)
+    order = np.argsort(np.array(names))
     rows = []
-    for identity, (of_first, of_second) in zip(compared, means, strict=True):
-        both = of_first.means().join(of_second.means(), on="query").sort("query")
-        a, b = both["mean"].to_numpy(), both["mean_right"].to_numpy()
+    for identity, best in able.group_by("collection", "ranker", "candidates", maintain_order=True):
+        if len(best) < 2 or not names:
+            continue
+        collection, ranker, origin = identity
+        family, by_run = methods.filter(collection=collection, ranker=ranker), values.get(str(origin), {})
+        means = []
+        for method in best["method"][:2]:
+            runs = set(family.filter(method=method)["run"])
+            means.append(_means([found for run, found in by_run.items() if run in runs], len(names))[order])
+        both = ~np.isnan(means).any(0)
+        a, b = (of_method[both] for of_method in means)
         d = a - b
         rows.append(dict(zip(SCHEMA, (
-            *identity, d.tolist(), float(d.mean()) if len(d) else None,
+            *identity, *best["method"][:2], d.tolist(), float(d.mean()) if len(d) else None,
             int((d > TIE).sum()), int((np.abs(d) <= TIE).sum()), int((d < -TIE).sum()), paired_t_test(a, b),
         ), strict=True)))  # fmt: skip
     frame = pl.DataFrame(rows, schema=SCHEMA)

@@ -29,7 +29,7 @@ SCHEMA: dict[str, Any] = {
 }
 """Columns of contrasts.parquet."""
 
-BySeed = dict[int, Floats]
+BySeed = dict[int, tuple[NDArray[np.int64], Floats]]
 
 
 def planned_contrasts(
@@ -46,7 +46,8 @@ def planned_contrasts(
     Returns:
         The columns that docs/reference/results.md documents, one row per origin and opponent. Holm's method is over all
         rows: the opponents at every origin are one family, of one measure. And a line for each contrast that can't be
-        made: words name no finished run, both name one method, or two methods have no seed in common at an origin.
+        made: words name no finished run, both name one method, or at an origin two methods have no seed in common, or
+        other queries.
     """
     named = with_methods(trials).select("run", "method")
     done = trials.filter(pl.col("status") == "done").join(named, on="run")
@@ -67,11 +68,15 @@ def planned_contrasts(
         first, *others = _by_seed(chosen, queries, origin, measure)
         for values, other in zip(others, chosen[1:], strict=True):
             pair = {"method": chosen[0][0, "method"], "against": other[0, "method"]}
-            if first.keys().isdisjoint(values):
-                both = f"{pair['method']} and {pair['against']}"
+            both = f"{pair['method']} and {pair['against']}"
+            seeds = sorted(first.keys() & values.keys())
+            if not seeds:
                 lines.append(f"{both} have no finished run of the same seed over {origin}; they are not compared")
                 continue
-            tested = _contrast(first, values, equal_within)
+            if len({side[seed][0].tobytes() for side in (first, values) for seed in seeds}) > 1:
+                lines.append(f"{both} have values of different queries over {origin}; they are not compared")
+                continue
+            tested = _contrast(*(np.array([side[seed][1] for seed in seeds]) for side in (first, values)), equal_within)
             rows.append({"candidates": origin, "measure": measure, **pair, **tested})
     for name in ("p_both", "p"):
         adjusted = holm([math.nan if row[name] is None else row[name] for row in rows])
@@ -133,7 +138,7 @@ def _named(done: pl.DataFrame, requested: str) -> pl.DataFrame | None:
 
 
 def _by_seed(methods: Sequence[pl.DataFrame], queries: Queries, origin: str, measure: str) -> list[BySeed]:
-    """For each method the values of the queries in the order of their names, by seed."""
+    """For each method its queries, as ranks of their names, and their values in this order, by seed."""
     seeds = [dict(runs.select("run", "seed").rows()) for runs in methods]
     wanted, numbers = {run for method in seeds for run in method}, QueryNumbers()
     portions: list[dict[int, list[tuple[NDArray[np.int32], Floats]]]] = [{} for _ in methods]
@@ -147,22 +152,22 @@ def _by_seed(methods: Sequence[pl.DataFrame], queries: Queries, origin: str, mea
         by_seed = {}
         for seed in sorted(kept):
             rows, values = (np.concatenate(parts) for parts in zip(*kept.pop(seed), strict=True))
-            by_seed[seed] = values[np.argsort(rank[rows], kind="stable")]
+            order = np.argsort(rank[rows], kind="stable")
+            by_seed[seed] = rank[rows][order], values[order]
         ordered.append(by_seed)
     return ordered
 
 
-def _contrast(one: BySeed, other: BySeed, equal_within: float | None) -> dict[str, Any]:
-    seeds = [seed for seed in one if seed in other]
-    first, second = (np.array([values[seed] for seed in seeds]) for values in (one, other))
+def _contrast(first: Floats, second: Floats, equal_within: float | None) -> dict[str, Any]:
+    """Compare the values of two methods, float64 [seeds, queries]."""
     means = first.mean(axis=1), second.mean(axis=1)
     test = crossed_difference(first - second)
     return {
-        "seeds": len(seeds),
+        "seeds": len(first),
         "mean": float(means[0].mean()),
         "against_mean": float(means[1].mean()),
-        "std": float(means[0].std(ddof=1)) if len(seeds) > 1 else None,
-        "against_std": float(means[1].std(ddof=1)) if len(seeds) > 1 else None,
+        "std": float(means[0].std(ddof=1)) if len(first) > 1 else None,
+        "against_std": float(means[1].std(ddof=1)) if len(first) > 1 else None,
         "difference": float((first - second).mean()),
         "low_both": test and test.low,
         "high_both": test and test.high,

@@ -422,6 +422,19 @@ def test_contrasts_that_can_not_be_made_are_named():
     assert tested["against"].to_list() == ["bm25 · uniform"]
 
 
+@pytest.mark.parametrize("kept", [pl.col("query") != "q1", pl.lit(True)])  # one query less, or another one
+def test_values_of_different_queries_are_not_compared(kept):
+    trials, queries = study({"bm25": 0.02, "random": 0.0, "dense": 0.02}, origins=("bm25",))
+    trials = trials.with_columns(curve_validation=pl.lit([0.1]))
+    random = pl.col("run").is_in(trials.filter(function="random")["run"].to_list())
+    renamed = pl.when(random & (pl.col("query") == "q1")).then(pl.lit("other")).otherwise("query").alias("query")
+    queries = queries.filter(~random | kept).with_columns(renamed)
+    tested, lines = planned_contrasts(trials, queries, [f"function={name}" for name in ("bm25", "random", "dense")])
+    both = "bm25 · uniform and random · uniform have values of different queries over bm25"
+    assert lines == [f"{both}; they are not compared"]
+    assert tested["against"].to_list() == ["dense · uniform"]
+
+
 @pytest.mark.parametrize(
     ("requested", "message"),
     [
