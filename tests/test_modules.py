@@ -27,7 +27,6 @@ REACHED = {
     "cluster/reports/pool_figures.py": "cluster/commands/test_pool.py",
     "cluster/reports/pool_report.py": "cluster/commands/test_pool.py",
     "cluster/statistics/audit_rates.py": "cluster/commands/test_audit.py",
-    "cluster/reports/pool_tables.py": "cluster/commands/test_pool.py",
     "ranking/collections/json_rows.py": "ranking/collections/test_cases_files.py",
     "ranking/frozen.py": "ranking/test_bi_encoder.py",
 }

@@ -24,7 +24,7 @@ from cluster.output.terminal import counted, print_lines
 from cluster.plan.pool_methods import PoolPlan, Variant, split, variants
 from cluster.plan.size import TURNS, pool_seconds, saved
 from cluster.pools.sources import NamedPool, changed_files, file_digests, open_pools, shown_progress
-from cluster.pools.trial import StoredPools, plan_trial, resources_of, task_of, trial_store
+from cluster.pools.trial import StoredPools, plan_trial, pool_tables, resources_of, task_of, trial_store
 from cluster.telemetry.live_table import LiveTable
 from cluster.telemetry.run_watch import RunWatch, raise_unwritable
 from cluster.telemetry.tracking.tracking import Tracking
@@ -189,7 +189,6 @@ class PoolExperiment(Experiment):
 
     def renew(self) -> None:
         from cluster.reports.pool_report import pool_report
-        from cluster.reports.pool_tables import pool_tables
 
         names, _ = trial_store(self.plan.storage, self.trials).finished(trial.name for trial in self.trials)
         if names and len(names) != self._shown:
@@ -203,7 +202,6 @@ class PoolExperiment(Experiment):
     def finalize(self, console: Console) -> int:
         from cluster.output.tables import write_table
         from cluster.reports.pool_report import report_pools
-        from cluster.reports.pool_tables import pool_tables
 
         tables = pool_tables(self.plan, self.trials, self._errors)
         for name, table in tables.items():

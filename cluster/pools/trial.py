@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import shlex
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +20,7 @@ from cluster.output.provenance import code
 from cluster.output.result_store import ResultStore
 from cluster.output.storage import Storage
 from cluster.output.tables import as_parquet
-from cluster.plan.pool_methods import Variant
+from cluster.plan.pool_methods import PoolPlan, Variant
 from cluster.pools.sources import NamedPool
 from cluster.telemetry.metrics import ThrottledCounter
 from cluster.telemetry.training_metrics import study_of
@@ -193,9 +195,33 @@ def trial_store(storage: Storage, trials: Iterable[Trial]) -> ResultStore:
     return ResultStore(storage, "runs", lambda name: built_from[name], ".json")
 
 
-def read_trial_table(storage: Storage, trial: Trial, name: str) -> bytes | None:
-    """Return the content of one of a trial's tables; None if it has none."""
-    return storage.read(_table_file(trial, name))
+def pool_tables(study: PoolPlan, trials: Sequence[Trial], errors: Mapping[str, str]) -> dict[str, pl.DataFrame]:
+    """Gather the table of trials, and the trials' tables into one table of each kind."""
+    storage, store = study.storage, trial_store(study.storage, trials)
+    overrides = {variant.label: shlex.join(variant.overrides) for variant in study.variants}
+    rows: list[dict[str, Any]] = []
+    done: list[Trial] = []
+    for trial in trials:
+        seconds = store.read(trial.name) if store.has(trial.name) else None
+        done += [trial] if seconds else []
+        rows.append(
+            {
+                "pool": trial.pool,
+                "method": trial.label,
+                "overrides": overrides[trial.label],
+                "seeds": trial.options["seeds"],
+                "status": "done" if seconds else "failed",
+                "error": None if seconds else errors.get(trial.name, "did not run"),
+                "seconds": (seconds or {}).get("simulated"),
+                "seconds_in_all": (seconds or {}).get("all"),
+            }
+        )
+    tables = {"trials": pl.DataFrame(rows, schema_overrides={"error": pl.String})}
+    for name in TABLES:
+        parts = [content for trial in done if (content := storage.read(_table_file(trial, name))) is not None]
+        if parts:
+            tables[name] = pl.concat(pl.read_parquet(io.BytesIO(content)) for content in parts)
+    return tables
 
 
 def _table_file(trial: Trial, name: str) -> str:

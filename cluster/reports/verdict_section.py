@@ -11,9 +11,10 @@ import polars as pl
 from rich.markup import escape
 
 from cluster.config.mine_command import mine_command
-from cluster.output.methods import AGENTS, MOST_VALUES, factors, swept, with_methods
+from cluster.output.methods import AGENTS, MOST_VALUES, factors, leading_evaluations, swept, with_methods
 from cluster.output.terminal import counted
 from cluster.reports.labels import (
+    by_family,
     count,
     distinct_names,
     duration,
@@ -27,7 +28,7 @@ from cluster.reports.labels import (
 )
 from cluster.reports.report import Cell, Part, Section, Table, TerminalLine, Verbatim
 from cluster.reports.result_sections import origin_name
-from cluster.reports.settings_section import settings_section
+from cluster.statistics.best_settings import best_settings, comparison_command
 from cluster.statistics.verdict import Conclusion, MethodTest, Verdict
 
 MOST = 20
@@ -36,6 +37,9 @@ NOTE = (
     "The 95% interval is that of one difference, p is corrected for all of them (Holm); both are for other seeds and "
     "{}; * p < .05. Time is that of training a run, documents are those that the ranker read, memory is the peak of "
     "the process."
+)
+CHOSEN_BY_DEV = (
+    "The settings of each method that validated best. Test values of the runs that chose them tend to be too high."
 )
 
 
@@ -66,7 +70,7 @@ def verdict_section(conclusion: Conclusion, summary: pl.DataFrame, trials: pl.Da
     if command:
         parts += ["To mine such negatives:", Verbatim(command)]
         terminal += [TerminalLine(f"To mine such negatives: {escape(command)}"), ""]  # on one line, to be copied
-    settings = None if trials is None else settings_section(trials)
+    settings = None if trials is None else _settings(trials)
     if settings is not None:
         parts += settings.parts
         terminal += settings.terminal
@@ -77,6 +81,35 @@ def verdict_section(conclusion: Conclusion, summary: pl.DataFrame, trials: pl.Da
     note = [NOTE.format("other queries" if over_queries else "these queries")] if tests else []
     frames = {"verdict.csv": conclusion.table(), **(settings.frames if settings else {})}
     return Section("", [*parts, *note], [*terminal, *note], frames, last=True)
+
+
+def _settings(trials: pl.DataFrame) -> Section | None:
+    """The best settings of each method, below the verdict; None if no method ran with several."""
+    found = best_settings(trials)
+    if found.is_empty():
+        return None
+    leading = leading_evaluations(trials)
+    origins = [origin for origin, _ in leading]
+    parts: list[Part] = []
+    for title, part in by_family(found):
+        names = distinct_names(part["method"])
+        rows = [
+            [
+                names[row["method"]],
+                row["settings"],
+                *(value(row[name]) for name in ("validation", *origins)),
+                row["tried"],
+            ]
+            for row in part.iter_rows(named=True)
+        ]
+        head = ["method", "best settings", "dev", *origins, "of"]
+        parts.append(Table(head, rows, words=2, caption=f"{title}: best settings by dev queries, {leading[0][1]}"))
+    leader = found.sort("validation", descending=True, nulls_last=True, maintain_order=True).row(0, named=True)
+    family = found.filter(collection=leader["collection"], ranker=leader["ranker"])
+    command = comparison_command(family, 1 + max(trials["seed"].to_list()))
+    page: list[Part] = [*parts, CHOSEN_BY_DEV, Verbatim(command)]
+    line = TerminalLine(f"With new seeds: {escape(command)}")
+    return Section("", page, [*parts, line, ""], {"best_settings.parquet": found})
 
 
 def _mining(conclusion: Conclusion, trials: pl.DataFrame) -> str | None:
