@@ -60,9 +60,11 @@ class Difference(NamedTuple):
 
 
 def values_by_seed(results: pl.DataFrame, column: str = "method") -> dict[str, dict[int, float]]:
-    """Collect results by seed for each value of a column; failed runs have none."""
-    parts = results.drop_nulls("value").partition_by(column, as_dict=True)
-    return {str(name): dict(part.select("seed", "value").iter_rows()) for (name,), part in parts.items()}
+    """Collect results by seed for each value of a column, the mean of a seed's runs; failed runs have none."""
+    values: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for name, seed, value in results.drop_nulls("value").select(column, "seed", "value").iter_rows():
+        values[str(name)][seed].append(value)
+    return {name: {seed: _mean(same) for seed, same in seeds.items()} for name, seeds in values.items()}
 
 
 def mean_difference(differences: Sequence[float] | Floats) -> Difference:

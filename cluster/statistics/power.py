@@ -10,9 +10,9 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy import stats
 
-from cluster.output.methods import is_learned
-from cluster.statistics.comparison import families
-from cluster.statistics.paired import CrossedDifference, by_seed, values_by_seed
+from cluster.output.methods import METHOD, is_learned
+from cluster.statistics.comparison import families, methods_of
+from cluster.statistics.paired import CrossedDifference, differences, values_by_seed
 from cluster.statistics.sequential import ALPHA, StoppingRule, best_baseline
 from ranking.evaluation.anytime import p_values
 
@@ -33,7 +33,7 @@ SCHEMA: dict[str, Any] = {
 
 
 def power(trials: pl.DataFrame, rule: StoppingRule | None = None) -> pl.DataFrame:
-    """The seeds that it takes to see differences, from the spread of the runs' differences, paired by seed.
+    """The seeds that it takes to see differences, from the spread of the runs' paired differences.
 
     Returns:
         The columns that docs/reference/results.md documents, one row per method (against the best baseline) and
@@ -43,21 +43,21 @@ def power(trials: pl.DataFrame, rule: StoppingRule | None = None) -> pl.DataFram
     rule = rule or StoppingRule()
     rows: list[dict[str, Any]] = []
     for place, family in families(trials, finished=True):
-        values = values_by_seed(family)
-        able = {str(row["method"]) for row in family.iter_rows(named=True) if not is_learned(row)}
+        values, methods = values_by_seed(family), methods_of(family, (*METHOD, "method"))
+        able = {method for method, runs in methods.items() if not is_learned(runs.identity)}
         pairs = max(len(values) * (len(values) - 1) // 2, 1)
         for method in sorted(values):
             other = best_baseline(values, able, method)
-            differences = by_seed(values[method], values[other]) if other else np.zeros(0)
-            if len(differences) < 3 or np.ptp(differences) < 1e-12:
+            leads = differences(methods[method].runs, methods[other].runs) if other else np.zeros(0)
+            if len(leads) < 3 or np.ptp(leads) < 1e-12:
                 continue
-            spread = float(differences.std(ddof=1))
-            known = {"method": method, "against": other, "pairs": len(differences), "spread": spread}
+            spread = float(leads.std(ddof=1))
+            known = {"method": method, "against": other, "pairs": len(leads), "spread": spread}
             for size in sorted({*CURVE, *DIFFERENCES}):
                 needed = {
                     "seeds": seeds_of_a_test(size, spread, ALPHA),
                     "seeds_of_many": seeds_of_a_test(size, spread, ALPHA / max(len(values) - 1, 1)),
-                    "seeds_sequential": _sequential(differences, size, rule, pairs) if size in DIFFERENCES else None,
+                    "seeds_sequential": _sequential(leads, size, rule, pairs) if size in DIFFERENCES else None,
                 }
                 rows.append(place | known | {"difference": size} | needed)
     return pl.DataFrame(rows, schema=SCHEMA).sort("collection", "ranker", "method", "difference")

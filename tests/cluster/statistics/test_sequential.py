@@ -144,6 +144,19 @@ def test_power_has_a_row_a_method_and_difference(pilot, tmp_path):
     assert len(pl.read_parquet(tmp_path / "power.parquet")) == len(found) == 2 * 18
 
 
+def test_power_counts_each_setting_of_a_seed(pilot):
+    rng = np.random.default_rng(1)
+    drawn = pl.concat([
+        pilot.with_columns(
+            run=pl.col("run") + f"-{rate}", swept=pl.lit([{"key": "optimizer.lr", "value": f"{rate}"}]),
+            **{"bm25:AP@10": pl.col("bm25:AP@10") + pl.Series(rng.normal(0, 0.01, 20))},
+        ) for rate in range(10)
+    ])  # fmt: skip
+    found = power(drawn)
+    assert set(found["pairs"]) == {100}
+    assert found.equals(power(drawn.reverse()))
+
+
 def test_decisions_are_tabled(pilot):
     found = decisions(pilot, StoppingRule(), "function=random")
     assert found.select("method", "against", "seeds").rows() == [
