@@ -19,6 +19,7 @@ from cluster.commands.first_folder import absolute, recorded_folder
 from cluster.config.compose import compose
 from cluster.output.manifest import read_config
 from cluster.output.storage import Storage
+from cluster.output.tables import read_table
 from pyrite.running import run
 from ranking.errors import BadInput
 
@@ -125,14 +126,14 @@ class Result:
         """Return a table, such as `trials` or `queries`; docs/reference/results.md lists the columns.
 
         Raises:
-            BadInput: if there is no such table.
+            BadInput: if there is no such table, or it is damaged.
         """
-        content = self.storage.read(f"{name}.parquet")
-        if content is None:
+        table = read_table(self.storage, name)
+        if table is None:
             ended = {"trials.parquet", "summary.csv"} & set(self.storage.entries())
             remedy = "docs/reference/results.md says which results have it" if ended else "name finished results"
             raise BadInput(f"there is no {name}.parquet", self.folder, remedy)
-        return pl.read_parquet(io.BytesIO(content))
+        return table
 
     def _csv(self, name: str, what: str | None = None, remedy: str | None = None) -> pl.DataFrame:
         """Return a table in CSV; if there is none, raise `BadInput` with the given message."""

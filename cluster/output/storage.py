@@ -147,7 +147,7 @@ class Storage:
         except FileNotFoundError:
             return None
         except NotADirectoryError:
-            raise BadInput("is a file, or within one, and no folder", self.place, "choose another folder") from None
+            raise self._no_folder() from None
         except OSError as error:
             raise BadInput(f"can't be read ({error})", f"{self.place}/{name}", "is it a folder of yours?") from None
 
@@ -174,34 +174,27 @@ class Storage:
 
     def names(self, folder: str = "") -> list[str]:
         """Return the names of the complete files in a folder."""
-        from pyarrow import fs
-
-        selector = fs.FileSelector(self.path(folder).rstrip("/"), allow_not_found=True)
-        names = [info.base_name for info in self.files.get_file_info(selector) if info.type == fs.FileType.File]
-        return sorted(name for name in names if not name.endswith(".part"))
+        files = (info.base_name for info in self._infos(folder) if info.is_file)
+        return sorted(name for name in files if not name.endswith(".part"))
 
     def entries(self) -> list[str]:
         """Return the names of the files and folders in it, without hidden ones."""
-        from pyarrow import fs
-
         try:
-            found = self.files.get_file_info(fs.FileSelector(self._root, allow_not_found=True))
+            names = [info.base_name for info in self._infos()]
         except NotADirectoryError:
-            raise BadInput("is a file, or within one, and no folder", self.place, "choose another folder") from None
+            raise self._no_folder() from None
         except OSError as error:
             raise BadInput(
                 f"can't be listed ({error.strerror or error})", self.place, "choose another folder"
             ) from None
-        return sorted(info.base_name for info in found if not info.base_name.startswith("."))
+        return sorted(name for name in names if not name.startswith("."))
 
     def tidy(self) -> None:
         """Delete unfinished files of processes that were killed. Only the process that holds the folder may call it."""
-        from pyarrow import fs
-
         if not self.renames:
             return
         with contextlib.suppress(OSError):
-            for info in self.files.get_file_info(fs.FileSelector(self._root, allow_not_found=True, recursive=True)):
+            for info in self._infos(recursive=True):
                 if UNFINISHED.search(info.path):
                     self.files.delete_file(info.path)
 
@@ -222,6 +215,17 @@ class Storage:
         """Delete a file if it exists."""
         with contextlib.suppress(FileNotFoundError):
             self.files.delete_file(self.path(name))
+
+    def _infos(self, folder: str = "", recursive: bool = False) -> list[Any]:
+        """Return what pyarrow knows of the files and folders in a folder; none if it does not exist."""
+        from pyarrow import fs
+
+        selector = fs.FileSelector(self.path(folder).rstrip("/"), allow_not_found=True, recursive=recursive)
+        infos: list[Any] = self.files.get_file_info(selector)
+        return infos
+
+    def _no_folder(self) -> BadInput:
+        return BadInput("is a file, or within one, and no folder", self.place, "choose another folder")
 
 
 def open_files(place: str) -> tuple[Any, str]:

@@ -136,22 +136,9 @@ def sound(
     if repeated not in (*MERGED, "stop"):
         raise BadInput(f"qrels_repeated is {repeated!r}", "collection.qrels_repeated", "choose max, mean or stop")
     known = known_ids(documents, judgements["document"])
-    judgements = _only(
-        judgements,
-        _among("query", queries["id"]),
-        "unknown query",
-        "no query is called {query!r}",
-        faults,
-        queries,
-    )
-    judgements = _only(
-        judgements,
-        _among("document", known),
-        "unknown document",
-        "no document is called {document!r}",
-        faults,
-        documents,
-    )
+    for name, ids, named in (("query", queries["id"], queries), ("document", known, documents)):
+        exists, complaint = pl.col(name).is_in(ids.implode()), f"no {name} is called {{{name}!r}}"
+        judgements = _only(judgements, exists, f"unknown {name}", complaint, faults, named)
     judgements = _only(
         judgements,
         _PRECEDENCE.min().over("query") == _PRECEDENCE,
@@ -186,10 +173,6 @@ def known_ids(documents: pl.DataFrame, ids: pl.Series) -> pl.Series:
     wanted = ids.unique().rename("id").to_frame().lazy()
     known = documents.lazy().select("id").join(wanted, on="id", how="semi", maintain_order="left")
     return known.collect()["id"]
-
-
-def _among(column: str, known: pl.Series) -> pl.Expr:
-    return pl.col(column).is_in(known.implode())
 
 
 def _only(

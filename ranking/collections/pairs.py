@@ -21,7 +21,7 @@ from ranking.collections.arrow_files import batches, write
 from ranking.collections.candidate_files import each_once
 from ranking.collections.faults import Faults
 from ranking.collections.hub_files import HUB, local_path
-from ranking.collections.reader import DOCUMENTS, GIVEN, JUDGEMENTS, QUERIES, Reader, stamps
+from ranking.collections.reader import DOCUMENTS, GIVEN, JUDGEMENTS, QUERIES, Reader, frames, stamps
 from ranking.collections.row_files import Row, TextOptions, header_of, kind_of, read_rows, row_files, unread_files
 from ranking.collections.row_forms import BESIDE, Parts, RowFault, RowForm
 from ranking.collections.splits import TEST, TRAIN, shuffled, split_named
@@ -234,7 +234,7 @@ class _Content:
         self._taken: tuple[set[str], set[str]] = set(), set()  # ids in the files: queries, documents
         self._other_ids = [0, 0]  # rows that give another id to a text
         self._numbers, self._number = 0, ""  # documents that are whole numbers, and one of them
-        self._rows, self._asked = _Columns(ROWS), _Columns(ASKED)
+        self._rows, self._asked = _ChunkedRows(ROWS), _ChunkedRows(ASKED)
 
     def add(
         self, parts: Parts, split: str | None, file: str, line: int, faults: Faults
@@ -273,13 +273,8 @@ class _Content:
 
     def write_documents(self, documents: Iterator[tuple[str, str, str, int]]) -> None:
         """Write documents as they come."""
-
-        def frames() -> Iterator[pl.DataFrame]:
-            while part := list(itertools.islice(documents, CHUNK // 10)):
-                ids, texts, files, lines = zip(*part, strict=True)
-                yield _filled(pl.DataFrame({"id": ids, "text": texts, "file": files, "line": lines}), DOCUMENTS)
-
-        write(self.documents, DOCUMENTS, frames())
+        schema = {"id": pl.String(), "text": pl.String(), "file": pl.String(), "line": pl.Int64()}
+        write(self.documents, DOCUMENTS, (_filled(part, DOCUMENTS) for part in frames(documents, schema, CHUNK // 10)))
 
     def finish(self) -> None:
         """Make the frames of what was added."""
@@ -309,7 +304,7 @@ class _Content:
             self.facts["candidates given as negatives that are relevant"] = f"{wrong:,} (relevant counts)"
 
 
-class _Columns:
+class _ChunkedRows:
     """Rows that become a frame in chunks, which hold less memory than Python's objects."""
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
