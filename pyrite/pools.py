@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 from rich.console import Console
 
 from pyrite.data import Collection, as_collection
-from pyrite.parts import Part, is_whole, override, written
+from pyrite.parts import Part, is_whole, written
 from pyrite.results import PoolResult
-from pyrite.running import run
+from pyrite.running import run, settings
 from ranking.errors import BadInput
 
 Path = str | os.PathLike[str]
@@ -158,8 +158,7 @@ class Pool:
             raise BadInput(f"two methods are called {twice[0]}", "methods", remedy)
         named = [method.name for method in chosen if method.name]
         texts = [f"runs={written(self.runs)}"]
-        texts += [] if self.qrels is None else [f"qrels={written(self.qrels)}"]
-        texts += [text for key, value in self.options.items() for text in override(key, value)]
+        texts += settings(qrels=self.qrels, options=self.options)
         texts += [f"method=[{','.join(named)}]"] * bool(chosen)
         return [*texts, *(text for method in chosen for text in method.choices())]
 
@@ -186,9 +185,7 @@ class Pool:
         """
         if isinstance(methods, str) or not isinstance(methods, Sequence):
             raise BadInput(f"{methods!r} is no list", "methods", "give a list, as [MM(), MTF()]")
-        texts = [*self.overrides(*methods), *override("seeds", seeds)]
-        texts += [] if budgets is None else override("budgets", budgets)
-        texts += [] if out is None else [f"out={written(os.fspath(out))}"]
+        texts = [*self.overrides(*methods), *settings(seeds=seeds, budgets=budgets, out=out and os.fspath(out))]
         return PoolResult(*run("pool", texts, None, console or Console(highlight=False)))
 
     def serve(
@@ -218,8 +215,7 @@ class Pool:
         named = _method(self.method).name  # the page follows one method: a class of the user's own replaces the default
         one = f"method={named}" if named else "~method"
         texts = [one if text == f"method=[{named}]" else text for text in texts]
-        more = {"seed": self.seed, "out": os.fspath(out), **({} if topics is None else {"topics": os.fspath(topics)})}
-        texts += [text for key, value in {**more, **(options or {})}.items() for text in override(key, value)]
+        texts += settings(seed=self.seed, out=os.fspath(out), topics=topics and os.fspath(topics), options=options)
         judge(texts, console or Console(highlight=False))
 
     def next(self, topic: str | None = None) -> Pooled | None:
