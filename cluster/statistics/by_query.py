@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from typing import TypeAlias
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from cluster.output.methods import with_methods
 from cluster.output.tables import batches
@@ -27,67 +26,37 @@ SCHEMA: dict[str, pl.DataType] = {
 }
 
 
-def values_of(
-    queries: Queries, runs: Collection[str], measure: str, origins: Collection[str] | None = None
-) -> Iterator[tuple[str, str, pl.Series, Floats]]:
-    """Yield run, origin, ids of queries, and the values of a measure (NaN if missing), in the table's order.
-
-    Rows of a run may come in several portions.
-    """
-    chosen = queries.lazy().select("run", "query", "origin", measure).filter(pl.col("run").is_in(list(runs)))
-    if origins is not None:
-        chosen = chosen.filter(pl.col("origin").is_in(list(origins)))
-    for batch in batches(chosen):
-        for (run, origin), part in batch.partition_by("run", "origin", as_dict=True, maintain_order=True).items():
-            yield str(run), str(origin), part["query"], part[measure].to_numpy()
-
-
-class QueryNumbers:
-    """Numbers queries in the order in which they first occur."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, int] = {}
-        self._last = pl.Series([], dtype=pl.String), np.zeros(0, np.int32)
-
-    @property
-    def names(self) -> list[str]:
-        """All queries so far, by number."""
-        return list(self._known)
-
-    def of(self, queries: pl.Series) -> NDArray[np.int32]:
-        """The queries' numbers; runs over the same queries, as most are, are looked up only once."""
-        before, numbers = self._last
-        if not before.equals(queries):
-            numbers = np.array([self._known.setdefault(query, len(self._known)) for query in queries], np.int32)
-            self._last = queries, numbers
-        return numbers
-
-
 def values_by_run(queries: Queries | None, runs: Collection[str], measure: str) -> dict[str, dict[str, Floats]]:
     """Read the values of a measure by origin and run, one per query of the study, NaN if missing.
 
     Nothing is read if there are no queries, or no column of the measure.
     """
-    return {} if queries is None else _named_values(queries, runs, measure)[1]
+    return {} if queries is None else named_values(queries, runs, measure)[1]
 
 
-def _named_values(
+def named_values(
     queries: Queries, runs: Collection[str], measure: str
 ) -> tuple[list[str], dict[str, dict[str, Floats]]]:
-    """Return the queries of a study, and `values_by_run`, with runs in the order of the table."""
-    numbers = QueryNumbers()
+    """Return the names of the queries, and `values_by_run`: queries and runs are in the order of the table."""
     if measure not in queries.lazy().collect_schema().names():
         return [], {}
-    portions = [
-        (origin, run, numbers.of(names), found) for run, origin, names, found in values_of(queries, runs, measure)
-    ]
+    chosen = queries.lazy().select("run", "query", "origin", measure).filter(pl.col("run").is_in(list(runs)))
+    numbers: dict[str, int] = {}
+    names, rows = pl.Series([], dtype=pl.String), np.zeros(0, np.int32)
+    portions = []  # rows of a run may come in several
+    for batch in batches(chosen):
+        for (run, origin), part in batch.partition_by("run", "origin", as_dict=True, maintain_order=True).items():
+            if not names.equals(part["query"]):  # runs over the same queries, as most are, are looked up only once
+                names = part["query"]
+                rows = np.array([numbers.setdefault(query, len(numbers)) for query in names], np.int32)
+            portions.append((str(origin), str(run), rows, part[measure].to_numpy()))
     portions.reverse()
     values: dict[str, dict[str, Floats]] = {}
     while portions:
         name, run_name, rows, found = portions.pop()
-        of_run = values.setdefault(name, {}).setdefault(run_name, np.full(len(numbers.names), np.nan))
+        of_run = values.setdefault(name, {}).setdefault(run_name, np.full(len(numbers), np.nan))
         of_run[rows] = found
-    return numbers.names, values
+    return list(numbers), values
 
 
 def _means(runs: Sequence[Floats], size: int) -> Floats:
@@ -113,7 +82,7 @@ def best_two(trials: pl.DataFrame, queries: Queries, summary: pl.DataFrame, meas
     methods = with_methods(trials).select("run", "collection", "ranker", "method")
     able = summary.filter((pl.col("measure") == measure) & (pl.col("runs") > 0) & (pl.col("ranker") != "bm25"))
     able = able.sort("collection", "ranker", maintain_order=True)
-    names, values = _named_values(queries, methods["run"].to_list(), measure)
+    names, values = named_values(queries, methods["run"].to_list(), measure)
     order = np.argsort(np.array(names))
     rows = []
     for identity, best in able.group_by("collection", "ranker", "candidates", maintain_order=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from cluster.output.methods import LABEL, leading_evaluations, with_methods
-from cluster.statistics.by_query import Queries, QueryNumbers, values_of
+from cluster.statistics.by_query import Queries, named_values
 from cluster.statistics.paired import Floats, crossed_difference
 from ranking.errors import BadInput
 from ranking.evaluation.significance import holm, paired_t_test
@@ -63,9 +63,12 @@ def planned_contrasts(
             chosen.append(runs)
         if not chosen:  # nothing to compare the others with
             return pl.DataFrame(schema=SCHEMA), lines
+    leading = leading_evaluations(trials)
+    seeds_of = [dict(runs.select("run", "seed").rows()) for runs in chosen]
+    names, values_of = named_values(queries, {run for runs in seeds_of for run in runs}, leading[0][1])
     rows: list[dict[str, Any]] = []
-    for origin, measure in leading_evaluations(trials):
-        first, *others = _by_seed(chosen, queries, origin, measure)
+    for origin, measure in leading:
+        first, *others = (_by_seed(runs, names, values_of.get(origin, {})) for runs in seeds_of)
         for values, other in zip(others, chosen[1:], strict=True):
             pair = {"method": chosen[0][0, "method"], "against": other[0, "method"]}
             both = f"{pair['method']} and {pair['against']}"
@@ -137,25 +140,21 @@ def _named(done: pl.DataFrame, requested: str) -> pl.DataFrame | None:
     return matching.filter(pl.col("method") == best[0, "method"]).sort("seed")
 
 
-def _by_seed(methods: Sequence[pl.DataFrame], queries: Queries, origin: str, measure: str) -> list[BySeed]:
-    """For each method its queries, as ranks of their names, and their values in this order, by seed."""
-    seeds = [dict(runs.select("run", "seed").rows()) for runs in methods]
-    wanted, numbers = {run for method in seeds for run in method}, QueryNumbers()
-    portions: list[dict[int, list[tuple[NDArray[np.int32], Floats]]]] = [{} for _ in methods]
-    for run, _, names, values in values_of(queries, wanted, measure, [origin]):
-        for seed_of, kept in zip(seeds, portions, strict=True):
-            if run in seed_of:
-                kept.setdefault(seed_of[run], []).append((numbers.of(names), values))
-    rank = np.argsort(np.argsort(np.array(numbers.names)))
-    ordered = []
-    for kept in portions:
-        by_seed = {}
-        for seed in sorted(kept):
-            rows, values = (np.concatenate(parts) for parts in zip(*kept.pop(seed), strict=True))
-            order = np.argsort(rank[rows], kind="stable")
-            by_seed[seed] = rank[rows][order], values[order]
-        ordered.append(by_seed)
-    return ordered
+def _by_seed(runs: Mapping[str, int], names: Sequence[str], by_run: Mapping[str, Floats]) -> BySeed:
+    """A method's queries, as ranks of their names, and their values in this order, by seed.
+
+    Args:
+        runs: the method's runs, with their seeds.
+        names: the queries.
+        by_run: the values of each run.
+    """
+    order = np.argsort(np.array(names))
+    by_seed = {}
+    for seed in sorted({runs[run] for run in by_run if run in runs}):
+        values = np.array([by_run[run][order] for run in by_run if runs.get(run) == seed])
+        known = ~np.isnan(values)
+        by_seed[seed] = known.T.nonzero()[0], values.T[known.T]
+    return by_seed
 
 
 def _contrast(first: Floats, second: Floats, equal_within: float | None) -> dict[str, Any]:
