@@ -171,10 +171,8 @@ class SavedState:
 
     def drop_shards(self, but: Collection[str] = ()) -> None:
         """Delete the shards of workers."""
-        prefix, kept = (
-            self._beside("shard", "").removesuffix(".safetensors"),
-            {self._beside("shard", each) for each in but},
-        )
+        prefix = self._beside("shard", "").removesuffix(".safetensors")
+        kept = {self._beside("shard", each) for each in but}
         for name in self.storage.names("states"):
             if f"states/{name}".startswith(prefix) and f"states/{name}" not in kept:
                 self.storage.delete(f"states/{name}")

@@ -38,7 +38,6 @@ Row = dict[str, object]
 def summarise(
     trials: pl.DataFrame,
     baseline: str | None = None,
-    seed: int = 0,
     queries: Queries | None = None,
     equal_within: float | None = None,
 ) -> pl.DataFrame:
@@ -89,7 +88,7 @@ def summarise(
             fixed = {runs.method: other for runs in family for other in of_ranker if len(other.values)}
             fixed_tests = compare(family, fixed, values, equal_within)
             for runs in family:
-                generator = np.random.default_rng([seed, _digest(*place.values(), ranker, runs.method)])
+                generator = np.random.default_rng([0, _digest(*place.values(), ranker, runs.method)])
                 row: Row = {**place, **runs.identity, **_spread(runs, generator)}
                 row |= _costs([spent[run.name] for run in runs.runs])
                 row |= _comparison(runs.method, best, tests, "against", "")

@@ -124,13 +124,11 @@ def test_rows_have_an_order_whatever_that_of_the_trials(made_up_study):
     assert summarise(trials.sample(fraction=1, shuffle=True, seed=1)).equals(summarise(trials))
 
 
-def test_the_seed_is_of_the_bootstrap_alone_and_other_methods_do_not_move_an_interval(made_up_study):
+def test_other_methods_do_not_move_an_interval(made_up_study):
     trials, _ = made_up_study(seeds=6)
-    one, two = summarise(trials), summarise(trials, seed=1)
-    assert not one.equals(two)
-    assert one.drop("ci_low", "ci_high").equals(two.drop("ci_low", "ci_high"))
     fewer = trials.filter(pl.col("function") == "bm25")
-    assert row(one, "bm25 · dynamic")["ci_low"] == row(summarise(fewer), "bm25 · dynamic")["ci_low"]
+    intervals = [row(summarise(some), "bm25 · dynamic")["ci_low"] for some in (trials, fewer)]
+    assert intervals[0] == intervals[1]
 
 
 def test_interpolated_figures_stand_beside(made_up_study):
