@@ -61,9 +61,9 @@ class Replay:
         elif what == "run lost":
             table.retried += 1
         elif what == "run failed":
-            table.fail(run)
+            table.end(run, status="failed")
         elif what == "run stopped":
-            table.stop(run)
+            table.end(run, status="stopped")
         elif what == "run ended":
             table.end(run, event.get("best"))
         elif what in ENDS:

@@ -50,13 +50,10 @@ class RunLog:
         for line in lines:
             self.events.emit("run says", run=name, line=line)
 
-    def lost(self, name: str, reason: str) -> None:
-        """Log that a run is lost, and is retried from its last state."""
-        self._log_loss("run lost", name, reason)
-
-    def moved(self, name: str, reason: str) -> None:
-        """Log that a run continues on another node, from the state that it has just saved."""
-        self._log_loss("run moved", name, reason)
+    def lost(self, name: str, reason: str, moved: bool = False) -> None:
+        """Log that a run is retried from its last state; or on another node, from a state that it has just saved."""
+        self._lost[name] = self._reached.pop(name, self._lost.get(name, 0))
+        self._emit("run moved" if moved else "run lost", name, reason=reason, reached=self._lost[name])
 
     def failed(self, name: str, reason: str) -> None:
         """Log that a run has failed and is not retried."""
@@ -74,10 +71,6 @@ class RunLog:
         self._lost.pop(name, None)
         spent = time.monotonic() - self._started.pop(name, time.monotonic())
         self._emit("run ended", name, reached=self._reached.pop(name, None), best=best, seconds=round(spent, 3))
-
-    def _log_loss(self, event: str, name: str, reason: str) -> None:
-        self._lost[name] = self._reached.pop(name, self._lost.get(name, 0))
-        self._emit(event, name, reason=reason, reached=self._lost[name])
 
     def _emit(self, event: str, name: str, **facts: Any) -> None:
         self.events.emit(event, run=name, unit=self.unit, **facts)

@@ -16,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cluster.output.throttle import Throttle, poll
+from cluster.telemetry.tracking.tracker import Status
 
 MAX_SHOWN = 8
 """Running runs that are shown at once."""
@@ -140,23 +141,14 @@ class LiveTable:
         watched.curve.append(watched.validation)
         self._show()
 
-    def end(self, name: str, best: float | None) -> None:
-        """Count a run that has a result, with its best validation if it has one."""
+    def end(self, name: str, best: float | None = None, status: Status = "done") -> None:
+        """Count a run that has a result, with its best validation if it has one; that failed and is not retried; or
+        that the scheduler of a search stopped.
+        """
         if best is not None:
             self.finished[name] = best
-        self._leave(name)
-
-    def stop(self, name: str) -> None:
-        """Count a run that the scheduler of a search stopped."""
-        self.stopped += 1
-        self._leave(name)
-
-    def fail(self, name: str) -> None:
-        """Count a run that failed and is not retried."""
-        self.failed += 1
-        self._leave(name)
-
-    def _leave(self, name: str) -> None:
+        self.failed += status == "failed"
+        self.stopped += status == "stopped"
         self.running.pop(name, None)
         self.done += 1
         self._show()

@@ -65,7 +65,7 @@ class RunWatch(Watch):
         self.log.lost(key, why[:LONGEST_REASON])
 
     def moved(self, key: str, reason: str) -> None:
-        self.log.moved(key, reason)
+        self.log.lost(key, reason, moved=True)
 
     def ended(self, done: Done) -> None:
         name, result, stop = done.task.key, done.value or {}, self.stopped.get(done.task.key)
@@ -73,13 +73,13 @@ class RunWatch(Watch):
             self.errors[name] = why = reason_of(done.error)
             if not isinstance(done.error, BadInput):  # the user's to fix
                 _log.error("run %s\n%s", name, "".join(traceback.format_exception(done.error)))
-            self.table.fail(name)
+            self.table.end(name, status="failed")
             self.log.failed(name, why[:LONGEST_REASON])
             self.tracking.end(name, "failed", {})
             return
         self.log.says(name, result.get("notes", ()))
         if stop is not None:
-            self.table.stop(name)
+            self.table.end(name, status="stopped")
             self.log.stopped(name, stop.at, stop.best, content_digest(done.task.facts.get("made_of", {})))
             self.tracking.end(name, "stopped", {"best": stop.best})
             return

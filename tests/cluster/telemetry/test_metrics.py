@@ -297,7 +297,7 @@ def test_runs_that_failed_and_the_time_left_are_counted(monkeypatch):
     table.start("a")
     table.retried += 1
     table.start("a")
-    table.fail("a")
+    table.end("a", status="failed")
     assert "1 failed" in table.outlook()
     assert "1 retried" in table.outlook()
     assert table.states == {"waiting": 1, "running": 0, "done": 0, "failed": 1, "stopped": 0}
