@@ -79,7 +79,8 @@ def planned_contrasts(
             if len({side[seed][0].tobytes() for side in (first, values) for seed in seeds}) > 1:
                 lines.append(f"{both} have values of different queries over {origin}; they are not compared")
                 continue
-            tested = _contrast(*(np.array([side[seed][1] for seed in seeds]) for side in (first, values)), equal_within)
+            one, two = (np.array([side[seed][1] for seed in seeds]) for side in (first, values))
+            tested = _contrast(one, two, equal_within)
             rows.append({"candidates": origin, "measure": measure, **pair, **tested})
     for name in ("p_both", "p"):
         adjusted = holm([math.nan if row[name] is None else row[name] for row in rows])
