@@ -59,6 +59,8 @@ LISTED = ("origin", "measures", "evaluate", "keep_at")
 """Those of `UNTRAINED` that take a list."""
 UNTRAINED = frozenset((*UNIDENTIFIED, *LISTED, "embeddings", "sampling.recorded"))
 """Options on which no trained ranker depends. They are part of no method."""
+MEASUREMENT = ("measures", "limits.test")
+"""Options that all methods of a study share, since other figures and other test queries can't be compared."""
 
 
 EACH_ALONE = ("policy=fixed", "selector=uniform")
@@ -108,6 +110,7 @@ def points(
         known = distinct.setdefault((frozenset(point.overrides), point.intervals), point)
         if known.label != point.label:
             raise BadInput(f"{point.label!r} is the same as {known.label!r}", "methods", "leave one of them out")
+    _refuse_unlike_measurement(list(distinct.values()))
     return _name_swept(list(distinct.values()))
 
 
@@ -148,13 +151,28 @@ def _refuse_untrained_sweeps(given: Sequence[str]) -> None:
     """Refuse a sweep over an option on which no training depends: `origin=full,bm25` would train everything twice."""
     for text in given:
         key = key_of(text)
-        if not swept_keys([text]) or not (key in UNTRAINED or root_of(key) in ("index", "resources")):
+        untrained = key in (*UNTRAINED, *MEASUREMENT) or root_of(key) in ("index", "resources")
+        if not swept_keys([text]) or not untrained:
             continue
         if key in ("resources.cpu", "resources.gpu"):
             continue
         values = ",".join(value.removeprefix("[").removesuffix("]") for value in values_of(text))
         remedy = f"write {key}=[{values}]" if key in LISTED else "give it one value"
         raise BadInput(f"sweeps over {key}, on which no training depends", text, remedy)
+
+
+def _refuse_unlike_measurement(expanded: Sequence[Point]) -> None:
+    """Refuse methods with other measures, or, over one collection, with other numbers of test queries."""
+    known: dict[tuple[str, ...], str | None] = {}
+    for point in expanded:
+        values = values_by_key(point.overrides)
+        collection = sorted(text for text in point.overrides if root_of(text) == "collection")
+        for key in MEASUREMENT:
+            value = values.get(key)
+            other = known.setdefault((key, *(collection if key == "limits.test" else ())), value)
+            if value != other:
+                given = " and ".join(f"{key}={it}" if it is not None else f"no {key}" for it in (other, value))
+                raise BadInput(f"two methods have {given}", "methods", f"give {key}= once, for all methods")
 
 
 def refuse_sweeps(overrides: Sequence[str], config: str, remedy: str) -> None:

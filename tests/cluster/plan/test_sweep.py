@@ -228,6 +228,31 @@ def test_labelled_methods_run_once_and_have_a_label_of_their_own():
         labelled_points(twice, [], [])
 
 
+@pytest.mark.parametrize(("one", "other", "given"), [
+    ("measures=[nDCG@10]", "measures=[AP@10]", "measures=[nDCG@10] and measures=[AP@10]"),
+    ("measures=[nDCG@10]", "seed=0", "measures=[nDCG@10] and no measures"),
+    ("limits.test=10", "limits.test=20", "limits.test=10 and limits.test=20"),
+])  # fmt: skip
+def test_methods_that_are_measured_differently_are_refused(one, other, given):
+    """The table of one measure would leave out the methods that have another one."""
+    methods = [
+        {"label": name, "overrides": [f"function={name}", text]} for name, text in (("bm25", one), ("random", other))
+    ]
+    with pytest.raises(BadInput) as refused:
+        labelled_points(methods, [], [])
+    key = one.partition("=")[0]
+    assert str(refused.value) == f"methods: two methods have {given}; give {key}= once, for all methods"
+    assert len(labelled_points(methods, [], [one])) == 2
+
+
+def test_methods_on_other_collections_may_have_other_numbers_of_test_queries():
+    methods = [
+        {"label": name, "overrides": [f"collection={name}", f"limits.test={count}"]}
+        for name, count in (("beir", 9), ("trec", 8))
+    ]
+    assert len(labelled_points(methods, [], [])) == 2
+
+
 def test_sweeps_that_are_broken_or_give_a_value_twice_are_refused():
     for text in ("function=bm25,bm25", "training.patience=1,2,1"):
         with pytest.raises(BadInput, match=rf"{text}: gives \S+ twice"):
@@ -245,6 +270,7 @@ def test_sweeps_that_are_broken_or_give_a_value_twice_are_refused():
     ("evaluate=choice(a,b)", "write evaluate=[a,b]"),
     ("keep_at=1,2", "write keep_at=[1,2]"),
     ("weights=true,false", "give it one value"),
+    ("limits.test=10,20", "give it one value"),
     ("resources.workers=1,2", "give it one value"),
 ])  # fmt: skip
 def test_a_sweep_over_an_option_that_no_training_depends_on_is_refused(text, remedy):
