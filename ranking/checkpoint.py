@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     import torch
 
 FORMAT = "pyrite-state-1"
+KEY = "pyrite"
+"""The only key of a file's metadata: safetensors writes several in random order, so that equal states would differ."""
 DTYPES = {
     "F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16", "F8_E4M3": "float8_e4m3fn",
     "F8_E5M2": "float8_e5m2", "C64": "complex64", "I64": "int64", "I32": "int32", "I16": "int16", "I8": "int8",
@@ -73,7 +75,8 @@ def to_bytes(state: Any) -> bytes:
     # A safetensors file needs a tensor; states without one are legal here.
     tensors = tensors or {"none": torch.zeros(0)}
     entries = ((name, str(tensor.dtype), tuple(tensor.shape), content(tensor)) for name, tensor in tensors.items())
-    saved = save(tensors, {"format": FORMAT, "state": plan, "digest": _digest(plan, entries)})
+    described = {"format": FORMAT, "state": plan, "digest": _digest(plan, entries)}
+    saved = save(tensors, {KEY: json.dumps(described)})
     tensors.clear()  # `pack` refers to itself, so the copies would stay until the garbage collector runs
     return saved
 
@@ -93,6 +96,7 @@ def from_bytes(data: bytes, where: str = "checkpoint", beside: Path | None = Non
     try:
         header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
         metadata = header["__metadata__"]
+        metadata = json.loads(metadata[KEY]) if KEY in metadata else metadata  # older files have several keys
         if metadata["format"] != FORMAT:
             raise ValueError(metadata["format"])
         plan = json.loads(metadata["state"])

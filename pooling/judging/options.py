@@ -21,7 +21,7 @@ class Options:
 
     Args:
         grades: grades that assessors may give, ascending.
-        names: names of the grades; None names them by whether they are relevant.
+        names: names of the grades; None names them by whether they are relevant, with their number if several are.
         budget: documents to judge per topic (on average, if the method chooses the topic); None is all.
         double: share of a topic's documents that other assessors judge too; an int is their number.
         judges: number of assessors of each of these documents.

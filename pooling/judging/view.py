@@ -363,7 +363,9 @@ class View:
         options = self._session.options
         if options.names is not None:
             return options.names[number]
-        return "relevant" if options.grades[number] >= self._session.pool.relevant_from else "not relevant"
+        sides = [grade >= self._session.pool.relevant_from for grade in options.grades]
+        name = "relevant" if sides[number] else "not relevant"
+        return name if sides.count(sides[number]) == 1 else f"{name}, grade {options.grades[number]}"
 
 
 def _snippet(text: str | None) -> str:

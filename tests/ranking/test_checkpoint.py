@@ -1,3 +1,4 @@
+import json
 import math
 import pickle
 from typing import Any
@@ -8,6 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from safetensors.torch import load, save
 
 from ranking.checkpoint import from_bytes, to_bytes
 from ranking.errors import BadInput
@@ -47,6 +49,15 @@ def same(one: Any, other: Any) -> bool:
 @given(STATES)
 def test_a_state_comes_back_as_it_was(state):
     assert same(state, from_bytes(to_bytes(state)))
+
+
+def test_a_state_is_the_same_file_each_time_and_older_files_are_read():
+    state = {"weights": torch.arange(3.0), "facts": {"episodes": 3}}
+    assert len({to_bytes(state) for _ in range(20)}) == 1
+    content = to_bytes(state)
+    header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
+    older = save(load(content), json.loads(header["__metadata__"]["pyrite"]))  # three keys
+    assert torch.equal(from_bytes(older)["weights"], state["weights"])
 
 
 def test_words_of_the_format_are_keys_like_others():

@@ -220,6 +220,11 @@ def test_named_assessors_are_offered(serve):
     assert client.post("/leave") == (401, {"assessors": ["ada", "Günther"], "owner": True})
 
 
+def test_grades_without_names_are_told_apart(serve):
+    state = serve(Options(grades=(0, 1, 2))).client("ada").post("/next")[1]
+    assert [each["name"] for each in state["grades"]] == ["not relevant", "relevant, grade 1", "relevant, grade 2"]
+
+
 def test_a_judgement_brings_the_next_document(serve):
     served = serve()
     client = served.client("ada")
