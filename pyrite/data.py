@@ -156,7 +156,7 @@ class Collection(Part):
             return Artifacts().collection(config), config
 
 
-SAVED = re.compile(r".*[/\\]tables[/\\][0-9a-f]{16}\.parquet(?::(\d+))?")
+SAVED = re.compile(r".*[/\\]tables[/\\][0-9a-f]{16}[/\\]table\.parquet(?::(\d+))?")
 """The place of an error in a table that `_kept` saved, and its row."""
 
 
@@ -202,7 +202,10 @@ def _path(path: str | os.PathLike[str]) -> str:
 
 
 def _kept(table: object) -> str:
-    """Return the path of a Parquet file in the cache folder that holds a table."""
+    """Return the path of a Parquet file in the cache folder that holds a table.
+
+    Its name is what commands and reports call the collection, so the digest is that of its folder.
+    """
     import polars as pl
 
     from ranking.collections.cache import default_cache
@@ -227,7 +230,7 @@ def _kept(table: object) -> str:
     frame.write_parquet(content)
     cache = os.environ.get("PYRITE_CACHE") or ""
     folder = default_cache() if not cache or "://" in cache else Path(cache).expanduser().absolute()
-    path = folder / "tables" / f"{hashlib.sha256(content.getvalue()).hexdigest()[:16]}.parquet"
+    path = folder / "tables" / hashlib.sha256(content.getvalue()).hexdigest()[:16] / "table.parquet"
     if not path.exists():
         with replace_file(path) as temporary:
             temporary.write_bytes(content.getvalue())

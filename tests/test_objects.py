@@ -376,6 +376,7 @@ def test_tables_of_other_libraries_are_the_same_collection(tmp_path, own_cache):
     tables = [rows, iter(rows), frame, frame.lazy(), frame.to_pandas(), frame.to_arrow(), frame.to_dict()]
     (named,) = {Collection.from_pairs(table).overrides()[1] for table in tables}
     data = Collection.from_pairs(frame)
+    assert data.describe().startswith("table.parquet: ")  # not the digest of a file in the cache
     assert Path(named.partition("=")[2]).is_file()
     assert data.counts()["queries"] == 151
     assert data.counts()["documents"] == 152

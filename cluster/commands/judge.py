@@ -11,7 +11,7 @@ import socket
 import webbrowser
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
@@ -144,11 +144,16 @@ def write_qrels(overrides: Sequence[str], path: str, console: Console) -> None:
     wrong = [key_of(text) for text in overrides if key_of(text) not in ("out", "resolve")]
     if wrong:
         raise BadInput(f"{wrong[0]} has no effect on an export", remedy="give out=, and resolve= if you need it")
+    as_table = Path(path).suffix.lower() == ".csv"
+    if as_table and any(key_of(text) == "resolve" for text in overrides):
+        raise BadInput(
+            "has no effect on a table of all judgements", "resolve", "leave it out, or export qrels (no .csv)"
+        )
     remembered = values_by_key(_remembered(storage))
     rule = (remembered | values_by_key(overrides)).get("resolve")
     options = Options(resolve=cast(export.Rule, rule)) if rule is not None else Options()
     content = store.read(Path(storage.path("")))
-    if Path(path).suffix.lower() == ".csv":
+    if as_table:
         export.write_table(content, Path(path))
         print_lines(console, f"{counted(len(content.judgements), 'judgement')}: {path}")
         return
@@ -224,25 +229,28 @@ def _open(config: dict[str, Any], console: Console, grow: bool = False) -> Judgi
     of_collection = reader.faults(config["strict"])
     path = Path(config["out"]) / f"documents-{digest([config['collection'], fingerprint(pool)])}.arrow"
     texts = read_texts(path)
-    if texts is None:
-        console.print("[dim]reading the documents …[/]")
-        texts = write_texts(path, pooled(reader.read_documents(of_collection), pool))
-    if topics is None:
-        topics = topics_of(reader.read_queries(of_collection))
-    ((named, node),) = config["method"].items()
-    method = build(node)
-    if "texts" in needs_of(method):
-        topic_texts = {name: " ".join(filter(None, fields)) for name, fields in topics.items()}
-        pool = with_terms(pool, CollectionTexts(texts, topic_texts))
-    judging = open_judging(
-        config["out"], pool, method, texts, topics, options,
-        of={"pool": fingerprint(pool), "method": f"{named} {json.dumps(node, sort_keys=True)}"},
-        qrels=qrels, gold=gold,
-        collection=(lambda: reader.read_documents(reader.faults(config["strict"]))) if config["search"] else None,
-        stemming=config["stemming"], title=config["title"],
-        hosts=[*config["hosts"], config["host"], *_host_of(config["url"])],
-        encrypted=str(config["url"]).startswith("https:"), grow=grow,
-    )  # fmt: skip
+    with ExitStack() as refused:
+        if texts is None:
+            refused.callback(path.unlink, missing_ok=True)
+            console.print("[dim]reading the documents …[/]")
+            texts = write_texts(path, pooled(reader.read_documents(of_collection), pool))
+        if topics is None:
+            topics = topics_of(reader.read_queries(of_collection))
+        ((named, node),) = config["method"].items()
+        method = build(node)
+        if "texts" in needs_of(method):
+            topic_texts = {name: " ".join(filter(None, fields)) for name, fields in topics.items()}
+            pool = with_terms(pool, CollectionTexts(texts, topic_texts))
+        judging = open_judging(
+            config["out"], pool, method, texts, topics, options,
+            of={"pool": fingerprint(pool), "method": f"{named} {json.dumps(node, sort_keys=True)}"},
+            qrels=qrels, gold=gold,
+            collection=(lambda: reader.read_documents(reader.faults(config["strict"]))) if config["search"] else None,
+            stemming=config["stemming"], title=config["title"],
+            hosts=[*config["hosts"], config["host"], *_host_of(config["url"])],
+            encrypted=str(config["url"]).startswith("https:"), grow=grow,
+        )  # fmt: skip
+        refused.pop_all()
     documents, runs_pooled = counted(pool.size, "document"), counted(len(pool.runs), "run")
     console.print(f"{counted(len(pool.topics), 'topic')}, {documents} of {runs_pooled} in the pool")
     lacking = sorted(set(topics) - set(runs.topics)) if config["topics"] is not None else []

@@ -94,7 +94,7 @@ class Store:
     Args:
         folder: the folder; created if it does not exist.
         settings: identify the pool and the method. A folder with events under other settings is refused.
-        known: topic, document, grade: judgements made before, stored with a new folder.
+        known: topic, document, grade: judgements made before, stored in a folder without events.
         clock: returns seconds since 1970.
         grow: names of settings that may differ from those of the folder, and replace them.
 
@@ -174,10 +174,11 @@ class Store:
         self._lock.close()
 
     def _set_up(self, folder: Path, settings: Mapping[str, Any], known: pl.DataFrame | None) -> None:
+        begun = self._connection.execute("SELECT 1 FROM events LIMIT 1").fetchone() is not None
         stored = dict(self._connection.execute("SELECT name, value FROM settings").fetchall())
         encoded = {name: json.dumps(value, sort_keys=True) for name, value in settings.items()}
         other = {name for name in stored.keys() | encoded.keys() if stored and stored.get(name) != encoded.get(name)}
-        if other - self._grow:
+        if begun and other - self._grow:
             what = f"holds judgements made with other options ({', '.join(sorted(other))})"
             remedy = "give the same as then, or choose another out="
             if other <= {"pool"}:
@@ -188,6 +189,10 @@ class Store:
         if stored and not other:
             return
         self._connection.execute("BEGIN IMMEDIATE")
+        if not begun:  # settings without an event bind nothing: that start may have been refused for its options
+            self._connection.execute("DELETE FROM settings")
+            self._connection.execute("DELETE FROM known")
+            stored = {}
         changed = [(name, value) for name, value in encoded.items() if not stored or name in other]
         self._connection.executemany("INSERT OR REPLACE INTO settings VALUES (?, ?)", changed)
         if known is not None and not stored:

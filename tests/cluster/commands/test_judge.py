@@ -119,6 +119,22 @@ def test_export(start, files):
     for wrong in ("resolve=mean", "method=mm"):
         with pytest.raises(BadInput):
             write_qrels([f"out={files / 'out'}", wrong], str(files / "qrels.txt"), console)
+    with pytest.raises(BadInput, match="resolve: has no effect on a table of all judgements; leave it out"):
+        write_qrels([f"out={files / 'out'}", "resolve=last"], str(files / "made" / "all.csv"), console)
+
+
+def test_a_refused_start_binds_nothing(start, files):
+    """Its options may be corrected in the same folder, and no texts of its pool stay there."""
+    with pytest.raises(BadInput, match="some grades must be relevant"):
+        start(*options(files), "relevant_from=2", f"qrels={files / 'qrels'}")
+    assert not list((files / "out").glob("documents-*"))
+    assert "3 judgements taken over" not in start(*options(files), "relevant_from=2", "grades=[0,1,2]")
+    with pytest.raises(BadInput, match="no stemmer for 'klingon'"):
+        start("stemming=klingon", "depth=3")
+    assert len(list((files / "out").glob("documents-*"))) == 1
+    judged(files)
+    with pytest.raises(BadInput, match="made with other options"):
+        start("grades=[0,1,2,3]")
 
 
 @pytest.mark.by_day(7)

@@ -72,6 +72,7 @@ def test_judgements_that_were_withdrawn_are_left_out_and_kept(store, tmp_path):
 def test_a_folder_of_something_else_or_of_another_server_is_refused(store, tmp_path, settings, says):
     with pytest.raises(BadInput, match="another server is judging there"):
         Store(tmp_path, SETTINGS)
+    store.append(judgement("d1"))
     store.close()
     with pytest.raises(BadInput, match=says):
         Store(tmp_path, settings)
