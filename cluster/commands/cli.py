@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -52,6 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         print(FIRST_STEPS)
         sys.exit(0)
     with handled_signals(restore=arguments is not None), exit_codes():
+        _check_readable([*given, working_folder() or ""])
         chosen = parse(given)
         from rich.console import Console
 
@@ -65,6 +67,14 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
             sys.exit(show_power(chosen, console))
         warm = arguments is None and chosen.verb == "study"
         sys.exit(run_experiment(chosen.verb, chosen.overrides, getattr(chosen, "resume", None), console, warm))
+
+
+def _check_readable(arguments: Sequence[str]) -> None:
+    """Refuse a name of a file or folder that is not UTF-8: Python has its bytes as lone surrogates."""
+    for text in arguments:
+        if not text.isascii() and any("\ud800" <= sign <= "\udfff" for sign in text):
+            shown = os.fsencode(text).decode(errors="backslashreplace")
+            raise BadInput("is not UTF-8", shown, "rename that file or folder")
 
 
 @contextmanager

@@ -244,6 +244,8 @@ def test_list_shows_the_state_of_each_folder(tmp_path, capsys, monkeypatch):
         (["judge", "--export", "", "out=one"], "--export: is empty"),
         (["rank", "one", "out=."], ".: is a folder, and a run is a file; give out=./NAME.run"),
         (["judge", "--resume", "one", "--export", "qrels.txt"], "exclude each other"),
+        (["study", "--resume", "b\udcff"], r"b\xff: is not UTF-8; rename that file or folder"),
+        (["rank", "one", "out=b\udcff/a.run"], r"out=b\xff/a.run: is not UTF-8"),
     ],
 )
 def test_nothing_on_a_command_line_is_dropped(arguments, says, refusal):
