@@ -74,6 +74,9 @@ def locate(path: str) -> type:
         raise BadInput("names no module", path, "name the class by its module, as package.module.Class")
     try:
         target = getattr(importlib.import_module(module), name)
+    except SyntaxError as error:
+        what, where = f"{module} can't be imported ({error.msg})", f"{error.filename}:{error.lineno}"
+        raise BadInput(what, where, "correct this line") from None
     except (ImportError, AttributeError, ValueError) as error:
         if isinstance(error, ModuleNotFoundError) and (refused := missing_extra(error)):
             raise refused from None

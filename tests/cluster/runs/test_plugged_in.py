@@ -142,6 +142,7 @@ def test_layers_of_ones_own_ranker_are_drawn_with_the_runs_seed(base, tmp_path, 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
+        ("\nclass X(:", "broken.py:2: broken can't be imported .invalid syntax.; correct this line"),
         ("import nothing_like_it\nclass X: ...", "broken.py:1: broken can't be imported"),
         ("\nfrom numpy import nothing_like_it", "broken.py:2: broken can't be imported"),
         ("", "broken.X: there is no such class"),
