@@ -134,9 +134,9 @@ class Experiment(ABC):
         """Create an experiment from its overrides."""
 
     @classmethod
+    @abstractmethod
     def continued(cls, arguments: list[str], saved: dict[str, Any], storage: Storage) -> Self:
         """Create an experiment from the manifest in its folder, with options that the user gives again."""
-        raise BadInput(f"pyrite {cls.verb} has no --resume", remedy="give the same command again: it continues")
 
     @abstractmethod
     def prepare(self, console: Console) -> Work:

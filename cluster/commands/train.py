@@ -18,6 +18,7 @@ from cluster.config.agents import learner_of
 from cluster.config.compose import compose
 from cluster.config.groups import CHOICES
 from cluster.config.override import root_of
+from cluster.config.quoting import override_of
 from cluster.config.validate import check_run
 from cluster.executors.resources import check_demand
 from cluster.index.attach import check_room, served_functions
@@ -52,7 +53,7 @@ class TrainExperiment(Experiment):
     """One run, in this process or on workers. If the folder holds a state of the same run, the run continues."""
 
     verb = "train"
-    may_change = ()
+    may_change = ("push", "track")
 
     def __init__(
         self, planned: Planned, storage: Storage | None, track: dict[str, Any], push_to: str | None = None
@@ -63,8 +64,12 @@ class TrainExperiment(Experiment):
 
     @classmethod
     def read(cls, arguments: Sequence[str], resume: str | None = None) -> TrainExperiment:
-        """Return a run. Its folder may hold a state, so it is not refused, and there is no `resume`."""
-        return cls.new(list(arguments))
+        """Return a run. The folder of a new one may hold a state, so it is not refused."""
+        return cls.new(list(arguments)) if resume is None else super().read(arguments, resume)
+
+    @classmethod
+    def continued(cls, arguments: list[str], saved: dict[str, Any], storage: Storage) -> TrainExperiment:
+        return cls.new([*saved["overrides"], override_of("out", storage.place), *arguments])
 
     @classmethod
     def new(cls, arguments: list[str]) -> TrainExperiment:

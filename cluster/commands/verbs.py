@@ -76,6 +76,7 @@ VERBS: dict[str, Verb] = {
         "  push=OWNER/NAME  uploads the ranker and its card to the Hugging Face hub, with your HF_TOKEN\n\n"
         "example:\n  pyrite train policy=fixed function=bm25 selector=dynamic scale=small seed=1",
         runs="cluster.commands.train:TrainExperiment",
+        arguments=(RESUME,),
     ),
     "mine": Verb(
         "Mine negatives for the queries of a collection into a data set that other trainers load.",

@@ -162,8 +162,6 @@ def _request(chosen: argparse.Namespace) -> JobRequest:
         raise BadInput(f"{chosen.name!r} can't start an id", "--name", "use letters, digits, dots, - and _")
     if chosen.pip and chosen.uv:
         raise BadInput("--pip and --uv exclude each other", remedy="give one of them")
-    if chosen.resume and chosen.sent == "train":
-        raise BadInput("train has no --resume", remedy="give it the same out= again")
     if not chosen.cpus >= 0 or math.isinf(chosen.cpus):
         raise BadInput(f"{chosen.cpus} cores can't be reserved", "--cpus", "give a number from 0 up")
     return JobRequest(

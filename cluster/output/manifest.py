@@ -59,8 +59,8 @@ def verb_of(config: Mapping[str, Any]) -> str:
 
 
 def resume_command(verb: str, place: str) -> str:
-    """Return what continues an interrupted command: `pyrite VERB --resume OUT`, or a training's own command."""
-    return "the same command again" if verb == "train" else shlex.join(["pyrite", verb, "--resume", place])
+    """Return what continues an interrupted command: `pyrite VERB --resume OUT`."""
+    return shlex.join(["pyrite", verb, "--resume", place])
 
 
 def refuse_other_files(storage: Storage, own: bool) -> None:

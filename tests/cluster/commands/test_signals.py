@@ -75,7 +75,7 @@ def test_the_signal_that_arrived_counts_and_one_that_nohup_ignores_stays_ignored
     ("verb", "config", "again"),
     [
         ("study", b"", "continue: pyrite study --resume here"),
-        ("train", b"", "continue: the same command again"),
+        ("train", b"", "continue: pyrite train --resume here"),
         ("pool", None, "start: the same command again"),  # nothing is written yet
     ],
 )

@@ -86,7 +86,7 @@ def test_in_this_process_it_is_the_same(study, base, ray_session, tmp_path, monk
         assert here[column].to_list() == on_tune[column].to_list(), column
 
 
-def test_the_command_beside_a_run_reproduces_it(study, tmp_path):
+def test_the_command_beside_a_run_reproduces_it_and_continues(study, tmp_path, refusal):
     row = pl.read_parquet(study / "trials.parquet").row(5, named=True)
     assert command("train", *shlex.split(row["overrides"]), f"out={tmp_path / 'one'}") == 0
     again = pl.read_parquet(tmp_path / "one" / "trials.parquet").row(0, named=True)
@@ -94,6 +94,11 @@ def test_the_command_beside_a_run_reproduces_it(study, tmp_path):
     for column in ("bm25:AP@10", "random:RR@10", "curve_loss", "curve_validation"):
         assert again[column] == row[column]
     assert (tmp_path / "one" / "weights" / row["run"] / "model.safetensors").is_file()
+    before = (tmp_path / "one" / "queries.parquet").read_bytes()
+    assert command("train", "--resume", str(tmp_path / "one")) == 0
+    assert (tmp_path / "one" / "queries.parquet").read_bytes() == before
+    assert "seed=3 can't change on resume" in refusal("train", "--resume", str(tmp_path / "one"), "seed=3")
+    assert "was written by `pyrite study`" in refusal("train", "--resume", str(study))
 
 
 def test_what_is_finished_is_neither_run_again_nor_overwritten(study, capsys, base, refusal):

@@ -308,7 +308,6 @@ def test_options_may_stand_among_the_overrides_and_unknown_ones_are_refused(monk
         (["study", "--cpus", "-1"], "--cpus: -1.0 cores can't be reserved"),
         (["study", "--resources", "[1]"], "--resources: '[1]' does not map resources to numbers"),
         (["study", "--resources", '{"big": true}'], "--resources: '{\"big\": true}' does not map resources to numbers"),
-        (["train", "--resume", "out"], "train has no --resume"),
     ],
 )
 def test_options_that_make_no_sense(arguments, says, refusal):
