@@ -62,7 +62,7 @@ def places(first: str, archives: Sequence[Archive]) -> str:
     rivals = [method for method in order if method != first]
     about = (
         f"{measure} over {origin} candidates; the means over the places, also over other candidates and, less the mean "
-        "of all methods, of dev queries; and the learning rates by place"
+        "of all methods, of dev queries; and the learning rates by place, if they were swept"
     )
     return (
         f"\n{textwrap.fill(about, WIDTH)}\n\n"
@@ -88,11 +88,12 @@ def _means(
             f"**{number(value)}**" if top else number(value) for value, top in zip(means[method], best, strict=True)
         ]
         elsewhere = [np.mean([archive.methods(origin)[method].mean for archive in archives]) for origin in others]
-        rates = " ".join(number(value, 3) if (value := rate(archive, method)) else "–" for archive in archives)
+        rates = [rate(archive, method) for archive in archives]
         name = f"**{method}**" if method == first else method
         over = [number(float(mean)) for mean in (np.mean(means[method]), *elsewhere)]
-        rows.append([name, *values, *over, signed(float(lead)), rates])
-    return table(["", *names, "mean", *others, "dev", "rates"], rows)
+        swept = [" ".join(number(value, 3) for value in rates if value)] if all(rates) else []
+        rows.append([name, *values, *over, signed(float(lead)), *swept])
+    return table(["", *names, "mean", *others, "dev", "rates"][: len(rows[0])], rows)
 
 
 def _against_best(
