@@ -273,7 +273,7 @@ def test_a_kept_run_is_forked_and_gone_on_with(beir_folder, own_cache, tmp_path,
     assert lost.is_file()
     assert pl.read_parquet(out / "forks.parquet").equals(before)
     assert command("fork", kept, *asked, f"out={out}") == 2
-    halves, asked = tmp_path / "halves", ["actions=[random,random*1,bm25]", "replicates=2", "workers=0"]
+    halves, asked = tmp_path / "halves", ["actions=random,random*1,bm25", "replicates=2", "workers=0"]
     assert command("fork", kept, "by=positive_rank", *asked, f"out={halves}") == 0
     said = " ".join(capsys.readouterr().out.split())
     assert "are actions worth the same in both halves? p = " in said
