@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import polars as pl
@@ -33,6 +33,13 @@ DATA = DOCS / "data"
 FACTOR = " · "
 """Separates a method's label from the factors that it was run with."""
 Tests = Mapping[tuple[str, str, str], tuple[CrossedDifference, float]]
+
+
+class Described(Protocol):
+    """An archive of any kind, which has the command of its study."""
+
+    @property
+    def about(self) -> dict[str, Any]: ...
 
 
 @dataclass(frozen=True)
@@ -193,6 +200,10 @@ def interval(low: float, high: float, places: int = 4) -> str:
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "".join(f"| {' | '.join(row)} |\n" for row in (head, ["---"] * len(head), *rows))
+
+
+def commands(*studies: Described) -> str:
+    return "```\n" + "".join(f"{study.about['command']}\n" for study in studies) + "```\n\n"
 
 
 def archive(

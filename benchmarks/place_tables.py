@@ -88,12 +88,15 @@ def _means(
             f"**{number(value)}**" if top else number(value) for value, top in zip(means[method], best, strict=True)
         ]
         elsewhere = [np.mean([archive.methods(origin)[method].mean for archive in archives]) for origin in others]
-        rates = [rate(archive, method) for archive in archives]
         name = f"**{method}**" if method == first else method
         over = [number(float(mean)) for mean in (np.mean(means[method]), *elsewhere)]
-        swept = [" ".join(number(value, 3) for value in rates if value)] if all(rates) else []
-        rows.append([name, *values, *over, signed(float(lead)), *swept])
-    return table(["", *names, "mean", *others, "dev", "rates"][: len(rows[0])], rows)
+        rows.append([name, *values, *over, signed(float(lead))])
+    head = ["", *names, "mean", *others, "dev"]
+    if all(rate(archive, first) for archive in archives):
+        head.append("rates")
+        for row, method in zip(rows, order, strict=True):
+            row.append(" ".join(number(rate(archive, method) or 0.0, 3) for archive in archives))
+    return table(head, rows)
 
 
 def _against_best(

@@ -23,7 +23,7 @@ import polars as pl
 import yaml
 
 from benchmarks import archives
-from benchmarks.archives import interval, number, signed, table, write
+from benchmarks.archives import commands, interval, number, signed, table, write
 from cluster.pools.trial import WHOLE
 from cluster.statistics.pool_summary import estimate_errors, over_seeds, pool_contrasts, summarise_pools
 
@@ -99,7 +99,7 @@ def printed(kind: str, described: str) -> str:
         text = estimates(archive, methods)
     else:
         text = ranking(archive, list(map(int, more)), methods)
-    return f"\n{text}\n{_commands(archive)}"
+    return f"\n{text}\n{commands(archive)}"
 
 
 def comparison(literal: str, as_published: str) -> str:
@@ -115,7 +115,7 @@ def comparison(literal: str, as_published: str) -> str:
         rows.append(["", *(f"{row['low']:.1f}–{row['high']:.1f}" for row in here)])
         if as_drawn := drawn.rows(method):
             rows.append(["as R draws", *(f"{row['found_mean']:.2f}" for row in as_drawn)])
-    return f"\n{table(head, rows)}\n{_commands(ours, drawn)}"
+    return f"\n{table(head, rows)}\n{commands(ours, drawn)}"
 
 
 def found(archive: PoolArchive, wanted: Sequence[str]) -> str:
@@ -180,14 +180,10 @@ def reuse(studies: Sequence[PoolArchive], methods: Sequence[str]) -> str:
     for method in methods:
         fallen = [column.filter(method=method)["fallen"].to_numpy() for column in columns]
         rows.append([method, *(f"{number(float(lost.mean()), 2)} ({lost.max():.0f})" for lost in fallen)])
-    return f"\n{table(head, rows)}\n{_commands(*studies)}"
+    return f"\n{table(head, rows)}\n{commands(*studies)}"
 
 
 def _p(value: float | None) -> str:
     if value is None:
         return ""
     return "<.0001" if value < 0.0001 else number(value, 4 if value < 0.01 else 3)
-
-
-def _commands(*studies: PoolArchive) -> str:
-    return "```\n" + "".join(f"{archive.about['command']}\n" for archive in studies) + "```\n\n"

@@ -1,4 +1,4 @@
-"""Prints tables of figures that runs have as a whole, so that their intervals are for other seeds.
+"""Prints tables whose intervals are over seeds alone: embeddings, dev losses, partial judgements.
 
 In a page, between a marker and `<!-- end -->`:
 
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from benchmarks.archives import Archive, interval, number, signed, table
+from benchmarks.archives import Archive, commands, interval, number, signed, table
 from cluster.statistics.few_judgements import few_judgements, profits
 
 
@@ -31,36 +31,28 @@ def figures(archive: Archive, columns: Sequence[str]) -> str:
         for column in columns:
             values = archive.figure(method, column)
             row.append(f"{number(float(np.mean(values)))} ± {number(float(np.std(values, ddof=1)))}")
+            if method == against:
+                row.append("")
+                continue
             difference = archive.by_seed(method, against, column)
-            beside = f"{signed(difference.mean)} ({interval(difference.low, difference.high)})"
-            row.append("" if method == against else beside)
+            row.append(f"{signed(difference.mean)} ({interval(difference.low, difference.high)})")
         rows.append(row)
     head = ["method"] + [text for column in columns for text in (column, "difference (95%, over seeds)")]
     return "\n" + table(head, rows) + "\n"
 
 
 def partial(archives: Sequence[Archive]) -> str:
-    """The rankings of policies by few judgements beside those by all."""
+    """The rankings of policies by few judgements, and by all."""
     rows = []
     for archive in archives:
         for row in few_judgements(archive.trials).filter(feeders="[]").iter_rows(named=True):
             alike = f"{row['same'] * row['pairs']:.0f} of {row['pairs']}"
             opposite = f"{row['opposite'] * row['pairs']:.0f}"
             tau = signed(row["tau"], 2) if row["tau"] < 0 else number(row["tau"], 2)
-            rows.append(
-                [
-                    row["collection"],
-                    row["order"],
-                    str(row["budget"]),
-                    tau,
-                    row["winner"],
-                    row["by_all"],
-                    alike,
-                    opposite,
-                ]
-            )
+            place = [row["collection"], row["order"], str(row["budget"])]
+            rows.append([*place, tau, row["winner"], row["by_all"], alike, opposite])
     head = ["collection", "order", "judged", "τ", "winner", "by all", "decided alike", "opposite"]
-    return "\n" + table(head, rows) + "\n" + commands(archives)
+    return "\n" + table(head, rows) + "\n" + commands(*archives)
 
 
 def fed(archives: Sequence[Archive]) -> str:
@@ -74,10 +66,6 @@ def fed(archives: Sequence[Archive]) -> str:
     ]  # fmt: skip
     head = ["collection", "policy", "fed by", "with", "without", "gain", "95%, over seeds"]
     return "\n" + table(head, rows) + "\n"
-
-
-def commands(archives: Sequence[Archive]) -> str:
-    return "```\n" + "".join(f"{archive.about['command']}\n" for archive in archives) + "```\n\n"
 
 
 def printed(kind: str, described: str) -> str:

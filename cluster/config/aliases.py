@@ -45,7 +45,7 @@ def named_parts(overrides: Sequence[str], config: str = "config") -> list[str]:
     """Return the overrides with all short forms written out; refuse those with an old name, and names given twice."""
     refuse_renamed(overrides, config)
     if config == "fork":  # to Hydra `actions` is a group, and a fork tries all values of a list
-        overrides = [re.sub(r"^actions=(?!null$)([^\[].*)$", r"actions=[\1]", text) for text in overrides]
+        overrides = [re.sub(r"^actions=(?!null$)([^\[].*)$", r"instead=[\1]", text) for text in overrides]
         overrides = [re.sub("^actions=", "instead=", text) for text in overrides]
     for text in overrides:
         if text.lstrip("+~").startswith(("hydra.", "hydra/")):
