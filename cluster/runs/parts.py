@@ -79,7 +79,7 @@ def restored(name: str, state: Any) -> Any:
 
 
 def _restored(kind: Any, state: Any) -> Any:
-    """Return a value of a declared type, in which each mapping that stands for a dataclass becomes one."""
+    """Return a value of a declared type, in which each mapping that represents a dataclass becomes one."""
     inner = next(filter(is_dataclass, get_args(kind)), None)  # of list[C], dict[str, C] or C | None
     if isinstance(kind, UnionType):
         kind = inner

@@ -85,13 +85,13 @@ def test_what_a_learning_leaves(config, undisturbed, tmp_path):
     assert (learned["actions"].list.len() == learned["decisions"]).all()
     assert sorted(file.name for file in tmp_path.iterdir()) == ["agent.safetensors", EPISODES]
     assert told[-1].episodes >= told[-1].wanted == 4
-    # The same seed, the same agent: a random agent beside it changes nothing.
+    # The same seed, the same agent: a random agent in addition changes nothing.
     assert same(agent, undisturbed[0])
     assert learned.equals(undisturbed[1].select(learned.columns))
 
 
 def test_it_ends_once_it_has_converged(config, undisturbed, tmp_path):
-    """Two episodes and two more are alike where any gain within a thousand errors is none."""
+    """Two episodes and two more are alike if any gain within a thousand errors is none."""
     node = {"_target_": "rl.plateau.Plateau", "window": 2, "errors": 1000.0, "settled": 1.0}
     agent, episodes = taught(config | {"episodes": 50, "until": node}, tmp_path)
     assert (agent.facts["converged"], agent.facts["converged_at"]) == (True, 4)

@@ -445,7 +445,7 @@ class Prometheus:
             return len(json.load(answer)["data"]["result"])
 
     def value(self, expression: str) -> float:
-        """What a query returns now, 0 where it returns nothing."""
+        """What a query returns now, 0 if it returns nothing."""
         asked = urllib.parse.urlencode({"query": expression})
         with urllib.request.urlopen(f"{self.url}/api/v1/query?{asked}", timeout=30) as answer:
             found = json.load(answer)["data"]["result"]
