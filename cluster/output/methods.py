@@ -209,7 +209,8 @@ def with_methods(trials: pl.DataFrame) -> pl.DataFrame:
         if key not in within:
             label = pl.when(pl.col(LABEL).is_null()).then(label)
         if last and key.startswith(f"{last}."):  # an option of the previous part
-            parts[-1] = pl.concat_str(parts[-1], label.str.strip_prefix(f"{last}."), separator=" ", ignore_nulls=True)
+            option = label.str.strip_prefix(f"{last}.")  # null, as the part itself, in a run without it
+            parts[-1] = pl.coalesce(pl.concat_str(parts[-1], option, separator=" "), parts[-1], option)
             continue
         parts.append(label)
         last = key

@@ -11,10 +11,10 @@ import polars as pl
 
 from cluster.reports import analysis_figures as draw
 from cluster.reports.labels import (
+    Letters,
     by_family,
     distinct_names,
     letter_key,
-    lettered,
     p_value,
     signed,
     signed_interval,
@@ -55,7 +55,7 @@ def analyses(
     ]
 
 
-def contrasts(tested: pl.DataFrame) -> Section:
+def contrasts(tested: pl.DataFrame, letters: Letters | None = None) -> Section:
     """The differences that were named before the study ran."""
     head = ["against", "seeds", "its mean", "the other's", "difference", "95%", "p (Holm)", "p equal", "p, seeds only"]
     tables, terminal = list[Table](), list[Part]()
@@ -71,7 +71,7 @@ def contrasts(tested: pl.DataFrame) -> Section:
         ]  # fmt: skip
         place = f"against others: {part[0, 'measure']}, {origin_name(part[0, 'candidates'])}"
         tables.append(Table(head, rows, caption=f"{part[0, 'method']} {place}"))
-        terminal = terminal or _terminal_contrasts(part, place)
+        terminal = terminal or _terminal_contrasts(part, place, letters or Letters())
     text = (
         "One method against each of those that were named before the study ran. Pairs have a seed in common. The "
         "interval and p are for other seeds and other queries, p by Holm's method over all rows here; “p equal” tests "
@@ -82,20 +82,20 @@ def contrasts(tested: pl.DataFrame) -> Section:
     return Section("The differences that the study was made for", [text, *tables], terminal, frames)
 
 
-def _terminal_contrasts(part: pl.DataFrame, place: str) -> list[Part]:
+def _terminal_contrasts(part: pl.DataFrame, place: str, letters: Letters) -> list[Part]:
     """The differences of a method from others, for a terminal."""
     names = distinct_names([part[0, "method"], *part["against"]])
-    letters = lettered(names)
+    brief = letters.of(names)
     rows = [
         [
-            letters[row["against"]], Cell(signed(row["difference"])),
+            brief[row["against"]], Cell(signed(row["difference"])),
             signed_interval(row["low_both"], row["high_both"]), p_value(row["p_both_holm"]), p_value(row["equal_p"]),
         ]
         for row in part.iter_rows(named=True)
     ]  # fmt: skip
-    caption = f"{letters[part[0, 'method']]} {place}"
+    caption = f"{brief[part[0, 'method']]} {place}"
     table = Table(["against", "difference", "95%", "p (Holm)", "p equal"], rows, caption=caption)
-    return [*letter_key(letters, names), table]
+    return [*letter_key(brief, names), table]
 
 
 def _decisions(
@@ -225,16 +225,16 @@ def across_terminal(frame: pl.DataFrame) -> list[Part]:
     """The same for the terminal, with a letter for each method."""
     pooled = frame.filter(place=ALL).sort("difference", descending=True)
     names = distinct_names([*frame["against"].unique(), *pooled["method"]])
-    letters = lettered(names)
+    brief = Letters().of(names)
     rows = [
-        [letters[row["method"]], row["places"], signed(row["difference"]), signed_interval(row["low"], row["high"]),
+        [brief[row["method"]], row["places"], signed(row["difference"]), signed_interval(row["low"], row["high"]),
          signed_interval(row["next_low"], row["next_high"])]
         for row in pooled.iter_rows(named=True)
     ]  # fmt: skip
-    against = letters[frame[0, "against"]]
+    against = brief[frame[0, "against"]]
     caption = f"{frame[0, 'measure']} over {origin_name(frame[0, 'candidates'])}, against {against}"
     head = ["method", "places", "difference", "95%", "at the next place"]
-    return [*letter_key(letters, names), Table(head, rows, caption=caption)]
+    return [*letter_key(brief, names), Table(head, rows, caption=caption)]
 
 
 def power_section(frame: pl.DataFrame) -> list[Section]:
@@ -246,7 +246,7 @@ def power_section(frame: pl.DataFrame) -> list[Section]:
     rows: Rows = []
     brief: Rows = []  # for a terminal, with letters
     names = distinct_names([*frame["method"], *frame["against"]])
-    letters = lettered(names)
+    letters = Letters().of(names)
     for part in frame.partition_by("ranker", "method", maintain_order=True):
         at = {row["difference"]: row for row in part.iter_rows(named=True)}
         counts = [

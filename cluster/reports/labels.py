@@ -61,22 +61,45 @@ def distinct_names(methods: Iterable[str]) -> dict[str, str]:
     return {name: PART.join(kept) for name, kept in zip(names, short, strict=True)}
 
 
-def lettered(names: Mapping[str, str]) -> dict[str, str]:
-    """Replace names by letters, if one of them is too long for a column of a terminal.
+class Letters:
+    """Letters in place of names that are too long for a column of a terminal. A method has one letter in all tables
+    of a report, and `Report.to_terminal` explains it once, where it is first printed.
 
-    >>> lettered({"bm25": "bm25", "random": "random"})
+    >>> letters = Letters()
+    >>> letters.of({"bm25": "bm25", "random": "random"})
     {'bm25': 'bm25', 'random': 'random'}
-    >>> lettered({"a · rate=0.0001": "a with rate=0.0001", "b": "b"})
+    >>> letters.of({"a · rate=0.0001": "a with rate=0.0001", "b": "b"})
     {'a · rate=0.0001': 'A', 'b': 'B'}
+    >>> letters.of({"b": "b", "c · rate=0.0001": "c with rate=0.0001"})
+    {'b': 'B', 'c · rate=0.0001': 'C'}
     """
-    if max(map(len, names.values()), default=0) <= WIDEST:
-        return dict(names)
-    return {name: ascii_uppercase[at % 26] + (str(at // 26) if at >= 26 else "") for at, name in enumerate(names)}
+
+    def __init__(self) -> None:
+        self._given: dict[str, str] = {}
+
+    def of(self, names: Mapping[str, str]) -> dict[str, str]:
+        """Return what a table shows for each name: its letter, or the name if all are short enough."""
+        if max(map(len, names.values()), default=0) <= WIDEST:
+            return dict(names)
+        for name in names:
+            at = len(self._given)
+            self._given.setdefault(name, ascii_uppercase[at % 26] + (str(at // 26) if at >= 26 else ""))
+        return {name: self._given[name] for name in names}
 
 
-def letter_key(letters: Mapping[str, str], names: Mapping[str, str]) -> list[str]:
-    """Return a line for each letter, with the name that it abbreviates (`lettered`)."""
-    return [f"{letters[name]} = {shown}" for name, shown in names.items() if letters[name] != shown]
+class LetterLine(str):
+    """A line that explains a letter (`Letters`)."""
+
+    @property
+    def letter(self) -> str:
+        """The letter that it explains."""
+        return self.partition(" = ")[0]
+
+
+def letter_key(letters: Mapping[str, str], names: Mapping[str, str]) -> list[LetterLine]:
+    """Return a line for each letter, with the name that it abbreviates (`Letters.of`)."""
+    lines = [LetterLine(f"{letters[name]} = {shown}") for name, shown in names.items() if letters[name] != shown]
+    return sorted(lines, key=lambda line: (len(line.letter), line.letter))
 
 
 def duration(seconds: float | None) -> str | None:

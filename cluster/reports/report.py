@@ -27,6 +27,7 @@ from rich.text import Text
 
 from cluster.output.storage import Storage
 from cluster.output.tables import as_parquet
+from cluster.reports.labels import LetterLine
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -275,9 +276,14 @@ class Report:
         return f"<!doctype html>\n{page}\n"
 
     def to_terminal(self, console: Console) -> None:
-        """Print the sections' tables and lines."""
+        """Print the sections' tables and lines, and what a letter stands for once."""
+        explained = set[str]()
         for section in sorted(self.sections, key=lambda section: section.last):
             for part in section.terminal:
+                if isinstance(part, LetterLine):
+                    if part.letter in explained:
+                        continue
+                    explained.add(part.letter)
                 console.print(_to_terminal(part), soft_wrap=isinstance(part, TerminalLine), crop=False)
 
     def publish(self, storage: Storage, console: Console) -> None:

@@ -32,7 +32,7 @@ from cluster.reports.actions_taken import actions_section
 from cluster.reports.embedding_map import map_section
 from cluster.reports.examples import examples_section
 from cluster.reports.hardness import hardness_section
-from cluster.reports.labels import duration, value
+from cluster.reports.labels import Letters, duration, value
 from cluster.reports.paper_table import baseline_of, paper_section, read_published
 from cluster.reports.report import (
     Cell,
@@ -160,13 +160,14 @@ def study_report(
         return Report(title, [facts, Section("", ["No run has finished."]), *_runs(trials, results)])
     measure = measures_of(summary)[0]
     rule = StoppingRule.of_options(options) if "equal_within" in options else None
+    letters = Letters()  # the same in all tables
     sections = [
-        verdict_section(conclude(trials, summary, queries, within), summary, trials),
+        verdict_section(conclude(trials, summary, queries, within), summary, trials, letters),
         facts,
         *result_sections.results(summary),
         *examples_section(results.trials, results.examples),
         *actions_section(results.trials, results.actions),
-        *_contrasts(results, trials, contrasts, within),
+        *_contrasts(results, trials, contrasts, within, letters),
         *analysis_sections.analyses(trials, options, baseline_of(summary), rule, queries),
         *analysis_sections.zero_shot(trials, results.zero_shot),
         *paper_section(read_published(results.design), trials, summary, results.config.get("overrides", ())),
@@ -211,7 +212,11 @@ def design_baseline(trials: pl.DataFrame, design: Mapping[str, Any]) -> str | No
 
 
 def _contrasts(
-    results: StudyResults, trials: pl.DataFrame, requested: Sequence[str] | None, within: float | None
+    results: StudyResults,
+    trials: pl.DataFrame,
+    requested: Sequence[str] | None,
+    within: float | None,
+    letters: Letters,
 ) -> list[Section]:
     """The contrasts that are requested, or else the study's, or else its experiment's.
 
@@ -234,7 +239,7 @@ def _contrasts(
             return []
     tested, missing = planned_contrasts(trials, results.queries, chosen, within)
     lines = [f"contrasts: {line}" for line in missing]
-    sections = [] if tested.is_empty() else [analysis_sections.contrasts(tested)]
+    sections = [] if tested.is_empty() else [analysis_sections.contrasts(tested, letters)]
     return [*sections, Section("", [Items(lines)], lines)] if lines else sections
 
 

@@ -14,12 +14,12 @@ from cluster.config.mine_command import mine_command
 from cluster.output.methods import AGENTS, MOST_VALUES, factors, leading_evaluations, swept, with_methods
 from cluster.output.terminal import counted
 from cluster.reports.labels import (
+    Letters,
     by_family,
     count,
     distinct_names,
     duration,
     letter_key,
-    lettered,
     p_value,
     signed,
     signed_interval,
@@ -43,11 +43,14 @@ CHOSEN_BY_DEV = (
 )
 
 
-def verdict_section(conclusion: Conclusion, summary: pl.DataFrame, trials: pl.DataFrame | None = None) -> Section:
+def verdict_section(
+    conclusion: Conclusion, summary: pl.DataFrame, trials: pl.DataFrame | None = None, letters: Letters | None = None
+) -> Section:
     """The verdicts, for the top of the page and the end of the terminal."""
     several = len({verdict.place["collection"] for verdict in conclusion.verdicts}) > 1
     parts: list[Part] = []
     terminal: list[Part] = []
+    letters = letters or Letters()
     for verdict in conclusion.verdicts:
         place = verdict.place
         names = distinct_names(row["method"] for row in verdict.rows)
@@ -59,10 +62,10 @@ def verdict_section(conclusion: Conclusion, summary: pl.DataFrame, trials: pl.Da
         sentences = [verdict.sentence(names), *_pooled(verdict, trials), *_missing(verdict, summary)]
         sentence = " ".join([*sentences, *_behind(verdict, alone)])
         parts += [Cell(f"{caption}. {sentence}", best=True), _table(verdict, names, alone, caption, wide=True)]
-        letters = lettered(names)
+        brief = letters.of(names)
         shown = [row["method"] for at, row in enumerate(verdict.rows) if at < MOST or row["method"] == verdict.take]
-        terminal += letter_key(letters, {method: names[method] for method in shown})
-        terminal.append(_table(verdict, letters, alone, caption, wide=False, shown=shown))
+        terminal += letter_key(brief, {method: names[method] for method in shown})
+        terminal.append(_table(verdict, brief, alone, caption, wide=False, shown=shown))
         if len(shown) < len(names):
             terminal.append(f"{counted(len(names) - len(shown), 'more method')}: report.html and summary.csv.")
         terminal += [sentence, ""]

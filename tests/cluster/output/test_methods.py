@@ -5,7 +5,7 @@ import pytest
 
 from cluster.output.event_log import EventLog
 from cluster.output.manifest import read_config, refuse_taken
-from cluster.output.methods import factors, measurements, with_factors
+from cluster.output.methods import factors, measurements, with_factors, with_methods
 from cluster.output.storage import Storage
 from ranking.errors import BadInput
 from tests.cluster.trial_rows import trials_of
@@ -34,6 +34,20 @@ def test_names_and_few_numbers_are_factors_but_no_draws_agents_collections_and_c
     assert factors(study({**kept, "ranker.checkpoint": ["1", "2"]})) == []
     assert factors(study({"rate": ["0.1", "0.2"]}, drawn=("rate",))) == []
     assert factors(study({"rate": ["0.1", "0.2"]}).drop("drawn")) == ["rate"]
+
+
+def test_an_option_of_a_part_follows_it_and_a_method_without_either_has_a_plain_name():
+    options = [("selector.bm25", "dynamic"), ("selector.bm25.candidates", "16"), ("selector.bm25.lam", "0")]
+    swept = [[], options[:1], options]
+    rows = [
+        {"run": str(n), "selector": "top", "swept": [{"key": key, "value": value} for key, value in own]}
+        for n, own in enumerate(swept)
+    ]
+    assert with_methods(trials_of(rows))["method"].to_list() == [
+        "bm25 · top",
+        "bm25 · top · selector.bm25=dynamic",
+        "bm25 · top · selector.bm25=dynamic candidates=16 lam=0",
+    ]
 
 
 def test_the_user_names_the_factors():

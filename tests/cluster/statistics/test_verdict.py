@@ -13,6 +13,7 @@ from rich.console import Console
 
 from cluster.output.methods import SWEPT
 from cluster.reports.analysis_sections import contrasts
+from cluster.reports.labels import Letters
 from cluster.reports.report import Report, Section
 from cluster.reports.verdict_section import verdict_section
 from cluster.statistics.best_settings import best_settings, comparison_command
@@ -369,6 +370,23 @@ def test_the_terminal_shows_the_best_in_eighty_columns():
     assert "A = a_function_with_the_number_29" in lines
     assert len([line for line in lines if " MB" in line]) == 20
     assert "10 more methods: report.html and summary.csv." in lines
+
+
+def test_a_method_has_one_letter_in_all_tables_and_it_is_explained_once():
+    long = "a_function_with_a_long_name"
+    lead = {"none": 0.0, long: 0.03, "bad": {"bm25": -0.03, "random": 0.1}}
+    trials, queries = study(lead, origins=("bm25", "random"))
+    trials = trials.with_columns(curve_validation=pl.Series([[0.1]] * len(trials)))
+    summary, letters = summarise(trials), Letters()
+    verdict = verdict_section(conclude(trials, summary), summary, letters=letters)
+    planned = contrasts(planned_contrasts(trials, queries, ["bad", long, "none"], 0.005)[0], letters)
+    out = io.StringIO()
+    Report("", [verdict, planned]).to_terminal(Console(file=out, width=80))
+    lines = [line.rstrip() for line in out.getvalue().splitlines()]
+    assert [line for line in lines if line[1:4] == " = "] == [f"A = {long}", "B = none", "C = bad"]
+    assert "C against others: AP@10, BM25's top passages" in lines
+    first, second = ([line.split()[0] for line in lines if line.endswith(" MB")][at : at + 3] for at in (0, 3))
+    assert (first, second) == (["A", "B", "C"], ["C", "A", "B"])
 
 
 def test_a_lead_is_found_by_seed_and_the_best_of_a_kind_stands_for_it():
