@@ -1,10 +1,6 @@
 """What every order of judging promises; new ones are found by their files and classes, and held to it."""
 
-import importlib
-import inspect
-import pkgutil
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 
@@ -38,6 +34,7 @@ from pooling.priors import AgreementPrior, CommonPrior
 from pooling.rewards import Binary, Graded
 from pooling.shared_fusion import SharedFusion
 from pooling.simulation import Method, adjudicator_of, simulate
+from tests.classes import classes_in
 from tests.examples import few
 from tests.pooling.made_up import judged_by, judgements
 
@@ -148,26 +145,14 @@ def test_it_hands_out_nothing_twice_to_several_assessors(name, pool):
     assert len({*handed_out, *elsewhere}) == len(handed_out) + len(elsewhere) == pool.size
 
 
-def can_be_chosen(found: object, module: str) -> bool:
-    """Whether it is an order or an index that is written there, with nothing left abstract, and no shared base."""
-    if not inspect.isclass(found) or found.__module__ != module or inspect.isabstract(found):
-        return False
-    return issubclass(found, Adjudicator) or (issubclass(found, ArmIndex) and hasattr(found, "index"))
-
-
-def classes() -> Iterator[type]:
-    for module in pkgutil.walk_packages(pooling.adjudicators.__path__, "pooling.adjudicators."):
-        everything = vars(importlib.import_module(module.name)).values()
-        yield from (found for found in everything if can_be_chosen(found, module.name))
-
-
 def test_each_class_can_be_chosen_by_a_file():
     used: set[type] = set()
     for name in group_options()["method"]:
         method = method_of(name)
         for part in (method.adjudicator, method.topics) if isinstance(method, AcrossTopics) else (method,):
             used |= {type(part), type(part.arm)} if isinstance(part, Bandit) else {type(part)}
-    found = set(classes())
+    kinds = classes_in(pooling.adjudicators, Adjudicator, ArmIndex)
+    found = {each for each in kinds if issubclass(each, Adjudicator) or hasattr(each, "index")}  # no shared base
     assert not {each.__name__ for each in found - used}, "give each of them a file in cluster/conf/method"
     assert not {each.__name__ for each in found if not each.__doc__}
 

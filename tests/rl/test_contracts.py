@@ -1,10 +1,8 @@
 """What every reward and every agent promises: they are found by their files in `conf` and by their classes."""
 
-import importlib
 import inspect
 import math
-import pkgutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 import pytest
@@ -23,6 +21,7 @@ from rl.networks import described
 from rl.progress import ProgressOptions
 from rl.rewards import DecisionOutcome, Reward
 from rl.state import StateOptions
+from tests.classes import classes_in
 
 KINDS = ("reward", "agent", "state")
 PRESETS = {"ppo_returns", "as_printed"}
@@ -33,21 +32,6 @@ BASES = {"reward": (Reward,), "agent": (Agent, PolicySearch), "state": (StateOpt
 """What a part of each kind may be."""
 SEARCHES = {name for name in group_options()["agent"] if isinstance(build(option("agent", name)), PolicySearch)}
 """Agents that are no RLlib's: tests/rl/agents/test_searches.py."""
-
-
-def classes_of(base: type) -> set[type]:
-    """Every class of `rl` of this kind that can be built."""
-    for module in pkgutil.walk_packages(rl.__path__, "rl."):
-        importlib.import_module(module.name)
-
-    def below(kind: type) -> Iterator[type]:
-        yield kind
-        for each in kind.__subclasses__():
-            yield from below(each)
-
-    found = {kind for kind in below(base) if not inspect.isabstract(kind) and kind.__module__.startswith("rl.")}
-    # A base without defaults is given its options by its subclasses.
-    return {kind for kind in found if all(each.default is not each.empty for each in signature(kind).values())}
 
 
 def signature(kind: type) -> Mapping[str, inspect.Parameter]:
@@ -65,7 +49,13 @@ def outcome_of(seed: int = 0, queries: int = 3, done: bool = False) -> DecisionO
 @pytest.mark.parametrize("group", KINDS)
 def test_every_class_has_a_file_and_every_file_a_class(group):
     named = {option(group, name)["_target_"] for name in group_options()[group]}
-    assert named == {f"{kind.__module__}.{kind.__name__}" for base in BASES[group] for kind in classes_of(base)}
+    # A base without defaults is given its options by its subclasses.
+    kinds = {
+        kind
+        for kind in classes_in(rl, *BASES[group])
+        if all(each.default is not each.empty for each in signature(kind).values())
+    }
+    assert named == {f"{kind.__module__}.{kind.__name__}" for kind in kinds}
 
 
 @pytest.mark.by_day(5)

@@ -4,9 +4,7 @@ Every class in the folders of `sampling/` and every name in `cluster.config.grou
 none twice, the same again under the same generator, the same after an interrupt.
 """
 
-import importlib
 import inspect
-import pkgutil
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -16,6 +14,7 @@ import pytest
 import sampling.policies
 import sampling.retrieval
 import sampling.selection
+from cluster.config.build import build
 from cluster.config.groups import group_options, option
 from ranking.checkpoint import from_bytes, to_bytes
 from ranking.pair_scores import PairScores
@@ -33,6 +32,7 @@ from sampling.sampler import Sampler
 from sampling.selection.selector import Selector
 from sampling.selection.uniform import Uniform
 from sampling.staged_training import CompressedLists
+from tests.classes import classes_in
 from tests.ranking.trained import Bag, in_small_batches
 from tests.sampling.batches import steps
 
@@ -49,16 +49,7 @@ INSIDE = {CompressedLists, ForkedPolicy, Always}
 
 def classes(group: str) -> set[type]:
     """The parts in a group's folder that can be made."""
-    package, base = GROUPS[group]
-    names = [f"{package.__name__}.{each.name}" for each in pkgutil.iter_modules(package.__path__)]
-    modules = [importlib.import_module(name) for name in names]
-    found = {
-        kind
-        for module in modules
-        for _, kind in inspect.getmembers(module, inspect.isclass)
-        if kind.__module__ == module.__name__ and issubclass(kind, base) and not inspect.isabstract(kind)
-    }
-    return {kind for kind in found if not kind.__subclasses__() or _named(kind)} - INSIDE
+    return {kind for kind in classes_in(*GROUPS[group]) if not kind.__subclasses__() or _named(kind)} - INSIDE
 
 
 def _named(kind: type) -> bool:
@@ -80,17 +71,6 @@ def test_every_class_has_a_file_and_every_file_a_class(group):
     assert named == {f"{kind.__module__}.{kind.__qualname__}" for kind in classes(group)}
     for kind in classes(group):
         assert inspect.getdoc(kind)
-
-
-def made(node: Any) -> Any:
-    """The object that a YAML file describes, with its defaults."""
-    module, _, name = node["_target_"].rpartition(".")
-    given = dict(node)
-    for key, value in node.items():
-        if isinstance(value, dict) and "_target_" in value:
-            given[key] = made(value)
-    del given["_target_"]
-    return getattr(importlib.import_module(module), name)(**given)
 
 
 @pytest.fixture
@@ -149,7 +129,9 @@ def random_and_bm25(sources: Sources) -> dict[str, RetrievalFunction]:
 def test_every_selector(name, count, tiny_sources):
     node = dict(parts("selector"))[name] | SMALL.get(name, {})
     for function in random_and_bm25(tiny_sources).items():
-        check(tiny_sources, lambda f=function: Sampler(Fixed(), dict([f]), made(node), count, np.random.default_rng(1)))
+        check(
+            tiny_sources, lambda f=function: Sampler(Fixed(), dict([f]), build(node), count, np.random.default_rng(1))
+        )
 
 
 @pytest.mark.by_day(2)
@@ -158,11 +140,11 @@ def test_every_function(name, tiny_sources, given):
     node = given(dict(parts("function"))[name])
 
     def make(selector: Selector) -> Sampler:
-        function = ready(made(node), tiny_sources)
+        function = ready(build(node), tiny_sources)
         return Sampler(Fixed(), {name: function}, selector, 3, np.random.default_rng(1))
 
     check(tiny_sources, lambda: make(Uniform()))
-    function = ready(made(node), tiny_sources)
+    function = ready(build(node), tiny_sources)
     training = training_of(tiny_sources)
     function.start_run(training)
     batch = training.next_batch()
@@ -183,13 +165,13 @@ def test_every_function(name, tiny_sources, given):
 def test_every_policy(name, tiny_sources):
     node = dict(parts("policy"))[name]
     several = random_and_bm25(tiny_sources) | {"other": ready(Bm25Function(depth=3), tiny_sources)}
-    chosen = several if made(node).chooses else {"bm25": several["bm25"]}
+    chosen = several if build(node).chooses else {"bm25": several["bm25"]}
 
     def make() -> Sampler:
-        return Sampler(made(node), chosen, Uniform(), 4, np.random.default_rng(1))
+        return Sampler(build(node), chosen, Uniform(), 4, np.random.default_rng(1))
 
     check(tiny_sources, make)
-    policy, training = made(node), training_of(tiny_sources)
+    policy, training = build(node), training_of(tiny_sources)
     policy.set_functions(list(chosen))
     policy.start_run(chosen, training)
     assigned = policy.assign(training.next_batch(), 4, training, np.random.default_rng(0))

@@ -1,9 +1,6 @@
 """What every objective promises, whichever there are: found by walking the package."""
 
-import importlib
-import inspect
-import pkgutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,19 +16,9 @@ from ranking.objectives.objective import Objective
 from ranking.objectives.softmax import SoftmaxLikelihood
 from ranking.objectives.weighted_sum import WeightedSum
 from ranking.pair_scores import PairScores
+from tests.classes import classes_in
 
-for module in pkgutil.iter_modules(ranking.objectives.__path__, "ranking.objectives."):
-    importlib.import_module(module.name)
-
-
-def found(base: type[Objective] = Objective) -> Iterator[type[Objective]]:
-    for each in base.__subclasses__():
-        if not inspect.isabstract(each) and each.__module__.startswith("ranking."):
-            yield each
-        yield from found(each)
-
-
-EVERY = sorted(set(found()), key=lambda kind: kind.__name__)
+EVERY = sorted(classes_in(ranking.objectives, Objective), key=lambda kind: kind.__name__)
 QUERIES = np.array([0, 2, 4])
 DOCUMENTS = np.array([[0, 5, 6, -1], [9, 1, 2, 3], [4, -1, -1, -1]], np.int32)
 
