@@ -24,12 +24,9 @@ def test_rank_and_gap_of_the_first_relevant_document():
     # The second one's relevant document is at rank 4 of a list of 3; the last list has no other document.
     assert features["positive_rank"].tolist() == [3, 4, 1, 1]
     assert features["score_gap"].tolist() == [-3, NONE, 2, np.inf]
-    assert (
-        list_features(RankedLists(documents[:, :0], scores[:, :0]), relevant[:, :0], relevant[:, :0], 3)[
-            "positive_rank"
-        ].tolist()
-        == [4] * 4
-    )
+    nothing = relevant[:, :0]
+    features = list_features(RankedLists(documents[:, :0], scores[:, :0]), nothing, nothing, depth=3)
+    assert features["positive_rank"].tolist() == [4] * 4
 
 
 def test_lists_carry_what_they_were_before_relevant_documents_went(tiny_sources):

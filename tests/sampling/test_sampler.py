@@ -109,6 +109,9 @@ def test_the_report_by_hand():
     assert [a[f"negative_{figure}"] for figure in ("mean", "min", "max")] == [2.4, 0, 6]
     assert a["negative_std"] == pytest.approx(np.std([2, 4, 6, 0, 0]))
     assert [b[f"negative_{figure}"] for figure in ("mean", "std", "min", "max")] == [8, 0, 8, 8]
+    trace = one.trace.arrays()  # of 1, 7, 3, 9 and 2, 4, 8, 6, and of 5 and 0, 0
+    assert [trace[name].tolist() for name in ("function", "positive", "negative")] == [[-1, 0], [5, 5], [5, 0]]
+    assert [trace[name].tolist() for name in ("misranked", "version", "age")] == [[1, 0], [-1, -1], [-1, -1]]
 
 
 def test_negatives_of_several_functions_by_hand():

@@ -22,24 +22,21 @@ from sampling.policies.mixture import Mixture
 from sampling.policies.shares import share_queries
 from sampling.retrieval.bm25 import Bm25Function
 from sampling.retrieval.category import OtherCategory, SameCategory, SameSubcategory
-from sampling.retrieval.function import RetrievalFunction
 from sampling.retrieval.in_batch import InBatch
 from sampling.sampler import Sampler
 from sampling.selection.uniform import Uniform
+from tests.sampling.batches import batch_of, prepared
+from tests.sampling.test_contracts import ready
 
 NAMES = ["subcategory", "category", "outside"]
 WEIGHTS = [0.2, 0.3, 0.5]
 NOTHING: Any = None
 
 
-def batch_of(size: int) -> Batch:
-    return Batch(np.arange(size), np.zeros(size, np.int32))
-
-
 def assigned(count: int, size: int, weights: list[float] | None = None, seed: int = 0) -> np.ndarray:
     policy = Mixture(WEIGHTS if weights is None else weights, "negative")
     policy.set_functions([f"f{place}" for place in range(len(weights or WEIGHTS))])
-    return policy.assign(batch_of(size), count, NOTHING, np.random.default_rng(seed))
+    return policy.assign(batch_of(np.arange(size)), count, NOTHING, np.random.default_rng(seed))
 
 
 def shares(drawn: np.ndarray, functions: int = 3) -> np.ndarray:
@@ -91,24 +88,26 @@ def test_any_weights(weights, count, seed):
             assert not of_function.any()
 
 
+@pytest.mark.parametrize("per", ["negative", "query"])
 @pytest.mark.parametrize(("first", "count"), [(0.0, 1), (0.0, 10), (float(np.nextafter(1, 0)), 1)])
-def test_draws_at_the_edges(first, count):
+def test_draws_at_the_edges(per, first, count):
     class Edge:
-        def random(self, size: tuple[int, int]) -> np.ndarray:
+        def random(self, size: int | tuple[int, int]) -> np.ndarray:
             return np.full(size, first)
 
     for weights, expected in ([0, 1, 0], [0, count, 0]), ([0, 0, 3], [0, 0, count]), ([1, 0, 0], [count, 0, 0]):
-        policy = Mixture(weights, "negative")
+        policy = Mixture(weights, per)
         policy.set_functions(NAMES)
-        assert shares(policy.assign(batch_of(2), count, NOTHING, Edge())).tolist() == [expected] * 2
+        assert shares(policy.assign(batch_of(0, 1), count, NOTHING, Edge())).tolist() == [expected] * 2
 
 
 @pytest.mark.parametrize("per", ["batch", "query"])
 def test_other_units_give_a_query_one_function(per):
     policy = Mixture(WEIGHTS, per)
     policy.set_functions(NAMES)
-    drawn = policy.assign(batch_of(300), 4, NOTHING, np.random.default_rng(0))
-    again = policy.choose(batch_of(300), NOTHING, np.random.default_rng(0))
+    batch = batch_of(np.arange(300))
+    drawn = policy.assign(batch, 4, NOTHING, np.random.default_rng(0))
+    again = policy.choose(batch, NOTHING, np.random.default_rng(0))
     assert drawn.shape == (300, 4)
     assert drawn.tolist() == [[chosen] * 4 for chosen in again.tolist()]
 
@@ -123,14 +122,10 @@ def test_the_configuration_is_the_papers():
         assert option("function", name)[name]["_target_"] == f"{kind.__module__}.{kind.__name__}"
 
 
-def refined(encoded: EncodedCollection, count: int, seed: int = 0, selector: Any = None) -> Sampler:
-    functions: dict[str, RetrievalFunction] = dict(
-        zip(NAMES, (SameSubcategory(), SameCategory(whole=False), OtherCategory()), strict=True)
-    )
-    for function in functions.values():
-        function.prepare(encoded, None)
-    policy = Mixture(WEIGHTS, "negative")
-    return Sampler(policy, functions, selector or Uniform(), count, np.random.default_rng(seed))
+def refined(encoded: EncodedCollection, count: int) -> Sampler:
+    kinds = (SameSubcategory(), SameCategory(whole=False), OtherCategory())
+    functions = {name: prepared(kind, encoded) for name, kind in zip(NAMES, kinds, strict=True)}
+    return Sampler(Mixture(WEIGHTS, "negative"), functions, Uniform(), count, np.random.default_rng(0))
 
 
 # Of `tiny`: the regions of q1 (mammals) and of q7 (metals), without what is relevant to them.
@@ -196,9 +191,7 @@ def test_a_share_of_the_queries_gets_some_of_each_other_function():
 
 
 def test_a_mixture_gives_some_queries_one_more_negative_within_a_window(tiny_sources, tiny_training):
-    bm25, in_batch = Bm25Function(depth=6), InBatch()
-    bm25.prepare(tiny_sources.encoded, bm25.rank(tiny_sources).without_relevant(tiny_sources.encoded.judgements))
-    in_batch.prepare(tiny_sources.encoded, None)
+    bm25, in_batch = ready(Bm25Function(depth=6), tiny_sources), ready(InBatch(), tiny_sources)
     policy = Mixture([0.5, 0.5], each=1, window=[2, 3])
     sampler = Sampler(policy, {"in_batch": in_batch, "bm25": bm25}, Uniform(), 3, np.random.default_rng(0))
     training, batch = tiny_training(), pairs_of(tiny_sources.encoded, np.arange(4)).take(np.array([0, 1, 2, 4]))

@@ -62,17 +62,6 @@ def test_a_mixture_follows_its_weights(per, draws):
     assert chisquare(frequencies[[0, 2, 3]], np.array([0.2, 0.3, 0.5]) * choices.size).pvalue > 0.01
 
 
-def test_weights_at_the_edges_are_never_drawn():
-    class Edge:
-        def random(self, size: int) -> np.ndarray:
-            return np.array([0.0, np.nextafter(1, 0)])[:size]
-
-    policy = Mixture([0, 1, 0], "query")
-    policy.set_functions(["a", "b", "c"])
-    two = BATCH.take(np.arange(2))
-    assert policy.choose(two, None, Edge()).tolist() == [1, 1]
-
-
 @pytest.mark.parametrize("weights", [[], [0, 0], [-1, 2], [float("nan"), 1], [float("inf"), 1]])
 def test_wrong_weights_are_bad_input(weights):
     with pytest.raises(BadInput, match=r"policy\.weights|weights is \[nan, 1\]; choose a number"):

@@ -3,14 +3,15 @@ from dataclasses import replace
 from functools import partial
 from itertools import combinations
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
+import torch
 from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
+from transformers import AutoModel, AutoTokenizer
 
 from ranking.encoding import EncodedCollection
 from ranking.errors import BadInput
@@ -139,33 +140,20 @@ def test_word_vectors_that_nobody_trained_are_bad_input(tiny_sources):
         TfIdf().rank(replace(tiny_sources, vectors=RandomVectors(4).read(words)))
 
 
-@pytest.fixture(scope="module")
-def transformers_vectors(small_bert) -> Any:
+@torch.no_grad()
+def mean_vectors(checkpoint: str, texts: pl.Series) -> np.ndarray:
     """Mean of the last layer, of unit length, by transformers alone."""
-    import torch
-    from transformers import AutoModel, AutoTokenizer
-
-    tokenizer, model = AutoTokenizer.from_pretrained(small_bert), AutoModel.from_pretrained(small_bert).eval()
-
-    def of(texts: list[str]) -> np.ndarray:
-        rows = []
-        for text in texts:
-            with torch.no_grad():
-                mean = model(**tokenizer(text, return_tensors="pt")).last_hidden_state[0].mean(0)
-            rows.append((mean / mean.norm()).numpy())
-        return np.stack(rows)
-
-    return of
+    tokenizer, model = AutoTokenizer.from_pretrained(checkpoint), AutoModel.from_pretrained(checkpoint).eval()
+    means = [model(**tokenizer(text, return_tensors="pt")).last_hidden_state[0].mean(0) for text in texts]
+    return np.stack([mean / mean.norm() for mean in means])
 
 
-def test_lists_are_the_cosines_of_the_checkpoint(small_bert, tiny_sources, transformers_vectors, monkeypatch):
+def test_lists_are_the_cosines_of_the_checkpoint(small_bert, tiny_sources, monkeypatch):
     monkeypatch.setattr(embedding, "CHUNK", 3)
     function = Embedding(small_bert, depth=5)
     lists = function.rank(tiny_sources)
     collection = tiny_sources.collection
-    queries, documents = (
-        transformers_vectors(frame["text"].to_list()) for frame in (collection.queries, collection.documents)
-    )
+    queries, documents = (mean_vectors(small_bert, each["text"]) for each in (collection.queries, collection.documents))
     cosines = queries @ documents.T
     assert lists.scores == pytest.approx(-np.sort(-cosines, axis=1)[:, :5], abs=1e-5)
     assert np.take_along_axis(cosines, lists.documents, 1) == pytest.approx(lists.scores, abs=1e-5)

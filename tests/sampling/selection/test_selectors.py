@@ -10,10 +10,9 @@ from torch import Tensor, nn
 
 from ranking.errors import BadInput
 from ranking.pair_scores import PairScores
-from ranking.rankers.dense import DenseRanker
 from ranking.rankers.ranker import Ranker
 from ranking.texts import Texts
-from ranking.training import Batch, RankerTraining, UpdateResult
+from ranking.training import Batch, UpdateResult
 from sampling.filtered import FilteredFunction
 from sampling.relevant_pairs import RelevantPairs
 from sampling.retrieval.function import CandidateBatch
@@ -31,8 +30,8 @@ from sampling.selection.top import Top
 from sampling.selection.tri_sampler import TriSampler
 from sampling.selection.uniform import Uniform
 from sampling.selection.window import Window
-from tests.ranking.trained import equal, weights
-from tests.sampling.batches import listed
+from tests.ranking.trained import Bag, equal, weights
+from tests.sampling.batches import listed, prepared
 
 LIST = [10, 11, 12, 13, 14, 15]
 SCORE = {10: 0.1, 11: 3.0, 12: -5.0, 13: 2.0, 14: 7.0, 15: 1.0, 0: 0.0}
@@ -203,66 +202,35 @@ def test_from_margin_picks_a_quantile_of_the_batches_margins(monkeypatch):
         assert select(FromMargin(quantile, 6), 1, 3).documents.tolist() == [[first]] * 3
 
 
-def offered(training: RankerTraining, count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    function = RandomFunction()
-    function.prepare(training.encoded, None)
-    batch = training.next_batch()
-    pairs = RelevantPairs(training.encoded)
-    documents = (
-        Shared()
-        .select(batch, FilteredFunction(function, pairs), count, training, np.random.default_rng(seed))
-        .documents
-    )
-    return batch.queries, documents
-
-
-@pytest.mark.parametrize("count", [1, 2, 5, 8])
+@pytest.mark.parametrize("count", [1, 2, 5, 8, 100])
 def test_all_queries_are_shown_the_same_but_for_what_is_relevant(count, tiny_training):
     training = tiny_training()
     relevant = training.encoded.judgements.relevant()
+    function = FilteredFunction(prepared(RandomFunction(), training.encoded), RelevantPairs(training.encoded))
     for seed in range(20):
-        queries, documents = offered(training, count, seed)
-        assert documents.shape == (len(queries), count)
+        batch = training.next_batch()
+        documents = Shared().select(batch, function, count, training, np.random.default_rng(seed)).documents
+        assert len(documents) == len(batch)
+        assert documents.shape[1] == count if count <= 8 else documents.shape[1] <= 12  # no more than there are
         pool = {int(d) for d in documents.ravel() if d >= 0}
-        for query, row in zip(queries, documents, strict=True):
+        for query, row in zip(batch.queries, documents, strict=True):
             own = set(relevant.of(query)[0].tolist())
             assert {int(d) for d in row if d >= 0} == pool - own
             assert len(set(row[row >= 0])) == (row >= 0).sum()
-
-
-def test_more_than_there_are_and_the_same_again(tiny_training):
-    training = tiny_training()
-    _, documents = offered(training, 100)
-    assert documents.shape[1] <= 12
-    assert (documents >= 0).any(axis=1).all()
-    np.testing.assert_array_equal(documents, offered(training, 100)[1])
 
 
 VECTORS = np.array([[1, 0], [1, 0], [0.5, 0.75**0.5], [0.5, -(0.75**0.5)]], np.float32)
 """The positive, its twin, and two documents that score the same with the query, one near and one far from both."""
 
 
-class Flat(DenseRanker):
-    """Documents in a plane."""
-
-    dimension = 2
-
-    def represent_queries(self, queries: Any) -> torch.Tensor:
-        raise NotImplementedError
-
-    def represent_documents(self, documents: Any) -> torch.Tensor:
-        return torch.from_numpy(VECTORS[documents])
-
-    def layers(self) -> list[Any]:
-        return []
-
-
 def test_it_prefers_equal_sides():
     """The query is 60° from the positive. 1 is the positive's twin, 2 the query itself, and 3 is opposite."""
     query = np.array([0.5, 0.75**0.5], np.float32)
+    ranker = Bag(words=5, dimension=2)  # document d is the word d + 1
+    ranker.table.data[1:] = torch.from_numpy(VECTORS)
     training = SimpleNamespace(
-        ranker=Flat(),
-        encoded=SimpleNamespace(documents=SimpleNamespace(take=lambda rows: rows)),
+        ranker=ranker,
+        encoded=SimpleNamespace(documents=Texts.of([[1], [2], [3], [4]])),
         score=lambda queries, documents: (VECTORS[documents] @ query).astype(np.float32),
     )
     function = listed([[1, 2, 3]])
