@@ -12,6 +12,7 @@ import yaml
 from benchmarks import archives, paper_tables, place_tables, pool_tables, seed_tables
 from cluster.config.groups import group_options, option
 from cluster.output.methods import SWEPT
+from tests.cluster.trial_rows import trials_of
 
 INVENTORY: dict[str, Any] = yaml.safe_load((archives.DATA / "papers.yaml").read_text("utf-8"))
 ITEMS: list[dict[str, Any]] = [item for paper in INVENTORY["papers"] for item in paper["items"]]
@@ -62,17 +63,15 @@ def made_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> archives.Archive
                 values = 0.25 + gain + int(size) / 1000 + rng.normal(0, 0.001, 4)
                 pairs = [{"key": "label", "value": label}, {"key": "limits.train", "value": size}]
                 trials.append({
-                    "run": run, "overrides": f"limits.train={size} optimizer.lr=0.{size}", "ranker": "static",
-                    "policy": "fixed", "objective": "", "function": "bm25", "selector": "uniform", "collection": "b",
-                    "fingerprint": "f",
-                    "seed": seed, "status": "done", "swept": pairs, "drawn": None, "diverged": False, "seconds": 1.0,
+                    "run": run, "overrides": f"limits.train={size} optimizer.lr=0.{size}", "collection": "b",
+                    "seed": seed, "swept": pairs, "diverged": False, "seconds": 1.0,
                     "curve_dev_loss": [0.0, gain, 0.0, gain + seed / 100], "curve_validation": [gain, 2 * gain, gain],
                     "bm25:AP": float(values.mean()), "bm25:AP:bm25": 0.5,
                 })  # fmt: skip
                 queries += [{"run": run, "query": f"q{n}", "origin": "bm25", "AP": v} for n, v in enumerate(values)]
     out = tmp_path / "out"
     out.mkdir()
-    pl.DataFrame(trials).write_parquet(out / "trials.parquet")
+    trials_of(trials).write_parquet(out / "trials.parquet")
     pl.DataFrame(queries).write_parquet(out / "queries.parquet")
     archives.archive("made_up", out, {"baseline": "old", "command": "pyrite study", "timed": False})
     return archives.Archive("made_up")
@@ -106,16 +105,14 @@ def test_partial_judgements_by_hand(tmp_path, monkeypatch):
     values = [("a", [], 0.1), ("b", [], 0.4), ("a", judged, 0.5), ("b", judged, 0.4), ("a", fed, 0.7), ("b", fed, 0.4)]
     trials = [
         {
-            "run": f"{name}-{len(pairs)}-{seed}", "ranker": "static", "policy": "fixed", "function": name,
-            "status": "done", "objective": "", "selector": "uniform", "collection": "c", "fingerprint": "f",
-            "seed": seed, "drawn": None,
-            "swept": [{"key": key, "value": text} for key, text in [("function", name), *pairs]], "diverged": False,
+            "run": f"{name}-{len(pairs)}-{seed}", "function": name, "seed": seed, "diverged": False,
+            "swept": [{"key": key, "value": text} for key, text in [("function", name), *pairs]],
             "bm25:AP": value + seed * (1 + (name == "b")) / 1000, "bm25:AP:bm25": 0.5,
         }
         for name, pairs, value in values for seed in range(3)
     ]  # fmt: skip
     (tmp_path / "few").mkdir()
-    pl.DataFrame(trials, schema_overrides={"swept": SWEPT}).write_parquet(tmp_path / "few" / "trials.parquet")
+    trials_of(trials).write_parquet(tmp_path / "few" / "trials.parquet")
     (tmp_path / "few" / "about.json").write_text('{"command": "pyrite study"}', "utf-8")
     assert "| c | mm | 5 | −1.00 | a | b | 0 of 1 | 1 |" in seed_tables.printed("partial", "few")
     assert "| c | a | a | .7010 | .5010 | +.2000 | " in seed_tables.printed("profits", "few")

@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 import Stemmer
 from bm25s.stopwords import STOPWORDS_EN_PLUS
+from numpy.typing import NDArray
 
 from ranking import bm25_pieces, postings_kernels, reading
 from ranking.bm25 import Bm25, Bm25Options
@@ -22,6 +23,7 @@ from ranking.collections.pieces import piece_file
 from ranking.counted_postings import CountedPostings, idf_of, weigh
 from ranking.errors import BadInput
 from ranking.postings import Postings, largest_weights, search_postings
+from ranking.ranked_lists import RankedLists
 from tests.made_up import collection_of
 
 PLAIN = Bm25Options(stemming=None, stop_words=False)
@@ -154,26 +156,32 @@ def collections(tmp_path) -> tuple[Collection, Collection]:
     return both(by_chance(), [0, 1, 30, 30, 90, 91, 170, 200], tmp_path)
 
 
+def without_labels(collection: Collection) -> Collection:
+    """The collection with the columns of one that was read."""
+    blank = [pl.lit(None, pl.String).alias(name) for name in ("category", "subcategory")]
+    return replace(collection, documents=collection.documents.with_columns(*blank), fingerprint="f")
+
+
 def both(collection: Collection, bounds: list[int], folder: Path) -> tuple[Collection, Collection]:
     """A collection in one piece, and in pieces between these rows."""
-    whole = replace(collection, fingerprint="f")
-    blank = [pl.lit(None, pl.String).alias(name) for name in ("category", "subcategory")]
-    documents = whole.documents.with_columns(*blank)
+    whole = without_labels(collection)
     files = []
     for number, (start, stop) in enumerate(pairwise(bounds)):
         files.append(folder / piece_file(number))
-        write(files[-1], STORED["documents"], [documents[start:stop]])
+        write(files[-1], STORED["documents"], [whole.documents[start:stop]])
     frame = pl.concat([mapped(file) for file in files], rechunk=False)
     return whole, replace(whole, documents=frame, files=tuple(files), rows=tuple(len(mapped(file)) for file in files))
 
 
+def in_bytes(found: tuple[RankedLists, NDArray[np.float32]]) -> list[bytes]:
+    """What a search has found, to the last bit."""
+    lists, of_pairs = found
+    return [array.tobytes() for array in (lists.documents, lists.scores, of_pairs)]
+
+
 def assert_same(whole: Collection, parts: Collection, options: Bm25Options, *asked: Any) -> None:
     """An index of the pieces gives the bytes of that of the whole."""
-    expected, of_pairs = Bm25(whole, options).search(*asked)
-    found, of_pairs_too = PiecedBm25(parts, options).search(*asked)
-    assert expected.documents.tobytes() == found.documents.tobytes()
-    assert expected.scores.tobytes() == found.scores.tobytes()
-    assert of_pairs.tobytes() == of_pairs_too.tobytes()
+    assert in_bytes(PiecedBm25(parts, options).search(*asked)) == in_bytes(Bm25(whole, options).search(*asked))
 
 
 @pytest.mark.by_day(2)

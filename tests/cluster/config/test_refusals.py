@@ -2,15 +2,13 @@
 
 import re
 from pathlib import Path
-from typing import Annotated
 
-import pydantic
 import pytest
 
 from cluster.config.compose import compose
 from cluster.config.groups import group_options
 from cluster.config.other_names import ADVICE, SAME_VALUE, suggestion
-from cluster.config.refusals import RENAMED, new_name, refusal
+from cluster.config.refusals import RENAMED, new_name
 from cluster.config.validate import check_optimizer, check_pooling, check_sharding, check_shares, check_workers
 from ranking.errors import BadInput
 
@@ -205,10 +203,3 @@ def test_optimizers_with_fitting_options():
         ["optimizer._target_=torch.optim.SGD", "+optimizer.momentum=0.9", "+optimizer.nesterov=true"],
     ):
         check_optimizer(compose(overrides)["optimizer"])
-
-
-def test_a_list_that_is_too_short_is_refused_in_plain_words():
-    error = pydantic.TypeAdapter(Annotated[list[int], pydantic.Field(min_length=1)])
-    with pytest.raises(pydantic.ValidationError) as caught:
-        error.validate_python([])
-    assert str(refusal(caught.value, "budgets")) == "budgets is []; list should have at least 1 value"

@@ -1,12 +1,10 @@
 """BM25 in shards: scores and lists of one index of all documents, to the bit, also where a shard dies."""
 
 from contextlib import nullcontext
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 import pytest
 import ray
 
@@ -18,33 +16,24 @@ from cluster.runs.artifacts import Artifacts
 from cluster.runs.execute import run
 from ranking.bm25 import Bm25, Bm25Options
 from ranking.bm25_pieces import PiecedBm25
-from ranking.collections.collection import Collection
 from ranking.errors import BadInput
 from sampling.guard import Guard, negatives_lists
 from sampling.retrieval.bm25 import Bm25Function
-from tests.ranking.test_bm25 import by_chance
+from tests.ranking.test_bm25 import by_chance, in_bytes, without_labels
 from tests.sampling.batches import batch_of
 
 EVERY = np.arange(30)
 OPTIONS = Bm25Options()
 
 
-def collection() -> Collection:
-    blank = [pl.lit(None, pl.String).alias(name) for name in ("category", "subcategory")]
-    documents = by_chance().documents.with_columns(*blank)
-    return replace(by_chance(), documents=documents, fingerprint="f")
-
-
 @pytest.mark.parametrize("shards", [1, 2, 5])
 def test_a_collection_that_is_cut_is_searched_as_one_that_is_not(shards, tmp_path):
     pairs = np.random.default_rng(2).integers(-1, 200, (30, 50))
-    expected, of_pairs = Bm25(collection(), OPTIONS).search(EVERY, 15, pairs)
+    collection = without_labels(by_chance())
+    expected = in_bytes(Bm25(collection, OPTIONS).search(EVERY, 15, pairs))
     for _ in ("made", "found"):
-        index = PiecedBm25(collection(), OPTIONS, shards=shards, cut=tmp_path)
-        found, of_pairs_too = index.search(EVERY, 15, pairs)
-        assert found.documents.tobytes() == expected.documents.tobytes()
-        assert found.scores.tobytes() == expected.scores.tobytes()
-        assert of_pairs.tobytes() == of_pairs_too.tobytes()
+        index = PiecedBm25(collection, OPTIONS, shards=shards, cut=tmp_path)
+        assert in_bytes(index.search(EVERY, 15, pairs)) == expected
     assert len(index.ranges) == shards
     assert len(list(tmp_path.iterdir())) == 1
 
@@ -57,16 +46,13 @@ def test_shard_actors_find_the_same_and_after_a_loss(ray_session, base, own_cach
     function, said = Bm25Function(shards=2), []
     sources = Artifacts().sources(config, Artifacts().part(config, "base"))
     queries, pairs = np.arange(len(sources.encoded.queries)), np.tile(np.arange(10), (len(sources.encoded.queries), 1))
-    expected, of_pairs = sources.bm25(function.options).search(queries, 7, pairs)
+    expected = in_bytes(sources.bm25(function.options).search(queries, 7, pairs))
     with attach_indexes({"bm25": function}, None, config, "a run", said.append) as attached:
         served = attached["bm25"]
         assert isinstance(served, ServedBm25)
         assert function._served is served
         for number in range(2):
-            found, of_pairs_too = served.search(queries, 7, pairs)
-            assert found.documents.tobytes() == expected.documents.tobytes()
-            assert found.scores.tobytes() == expected.scores.tobytes()
-            assert of_pairs.tobytes() == of_pairs_too.tobytes()
+            assert in_bytes(served.search(queries, 7, pairs)) == expected
             if number == 0:
                 ray.kill(served.actors.actors[1], no_restart=False)
         assert served.folder.exists()
@@ -76,7 +62,7 @@ def test_shard_actors_find_the_same_and_after_a_loss(ray_session, base, own_cach
 
 @pytest.mark.nightly
 def test_readers_may_continue_without_a_shard(ray_session, tmp_path):
-    index, lines = PiecedBm25(collection(), OPTIONS, shards=2, cut=tmp_path / "cut"), list[str]()
+    index, lines = PiecedBm25(without_labels(by_chance()), OPTIONS, shards=2, cut=tmp_path / "cut"), list[str]()
     served = ServedBm25(index, 2, tmp_path / "served", lines.append, "skip")
     every, first = index.search(EVERY, 200)[0], index.ranges[0].stop
     ray.kill(served.actors.actors[1])  # for good: Ray does not start it again

@@ -168,11 +168,9 @@ def test_failed_runs_are_named_and_pairs_compared():
         pl.when(failed).then(None).otherwise("bm25:AP@10").alias("bm25:AP@10"),
     )
     queries = queries.filter(~failed)
-    summary = summarise(trials, "function=a", queries=queries)
-    section = verdict_section(conclude(trials, summary, queries), summary)
-    text = " ".join(printed(section))
+    text = " ".join(printed(section_of(trials, queries, "function=a")))
     assert "c · uniform: no run finished. Differences are over the seeds that both methods finished." in text
-    (verdict,) = conclude(trials, summary, queries).verdicts
+    (verdict,) = concluded(trials, queries, "function=a").verdicts
     test = verdict.tests["b · uniform"]
     assert test.difference == pytest.approx((test.low + test.high) / 2) == pytest.approx(0.03, abs=0.01)
 
@@ -180,13 +178,9 @@ def test_failed_runs_are_named_and_pairs_compared():
 def test_a_sweep_of_many_values_says_that_they_are_pooled():
     trials, queries = study({"a": 0.0}, seeds=9)
     sweep = pl.Series([[{"key": "negatives.bm25", "value": str(seed)}] for seed in trials["seed"]], dtype=SWEPT)
-    trials = trials.with_columns(swept=sweep)
-    summary = summarise(trials, queries=queries)
-    text = " ".join(printed(verdict_section(conclude(trials, summary, queries), summary, trials)))
-    assert (
-        "All values of negatives.bm25 are pooled; to compare them: pyrite report OUT 'factors=[negatives.bm25]'."
-        in text
-    )
+    text = " ".join(printed(section_of(trials.with_columns(swept=sweep), queries)))
+    remedy = "pyrite report OUT 'factors=[negatives.bm25]'"
+    assert f"All values of negatives.bm25 are pooled; to compare them: {remedy}." in text
     assert "against" not in text
 
 
@@ -233,8 +227,7 @@ def test_the_best_settings_of_a_search_are_those_that_validated_best_over_their_
 
 def test_a_search_ends_with_its_best_settings_and_says_why_nothing_is_tested():
     trials = search()
-    summary = summarise(trials)
-    section = verdict_section(conclude(trials, summary), summary, trials)
+    section = section_of(trials, None)
     text = " ".join(printed(section))
     assert "Nothing is tested: there are two methods without a run of the same seed and settings." in text
     assert "b optimizer.lr=0.3 .6000 .3000 2" in re.sub(" +", " ", text)
@@ -244,7 +237,7 @@ def test_a_search_ends_with_its_best_settings_and_says_why_nothing_is_tested():
     assert "with 4 runs" in conclude(same, summarise(same)).verdicts[0].sentence()
     few, _ = study({"a": 0.0, "b": 0.1})
     assert best_settings(few).is_empty()
-    assert "best_settings.parquet" not in verdict_section(conclude(few, summarise(few)), summarise(few), few).frames
+    assert "best_settings.parquet" not in section_of(few, None).frames
 
 
 def test_with_one_query_the_note_speaks_of_these():
@@ -253,8 +246,7 @@ def test_with_one_query_the_note_speaks_of_these():
         (queries, "other seeds and other queries"),
         (queries.filter(query="q0"), "other seeds and these queries"),
     ):
-        summary = summarise(trials, "function=a", queries=frame)
-        assert words in " ".join(printed(verdict_section(conclude(trials, summary, frame), summary)))
+        assert words in " ".join(printed(section_of(trials, frame, "function=a")))
 
 
 def test_nothing_is_taken_if_nothing_can_be_told_apart():
@@ -335,9 +327,14 @@ def test_without_values_per_query_runs_decide_and_one_method_has_nothing_to_comp
     assert "nothing to compare" in Verdict({}, [{"method": "a"}]).sentence()
 
 
-def printed(section: Section) -> list[str]:
+def section_of(trials: pl.DataFrame, queries: pl.DataFrame | None, baseline: str | None = None) -> Section:
+    summary = summarise(trials, baseline, queries=queries)
+    return verdict_section(conclude(trials, summary, queries), summary, trials)
+
+
+def printed(*sections: Section) -> list[str]:
     out = io.StringIO()
-    Report("", [section]).to_terminal(Console(file=out, width=80))
+    Report("", list(sections)).to_terminal(Console(file=out, width=80))
     return [line.rstrip() for line in out.getvalue().splitlines()]
 
 
@@ -354,8 +351,7 @@ def test_planned_differences_fit_in_eighty_columns():
 def test_the_terminal_shows_the_best_in_eighty_columns():
     lead = {"none": 0.0, "a_function_with_a_long_name": 0.03, "bad": -0.03}
     trials, queries = study(lead, {"none": 10.0, "a_function_with_a_long_name": 720.0, "bad": 5.0})
-    summary = summarise(trials, "function=none", queries=queries)
-    section = verdict_section(conclude(trials, summary, queries), summary)
+    section = section_of(trials, queries, "function=none")
     assert section.last
     lines = printed(section)
     assert max(map(len, lines)) <= 80
@@ -364,8 +360,7 @@ def test_the_terminal_shows_the_best_in_eighty_columns():
     assert all(part in row for part in ("*", "12 min", "72.0×", "1.0k", "300 MB"))
     assert any(line.startswith("Take a_function_with_a_long_name: it is better than none") for line in lines)
     trials, queries = study({f"a_function_with_the_number_{n}": 0.01 * n for n in range(30)}, seeds=3)
-    summary = summarise(trials, queries=queries)
-    lines = printed(verdict_section(conclude(trials, summary, queries), summary))
+    lines = printed(section_of(trials, queries))
     assert max(map(len, lines)) <= 80
     assert "A = a_function_with_the_number_29" in lines
     assert len([line for line in lines if " MB" in line]) == 20
@@ -380,9 +375,7 @@ def test_a_method_has_one_letter_in_all_tables_and_it_is_explained_once():
     summary, letters = summarise(trials), Letters()
     verdict = verdict_section(conclude(trials, summary), summary, letters=letters)
     planned = contrasts(planned_contrasts(trials, queries, ["bad", long, "none"], 0.005)[0], letters)
-    out = io.StringIO()
-    Report("", [verdict, planned]).to_terminal(Console(file=out, width=80))
-    lines = [line.rstrip() for line in out.getvalue().splitlines()]
+    lines = printed(verdict, planned)
     assert [line for line in lines if line[1:4] == " = "] == [f"A = {long}", "B = none", "C = bad"]
     assert "C against others: AP@10, BM25's top passages" in lines
     first, second = ([line.split()[0] for line in lines if line.endswith(" MB")][at : at + 3] for at in (0, 3))
