@@ -39,6 +39,15 @@ def write_beir(folder: Path, split: bool = True, seed: int = 0, labels: bool = T
     return folder
 
 
+def write_files(folder: Path, files: Mapping[str, str]) -> Path:
+    """Files of a folder by their names, packed where a name says so."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        content = text.encode()
+        (folder / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    return folder
+
+
 def write_texts(
     folder: Path,
     corpus: Iterable[Mapping[str, object] | str],

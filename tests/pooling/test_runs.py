@@ -33,16 +33,6 @@ def folder(tmp_path) -> Callable[..., Path]:
     return write
 
 
-def lists(runs: Runs) -> dict[tuple[str, str], list[str]]:
-    """The documents of each run and topic, in their order."""
-    out: dict[tuple[str, str], list[str]] = {}
-    for run, topic, document, place in runs.table.select("run", "topic", "document", "place").iter_rows():
-        documents = out.setdefault((runs.names[run], topic), [])
-        assert place == len(documents)
-        documents.append(document)
-    return out
-
-
 RANKED = "1 d2 3 .5, 1 d9 1 .5, 1 d1 2 .9, 1 d10 4 .5"
 
 
@@ -56,7 +46,7 @@ RANKED = "1 d2 3 .5, 1 d9 1 .5, 1 d1 2 .9, 1 d10 4 .5"
     ],
 )
 def test_orders(folder, lines, order, expected):
-    assert lists(read_runs(str(folder(a=lines)), order)) == {("a", "1"): expected}
+    assert in_order(read_runs(str(folder(a=lines)), order)) == {"1": expected}
     with pytest.raises(BadInput, match="no order 'best'"):
         read_runs(str(folder(a=lines)), "best")
 
@@ -110,15 +100,15 @@ def test_the_table_of_teams(folder, tmp_path):
 def test_a_document_named_again_is_counted_once(folder):
     place = folder(a="1 d1 1 .3, 1 d2 2 .2, 1 d1 3 .9, 2 d1 1 1")
     runs = read_runs(str(place), "file")
-    assert lists(runs) == {("a", "1"): ["d1", "d2"], ("a", "2"): ["d1"]}
+    assert in_order(runs) == {"1": ["d1", "d2"], "2": ["d1"]}
     assert runs.notes["lines that name a document again"] == 1
     # By score its best line stands.
-    assert lists(read_runs(str(place)))["a", "1"] == ["d1", "d2"]
+    assert in_order(read_runs(str(place)))["1"] == ["d1", "d2"]
 
 
 def test_only_the_deepest_are_kept(folder):
     runs = read_runs(str(folder(a=RANKED)), deepest=2)
-    assert lists(runs) == {("a", "1"): ["d1", "d9"]}
+    assert in_order(runs) == {"1": ["d1", "d9"]}
     assert not any(count for note, count in runs.notes.items() if "rise from one rank" not in note)
 
 
@@ -189,7 +179,9 @@ def written(tmp_path) -> Written:
 
 
 def in_order(runs: Runs) -> dict[str, list[str]]:
+    """The documents of each topic by their places, which are 0, 1 and so on."""
     table = runs.table.sort("run", "topic", "place")
+    assert table.filter(pl.col("place") != pl.int_range(pl.len()).over("run", "topic")).is_empty()
     return {topic: table.filter(pl.col("topic") == topic)["document"].to_list() for topic in runs.topics}
 
 
@@ -364,9 +356,8 @@ def test_files_that_are_no_runs_are_refused_or_left_out_and_counted(written):
     runs = read_runs(folder, strict=False)
     assert runs.names == ["sys"]
     assert runs.notes["files left out that are no runs"] == 4
-    assert in_order(read_runs([written("7 Q0 d 1 2 x\n", "README")][0] + "/README")) == {
-        "7": ["d"]
-    }  # named by the user
+    named = f"{written('7 Q0 d 1 2 x', 'README')}/README"  # by the user
+    assert in_order(read_runs(named)) == {"7": ["d"]}
 
 
 def test_ties_of_single_precision_alone_are_counted_with_the_remedy(written):

@@ -19,7 +19,7 @@ from ranking.reading import CHUNK, words_of
 from ranking.texts import Texts
 from tests.made_up import collection_of, write_texts
 
-GRADES = st.dictionaries(st.tuples(st.integers(0, 5), st.integers(0, 9)), st.integers(-1, 3), max_size=30)
+GRADES = st.dictionaries(st.integers(0, 5), st.dictionaries(st.integers(0, 9), st.integers(-1, 3)), max_size=6)
 
 
 def words(collection: Collection, encoder: Encoder) -> tuple[list[list[str]], list[list[str]]]:
@@ -123,21 +123,12 @@ def test_a_collection_without_judgements():
     assert judgements.relevant().offsets.tolist() == [0, 0, 0]
 
 
-def judgements_of(grades: dict[tuple[int, int], int]) -> Judgements:
-    judged = sorted(grades.items())
-    counts = np.bincount([query for (query, _), _ in judged], minlength=6) if judged else np.zeros(6, np.int64)
-    return Judgements(
-        np.concatenate([[0], np.cumsum(counts)]),
-        np.array([document for (_, document), _ in judged], np.int32),
-        np.array([grade for _, grade in judged], np.int32),
-    )
-
-
 @given(GRADES, st.lists(st.integers(0, 5), max_size=5))
-def test_lookup_is_a_dictionary(grades, queries):
-    judgements = judgements_of(grades)
+def test_lookup_is_a_dictionary(encoded_of, grades, queries):
+    judgements = encoded_of([], [[]] * 6, grades).judgements
     asked = np.tile(np.arange(-1, 13, dtype=np.int32), (len(queries), 1))  # also documents that nobody judged
-    for kept, of in ((judgements, grades), (judgements.relevant(), {p: g for p, g in grades.items() if g > 0})):
+    every = {(query, document): grade for query, row in grades.items() for document, grade in row.items()}
+    for kept, of in ((judgements, every), (judgements.relevant(), {p: g for p, g in every.items() if g > 0})):
         found = kept.lookup(np.array(queries, np.int64), asked)
         assert found.dtype == np.int32
         assert found.tolist() == [[of.get((query, document), 0) for document in range(-1, 13)] for query in queries]

@@ -1,7 +1,6 @@
 """Weights that two processes split: rank 0 is this process, rank 1 is started beside it."""
 
 import multiprocessing
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -36,6 +35,7 @@ from ranking.sharded_state import ROWS, SIZE, gathered, merge_state, rows_of
 from ranking.sharding import Sharding, check_sharded
 from ranking.sources import Sources
 from ranking.training import RankerTraining
+from tests.examples import NIGHTLY
 from tests.ranking.trained import generator
 
 SHORT: dict[str, Any] = {"max_query": 8, "max_document": 12, "budget": 40}
@@ -222,10 +222,6 @@ LONGER = ("chunks", "decoder", "two_towers", "levels", "checkpointed", "late_int
 """Cases of which the others have each part."""
 
 
-def nightly() -> bool:
-    return os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
-
-
 @pytest.fixture(scope="module")
 def cases(made_up, decoder_checkpoint) -> dict[str, Case]:
     bert = made_up()
@@ -239,7 +235,7 @@ def cases(made_up, decoder_checkpoint) -> dict[str, Case]:
         "decoder": Case(Decoder, decoder_checkpoint(headed=True)),
         "bfloat16": Case(BiEncoder, bert, {"precision": "bfloat16"}, steps=1),
     }
-    return {name: case for name, case in every.items() if nightly() or name not in LONGER}
+    return {name: case for name, case in every.items() if NIGHTLY or name not in LONGER}
 
 
 @pytest.fixture(scope="module")

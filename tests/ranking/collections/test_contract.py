@@ -4,11 +4,8 @@ A new reader needs an entry in `EXAMPLES`: how to write a small collection in it
 """
 
 import dataclasses
-import importlib
-import inspect
 import json
-import pkgutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
@@ -24,17 +21,8 @@ from ranking.collections.pairs import Pairs
 from ranking.collections.pydocs import Pydocs
 from ranking.collections.reader import DOCUMENTS, GIVEN, JUDGEMENTS, QUERIES, Reader
 from ranking.collections.trec import Trec
-from tests.made_up import write_beir
-
-for module in pkgutil.iter_modules(ranking.collections.__path__, "ranking.collections."):
-    importlib.import_module(module.name)
-
-
-def found(base: type[Reader] = Reader) -> Iterator[type[Reader]]:
-    for each in base.__subclasses__():
-        if not inspect.isabstract(each) and each.__module__.startswith("ranking."):
-            yield each
-        yield from found(each)
+from tests.classes import classes_in
+from tests.made_up import write_beir, write_files
 
 
 def in_beir(folder: Path) -> Beir:
@@ -46,18 +34,14 @@ def in_msmarco(folder: Path) -> MsMarco:
     for split, query, document in (("train", 10, 0), ("dev", 20, 1), ("test", 30, 2)):
         files[f"queries.{split}.tsv"] = f"{query}\twhat is {split}\n"
         files[f"qrels.{split}.tsv"] = f"{query}\t0\t{document}\t1\n"
-    for name, text in files.items():
-        (folder / name).write_text(text, encoding="utf-8")
-    return MsMarco(str(folder))
+    return MsMarco(str(write_files(folder, files)))
 
 
 def in_trec(folder: Path) -> Trec:
     documents = "".join(f"<DOC>\n<DOCNO> D{n} </DOCNO>\n<TEXT>moles dig {n} holes</TEXT>\n</DOC>\n" for n in range(9))
     topics = "".join(f"<top>\n<num> Number: {n}\n<title> moles {n}\n</top>\n" for n in range(6))
     qrels = "".join(f"{n} 0 D{n} 1\n" for n in range(6))
-    for name, text in (("docs.trec", documents), ("topics.txt", topics), ("qrels.txt", qrels)):
-        (folder / name).write_text(text, encoding="utf-8")
-    return Trec(str(folder))
+    return Trec(str(write_files(folder, {"docs.trec": documents, "topics.txt": topics, "qrels.txt": qrels})))
 
 
 def in_pairs(folder: Path) -> Pairs:
@@ -74,7 +58,7 @@ EXAMPLES: dict[type[Reader], Callable[[Path], Reader]] = {
     Beir: in_beir, MsMarco: in_msmarco, Trec: in_trec, Pairs: in_pairs, Pydocs: in_pydocs,
 }  # fmt: skip
 # IrDatasets needs a registry: tests/ranking/collections/test_ir_datasets.py.
-EVERY = sorted(set(found()) - {IrDatasets}, key=lambda kind: kind.__name__)
+EVERY = sorted(classes_in(ranking.collections, Reader) - {IrDatasets}, key=lambda kind: kind.__name__)
 
 
 @pytest.fixture(params=EVERY, ids=lambda kind: kind.__name__)

@@ -1,7 +1,7 @@
 """MS MARCO's files, by their usual names and by others."""
 
-import gzip
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -9,6 +9,7 @@ import pytest
 from ranking.collections.cache import open_collection
 from ranking.collections.msmarco import MsMarco
 from ranking.errors import BadInput
+from tests.made_up import write_files
 
 Write = Callable[[dict[str, str]], Path]
 PASSAGES = {
@@ -22,15 +23,7 @@ PASSAGES = {
 
 @pytest.fixture
 def write(tmp_path) -> Write:
-    def write(files: dict[str, str]) -> Path:
-        folder = tmp_path / "marco"
-        folder.mkdir(exist_ok=True)
-        for name, text in files.items():
-            raw = text.encode()
-            (folder / name).write_bytes(gzip.compress(raw) if name.endswith(".gz") else raw)
-        return folder
-
-    return write
+    return partial(write_files, tmp_path / "marco")
 
 
 def test_passages(write, cache):

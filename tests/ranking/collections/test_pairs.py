@@ -1,6 +1,5 @@
 """Pairs, triplets and tuples in every form of file, and broken ones."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from ranking.collections.collection import Collection
 from ranking.collections.pairs import Pairs
 from ranking.errors import BadInput
 from ranking.given import given_lists
+from tests.ranking.collections.animals import write_lines
 
 ROWS = [
     {"anchor": "who digs?", "positive": "Moles dig", "negative_1": "Bats hang", "negative_2": "Quartz is hard"},
@@ -32,8 +32,7 @@ def csv(folder: Path, rows: list[dict[str, Any]]) -> Path:
 
 
 def json_lines(folder: Path, rows: list[dict[str, Any]]) -> Path:
-    (folder / "rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
-    return folder / "rows.jsonl"
+    return write_lines(folder / "rows.jsonl", rows)
 
 
 def saved(folder: Path, rows: list[dict[str, Any]]) -> Path:
@@ -134,9 +133,8 @@ def test_what_is_not_there_is_said(tmp_path, cache):
 def test_columns_of_a_usual_name_that_are_not_read_are_named(tmp_path, cache):
     rows = [{"question": f"who digs {n}?", "answer": "yes", "document": f"Moles {n}"} for n in range(3)]
     said = "columns that are not read"
-    assert (
-        open_collection(Pairs(csv(tmp_path, rows)), cache).facts[said] == "document (collection.positive= chooses it)"
-    )
+    facts = open_collection(Pairs(csv(tmp_path, rows)), cache).facts
+    assert facts[said] == "document (collection.positive= chooses it)"
     chosen = open_collection(Pairs(csv(tmp_path, rows), positive="document"), cache)
     assert said not in chosen.facts
     assert chosen.source["columns"] == ["question", "document"]

@@ -13,6 +13,7 @@ from ranking.collections.cache import open_collection
 from ranking.collections.trec import Trec
 from ranking.errors import BadInput
 from tests.examples import few
+from tests.made_up import write_files
 
 WriteTrec = Callable[..., Path]
 
@@ -66,14 +67,8 @@ QRELS = "301 0 FT911-1 1\n302 0 FT911-2 0\n"
 @pytest.fixture
 def write_trec(tmp_path) -> WriteTrec:
     def write(docs: str = NEWS, topics: str = ROBUST_TOPICS, qrels: str = QRELS, packed: bool = False) -> Path:
-        folder = tmp_path / "tiny"
-        folder.mkdir(exist_ok=True)
-        for name, text in (("docs.trec", docs), ("topics.301-302.txt", topics), ("qrels.txt", qrels)):
-            if packed:
-                (folder / f"{name}.gz").write_bytes(gzip.compress(text.encode()))
-            else:
-                (folder / name).write_text(text, encoding="utf-8")
-        return folder
+        files = {"docs.trec": docs, "topics.301-302.txt": topics, "qrels.txt": qrels}
+        return write_files(tmp_path / "tiny", {f"{name}{'.gz' * packed}": text for name, text in files.items()})
 
     return write
 
