@@ -1,6 +1,7 @@
 """A ranker that reads subwords, in training on the collection `tiny`."""
 
 from collections.abc import Callable
+from dataclasses import is_dataclass
 from functools import partial
 from typing import Any
 
@@ -131,9 +132,17 @@ def weights(ranker: nn.Module) -> dict[str, Tensor]:
     return {name: tensor.clone() for name, tensor in ranker.state_dict().items()}
 
 
-def equal(one: dict[str, Tensor], other: dict[str, Tensor]) -> bool:
-    """Whether weights, or gradients, are the same to the last bit."""
-    return one.keys() == other.keys() and all(torch.equal(tensor, other[name]) for name, tensor in one.items())
+def equal(one: Any, other: Any) -> bool:
+    """Whether weights, states, observations or answers are the same to the last bit."""
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(equal(each, other[key]) for key, each in one.items())
+    if isinstance(one, list | tuple):
+        return len(one) == len(other) and all(map(equal, one, other))
+    if is_dataclass(one):
+        return equal(vars(one), vars(other))
+    if isinstance(one, np.ndarray):
+        return (one.dtype, one.shape, one.tobytes()) == (other.dtype, other.shape, other.tobytes())
+    return torch.equal(one, other) if isinstance(one, Tensor) else bool(one == other)
 
 
 def gradients(training: RankerTraining) -> dict[str, Tensor]:

@@ -1,7 +1,6 @@
 """The training of a ranker as an environment, and several environments that step together."""
 
 import warnings
-from typing import Any
 
 import gymnasium
 import numpy as np
@@ -30,12 +29,6 @@ def play(environment, actions) -> tuple[list, list, dict]:
         observations.append(observation)
         rewards.append(reward)
     return observations, rewards, info
-
-
-def same(one: list, other: list) -> bool:
-    return len(one) == len(other) and all(
-        np.array_equal(a[name], b[name]) for a, b in zip(one, other, strict=True) for name in a
-    )
 
 
 def alternating():
@@ -105,8 +98,8 @@ def test_no_two_copies_and_no_two_episodes_share_a_seed(tiny_sources):
     first = [play(copy, alternating())[0] for copy in copies]
     again = play(copies[0], alternating())[0]
     every = [*first, again]
-    assert not any(same(every[i], every[j]) for i in range(4) for j in range(i))
-    assert not same(first[0], play(environment_of(tiny_sources, seed=1), alternating())[0])
+    assert not any(equal(every[i], every[j]) for i in range(4) for j in range(i))
+    assert not equal(first[0], play(environment_of(tiny_sources, seed=1), alternating())[0])
 
 
 def test_a_state_goes_on_to_the_last_bit(tiny_sources):
@@ -123,8 +116,8 @@ def test_a_state_goes_on_to_the_last_bit(tiny_sources):
     resumed.copy = 2
     resumed.load_state_dict(from_bytes(to_bytes(interrupted.state_dict())))
     behind, more, last = play(resumed, alternating())
-    assert same(before + behind[1:], observations)
-    assert same([before[-1]], [behind[0]])
+    assert equal(before + behind[1:], observations)
+    assert equal([before[-1]], [behind[0]])
     assert more == rewards[4:]
     assert last == info
 
@@ -162,10 +155,6 @@ def copies_of(count: int = 3) -> VectorEnvironment:
     return VectorEnvironment([EarlyLate(copy, seed=4) for copy in range(count)])
 
 
-def same_observation(one: dict[str, Any], other: dict[str, Any]) -> bool:
-    return all(np.array_equal(one[name], other[name]) for name in one)
-
-
 @pytest.mark.parametrize("kind", ["toy", "training"])
 def test_copies_are_each_as_one_alone(kind, tiny_sources):
     def of(copy: int) -> gymnasium.Env:
@@ -175,7 +164,7 @@ def test_copies_are_each_as_one_alone(kind, tiny_sources):
     observed, infos = together.reset()
     for copy, environment in enumerate(alone):
         observation, info = environment.reset()
-        assert same_observation({name: part[copy] for name, part in observed.items()}, observation)
+        assert equal({name: part[copy] for name, part in observed.items()}, observation)
         assert infos[copy] == info
     for number in range(14):  # beyond the end of a training's episodes, at nine
         actions = np.array([number % 2, 1, 0])
@@ -188,7 +177,7 @@ def test_copies_are_each_as_one_alone(kind, tiny_sources):
             if done:
                 assert infos[copy]["final_info"]["summary"] == info["summary"]
                 observation, info = environment.reset()
-            assert same_observation({name: part[copy] for name, part in observed.items()}, observation)
+            assert equal({name: part[copy] for name, part in observed.items()}, observation)
             assert info.items() <= infos[copy].items()
 
 
@@ -225,10 +214,9 @@ def test_copies_go_on_in_mid_episode():
         before, *_ = copies.step(np.array([0, 1, 0]))
     fresh.load_state_dict(from_bytes(to_bytes(copies.state_dict())))
     again, infos = fresh.reset()
-    assert same_observation(before, again)
+    assert equal(before, again)
     assert [info["decision"] for info in infos] == [STEPS + 3] * 3
     for _ in range(STEPS):
-        one, other = copies.step(np.array([1, 1, 0])), fresh.step(np.array([1, 1, 0]))
-        assert same_observation(one[0], other[0])
-        assert np.array_equal(one[1], other[1])
+        one, other = (each.step(np.array([1, 1, 0])) for each in (copies, fresh))
+        assert equal(one[:2], other[:2])
     assert len(copies.state_dict()["copies"]) == 3

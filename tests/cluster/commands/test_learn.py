@@ -34,6 +34,7 @@ from rl.mixture import RULES, WINDOWS, MixtureAgent, MixturePolicy
 from rl.trained import TrainedAgent
 from tests.cluster.command_line import command
 from tests.made_up import TOPICS, WORDS
+from tests.ranking.trained import equal
 
 SMALL = [
     "copies=2", "episodes=4", "random_baseline=0", "workers=0", "validation_sample.size=4",
@@ -54,12 +55,6 @@ def taught(
     store = ResultStore(Storage(str(folder)), "trainings")
     episodes = train_agent(config, backend, Artifacts().parts(config), store, tell)
     return read_agent(str(folder)), episodes
-
-
-def same(one: TrainedAgent, other: TrainedAgent) -> bool:
-    return one.weights.keys() == other.weights.keys() and all(
-        weights.equal(other.weights[name]) for name, weights in one.weights.items()
-    )
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +81,7 @@ def test_what_a_learning_leaves(config, undisturbed, tmp_path):
     assert sorted(file.name for file in tmp_path.iterdir()) == ["agent.safetensors", EPISODES]
     assert told[-1].episodes >= told[-1].wanted == 4
     # The same seed, the same agent: a random agent in addition changes nothing.
-    assert same(agent, undisturbed[0])
+    assert equal(agent.weights, undisturbed[0].weights)
     assert learned.equals(undisturbed[1].select(learned.columns))
 
 
@@ -95,7 +90,7 @@ def test_it_ends_once_it_has_converged(config, undisturbed, tmp_path):
     node = {"_target_": "rl.plateau.Plateau", "window": 2, "errors": 1000.0, "settled": 1.0}
     agent, episodes = taught(config | {"episodes": 50, "until": node}, tmp_path)
     assert (agent.facts["converged"], agent.facts["converged_at"]) == (True, 4)
-    assert same(agent, undisturbed[0])  # which had four episodes
+    assert equal(agent.weights, undisturbed[0].weights)  # which had four episodes
     assert episodes.equals(undisturbed[1])
 
 
@@ -104,7 +99,7 @@ def test_rankers_on_a_host_learn_the_same(config, undisturbed, tmp_path):
     backend = RolloutBackend(RemoteEnvironments(["test-host"], 2), 0, 1)
     agent, episodes = taught(config, tmp_path, backend)
     ray.kill(host)
-    assert same(agent, undisturbed[0])
+    assert equal(agent.weights, undisturbed[0].weights)
     assert episodes.equals(undisturbed[1])
 
 
@@ -247,7 +242,7 @@ def test_an_interrupted_learning_of_picks_goes_on(picking, folder, tmp_path):
     with pytest.raises(KeyboardInterrupt):
         taught(picking | {"save_every": 0}, tmp_path, tell=interrupt)
     one, (other, _) = read_agent(str(folder)), taught(picking, tmp_path)
-    assert same(one, other)
+    assert equal(one.weights, other.weights)
     assert one.facts == other.facts
 
 

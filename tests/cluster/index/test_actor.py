@@ -22,6 +22,7 @@ from ranking.query_lists import Listed
 from sampling.retrieval.dense import Refresh
 from sampling.retrieval.live_index import Answer, LocalIndex, NegativeIndex
 from tests.cluster.index.toy_corpus import ToyCorpus, WordSums, exact, weights_of
+from tests.ranking.trained import equal
 
 QUERIES = np.arange(12)
 
@@ -131,21 +132,12 @@ def drive(
     return answers
 
 
-def same(left: list[Answer], right: list[Answer]) -> bool:
-    """To the last bit."""
-    return len(left) == len(right) and all(
-        (a.version, a.step) == (b.version, b.step)
-        and (a.documents.tobytes(), a.scores.tobytes()) == (b.documents.tobytes(), b.scores.tobytes())
-        for a, b in zip(left, right, strict=True)
-    )
-
-
 def test_lagged_answers_are_those_of_an_index_in_the_trainers_own_process(lagged):
     runs = []
     for index in (local(15), lagged):
         index.publish(weights_of(0), 0)
         runs.append(drive(index))
-    assert same(*runs)
+    assert equal(*runs)
     # Published at 10 and served from 25 on, at 20 and served from 35 on.
     served = [0, 0, 0, 0, 0, 1, 1, 2, 2, 3, 3, 4]
     assert [(answer.version, answer.step) for answer in runs[0]] == [(version, 10 * version) for version in served]
@@ -160,7 +152,7 @@ def test_a_lagged_index_goes_on_after_an_interrupt_as_if_there_had_been_none(lag
     drive(lagged, 0, 50, lambda step: states.append(to_bytes(lagged.state_dict())) if step == 30 else None)
     # The training went on to 50 after its state was kept at 30; it starts again there.
     lagged.load_state_dict(from_bytes(states[0]))
-    assert same(drive(lagged, 30), whole[6:])
+    assert equal(drive(lagged, 30), whole[6:])
 
 
 @pytest.mark.nightly
@@ -302,8 +294,8 @@ def test_lists_are_the_same_to_the_bit_in_one_two_and_five_shards(of_two, monkey
     for index in indexes:
         index.publish(weights_of(0), 0)
         runs.append(drive(index))
-    assert same(runs[0], runs[1])
-    assert same(runs[0], runs[2])
+    assert equal(runs[0], runs[1])
+    assert equal(runs[0], runs[2])
     assert [answer.step for answer in runs[2]] == [0, 0, 0, 0, 0, 10, 10, 20, 20, 30, 30, 40]
     everything = np.tile(np.arange(-1, 60), (12, 1))
     assert len({index.scores(QUERIES, everything).tobytes() for index in indexes}) == 1
@@ -334,7 +326,7 @@ def test_a_shard_that_is_killed_goes_on_from_its_disk_and_without_a_disk_is_buil
     shutil.rmtree(of_two.folder / "shards" / "1")  # as on another machine
     kill(of_two, 1)
     kill(of_two, 0)
-    assert same([of_two.search(QUERIES, 20, 7)], [before])
+    assert equal([of_two.search(QUERIES, 20, 7)], [before])
     assert lost.is_file()
     assert kept.stat().st_mtime_ns == made
     of_two.publish(weights_of(17), 17)
@@ -347,7 +339,7 @@ def test_the_serving_actor_finds_its_shards_again(of_two):
     before = of_two.search(QUERIES, 20, 5)
     made = (of_two.folder / "shards" / "1" / "000000005" / "documents.npy").stat().st_mtime_ns
     ray.kill(ray.get_actor(of_two.name), no_restart=False)
-    assert same([of_two.search(QUERIES, 20, 5)], [before])
+    assert equal([of_two.search(QUERIES, 20, 5)], [before])
     assert (of_two.folder / "shards" / "1" / "000000005" / "documents.npy").stat().st_mtime_ns == made
 
 
@@ -359,13 +351,13 @@ def test_readers_may_go_on_without_a_shard(tmp_path):
     whole = index.search(QUERIES, 60, 0)
     alone = local(0)
     alone.publish(weights_of(0), 0)
-    assert same([whole], [alone.search(QUERIES, 60, 0)])
+    assert equal([whole], [alone.search(QUERIES, 60, 0)])
     shutil.rmtree(index.folder / "shards" / "1")
     kill(index, 1)
     first = index.search(QUERIES, 60, 0)
     assert set(np.unique(first.documents)) == {-1, *range(28)}
     assert (first.documents[:, :28] == whole.documents[whole.documents < 28].reshape(12, 28)).all()
-    until(lambda: same([index.search(QUERIES, 60, 0)], [whole]))
+    until(lambda: equal([index.search(QUERIES, 60, 0)], [whole]))
     said = [line.removeprefix(index.name) for line in index.said]
     assert said == [": shard 1 is lost; continuing without its documents", ": shard 1 is back"]
     index.close()

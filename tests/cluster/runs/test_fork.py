@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-import torch
 
 from cluster.config.build import build
 from cluster.config.compose import compose
@@ -25,6 +24,7 @@ from sampling.policies.action import Action
 from sampling.policies.forked import ForkedPolicy
 from tests.cluster.command_line import command
 from tests.made_up import write_beir
+from tests.ranking.trained import equal
 
 SMALL = [
     "ranker=static", "ranker.preset=tiny", "ranker.spread=0", "vectors=random", "training.batch_size=4",
@@ -60,8 +60,7 @@ def test_a_fork_that_changes_nothing_differs_by_zero_bits(beir_folder, own_cache
     for at, state in states.items():
         result, forked = continue_fork(config, parts, own, state, later[at], Fork(0, at, 0, None), 2)
         assert result["curve"] == training.validations
-        weights = [each.ranker.state_dict().values() for each in (training, forked)]
-        assert all(torch.equal(one, other) for one, other in zip(*weights, strict=True))
+        assert equal(training.ranker.state_dict(), forked.ranker.state_dict())
     other, _ = continue_fork(config, parts, own, states[3], later[3], Fork(0, 3, 0, Action("bm25", (1, 2))), 2)
     assert other["curve"] != training.validations
 

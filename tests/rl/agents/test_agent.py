@@ -21,8 +21,9 @@ from rl.agents.random import RandomAgent
 from rl.agents.reinforce import Reinforce, ReinforceLearner
 from rl.agents.trainer import AgentTrainer
 from rl.networks import described
+from tests.ranking.trained import equal
 from tests.rl.agents.learners import ACTOR_LR, CRITIC_LR, GAMMA, episode_of, gradient, learner_of, observation, stepped
-from tests.rl.agents.toys import SMALL, equal, play
+from tests.rl.agents.toys import SMALL, play
 
 
 @pytest.mark.parametrize(
@@ -60,7 +61,7 @@ def test_the_random_agent_learns_nothing_and_is_uniform(start):
     trainer = start(RandomAgent())
     before = trainer.policy_weights()
     rows = play(trainer, 40)
-    assert all(torch.equal(before[name], value) for name, value in trainer.policy_weights().items())
+    assert equal(trainer.policy_weights(), before)
     assert np.array_equal(shares_of_first(described(trainer.network, before)), np.full(20, 0.5))
     assert abs(np.mean([row["actions"] for row in rows]) - 0.5) < 0.08
 

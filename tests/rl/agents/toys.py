@@ -3,8 +3,6 @@
 from collections.abc import Callable
 from typing import Any
 
-import torch
-
 from rl.agents.actor_critic import ActorCritic
 from rl.agents.agent import Agent
 from rl.agents.ppo import PPO
@@ -23,12 +21,3 @@ SMALL: dict[str, Callable[[], Agent]] = {
 
 def play(trainer: AgentTrainer, updates: int) -> list[dict[str, Any]]:
     return [row for _ in range(updates) for row in trainer.update()]
-
-
-def equal(one: Any, other: Any) -> bool:
-    """Whether two states are the same to the last bit."""
-    if isinstance(one, dict):
-        return one.keys() == other.keys() and all(equal(one[key], other[key]) for key in one)
-    if isinstance(one, list | tuple):
-        return len(one) == len(other) and all(map(equal, one, other))
-    return torch.equal(one, other) if isinstance(one, torch.Tensor) else one == other
