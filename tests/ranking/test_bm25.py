@@ -11,7 +11,6 @@ import polars as pl
 import pytest
 import Stemmer
 from bm25s.stopwords import STOPWORDS_EN_PLUS
-from numpy.typing import NDArray
 
 from ranking import bm25_pieces, postings_kernels, reading
 from ranking.bm25 import Bm25, Bm25Options
@@ -23,8 +22,8 @@ from ranking.collections.pieces import piece_file
 from ranking.counted_postings import CountedPostings, idf_of, weigh
 from ranking.errors import BadInput
 from ranking.postings import Postings, largest_weights, search_postings
-from ranking.ranked_lists import RankedLists
 from tests.made_up import collection_of
+from tests.ranking.trained import equal
 
 PLAIN = Bm25Options(stemming=None, stop_words=False)
 WORDS = [f"w{number}" for number in range(40)]
@@ -173,15 +172,9 @@ def both(collection: Collection, bounds: list[int], folder: Path) -> tuple[Colle
     return whole, replace(whole, documents=frame, files=tuple(files), rows=tuple(len(mapped(file)) for file in files))
 
 
-def in_bytes(found: tuple[RankedLists, NDArray[np.float32]]) -> list[bytes]:
-    """What a search has found, to the last bit."""
-    lists, of_pairs = found
-    return [array.tobytes() for array in (lists.documents, lists.scores, of_pairs)]
-
-
 def assert_same(whole: Collection, parts: Collection, options: Bm25Options, *asked: Any) -> None:
     """An index of the pieces gives the bytes of that of the whole."""
-    assert in_bytes(PiecedBm25(parts, options).search(*asked)) == in_bytes(Bm25(whole, options).search(*asked))
+    assert equal(PiecedBm25(parts, options).search(*asked), Bm25(whole, options).search(*asked))
 
 
 @pytest.mark.by_day(2)
@@ -231,8 +224,7 @@ def test_pieces_are_asked_for_their_share_first(best_in):
     pairs = np.zeros((queries, 2), np.float32)
     documents, values, of_pairs = fewer_first(ask, ranges, depth, pairs)
     expected = bm25_pieces.merged(ask([np.arange(queries)] * 12, depth, pairs), ranges, depth)
-    assert documents.tobytes() == expected[0].tobytes()
-    assert values.tobytes() == expected[1].tobytes()
+    assert equal((documents, values), expected[:2])
     assert of_pairs.shape == (queries, 2)
     assert asked[0] == (9, 12 * queries)
     assert asked[1][0] == depth

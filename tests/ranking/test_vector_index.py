@@ -41,7 +41,7 @@ from ranking.rankers.pretrained import read_in, transformers_of
 from ranking.shards import ShardedIndex
 from ranking.texts import Texts
 from tests.ranking.checkpoints import write_checkpoint
-from tests.ranking.trained import Bag
+from tests.ranking.trained import Bag, equal
 
 
 def truth(
@@ -243,10 +243,9 @@ def test_what_is_found_does_not_depend_on_shards(vectors, shards, precision):
     assert len(parts.shards) == shards
     queries = np.random.default_rng(4).standard_normal((20, 7)).astype(np.float32)
     for depth in (0, 1, 50, 9000):
-        for left, right in zip(whole.search(queries, depth), parts.search(queries, depth), strict=True):
-            assert left.tobytes() == right.tobytes()
+        assert equal(parts.search(queries, depth), whole.search(queries, depth))
     asked = np.random.default_rng(5).integers(-1, 9000, (20, 40))
-    assert whole.scores(queries, asked).tobytes() == parts.scores(queries, asked).tobytes()
+    assert equal(parts.scores(queries, asked), whole.scores(queries, asked))
     assert (parts.scores(queries, asked) == -np.inf).sum() == (asked == -1).sum()
 
 
@@ -260,8 +259,7 @@ def test_lists_hold_what_a_search_would_find(vectors, tmp_path):
     again = QueryLists.opened(tmp_path)
     assert again is not None
     for found in (lists, again):
-        for left, right in zip(found.of(asked, 25) or (), index.search(queries[asked], 25), strict=True):
-            assert left.tobytes() == right.tobytes()
+        assert equal(found.of(asked, 25), index.search(queries[asked], 25))
         assert found.of(np.array([2, 4]), 5) is None  # not all of them are there
         assert found.of(np.array([2]), 41) is None
         assert found.of(np.array([30]), 1) is None

@@ -22,6 +22,7 @@ from rl.progress import ProgressOptions
 from rl.rewards import DecisionOutcome, Reward
 from rl.state import StateOptions
 from tests.classes import classes_in
+from tests.ranking.trained import equal
 
 KINDS = ("reward", "agent", "state")
 PRESETS = {"ppo_returns", "as_printed"}
@@ -84,7 +85,7 @@ def test_a_reward_is_a_number_that_depends_on_the_outcome_alone(name, done):
     assert isinstance(value, float)
     assert math.isfinite(value)
     assert reward(outcome) == value
-    assert all(np.array_equal(one, other) for one, other in zip(arrays, before, strict=True))
+    assert equal(arrays, before)
     assert reward(outcome_of(seed=1, done=done)) != value
     again = build(option("reward", name) | {"scale": 2 * reward.scale})
     assert again(outcome) == pytest.approx(2 * value)

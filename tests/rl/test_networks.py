@@ -11,6 +11,7 @@ from torch import Tensor
 from ranking.checkpoint import from_bytes, to_bytes
 from rl.draws import draw_action, inverse_cdf
 from rl.networks import PolicyNetwork, described
+from tests.ranking.trained import equal
 
 PAIRS, WIDTH, ACTIONS, DOCUMENTS = 6, 4, 2, 5
 NAMES = ("model", "batch", "present", "similarity")
@@ -129,7 +130,7 @@ def test_weights_are_the_generator_s_alone():
     names = ("model", "batch", "present")
     one, same, other = (network_of(*names, seed=seed).state_dict() for seed in (0, 0, 1))
     assert torch.equal(before, torch.random.get_rng_state())
-    assert all(torch.equal(one[name], same[name]) for name in one)
+    assert equal(one, same)
     assert not torch.equal(one["state.weight"], other["state.weight"])
 
 

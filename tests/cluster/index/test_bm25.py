@@ -19,7 +19,8 @@ from ranking.bm25_pieces import PiecedBm25
 from ranking.errors import BadInput
 from sampling.guard import Guard, negatives_lists
 from sampling.retrieval.bm25 import Bm25Function
-from tests.ranking.test_bm25 import by_chance, in_bytes, without_labels
+from tests.ranking.test_bm25 import by_chance, without_labels
+from tests.ranking.trained import equal
 from tests.sampling.batches import batch_of
 
 EVERY = np.arange(30)
@@ -30,10 +31,10 @@ OPTIONS = Bm25Options()
 def test_a_collection_that_is_cut_is_searched_as_one_that_is_not(shards, tmp_path):
     pairs = np.random.default_rng(2).integers(-1, 200, (30, 50))
     collection = without_labels(by_chance())
-    expected = in_bytes(Bm25(collection, OPTIONS).search(EVERY, 15, pairs))
+    expected = Bm25(collection, OPTIONS).search(EVERY, 15, pairs)
     for _ in ("made", "found"):
         index = PiecedBm25(collection, OPTIONS, shards=shards, cut=tmp_path)
-        assert in_bytes(index.search(EVERY, 15, pairs)) == expected
+        assert equal(index.search(EVERY, 15, pairs), expected)
     assert len(index.ranges) == shards
     assert len(list(tmp_path.iterdir())) == 1
 
@@ -46,13 +47,13 @@ def test_shard_actors_find_the_same_and_after_a_loss(ray_session, base, own_cach
     function, said = Bm25Function(shards=2), []
     sources = Artifacts().sources(config, Artifacts().part(config, "base"))
     queries, pairs = np.arange(len(sources.encoded.queries)), np.tile(np.arange(10), (len(sources.encoded.queries), 1))
-    expected = in_bytes(sources.bm25(function.options).search(queries, 7, pairs))
+    expected = sources.bm25(function.options).search(queries, 7, pairs)
     with attach_indexes({"bm25": function}, None, config, "a run", said.append) as attached:
         served = attached["bm25"]
         assert isinstance(served, ServedBm25)
         assert function._served is served
         for number in range(2):
-            assert in_bytes(served.search(queries, 7, pairs)) == expected
+            assert equal(served.search(queries, 7, pairs), expected)
             if number == 0:
                 ray.kill(served.actors.actors[1], no_restart=False)
         assert served.folder.exists()

@@ -2,7 +2,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 import pytest
 
@@ -12,7 +11,6 @@ from cluster.plan.sweep import plan, points
 from cluster.reports import study_tables
 from cluster.runs.artifacts import Artifacts
 from cluster.runs.execute import run
-from cluster.runs.outcome import Outcome
 from cluster.runs.partial_judgements import partially_judged
 from cluster.runs.progress import Progress
 from cluster.runs.what_was_read import sentence, sentences
@@ -24,6 +22,7 @@ from ranking.collections.pairs import Pairs
 from ranking.errors import BadInput
 from tests.cluster.trial_rows import trials_of
 from tests.made_up import write_beir
+from tests.ranking.trained import equal
 
 
 class Kept:
@@ -45,10 +44,6 @@ class Kept:
 def prepared(overrides: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
     config = compose(overrides)
     return config, Artifacts().parts(config)
-
-
-def values(outcome: Outcome) -> np.ndarray:
-    return np.concatenate([values for origin in outcome.values.values() for values in origin.values()])
 
 
 def test_what_can_not_be_trained_is_said(base):
@@ -94,9 +89,9 @@ def test_a_state_is_kept_in_mid_epoch(base, overrides):
         assert (epoch, position > 0) == (0, True)
         resumed = run(config, parts, store=store, save_every=1e9)
         assert resumed.losses == whole.losses
-        assert values(resumed).tobytes() == values(whole).tobytes()
+        assert equal(resumed.values, whole.values)
         assert resumed.sampler == whole.sampler
-        assert all((a[key] == b[key]).all() for a, b in zip(resumed.traces, whole.traces, strict=True) for key in a)
+        assert equal(resumed.traces, whole.traces)
     assert run(config | {"seed": 1}, parts).losses != whole.losses
 
 
@@ -118,7 +113,7 @@ def test_without_a_split_every_query_is_tested_once(save_every, base, tmp_path):
     folds: list[int] = []
     resumed = run(config, parts, lambda progress: folds.append(progress.fold), store)
     assert folds == [2, 3]
-    assert values(resumed).tobytes() == values(outcome).tobytes()
+    assert equal(resumed.values, outcome.values)
 
 
 def test_limits_cut_each_split(base):
@@ -177,7 +172,7 @@ def test_a_run_that_is_told_to_leave_goes_on_from_that_very_step(base, monkeypat
     resumed = run(config, parts, store=store, save_every=1e9, on_batch=first.append)
     assert (first[0].epoch, first[0].batch) == (1, 2)
     assert (resumed.losses, resumed.validations) == (whole.losses, whole.validations)
-    assert values(resumed).tobytes() == values(whole).tobytes()
+    assert equal(resumed.values, whole.values)
 
 
 def test_each_origin_is_measured_with_the_weights_that_were_best_by_it(base):
@@ -186,8 +181,7 @@ def test_each_origin_is_measured_with_the_weights_that_were_best_by_it(base):
     both = run(config, parts)
     for origin in ("bm25", "random"):
         alone = run(*prepared([*few, f"validation.origin={origin}"]))
-        for measure, of_queries in both.values[origin].items():
-            assert of_queries.tobytes() == alone.values[origin][measure].tobytes()
+        assert equal(both.values[origin], alone.values[origin])
     assert both.validations[0] == run(*prepared([*few, "validation.origin=bm25"])).validations[0]
 
 

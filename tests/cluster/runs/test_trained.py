@@ -23,6 +23,7 @@ from ranking.rankers.bi_encoder import BiEncoder
 from ranking.rankers.decoder import Decoder
 from ranking.trec_files import read_run
 from sampling.retrieval.embedding import Embedding
+from tests.ranking.trained import equal
 
 MODULE = "sentence_transformers.models."
 
@@ -140,5 +141,5 @@ def test_kept_weights_can_be_saved_and_do_not_change_with_the_ranker(small_bert)
     with torch.no_grad():
         for weight in ranker.parameters():
             weight += 1
-    assert all(torch.equal(weight, saved[name]) for name, weight in kept.items())
+    assert equal(kept, saved)
     ranker.load_state_dict(saved)

@@ -10,6 +10,7 @@ import torch
 from benchmarks.toys import EarlyLate
 from rl.agents.ppo import PPO, minibatch_rows
 from rl.vector_environment import VectorEnvironment
+from tests.ranking.trained import equal
 from tests.rl.agents.toys import play
 
 
@@ -63,10 +64,8 @@ def test_ppo_leaves_the_global_generators_alone(start):
         play(trainer, 2)
         weights.append(trainer.policy_weights())
     assert len(states) == 4
-    for one, other in zip(states[::2], states[1::2], strict=True):
-        assert one[:2] == other[:2]
-        assert torch.equal(one[2], other[2])
-    assert all(torch.equal(value, weights[1][name]) for name, value in weights[0].items())
+    assert equal(states[::2], states[1::2])
+    assert equal(*weights)
 
 
 def test_minibatches_cover_every_pass_and_are_filled_up():
@@ -78,4 +77,4 @@ def test_minibatches_cover_every_pass_and_are_filled_up():
     odd = list(minibatch_rows(10, 1, 4, np.random.default_rng(0)))
     assert [len(part) for part in odd] == [4, 4, 4]
     again = list(minibatch_rows(10, 2, 4, np.random.default_rng(0)))
-    assert all(np.array_equal(one, other) for one, other in zip(rows, again, strict=True))
+    assert equal(rows, again)

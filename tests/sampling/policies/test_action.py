@@ -15,6 +15,7 @@ from sampling.policies.by_query import ByQuery
 from sampling.sampler import Sampler
 from sampling.selection.dynamic import Dynamic
 from sampling.selection.uniform import Uniform
+from tests.ranking.trained import equal
 from tests.sampling.test_contracts import random_and_bm25, training_of
 
 OWN = ["in_batch", "bm25"]
@@ -106,9 +107,9 @@ def test_a_step_along_the_best_action_lowers_the_loss_on_the_sample_most(tiny_so
     actions = policy.actions
     before = [weight.detach().clone() for weight in training.trained_weights]
     values = policy.alignments(actions, 3, training, np.random.default_rng(5))
-    assert all(old.equal(new) for old, new in zip(before, training.trained_weights, strict=True))
+    assert equal(before, training.trained_weights)
     again = policy.alignments(actions, 3, training, np.random.default_rng(5))
-    assert all(np.array_equal(again[name], values[name]) for name in values)
+    assert equal(again, values)
     assert set(values) == {"random", "bm25:1-2", "bm25@simans"}
     wanted = policy._sample_gradients(training)[0]
     with torch.no_grad():  # against the sample's own gradient the dot product with it shrinks: a bowl
