@@ -2,7 +2,6 @@ import io
 from dataclasses import replace
 
 import numpy as np
-import polars as pl
 import pytest
 from rich.console import Console
 
@@ -13,8 +12,9 @@ from cluster.pools.sources import NamedPool, changed_files, file_digests, open_p
 from cluster.pools.trial import LOSADA, Trial, execute_trial, trial_store, usual_budgets
 from pooling.effort import effort, total_curve
 from pooling.judging_order import JudgingOrder
-from pooling.pool import Pool, Topic, topic_pool
+from pooling.pool import Pool, make_pool
 from ranking.errors import BadInput
+from tests.pooling.made_up import qrels_of, runs_of
 
 
 def opened(*overrides: str) -> list[NamedPool]:
@@ -135,18 +135,9 @@ def test_files_that_have_changed_are_named(now, said):
 
 def pool_of(*grades: list[int]) -> Pool:
     """A run that holds all documents of each topic in their order."""
-    topics = [
-        Topic(
-            str(number),
-            topic_pool(np.arange(len(of), dtype=np.int32)[None], len(of)),
-            pl.Series([f"d{place}" for place in range(len(of))]),
-            np.array(of, np.int32),
-            np.ones(len(of), bool),
-            sum(of),
-        )
-        for number, of in enumerate(grades)
-    ]  # fmt: skip
-    return Pool(topics, ["run"], ["team"], max(map(len, grades)))
+    judged = [(str(topic), f"d{place:04}", grade) for topic, of in enumerate(grades) for place, grade in enumerate(of)]
+    lists = {topic: [name for each, name, _ in judged if each == topic] for topic, *_ in judged}
+    return make_pool(runs_of({"run": lists}), qrels_of(*judged), max(map(len, grades)))
 
 
 def test_the_curve_over_all_topics_also_of_a_shared_budget_and_of_nothing_relevant():
