@@ -18,7 +18,7 @@ from ranking.bm25_pieces import PiecedBm25, fewer_first
 from ranking.collections.arrow_files import mapped, write
 from ranking.collections.build import STORED
 from ranking.collections.collection import Collection
-from ranking.collections.pieces import piece_file
+from ranking.collections.pieces import in_turn, piece_file
 from ranking.counted_postings import CountedPostings, idf_of, weigh
 from ranking.errors import BadInput
 from ranking.postings import Postings, largest_weights, search_postings
@@ -235,16 +235,13 @@ def test_what_is_counted_stays_where_it_is_interrupted(collections):
     parts, counted = collections[1], []
 
     def interrupted(task: Callable[[int], None], count: int) -> None:
-        for number in range(count):
-            if number == 5:
-                raise KeyboardInterrupt
-            task(number)
+        in_turn(task, 5)
+        raise KeyboardInterrupt
 
     def look(task: Callable[[int], None], count: int) -> None:
         place = parts.pieces[0].parent
         counted.append(len(list(place.glob("bm25-*/*/offsets.npy"))))
-        for number in range(count):
-            task(number)
+        in_turn(task, count)
 
     with pytest.raises(KeyboardInterrupt):
         PiecedBm25(parts, PLAIN, interrupted)

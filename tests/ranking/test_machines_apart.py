@@ -280,17 +280,12 @@ def test_seven_pieces_are_encoded_as_one_is(both, tmp_path):
 
 
 def test_what_is_encoded_before_an_interrupt_is_not_encoded_again(both, tmp_path):
-    done: list[int] = []
-
     def make() -> Callable[[object], Texts]:
         return lambda frame: Texts.of([[len(text)] for text in frame["text"]])
 
     def interrupted(task: Callable[[int], None], count: int) -> None:
-        for number in range(count):
-            if number == 4 and not done:
-                done.append(number)
-                raise KeyboardInterrupt
-            task(number)
+        in_turn(task, 4)
+        raise KeyboardInterrupt
 
     files = both[1].pieces
     with pytest.raises(KeyboardInterrupt):
@@ -299,7 +294,7 @@ def test_what_is_encoded_before_an_interrupt_is_not_encoded_again(both, tmp_path
     assert len(before) == 8  # two files of four pieces
 
     def look(task: Callable[[int], None], count: int) -> None:
-        interrupted(task, count)
+        in_turn(task, count)
         after = {file.name: file.stat().st_mtime_ns for file in tmp_path.iterdir()}
         assert len(after) == 14
         assert before.items() <= after.items()
