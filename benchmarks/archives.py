@@ -78,8 +78,8 @@ class Archive:
 
     @property
     def place(self) -> str:
-        row = self.trials.row(0, named=True)
-        return f"{row['ranker']} on {row['collection']}"
+        rankers, collection = self.trials["ranker"].unique().sort(), self.trials["collection"][0]
+        return f"{', '.join(rankers)} on {collection}"
 
     def methods(self, origin: str, measure: str = "") -> dict[str, MethodRuns]:
         """The runs of each method over one origin: by factor, then from the highest mean to the lowest."""
@@ -215,7 +215,7 @@ def archive(
         name: the archive's name; one that begins with `negatives_` is a place of the leaderboard.
         out: the folder of a study.
         about: baseline, command, processor, and whether the machine was quiet enough for times.
-        labels: names for methods, by the study's; None keeps those.
+        labels: names for methods, by the study's; None keeps those. `{ranker}` in one stands for the ranker.
         data: the folder of collections, which is replaced by FOLDER.
     """
     folder = DATA / name
@@ -223,7 +223,9 @@ def archive(
     measures = list(dict.fromkeys(measure for _, measure in evaluations(trials)))
     chosen = [measure for measure in measures[:3] if measure in queries.columns]
     if labels is not None:
-        name_of = {row["run"]: labels[row["method"]] for row in with_methods(trials).iter_rows(named=True)}
+        name_of = {
+            row["run"]: labels[row["method"]].format(**row) for row in with_methods(trials).iter_rows(named=True)
+        }
         agents = [[pair for pair in pairs or [] if pair["key"] in AGENTS] for pairs in trials["swept"].to_list()]
         pairs = [[{"key": LABEL, "value": name_of[run]}, *own] for run, own in zip(trials["run"], agents, strict=True)]
         trials = trials.with_columns(swept=pl.Series(pairs, dtype=trials.schema["swept"]))

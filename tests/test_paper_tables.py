@@ -11,7 +11,7 @@ import yaml
 
 from benchmarks import archives, paper_tables, place_tables, pool_tables, seed_tables
 from cluster.config.groups import group_options, option
-from cluster.output.methods import SWEPT
+from cluster.output.methods import SWEPT, with_methods
 from tests.cluster.trial_rows import trials_of
 
 INVENTORY: dict[str, Any] = yaml.safe_load((archives.DATA / "papers.yaml").read_text("utf-8"))
@@ -126,6 +126,20 @@ def test_labels_leave_agents(made_up, tmp_path):
     archives.archive("agents", tmp_path / "out", {"baseline": "old"}, labels)
     runs = archives.Archive("agents").methods("bm25")["new"].runs
     assert {run.agent for run in runs} == {"0", "1", "2"}
+
+
+def test_a_label_may_hold_the_ranker(made_up, tmp_path):
+    plain = made_up.trials.with_columns(swept=pl.Series([[]] * len(made_up.trials), dtype=SWEPT))
+    other = plain.with_columns(pl.lit("dssm").alias("ranker"), pl.format("{} dssm", "run").alias("run"))
+    trials = pl.concat([plain, other])
+    trials.write_parquet(tmp_path / "out" / "trials.parquet")
+    methods = with_methods(trials)["method"].unique().to_list()
+    archives.archive(
+        "rankers", tmp_path / "out", {"baseline": "old"}, {each: f"{each} · {{ranker}}" for each in methods}
+    )
+    archive = archives.Archive("rankers")
+    assert {name.rsplit(" · ", 1)[1] for name in archive.methods("bm25")} == {"dssm", made_up.trials["ranker"][0]}
+    assert archive.place.startswith("dssm, ")
 
 
 def test_a_method_is_compared_with_all_others_over_places(made_up):
