@@ -59,7 +59,7 @@ class RankingQuality:
         Args:
             spent: int64 [points, topics].
         """
-        (ap, inf_ap), found = self.evaluation.spent(order, spent)
+        ap, inf_ap, found = self.evaluation.spent(order, spent)
         recalls = self._recalls(found)
         columns: dict[str, list[Any]] = {
             "judged": spent.mean(1).tolist(),

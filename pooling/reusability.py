@@ -16,7 +16,7 @@ from pooling.average_precision import PoolEvaluation
 from pooling.correlation import ranks
 from pooling.judging_order import JudgingOrder
 from pooling.pool import Pool, Topic, team_numbers, topic_pool
-from pooling.sentinels import NO_DOCUMENT, UNPOOLED
+from pooling.sentinels import NO_DOCUMENT
 from pooling.terms import rows_of
 from ranking.errors import BadInput
 
@@ -74,20 +74,18 @@ def leave_out_teams(
     evaluation = PoolEvaluation(pool)
     full = evaluation.full().mean(0)
     whole = judge(pool)
-    by_all = {budget: evaluation(evaluation.states(whole, whole.spent(budget))).ap.mean(0) for budget in budgets}
+    by_all = evaluation.spent(whole, whole.spent_at(budgets)).ap.mean(1)
     frames = []
     for team in dict.fromkeys(pool.teams) if teams is None else teams:
-        reduced = without_team(pool, team)
-        order, judged = judge(reduced), PoolEvaluation(reduced)
+        order = judge(without_team(pool, team))
         stay = np.array(pool.teams) != team
-        kept = np.flatnonzero(np.concatenate([_kept(topic, stay) for topic in pool.topics]))
+        documents = [_of_whole(*of_topic, stay) for of_topic in zip(pool.topics, order.documents, strict=True)]
+        by_others = evaluation.spent(JudgingOrder(documents), order.spent_at(budgets)).ap.mean(1)
         runs = np.flatnonzero(~stay)
-        for budget in budgets:
-            states = np.full(evaluation.offsets[-1] + 1, UNPOOLED, np.int8)
-            states[kept] = judged.states(order, order.spent(budget))[:-1]
+        for budget, map_in, map_out in zip(budgets, by_all, by_others, strict=True):
             of_team = {
                 f"{what}_{way}": values[runs]
-                for way, scores in (("full", full), ("in", by_all[budget]), ("out", evaluation(states).ap.mean(0)))
+                for way, scores in (("full", full), ("in", map_in), ("out", map_out))
                 for what, values in (("map", scores), ("rank", ranks(scores)))
             }
             names = {"budget": [budget] * len(runs), "team": team, "run": [pool.runs[run] for run in runs]}
@@ -106,6 +104,12 @@ def _kept(topic: Topic, stay: NDArray[np.bool_]) -> NDArray[np.bool_]:
     kept = np.zeros(topic.pool.size, bool)
     kept[held[held != NO_DOCUMENT]] = True
     return kept
+
+
+def _of_whole(topic: Topic, judged: NDArray[np.int32], stay: NDArray[np.bool_]) -> NDArray[np.int32]:
+    """Return the documents of a reduced topic by their numbers in the whole one, and after them those it lacks."""
+    kept = _kept(topic, stay)
+    return np.concatenate([np.flatnonzero(kept)[judged], np.flatnonzero(~kept)]).astype(np.int32)
 
 
 def _reduced(topic: Topic, stay: NDArray[np.bool_], teams: NDArray[np.int32]) -> Topic:

@@ -1,4 +1,4 @@
-"""Names the numbers in arrays that represent absence: no document, not handed out yet, no judgement."""
+"""Names the numbers in arrays that represent absence: no document, not handed out yet, no grade."""
 
 NO_DOCUMENT = -1
 """Instead of a document: beyond the end of a run, or when nothing is left to judge."""
@@ -14,6 +14,3 @@ OPEN = -1
 """Instead of the supplier of a document: it was not handed out yet."""
 OUTSIDE = -2
 """Instead of the supplier of a document: it was judged without having been handed out, so no run supplied it."""
-
-UNPOOLED, UNJUDGED, NOT_RELEVANT, RELEVANT = -2, -1, 0, 1
-"""The judgement of a document. Qrels for trec_eval, too, mark pooled documents without a judgement by -1."""

@@ -202,7 +202,7 @@ class StableRanking(StoppingRule):
         stable, step = 0, 1
         while True:
             points = order.spent_at(range(self.every * step, self.every * (step + AT_ONCE), self.every))
-            scores = np.concatenate([before, evaluation.spent(order, points).values.ap.mean(1)])
+            scores = np.concatenate([before, evaluation.spent(order, points).ap.mean(1)])
             # NaN, while nothing relevant is known and all runs are tied, does not count as stable.
             for spent, tau in zip(points, kendall_taus(scores[:-1], scores[1:]), strict=True):
                 if (spent == order.sizes).all():

@@ -14,7 +14,6 @@ from pooling.correlation import Drop, kendall_tau, largest_drops, ranks, tau_aps
 from pooling.judging_order import JudgingOrder
 from pooling.pool import Pool
 from pooling.ranking_quality import RankingQuality
-from pooling.sentinels import UNPOOLED
 from ranking.errors import BadInput
 from tests.pooling.made_up import in_order_of_ids, random_order
 
@@ -51,12 +50,13 @@ def test_a_topic_with_one_relevant_document_and_one_with_none(pool_of):
 def test_agrees_with_trec_eval(random_pool, seed):
     pool = random_pool(np.random.default_rng(seed))
     order, evaluation = random_order(pool, np.random.default_rng(seed)), PoolEvaluation(pool)
-    for budget in (1, 3, 10, 20, 100):
-        values = evaluation(evaluation.states(order, order.spent(budget)))
+    budgets = (1, 3, 10, 20, 100)
+    values = evaluation.spent(order, order.spent_at(budgets))
+    for point, budget in enumerate(budgets):
         expected = by_trec_eval(pool, order, order.spent(budget))
-        np.testing.assert_allclose(values.ap, expected["map"], rtol=0, atol=1e-12)
-        np.testing.assert_allclose(values.inf_ap, expected["infAP"], rtol=0, atol=1e-12)
-    np.testing.assert_allclose(evaluation.full(), values.ap, rtol=0, atol=1e-12)  # all are judged by now
+        np.testing.assert_allclose(values.ap[point], expected["map"], rtol=0, atol=1e-12)
+        np.testing.assert_allclose(values.inf_ap[point], expected["infAP"], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(evaluation.full(), values.ap[-1], rtol=0, atol=1e-12)  # all are judged by now
 
 
 def test_infap_of_uniform_samples_is_nearly_unbiased_and_of_relevant_first_is_not(random_pool):
@@ -64,31 +64,29 @@ def test_infap_of_uniform_samples_is_nearly_unbiased_and_of_relevant_first_is_no
     evaluation = PoolEvaluation(pool)
     full = evaluation.full().mean()
     samples = [random_order(pool, np.random.default_rng(seed)) for seed in range(100)]
-    states = [evaluation.states(order, order.spent(30)) for order in samples]
-    assert np.mean([evaluation(of_sample).inf_ap.mean() for of_sample in states]) == pytest.approx(full, abs=0.03)
-    assert np.mean([evaluation(of_sample).ap.mean() for of_sample in states]) < full - 0.1
+    values = [evaluation.spent(order, order.spent_at([30])) for order in samples]
+    assert np.mean([of_sample.inf_ap.mean() for of_sample in values]) == pytest.approx(full, abs=0.03)
+    assert np.mean([of_sample.ap.mean() for of_sample in values]) < full - 0.1
     oracle = JudgingOrder(
         [np.argsort(~pool.is_relevant(topic), kind="stable").astype(np.int32) for topic in pool.topics]
     )
-    assert evaluation(evaluation.states(oracle, oracle.spent(10))).inf_ap.mean() > full + 0.1
+    assert evaluation.spent(oracle, oracle.spent_at([10])).inf_ap.mean() > full + 0.1
 
 
 def test_grades_below_relevant_are_judged_and_not_relevant(pool_of):
     rankings, order = [[[0, 1, 2]]], JudgingOrder([np.array([0, 1, 2], np.int32)])
     graded = PoolEvaluation(pool_of(rankings, [[1, 3, 2]], relevant_from=2))
     binary = PoolEvaluation(pool_of(rankings, [[0, 1, 1]]))
-    for spent in range(4):
-        one, other = (e(e.states(order, np.array([spent]))) for e in (graded, binary))
-        assert (one.ap == other.ap).all()
-        assert (one.inf_ap == other.inf_ap).all()
+    one, other = (evaluation.spent(order, np.arange(4)[:, None]) for evaluation in (graded, binary))
+    assert (one.ap == other.ap).all()
+    assert (one.inf_ap == other.inf_ap).all()
 
 
-def test_unpooled_documents_count_for_the_rank_alone(pool_of):
+def test_documents_that_are_not_judged_count_for_the_rank_alone(pool_of):
     evaluation = PoolEvaluation(pool_of([[[0, 1, 2]]], [[1, 0, 1]]))
-    states = np.array([UNPOOLED, -1, 1, UNPOOLED], np.int8)
-    values = evaluation(states)
-    assert values.ap[0, 0] == pytest.approx(1 / 3)
-    assert values.inf_ap[0, 0] == pytest.approx(1 / 3 + 2 / 3 * 1 / 2 * 1 / 2)  # one pooled of two, a half relevant
+    values = evaluation.spent(JudgingOrder([np.array([2, 0, 1], np.int32)]), np.array([[1]]))
+    assert values.ap[0, 0, 0] == pytest.approx(1 / 3)
+    assert values.inf_ap[0, 0, 0] == pytest.approx(1 / 3 + 2 / 3 * 2 / 2 * 1 / 2)  # two pooled of two, a half relevant
 
 
 def test_several_points_at_once_are_each_as_if_alone(random_pool):
@@ -97,13 +95,11 @@ def test_several_points_at_once_are_each_as_if_alone(random_pool):
     evaluation = PoolEvaluation(pool)
     order = random_order(pool, rng)
     points = rng.integers(0, 40, (5, 3))  # in no order, and beyond some topics' pools
-    (ap, inf_ap), found = evaluation.spent(order, points)
+    values = evaluation.spent(order, points)
     for point, spent in enumerate(points):
-        states = evaluation.states(order, np.minimum(spent, order.sizes))
-        alone = evaluation(states)
-        assert (ap[point] == alone.ap).all()
-        assert (inf_ap[point] == alone.inf_ap).all()
-        assert (found[point] == evaluation.found(states)).all()
+        alone = evaluation.spent(order, np.minimum(spent, order.sizes)[None, :])
+        for together, by_itself in zip(values, alone, strict=True):
+            assert (together[point] == by_itself[0]).all()
 
 
 TIED = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=2, max_size=6)

@@ -5,13 +5,11 @@ import pytest
 from pooling.adjudicators.bandit.bandit import Bandit
 from pooling.adjudicators.max_mean import MaxMean
 from pooling.adjudicators.shallow_first import ShallowFirst
-from pooling.average_precision import PoolEvaluation
 from pooling.fairness import fairness
 from pooling.judging_order import JudgingOrder
 from pooling.pool import Pool, make_pool
 from pooling.reusability import leave_out_teams, without_team
 from pooling.runs import Runs
-from pooling.sentinels import UNPOOLED
 from pooling.simulation import simulate
 from ranking.errors import BadInput
 from tests.pooling.made_up import in_order_of_ids, qrels_of, random_order
@@ -105,15 +103,14 @@ def test_the_judge_sees_the_reduced_pool_and_the_team_is_unpooled(random_pool):
     ]  # fmt: skip
     assert len(table) == 2 * 6
     # With everything judged, the AP of a run that was left out is that of its documents which others hold.
-    evaluation = PoolEvaluation(pool)
-    states = np.concatenate([pool.is_relevant(topic) for topic in pool.topics]).astype(np.int8)
-    for first, topic in zip(evaluation.offsets[:-1], pool.topics, strict=True):
-        for document in range(topic.pool.size):
-            holders = topic.pool.holders[topic.pool.offsets[document] : topic.pool.offsets[document + 1]]
-            if {pool.teams[run] for run in holders} == {"team0"}:
-                states[first + document] = UNPOOLED
-    expected = evaluation(np.append(states, np.int8(UNPOOLED))).ap.mean(0)[:2]
-    assert table.filter(budget=1000, team="team0")["map_out"].to_list() == pytest.approx(expected)
+    expected = np.zeros((len(pool.topics), 2))
+    for number, topic in enumerate(pool.topics):
+        others = np.unique(topic.pool.ranking[2:])
+        known = np.isin(np.arange(topic.pool.size), others[others >= 0]) & pool.is_relevant(topic)
+        for run in range(2):
+            hits = known[topic.pool.ranking[run]]
+            expected[number, run] = (np.cumsum(hits) / np.arange(1, len(hits) + 1))[hits].sum() / known.sum()
+    assert table.filter(budget=1000, team="team0")["map_out"].to_list() == pytest.approx(expected.mean(0).tolist())
     assert table.equals(leave_out_teams(pool, judge, [10, 1000]))
 
 
