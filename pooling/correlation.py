@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 DIGITS = 12
@@ -31,12 +30,12 @@ def kendall_taus(full: NDArray[np.float64], partials: NDArray[np.float64]) -> li
     """
     # The same as scipy.stats.kendalltau, which tests compare it with: that takes eight times as long for some dozens of
     # runs, and simulations of judging call this thousands of times.
-    fulls = np.repeat(full[None, :], len(partials), 0) if full.ndim == 1 else full
-    counts = _agreements(np.round(fulls, DIGITS), np.round(partials, DIGITS))
-    pairs = [float(a) * float(b) for _, a, b in counts.tolist()]
+    one, other = _signs(full), _signs(partials)
+    agreeing = (one * other).sum((-2, -1))
+    both = np.count_nonzero(one, (-2, -1)).astype(np.float64) * np.count_nonzero(other, (-2, -1))
     return [
-        agreeing / both**0.5 if both else float("nan")
-        for agreeing, both in zip(counts[:, 0].tolist(), pairs, strict=True)
+        same / pairs**0.5 if pairs else float("nan")
+        for same, pairs in zip(agreeing.tolist(), both.tolist(), strict=True)
     ]
 
 
@@ -61,13 +60,19 @@ def tau_aps(full: NDArray[np.float64], partials: NDArray[np.float64]) -> list[fl
     Returns:
         Numbers from -1 to 1; 0 if the partial evaluation ties all runs, NaN if the full one does.
     """
-    met, agreeing = np.empty((len(full), len(full))), np.empty((len(full), len(full)))
     harmonic = np.concatenate([[0.0], np.cumsum(1 / np.arange(1, len(full)))])
-    full, taus = np.round(full, DIGITS), []
-    for partial in np.round(partials, DIGITS):
-        _meetings(full, partial, harmonic, met, agreeing)
+    truth, taus = _signs(full), []
+    for order in _signs(partials):
+        higher, tied = order < 0, order == 0
+        # Over all orders of its ties, a run takes each position of its group equally often, and there it meets each of
+        # the `above` runs before the group with the probability 1/above, 1/(above + 1), …: their mean is `before`. With
+        # the rest of the probability it meets a run of its group; the very first position meets no run.
+        above, group = higher.sum(1), tied.sum(1)
+        before = np.where(above > 0, (harmonic[above + group - 1] - harmonic[above - 1]) / group, 0.0)
+        within = np.where(above > 0, (1 - above * before) / np.maximum(group - 1, 1), 1 / group)
+        met = np.where(higher, before[:, None], np.where(tied, within[:, None], 0.0)) * (truth != 0)
         decided = float(met.sum())
-        taus.append(float(agreeing.sum()) / decided if decided else float("nan"))
+        taus.append(float((met * -truth * higher).sum()) / decided if decided else float("nan"))
     return taus
 
 
@@ -98,48 +103,13 @@ def largest_drops(full: NDArray[np.float64], partials: NDArray[np.float64]) -> l
 
 def ranks(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     """Rank each run, the highest score first with rank 1; tied runs share the mean of their ranks: [..., runs]."""
-    rounded = np.round(scores, DIGITS)
-    one, other = rounded[..., :, None], rounded[..., None, :]
-    ranked: NDArray[np.float64] = (one < other).sum(-1) + ((one == other).sum(-1) + 1) / 2
+    order = _signs(scores)
+    ranked: NDArray[np.float64] = (order < 0).sum(-1) + ((order == 0).sum(-1) + 1) / 2
     return ranked
 
 
-@njit(nogil=True, cache=True)
-def _agreements(fulls, partials):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """Count ordered pairs: those in the same order minus those in opposite order, and those that each tells apart."""
-    counts = np.zeros((len(partials), 3), np.int64)
-    for number in range(len(partials)):
-        full, partial = fulls[number], partials[number]
-        for one in range(len(full)):
-            for other in range(len(full)):
-                a = (full[one] > full[other]) - (full[one] < full[other])
-                b = (partial[one] > partial[other]) - (partial[one] < partial[other])
-                counts[number, 0] += a * b
-                counts[number, 1] += a != 0
-                counts[number, 2] += b != 0
-    return counts
-
-
-@njit(nogil=True, cache=True)
-def _meetings(full, partial, harmonic, met, agreeing):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """Fill in, for a run (row) drawn from the partial ranking, the probability that it meets each other run above it;
-    and that probability with the sign of their agreement, 0 for a tie of the partial one. Ties of the full one are 0.
-
-    Over all orders of its ties, a run takes each position of its group equally often, and there it meets each of the
-    `above` runs before the group with the probability 1/above, 1/(above + 1), …: their mean is `before`. With the rest
-    of the probability it meets a run of its group; the very first position meets no run.
-    """
-    for run in range(len(full)):
-        above, group = 0, 0
-        for other in range(len(full)):
-            above += partial[run] < partial[other]
-            group += not (partial[run] < partial[other] or partial[run] > partial[other])
-        before = (harmonic[above + group - 1] - harmonic[above - 1]) / group if above else 0.0
-        within = (1 - above * before) / max(group - 1, 1) if above else 1 / group
-        for other in range(len(full)):
-            truth = (full[run] > full[other]) - (full[run] < full[other])
-            met[run, other], agreeing[run, other] = 0.0, 0.0
-            if truth and partial[run] < partial[other]:
-                met[run, other], agreeing[run, other] = before, -truth * before
-            elif truth and not partial[run] > partial[other]:
-                met[run, other] = within
+def _signs(scores: NDArray[np.float64]) -> NDArray[np.int8]:
+    """Compare each run (row) with each other one: 1 if its score is higher, -1 if it is lower: [..., runs, runs]."""
+    rounded = np.round(scores, DIGITS)
+    one, other = rounded[..., :, None], rounded[..., None, :]
+    return (one > other).astype(np.int8) - (one < other)

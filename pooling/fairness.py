@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import polars as pl
-from numba import njit
 
 from pooling.judging_order import JudgingOrder
 from pooling.pool import Pool
@@ -36,9 +35,11 @@ def fairness(pool: Pool, order: JudgingOrder, budgets: Sequence[int]) -> pl.Data
     unique = order.found_after(pool.relevant & pool.of_one_team, spent).sum(1)
     crowded = (own > CROWDED * spent).sum(1)
     depths = np.zeros((len(budgets), len(pool.runs)))
-    turns = np.empty(pool.size, np.int64)
+    turns = np.full(pool.size + 1, np.iinfo(np.int64).max)  # the last is that of a rank that a run does not have
     turns[order.flat] = order.places
-    _add_depths(pool.cells, turns, spent, depths)
+    for cells, budgeted in zip(pool.cells, spent.T, strict=True):
+        latest = np.maximum.accumulate(turns[cells], axis=1)  # when the last document down to each rank is judged
+        depths += np.count_nonzero(latest < budgeted[:, None, None], axis=2) / len(pool.topics)
     least = depths.argmin(1)
     return pl.DataFrame(
         {
@@ -51,22 +52,3 @@ def fairness(pool: Pool, order: JudgingOrder, budgets: Sequence[int]) -> pl.Data
         },
         schema_overrides={"unique": pl.Float64},
     )
-
-
-@njit(nogil=True, cache=True)
-def _add_depths(cells, turns, spent, depths):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """Add the ranks of each run that are judged without a gap after each of the budgets, divided by the topics.
-
-    A rank that a run does not have is never judged.
-    """
-    topics, runs, length = cells.shape
-    last = np.empty(length, np.int64)  # the turn at which the last of a run's first documents is judged
-    for topic in range(topics):
-        for run in range(runs):
-            there, latest = 0, -1
-            while there < length and cells[topic, run, there] < len(turns):
-                latest = max(latest, turns[cells[topic, run, there]])
-                last[there] = latest
-                there += 1
-            for budget in range(len(spent)):
-                depths[budget, run] += np.searchsorted(last[:there], spent[budget, topic]) / topics
