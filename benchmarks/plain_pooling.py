@@ -36,10 +36,10 @@ from pooling.adjudicators.static import DocID, Rank, StaticOrder
 from pooling.adjudicators.thompson import Thompson
 from pooling.adjudicators.uniform import Random
 from pooling.adjudicators.upper_confidence import UCB1, UCB1Tuned
-from pooling.judging_order import JudgingOrder
+from pooling.judging_order import JudgingOrder, side_by_side
 from pooling.pool import Pool, TopicPool
 from pooling.run_regression import RunRegression
-from pooling.shared_fusion import SharedFusion, rounds, side_by_side
+from pooling.shared_fusion import SharedFusion, rounds
 from pooling.simulation import Method, adjudicator_of
 
 TIE_NAMES = {number: name for name, number in TIES.items()}
@@ -362,7 +362,7 @@ def in_lockstep(method: SharedFusion, pool: Pool, seed: int) -> JudgingOrder:
                 orders[t].append(max(scores, key=lambda d: (scores[d], -first[t][d])))
         begun = upto
     documents = [np.array(order, np.int32) for order in orders]
-    return JudgingOrder(documents, side_by_side(sizes), shared=False)
+    return JudgingOrder(documents, side_by_side(np.array(sizes)), shared=False)
 
 
 def plain_factors(
@@ -442,7 +442,7 @@ def terms(
         logarithm = float(np.log10(fusion.beta))
         return stakes, stakes, lambda seen, gained: 10.0 ** min(logarithm * (seen - 2.0 * gained), MOST)
     if not isinstance(fusion, PosteriorFusion):  # the method's formula, if it is not written here
-        own, named = type(fusion).weight.py_func, fusion.options().weight_options
+        own, named = type(fusion).weight.py_func, fusion.options()
         rank_weights, evidence_weights = fusion.rank_weight(ranks).tolist(), fusion.evidence_weight(ranks).tolist()
         return rank_weights, evidence_weights, lambda seen, gained: float(own(seen, gained, *named))
     alpha, beta, power = fusion.alpha, fusion.beta, fusion.power

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from pooling.adjudicators.adjudicator import Adjudicator, topic_rng
 from pooling.adjudicators.bandit.bandit import Bandit
+from pooling.judging_order import side_by_side
 from pooling.pool import TopicPool, topic_pool
 from pooling.sentinels import NO_DOCUMENT
 from ranking.bounds import NonNegative, checked
@@ -40,11 +41,6 @@ class AcrossTopics:
             raise BadInput("the bandit over topics has teams=true or judged=replay", remedy="topics have neither")
         self.adjudicator, self.topics, self.least = adjudicator, topics, least
 
-    def guard(self, sizes: NDArray[np.int64]) -> NDArray[np.int32]:
-        """Return the topics of the first judgements, before the bandit begins, round-robin."""
-        _, topics = np.nonzero(np.arange(self.least)[:, None] < sizes[None, :])
-        return topics.astype(np.int32)
-
     def turns(self, sizes: NDArray[np.int64], rewards: list[NDArray[np.float64]], seed: int) -> NDArray[np.int32]:
         """Return the topic of each judgement: int32 [documents of all topics].
 
@@ -57,7 +53,7 @@ class AcrossTopics:
         state = self.topics.start(pool, rng, [str(topic) for topic in range(len(sizes))])
         options = self.topics.options()
         by_slot = np.concatenate(rewards)
-        guarded, judged = self.guard(sizes), np.zeros(len(sizes), np.int64)
+        guarded, judged = side_by_side(np.minimum(sizes, self.least)), np.zeros(len(sizes), np.int64)
         for topic in guarded:
             slot = first[topic] + judged[topic]
             judged[topic] += 1

@@ -83,3 +83,9 @@ class JudgingOrder:
     def judged(self, topic: int, budget: int) -> NDArray[np.int32]:
         """Return the documents of a topic (given by its number) that are judged when the budget is spent."""
         return self.documents[topic][: int(self.spent(budget)[topic])]
+
+
+def side_by_side(sizes: NDArray[np.int64]) -> NDArray[np.int32]:
+    """Return the topic of each judgement if topics of these sizes take turns: int32 [documents of all topics]."""
+    _, topics = np.nonzero(np.arange(sizes.max(initial=0))[:, None] < sizes)
+    return topics.astype(np.int32)

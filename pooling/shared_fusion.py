@@ -97,7 +97,7 @@ class SharedFusion:
         """
         judged, relevant = np.array([state.seen for state in states]), np.array([state.gained for state in states])
         strength, means = self.prior(judged, relevant)
-        options = self.adjudicator.options().weight_options
+        options = self.adjudicator.options()
         self._set_factors(pools, states)
         for pool, state, mean in zip(pools, states, means, strict=True):
             state.lent_seen[:], state.lent_gained[:] = strength, strength * mean
@@ -148,12 +148,6 @@ def rounds(most: int) -> Iterator[int]:
     while judged < most:
         judged = judged + 1 if judged < 20 else judged + judged // 10
         yield judged
-
-
-def side_by_side(sizes: Sequence[int]) -> NDArray[np.int32]:
-    """Return the topic of each judgement if topics take turns: int32 [documents of all topics]."""
-    _, topics = np.nonzero(np.arange(max(sizes, default=0))[:, None] < np.array(sizes, np.int64)[None, :])
-    return topics.astype(np.int32)
 
 
 def _likelihood(

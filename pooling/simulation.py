@@ -13,9 +13,9 @@ from pooling.across_topics import AcrossTopics
 from pooling.adjudicators.adjudicator import Adjudicator, judging_order, topic_rng
 from pooling.adjudicators.bandit.bandit import Bandit
 from pooling.adjudicators.bandit.index import ArmIndex
-from pooling.judging_order import JudgingOrder
+from pooling.judging_order import JudgingOrder, side_by_side
 from pooling.pool import Pool, Topic
-from pooling.shared_fusion import SharedFusion, side_by_side
+from pooling.shared_fusion import SharedFusion
 from ranking.errors import BadInput
 
 Method = Adjudicator | AcrossTopics | SharedFusion
@@ -67,7 +67,7 @@ def simulate(
     rewards = [adjudicator.reward(topic.grades, *limits) for topic in pool.topics]
 
     if isinstance(method, SharedFusion):
-        in_turn = side_by_side([topic.pool.size for topic in pool.topics])
+        in_turn = side_by_side(np.diff(pool.offsets))
         return [JudgingOrder(method.orders(pool, rewards, seed), in_turn, shared=False) for seed in seeds]
 
     def judge(task: tuple[int, Topic, NDArray[np.float64]]) -> NDArray[np.int32]:

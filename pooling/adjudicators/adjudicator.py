@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from abc import ABC, abstractmethod
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,12 +15,6 @@ from pooling.pool import TopicPool
 from pooling.rewards import Binary, GradeReward
 from pooling.sentinels import OPEN, OUTSIDE
 from ranking.errors import BadInput
-
-
-class NoOptions(NamedTuple):
-    """The options of a method whose compiled functions need none."""
-
-    nothing: float = 0.0
 
 
 @kernel
@@ -76,8 +70,8 @@ class Adjudicator(ABC):
         """
 
     def options(self) -> Any:
-        """Return the options that the compiled functions need: a named tuple of numbers."""
-        return NoOptions()
+        """Return the options that the compiled functions need: a tuple of numbers, named or not."""
+        return ()
 
     @property
     def loop(self) -> Any:

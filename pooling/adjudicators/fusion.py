@@ -19,12 +19,6 @@ from ranking.errors import BadInput
 HEAPED, JUDGED = 0, 1
 
 
-class FusionOptions(NamedTuple):
-    """The options of `Fusion`, for compiled functions."""
-
-    weight_options: tuple[float, ...]
-
-
 class FusionState(NamedTuple):
     """The state of one topic.
 
@@ -105,8 +99,8 @@ class Fusion(Adjudicator):
         """Return how much a judgement at each rank (1, 2, …) counts for the run."""
         return np.ones_like(ranks)
 
-    def options(self) -> FusionOptions:
-        return FusionOptions(weight_options=options_of(self.weight, self, 2))
+    def options(self) -> tuple[float, ...]:
+        return options_of(self.weight, self, 2)
 
     def start(self, pool: TopicPool, rng: np.random.Generator, runs: list[str]) -> FusionState:
         ranks = np.arange(1.0, pool.ranking.shape[1] + 1)
@@ -116,7 +110,7 @@ class Fusion(Adjudicator):
             evidence_weights=self._checked("evidence_weight", ranks),
             seen=np.zeros(len(runs)),
             gained=np.zeros(len(runs)),
-            weights=np.full(len(runs), float(self.weight(0.0, 0.0, *self.options().weight_options))),
+            weights=np.full(len(runs), float(self.weight(0.0, 0.0, *self.options()))),
             priority=(rng.permutation(size) if self.random_ties else np.arange(size)).astype(np.int32),
             taken=np.full(size, OPEN, np.int32),
             rewards=np.full(size, np.nan),
@@ -193,7 +187,7 @@ def _learn(pool, state, options, document, reward):  # type: ignore[no-untyped-d
         state.seen[run] += weighs
         state.gained[run] += weighs * reward
         total, won = state.seen[run] + state.lent_seen[run], state.gained[run] + state.lent_gained[run]
-        state.weights[run] = weight(total, won, *options.weight_options)  # type: ignore[name-defined]  # noqa: F821
+        state.weights[run] = weight(total, won, *options)  # type: ignore[name-defined]  # noqa: F821
         state.rose[run] = state.weights[run] > before
     for cell in range(first, end):
         run = pool.holders[cell]

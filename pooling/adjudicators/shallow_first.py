@@ -15,12 +15,6 @@ from pooling.sentinels import OPEN
 from ranking.bounds import NonNegative, checked
 
 
-class ShallowOptions(NamedTuple):
-    """The options of `ShallowFirst`, for compiled functions."""
-
-    inner: Any
-
-
 class ShallowState(NamedTuple):
     """The state of one topic.
 
@@ -60,8 +54,8 @@ class ShallowFirst(Adjudicator):
         inner = adjudicator.choose, adjudicator.take, adjudicator.learn
         self.choose, self.take, self.learn = around(*inner, _choose, _take, _learn)
 
-    def options(self) -> ShallowOptions:
-        return ShallowOptions(self.adjudicator.options())
+    def options(self) -> Any:
+        return self.adjudicator.options()
 
     def start(self, pool: TopicPool, rng: np.random.Generator, runs: list[str]) -> ShallowState:
         inner = self.adjudicator.start(pool, rng, runs)
@@ -83,14 +77,14 @@ def _choose(pool, state, options, rng):  # type: ignore[no-untyped-def]
         if state.taken[document] == OPEN:
             # As if its first holder had supplied it.
             supplier = np.int64(pool.holders[pool.offsets[document]])
-            inner_take(pool, state.inner, options.inner, document, supplier)  # type: ignore[name-defined]  # noqa: F821
+            inner_take(pool, state.inner, options, document, supplier)  # type: ignore[name-defined]  # noqa: F821
             return document
-    return inner_choose(pool, state.inner, options.inner, rng)  # type: ignore[name-defined]  # noqa: F821
+    return inner_choose(pool, state.inner, options, rng)  # type: ignore[name-defined]  # noqa: F821
 
 
 def _take(pool, state, options, document, supplier):  # type: ignore[no-untyped-def]
-    inner_take(pool, state.inner, options.inner, document, supplier)  # type: ignore[name-defined]  # noqa: F821
+    inner_take(pool, state.inner, options, document, supplier)  # type: ignore[name-defined]  # noqa: F821
 
 
 def _learn(pool, state, options, document, reward):  # type: ignore[no-untyped-def]
-    inner_learn(pool, state.inner, options.inner, document, reward)  # type: ignore[name-defined]  # noqa: F821
+    inner_learn(pool, state.inner, options, document, reward)  # type: ignore[name-defined]  # noqa: F821

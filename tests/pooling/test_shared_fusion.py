@@ -13,9 +13,10 @@ from pooling.adjudicators.static import DocID, Rank
 from pooling.adjudicators.thompson import Thompson
 from pooling.campaign import Campaign
 from pooling.effort import total_curve
+from pooling.judging_order import side_by_side
 from pooling.pool import NO_TERMS, Pool, topic_pool
 from pooling.run_regression import RunRegression
-from pooling.shared_fusion import SharedFusion, rounds, side_by_side
+from pooling.shared_fusion import SharedFusion, rounds
 from pooling.simulation import found_at, needs_of, simulate
 from pooling.text_regression import TextRegression
 from ranking.errors import BadInput
@@ -25,7 +26,7 @@ from tests.pooling.made_up import judged_by
 def test_topics_take_turns():
     assert list(rounds(3)) == [1, 2, 3]
     assert list(rounds(25))[18:] == [19, 20, 22, 24, 26]
-    assert side_by_side([2, 1, 3]).tolist() == [0, 1, 2, 0, 2, 2]
+    assert side_by_side(np.array([2, 1, 3])).tolist() == [0, 1, 2, 0, 2, 2]
 
 
 def test_the_prior_is_of_the_other_topics(pool_of):
