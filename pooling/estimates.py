@@ -17,6 +17,7 @@ from pooling.jackknife import jackknife_variance
 from pooling.pool import TopicPool
 
 CONFIDENCE = 0.95
+TAIL = (1 - CONFIDENCE) / 2
 Z = float(ndtri((1 + CONFIDENCE) / 2))
 CUTOFF = 10
 """Ranks that P counts."""
@@ -123,13 +124,17 @@ def relevant_interval(
     if len(samples) == 1 and len(samples[0].drawn):  # a topic's few draws tell little of their own variance
         draws = min(draws, kish)
     free = max(len(every) - strata, 1)
-    tail = (1 - CONFIDENCE) / 2
     # Quantiles as in scipy.stats' t and beta, which spend far more time on checks and broadcasting.
-    draws *= float(stdtrit(max(len(every) - 1, 1), 1 - tail) / stdtrit(free, 1 - tail)) ** 2
-    hits = share * draws
-    low = float(betaincinv(hits, draws - hits + 1, tail)) if hits > 0 else 0.0
-    high = float(betaincinv(hits + 1, draws - hits, 1 - tail)) if hits < draws else 1.0
+    draws *= float(stdtrit(max(len(every) - 1, 1), 1 - TAIL) / stdtrit(free, 1 - TAIL)) ** 2
+    low, high = share_interval(share * draws, draws)
     return max(certain + low * rest, found), min(certain + high * rest, found + left)
+
+
+def share_interval(hits: float, draws: float) -> tuple[float, float]:
+    """Return Clopper and Pearson's 95% interval of a share that a number of draws, maybe no whole one, estimates."""
+    low = float(betaincinv(hits, draws - hits + 1, TAIL)) if hits > 0 else 0.0
+    high = float(betaincinv(hits + 1, draws - hits, 1 - TAIL)) if hits < draws else 1.0
+    return low, high
 
 
 class Design(NamedTuple):

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import scipy  # its `stats` is imported when it is first used
 from numpy.typing import NDArray
 
-from pooling.estimates import CONFIDENCE
+from pooling.estimates import share_interval
 
 
 class NegativeSample(NamedTuple):
@@ -85,7 +84,4 @@ def rate(exposures: NDArray[np.float64], inclusion: NDArray[np.float64], relevan
         return Rate(share, share, share, len(weights))
     kish = weights.sum() ** 2 / (weights**2).sum()
     draws = min(share * (1 - share) / variance, kish) if variance > 0 and 0 < share < 1 else kish
-    tail, hits = (1 - CONFIDENCE) / 2, share * draws
-    low = float(scipy.stats.beta.ppf(tail, hits, draws - hits + 1)) if hits > 0 else 0.0
-    high = float(scipy.stats.beta.ppf(1 - tail, hits + 1, draws - hits)) if hits < draws else 1.0
-    return Rate(share, low, high, len(weights))
+    return Rate(share, *share_interval(share * draws, draws), len(weights))

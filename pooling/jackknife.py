@@ -89,8 +89,6 @@ def jackknife_variance(  # type: ignore[no-untyped-def]  # pragma: no cover
             place, lost = place_of[document], 0.0
             if place >= 0:
                 lost = more * (alone[place] + outside[place]) + more * more * inside[place]
-                if more == 0.0:
-                    lost = 0.0
             relevant_left = without - more * weights[document]
             value = (fixed + scaled - lost) / relevant_left if relevant_left > 1e-12 else base
             values[found], weighs[found] = value, left[document]

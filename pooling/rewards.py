@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from ranking.errors import BadInput
 
-_LARGE = 1000
 STEP = 2.0**-20
 """Rewards are multiples of it: sums of some thousands of them, and of their squares, are then exact in floats, so that
 adding and subtracting leaves no rounding error that breaks ties.
@@ -58,8 +57,6 @@ class Graded(GradeReward):
         if highest < 1:
             raise BadInput(f"the highest grade is {highest}", remedy="graded rewards need a grade above 0")
         gains = np.maximum(grades, 0).astype(np.float64)
-        if self.exponential and highest > _LARGE:  # 2^highest is beyond floats
-            return np.asarray(np.exp2(gains - highest) * (1 - np.exp2(-gains)))
-        if self.exponential:
-            return (np.exp2(gains) - 1) / (2.0**highest - 1)
+        if self.exponential:  # numerator and denominator are divided by 2^highest, which may be beyond floats
+            return (np.exp2(gains - highest) - 2.0**-highest) / (1 - 2.0**-highest)
         return gains / highest
