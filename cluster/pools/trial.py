@@ -150,12 +150,11 @@ def measure(
         options: see `Trial`.
         orders: one judging order per seed.
     """
-    names = [topic.name for topic in pool.topics]
     budgets = options["budgets"]
     tables = {
-        "curves": _curves(pool, orders),
-        "budgets": pl.concat(_budget_rows(pool, order, seed, names, budgets) for seed, order in enumerate(orders)),
-        "totals": pl.concat(_total_rows(pool, order, seed) for seed, order in enumerate(orders)),
+        "curves": _by_seed(_curve_rows(pool, order) for order in orders),
+        "budgets": _by_seed(_budget_rows(pool, order, budgets) for order in orders),
+        "totals": _by_seed(_total_rows(pool, order) for order in orders),
         "effort": pl.DataFrame([{"seed": seed, **effort(pool, order)} for seed, order in enumerate(orders)]),
     }
     if options["ranking_quality"] and len(pool.runs) > 1:
@@ -228,52 +227,40 @@ def _table_file(trial: Trial, name: str) -> str:
     return f"runs/{trial.name}.{name}.parquet"
 
 
-def _curves(pool: Pool, orders: Sequence[JudgingOrder]) -> pl.DataFrame:
-    """Return one row per seed and judgement that finds a relevant document, and one for the last judgement of each
-    topic.
-    """
-    topics, judgements, found = [], [], []
-    for order in orders:
-        kept = pool.relevant[order.flat]
-        kept[order.offsets[1:][order.sizes > 0] - 1] = True
-        at = np.flatnonzero(kept)
-        topics.append(np.searchsorted(order.offsets, at, side="right") - 1)
-        judgements.append(order.places[at] + 1)
-        found.append(order.found(pool.relevant)[at])
+def _curve_rows(pool: Pool, order: JudgingOrder) -> pl.DataFrame:
+    """Return one row per judgement that finds a relevant document, and one for the last judgement of each topic."""
+    kept = pool.relevant[order.flat]
+    kept[order.offsets[1:][order.sizes > 0] - 1] = True
+    at = np.flatnonzero(kept)
+    names = pl.Series([topic.name for topic in pool.topics], dtype=pl.String)
     return pl.DataFrame(
         {
-            "seed": np.repeat(np.arange(len(orders), dtype=np.int32), list(map(len, topics))),
-            "topic": pl.Series([topic.name for topic in pool.topics], dtype=pl.String).gather(np.concatenate(topics)),
-            "judgements": np.concatenate(judgements).astype(np.int32),
-            "found": np.concatenate(found).astype(np.int32),
+            "topic": names.gather(np.searchsorted(order.offsets, at, side="right") - 1),
+            "judgements": (order.places[at] + 1).astype(np.int32),
+            "found": order.found(pool.relevant)[at].astype(np.int32),
         }
     )
 
 
-def _budget_rows(
-    pool: Pool, order: JudgingOrder, seed: int, topics: Sequence[str], budgets: Sequence[int]
-) -> pl.DataFrame:
-    every = [*budgets, max(len(documents) for documents in order.documents)]
-    found = found_at(pool, order, every)
-    spent = order.spent_at(every)
+def _budget_rows(pool: Pool, order: JudgingOrder, budgets: Sequence[int]) -> pl.DataFrame:
+    """Return what is judged and found of each topic at each budget, and of its whole pool."""
+    spent = order.spent_at([*budgets, order.sizes.max()])
     return pl.DataFrame(
         {
-            "seed": np.full(found.size, seed, np.int32),
-            "budget": np.repeat([*budgets, WHOLE], len(topics)),
-            "topic": list(topics) * len(every),
+            "budget": np.repeat([*budgets, WHOLE], len(pool.topics)),
+            "topic": [topic.name for topic in pool.topics] * len(spent),
             "judged": spent.ravel().astype(np.int32),
-            "found": found.ravel().astype(np.int32),
+            "found": order.found_after(pool.relevant, spent).ravel().astype(np.int32),
         }
     )
 
 
-def _total_rows(pool: Pool, order: JudgingOrder, seed: int) -> pl.DataFrame:
+def _total_rows(pool: Pool, order: JudgingOrder) -> pl.DataFrame:
     """Return the relevant documents found per topic at some budgets, which are dense at first."""
     _, curve = total_curve(pool, order)
     budgets = np.unique(np.geomspace(1, len(curve), POINTS).astype(np.int64))
     found = np.concatenate([[0], curve[budgets - 1]]) / len(pool.topics)
-    every = np.concatenate([[0], budgets]).astype(np.int32)
-    return pl.DataFrame({"seed": np.full(len(every), seed, np.int32), "budget": every, "found": found})
+    return pl.DataFrame({"budget": np.concatenate([[0], budgets]).astype(np.int32), "found": found})
 
 
 def _by_seed(tables: Iterable[pl.DataFrame]) -> pl.DataFrame:
