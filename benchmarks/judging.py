@@ -62,7 +62,11 @@ class Assessors:
         """Judge what is on the screen; turn to another topic when there is nothing."""
         place = self.session.next(name)
         if place is None:
-            left = [topic.name for number, topic in enumerate(self.pool.topics) if self.session.has_for(name, number)]
+            left = [
+                topic.name
+                for number, topic in enumerate(self.pool.topics)
+                if self.session.assigning.has_for(name, number)
+            ]
             if not left:
                 return False
             self.session.turn(name, left[0])

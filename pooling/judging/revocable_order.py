@@ -119,19 +119,16 @@ class RevocableOrder:
     def _current(self) -> Campaign:
         if self._campaign is not None and not self._stale:
             return self._campaign
-        saved = self._saved[-1] if self._saved else None
-        if saved is None or self._campaign is None:
-            self._campaign, saved = self._new(), None
-        else:
-            self._campaign.load_state_dict(saved.state)
-        self._ahead = [] if saved is None else list(saved.ahead)
         self._given = {place for place, _ in self._known}
-        self._heard = set() if saved is None else set(self._given)
-        self._stale = False
-        if saved is None:
+        if self._campaign is not None and self._saved:
+            done, state, ahead = self._saved[-1]
+            self._campaign.load_state_dict(state)
+            self._ahead, self._heard = list(ahead), set(self._given)
+        else:
+            self._campaign, done, self._ahead, self._heard = self._new(), 0, [], set()
             for place, grade in self._known:
                 self._go(self._campaign, Step(place, grade))
-        done = 0 if saved is None else saved.steps
+        self._stale = False
         for number, step in enumerate(self._steps.values(), 1):
             if number <= done:
                 (self._given if step.grade is None else self._heard).add(step.place)

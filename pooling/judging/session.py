@@ -304,11 +304,6 @@ class Session:
             held = [place for place in state.open[assessor] if topic is None or place[0] == topic]
             return held[-1] if held else None
 
-    def has_for(self, assessor: str, topic: int) -> bool:
-        """Return whether this assessor has anything to judge in a topic."""
-        with self.up_to_date():
-            return self.assigning.has_for(assessor, topic)
-
     def take(self, assessor: str, topic: str, document: str) -> None:
         """Put a document that the assessor found on the screen, of the pool or not: "judge this too".
 

@@ -243,15 +243,12 @@ class JudgingState:
 
     def _judge(self, event: Event, place: Place) -> None:
         self._lay_down(event.assessor, place)
-        self._enter(Judgement(event.id, event.id, event.assessor, place, event.grade, event.at, event.note))
+        self._enter(event, place)
 
-    def _correct(self, event: Event, place: Place) -> None:
-        number = int(event.original or 0)
-        self._enter(Judgement(number, event.id, event.assessor, place, event.grade, event.at, event.note))
-
-    def _enter(self, judgement: Judgement) -> None:
+    def _enter(self, event: Event, place: Place) -> None:
         """Add a judgement, or replace the first by its correction."""
-        topic, document = judgement.place
+        number, (topic, document) = event.original or event.id, place
+        judgement = Judgement(number, event.id, event.assessor, place, event.grade, event.at, event.note)
         assignment = self.assignments[topic][document]
         self._count_agreement(assignment, -1)
         before = assignment.judgements.get(judgement.assessor)
@@ -262,8 +259,8 @@ class JudgingState:
         if judgement.grade is None:
             self.orders[topic].forget(judgement.id)
         elif document < self._sizes[topic]:
-            self.orders[topic].add(judgement.id, Step(judgement.place, judgement.grade))
-        self._count(assignment, judgement.assessor, judgement.place)
+            self.orders[topic].add(judgement.id, Step(place, judgement.grade))
+        self._count(assignment, judgement.assessor, place)
 
     def _skip(self, event: Event, place: Place) -> None:
         self._lay_down(event.assessor, place).due = len(self.progress[place[0]]) + SKIPPED_FOR
@@ -340,7 +337,7 @@ class JudgingState:
         return assignment
 
     _on_document: dict[str, Callable[[JudgingState, Event, Place], None]] = {
-        "hand out": _hand_out, "judge": _judge, "correct": _correct, "skip": _skip, "hand back": _hand_back,
+        "hand out": _hand_out, "judge": _judge, "correct": _enter, "skip": _skip, "hand back": _hand_back,
         "withdraw": _withdraw, "resolve": _resolve,
     }  # fmt: skip
 

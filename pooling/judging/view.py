@@ -246,7 +246,7 @@ class View:
     def _elsewhere(self, assessor: str, topic: int | None) -> bool:
         """Return whether another topic has documents left for the assessor."""
         others = (number for number in range(len(self._session.pool.topics)) if number != topic)
-        return any(self._session.has_for(assessor, number) for number in others)
+        return any(self._session.assigning.has_for(assessor, number) for number in others)
 
     def _progress(self, assessor: str, topic: int) -> dict[str, Any]:
         session, state = self._session, self._session.state
@@ -256,7 +256,7 @@ class View:
             "title": self._texts[topic].title or self._texts[topic].description,
             "judged": len(state.progress[topic]),
             "limit": state.limits[topic] + state.beyond(topic),
-            "left": session.has_for(assessor, topic),
+            "left": session.assigning.has_for(assessor, topic),
             "may_stop": recall is not None and recall["may_stop"],
         }
 

@@ -410,7 +410,7 @@ def test_topics_of_an_assessor_are_not_handed_to_others(tmp_path, pool):
     assert [place[0] for place in starts if place is not None] == [1, 0]  # each begins with a topic of their own
     room.session.turn("grace", "1")
     assert room.session.next("grace") is None
-    assert not room.session.has_for("grace", 0)
+    assert not room.session.assigning.has_for("grace", 0)
     mine = room.judge("ada")
     assert room.session.next("grace") == mine  # as second assessor
     room.session.turn("grace", "3")  # anybody's
