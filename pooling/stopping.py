@@ -17,7 +17,7 @@ from pooling.correlation import kendall_taus
 from pooling.judging_order import JudgingOrder
 from pooling.pool import Pool
 from pooling.ranking_quality import RUNS, RankingQuality, Row
-from pooling.yield_curves import ExponentialWalk, YieldCurve, exponential, exponential_rest, power
+from pooling.yield_curves import YieldCurve, exponential, exponential_rest, power
 from ranking.bounds import Between, Positive, checked
 
 AT_ONCE = 8
@@ -140,17 +140,27 @@ class TargetRecall(TopicRule):
     def firsts(self, relevant: NDArray[np.bool_], offsets: NDArray[np.int64]) -> NDArray[np.int64]:
         if self.curve != "exponential":
             return super().firsts(relevant, offsets)
+        sizes = np.diff(offsets)
+        size, starts = np.repeat(sizes, sizes), np.repeat(offsets[:-1], sizes)
+        judged = np.arange(1, len(relevant) + 1) - starts
+        found, places = (
+            (counted := np.concatenate([[0], np.cumsum(values)]))[1:] - counted[starts]
+            for values in (np.asarray(relevant, np.int64), np.where(relevant, judged - 0.5, 0.0))
+        )
         # The exact bound is costly, so it is computed only if a lower one allows to stop.
-        sizes, relevant = np.diff(offsets), np.asarray(relevant, bool)
-        most = _most_expected(int(int(sizes.max(initial=0)) / self.recall) + 1, self.confidence)
-        walk = ExponentialWalk(relevant, offsets, self.recall, self.confidence, most)
-        firsts, waiting = sizes.copy(), np.arange(len(sizes))
-        while len(waiting := walk.advance(waiting)):
-            judged, found = walk.judged[waiting], walk.found[waiting]
-            expected = exponential_rest(judged, found, walk.places[waiting], sizes[waiting], self.confidence)
-            held = self.reached(found, sizes[waiting] - judged, expected)
-            firsts[waiting[held]] = judged[held]
-            waiting = waiting[~held]
+        lower = exponential_rest(judged, found, places, size, self.confidence, quick=True)
+        allowed = np.floor(found / self.recall - found + 1e-9).astype(np.int64)
+        most = _most_expected(int(allowed.max(initial=0)) + 1, self.confidence)
+        maybe = np.flatnonzero((found > 0) & ((lower <= most[allowed]) | (size - judged <= allowed)))
+        firsts = sizes.copy()
+        while len(maybe):
+            starting, first = np.unique(starts[maybe], return_index=True)
+            at = maybe[first]
+            expected = exponential_rest(judged[at], found[at], places[at], size[at], self.confidence)
+            held = self.reached(found[at], size[at] - judged[at], expected)
+            firsts[np.searchsorted(offsets, starting[held], side="right") - 1] = judged[at[held]]
+            maybe = np.delete(maybe, first)
+            maybe = maybe[~np.isin(starts[maybe], starting[held])]
         return firsts
 
     def reached(
