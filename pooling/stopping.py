@@ -149,8 +149,9 @@ class TargetRecall(TopicRule):
         )
         # The exact bound is costly, so it is computed only if a lower one allows to stop.
         lower = exponential_rest(judged, found, places, size, self.confidence, quick=True)
-        allowed = np.floor(found / self.recall - found + 1e-9).astype(np.int64)
-        most = _most_expected(int(allowed.max(initial=0)) + 1, self.confidence)
+        largest = int(sizes.max(initial=0))  # a low target allows more than there are
+        allowed = np.minimum(np.floor(found / self.recall - found + 1e-9), largest).astype(np.int64)
+        most = _most_expected(largest, self.confidence)
         maybe = np.flatnonzero((found > 0) & ((lower <= most[allowed]) | (size - judged <= allowed)))
         firsts = sizes.copy()
         while len(maybe):

@@ -64,6 +64,10 @@ def test_target_recall_stops_where_the_rest_is_too_small_to_matter():
     assert first(TargetRecall(0.9), []) is None
 
 
+def test_the_lowest_target_is_reached_by_the_first_relevant_document():
+    assert TargetRecall(1e-300).first(np.array([False, False, True, False, True])) == 3
+
+
 def test_stable_ranking(pool_of):
     rankings = [[[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]]
     pool = pool_of(rankings, [[1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0]])
