@@ -32,15 +32,18 @@ class RankingQuality:
         self.full = self.evaluation.full().mean(0)
         self._relevant = np.array([topic.relevant for topic in pool.topics])
 
-    def at(self, order: JudgingOrder, spent: NDArray[np.int64]) -> Row:
-        """Measure how well the first `spent[topic]` judgements of each topic rank the runs.
+    def at(self, order: JudgingOrder, spent: NDArray[np.int64]) -> list[Row]:
+        """Measure how well the first `spent[point, topic]` judgements of each topic rank the runs. Several points cost
+        about as much as one.
 
         Means over topics are over all of them. A topic without a known relevant document gives each run 0.
 
         Args:
-            spent: int64 [topics].
+            spent: int64 [points, topics].
 
         Returns:
+            One row per point.
+
             judged, found: judgements, and relevant documents among them, per topic.
             recall: mean over topics of the share found of all relevant documents known, in the pool or not; topics
                 without any are left out. NaN if no topic has any.
@@ -49,15 +52,6 @@ class RankingQuality:
             drop, dropped: most ranks that a run loses between the two, and which run (None if none does).
             bias: mean over runs of the one MAP minus the other.
             inf_…: the same with mean infAP instead of the MAP with the judgements so far.
-        """
-        [row] = self.at_points(order, spent[None, :])
-        return row
-
-    def at_points(self, order: JudgingOrder, spent: NDArray[np.int64]) -> list[Row]:
-        """Measure as `at` for several numbers of judgements at once, at the cost of about one.
-
-        Args:
-            spent: int64 [points, topics].
         """
         ap, inf_ap, found = self.evaluation.spent(order, spent)
         recalls = self._recalls(found)
@@ -79,7 +73,7 @@ class RankingQuality:
         """
         if min(budgets, default=1) < 1:
             raise BadInput(f"a budget of {min(budgets)} judgements", remedy="give 1 or more")
-        rows = self.at_points(order, order.spent_at(budgets))
+        rows = self.at(order, order.spent_at(budgets))
         rows = [{"budget": budget} | row for budget, row in zip(budgets, rows, strict=True)]
         return pl.DataFrame(rows, schema_overrides=RUNS)
 

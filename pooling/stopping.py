@@ -242,16 +242,13 @@ def savings(
     """
     quality = quality or RankingQuality(pool)
     applied = [rule.applied(pool, order, seed) for rule in rules]
-    same = [number for number, (judged, _) in enumerate(applied) if judged is order]
-    qualities: dict[int, Row] = {}
-    if same:  # measured together, which costs as much as one
-        points = np.array([applied[number][1] for number in same], np.int64)
-        qualities = dict(zip(same, quality.at_points(order, points), strict=True))
+    together = [spent for judged, spent in applied if judged is order]  # measured at the cost of one
+    measured = iter(quality.at(order, np.array(together, np.int64)) if together else [])
     rows: list[Row] = []
-    for number, (rule, (judged, spent)) in enumerate(zip(rules, applied, strict=True)):
+    for rule, (judged, spent) in zip(rules, applied, strict=True):
         row: Row = {"rule": str(rule), "saved": 1 - float(spent.sum()) / max(pool.size, 1)}
         row |= {"target": rule.recall, "reached": _reached(pool, judged, spent, rule.recall)}
-        rows.append(row | (qualities[number] if number in qualities else quality.at(judged, spent)))
+        rows.append(row | (next(measured) if judged is order else quality.at(judged, spent[None, :])[0]))
     return pl.DataFrame(rows, schema_overrides=RUNS)
 
 

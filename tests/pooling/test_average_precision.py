@@ -201,7 +201,7 @@ def test_ranking_quality_by_hand(pool_of):
 def test_topics_differ_in_what_is_judged(pool_of):
     pool = pool_of(RANKINGS, [[1, 1, 0, 0, 0], [0, 0, 0, 0, 0]])
     order = in_order_of_ids(pool)
-    row = RankingQuality(pool).at(order, np.array([1, 4]))
+    [row] = RankingQuality(pool).at(order, np.array([[1, 4]]))
     assert (row["judged"], row["found"]) == (2.5, 0.5)
     assert row["recall"] == row["lowest_recall"] == 0.5  # the second topic has nothing to recall
 
