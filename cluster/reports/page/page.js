@@ -7,8 +7,10 @@ const number = text => {
 for (const table of document.querySelectorAll("table")) {
   const heads = [...table.tHead.rows[0].cells];
   heads.forEach((head, column) => {
-    head.classList.add("sortable");
-    head.tabIndex = 0;
+    const button = document.createElement("button"); // which keys and screen readers know
+    button.type = "button";
+    button.append(...head.childNodes);
+    head.append(button);
     const sort = () => {
       const down = head.getAttribute("aria-sort") !== "descending";
       heads.forEach(other => other.removeAttribute("aria-sort"));
@@ -28,7 +30,6 @@ for (const table of document.querySelectorAll("table")) {
         body.append(...group);
       }
     };
-    head.addEventListener("click", sort);
-    head.addEventListener("keydown", event => { if (event.key === "Enter") sort(); });
+    button.addEventListener("click", sort);
   });
 }

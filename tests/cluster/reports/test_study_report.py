@@ -9,7 +9,7 @@ from rich.console import Console
 from cluster.output.storage import Storage
 from cluster.reports.actions_taken import actions_section
 from cluster.reports.labels import broken, p_value
-from cluster.reports.report import Cell, Drawing, Fold, Report, Section, Table, TerminalLine, canvas
+from cluster.reports.report import STYLE, Cell, Drawing, Fold, Report, Section, Table, TerminalLine, canvas
 from cluster.reports.study_report import StudyResults, study_report
 from cluster.reports.study_tables import action_rows
 from cluster.runs.outcome import Outcome
@@ -67,6 +67,13 @@ def test_the_page_is_whole_and_needs_nothing_else(html):
     assert all(address.startswith("#") for address in page.addresses)
     assert "@import" not in html
     assert not re.search(r"url\((?!#)", html)
+
+
+def test_paper_has_all_columns_in_light_colours_and_keys_sort_tables(html):
+    paper = STYLE.partition("@media print")[2]
+    assert re.search(r"\.wide, figure \{[^}]*overflow: visible", paper)  # what scrolls is cut there
+    assert STYLE.count("prefers-color-scheme: dark") == STYLE.count("screen and (prefers-color-scheme: dark)") == 1
+    assert 'document.createElement("button")' in html
 
 
 def test_it_says_what_was_run_how_to_read_it_and_how_to_run_it_again_all_escaped(report, html):
