@@ -28,13 +28,13 @@ def qrels(snapshot: Snapshot, rule: Rule) -> str:
     """Return all judgements as TREC qrels, one line per document: topic, 0, document, grade.
 
     Judgements made before are included. If a document was judged before and now, the new grade counts, and if the owner
-    resolved a disagreement, the owner's. Topics and documents are in order, numbers by value.
+    resolved a disagreement, the owner's while assessors differ. Topics and documents are in order, numbers by value.
     """
     grades = {(topic, document): [grade] for topic, document, grade in snapshot.known.iter_rows()}
-    grades |= {
-        place: [grade for _, grade in by_assessor] for place, by_assessor in _by_document(snapshot.judgements).items()
-    }
-    grades |= {(topic, document): [grade] for topic, document, grade in snapshot.resolved.iter_rows()}
+    places = _by_document(snapshot.judgements)
+    grades |= {place: [grade for _, grade in by_assessor] for place, by_assessor in places.items()}
+    decided = {(topic, document): [grade] for topic, document, grade in snapshot.resolved.iter_rows()}
+    grades |= {place: grade for place, grade in decided.items() if _differ(places.get(place, []))}
     rows = [(topic, document, RULES[rule](grades[topic, document])) for topic, document in _in_order(grades)]
     return _qrels(pl.DataFrame(rows, _QRELS, orient="row"))
 
@@ -45,7 +45,7 @@ def disagreements(snapshot: Snapshot, rule: Rule) -> str:
     Each judge has two columns. Those of a document with fewer judges than others are empty.
     """
     places = _by_document(snapshot.judgements)
-    disputed = [place for place in _in_order(places) if len({grade for _, grade in places[place]}) > 1]
+    disputed = [place for place in _in_order(places) if _differ(places[place])]
     judges = max((len(places[place]) for place in disputed), default=2)
     names = [*_ORDINALS, *(f"{number}th" for number in range(len(_ORDINALS) + 1, judges + 1))][:judges]
     rows = [["topic", "document", "grade", *(f"{name} {column}" for name in names for column in ("assessor", "grade"))]]
@@ -134,6 +134,10 @@ def _by_document(judgements: pl.DataFrame) -> dict[tuple[str, str], list[tuple[s
     for topic, document, assessor, grade in graded.select("topic", "document", "assessor", "grade").iter_rows():
         places.setdefault((topic, document), []).append((assessor, grade))
     return places
+
+
+def _differ(by_assessor: Sequence[tuple[str, int]]) -> bool:
+    return len({grade for _, grade in by_assessor}) > 1
 
 
 def _in_order(places: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
