@@ -241,6 +241,7 @@ def _open(config: dict[str, Any], console: Console, grow: bool = False) -> Judgi
         if "texts" in needs_of(method):
             topic_texts = {name: " ".join(filter(None, fields)) for name, fields in topics.items()}
             pool = with_terms(pool, CollectionTexts(texts, topic_texts))
+        console.print("[dim]preparing the order; at the first use of a method it is compiled …[/]")
         judging = open_judging(
             config["out"], pool, method, texts, topics, options,
             of={"pool": fingerprint(pool), "method": f"{named} {json.dumps(node, sort_keys=True)}"},

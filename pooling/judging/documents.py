@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -16,6 +17,8 @@ from ranking.whole_file import replace_file
 
 FIELDS = ("category", "subcategory")
 """Metadata of a document that the page shows next to its text."""
+_INVISIBLE = {"Cc", "Cf", "Zl", "Zp", "Zs"}
+"""Unicode's categories of control and format characters, such as the zero-width space, and of separators."""
 _TEXTS = {"id": pl.String(), "text": pl.String(), **dict.fromkeys(FIELDS, pl.String())}
 
 
@@ -43,9 +46,18 @@ class PooledDocuments:
         known = {name: self._frame[name][row] for name in FIELDS if name in self._frame.columns}
         return {name: str(value) for name, value in known.items() if value is not None}
 
-    def missing(self, pool: Pool) -> int:
-        """Count the pool's documents without a text; one in several topics counts once."""
-        return sum(name not in self._rows for name in {name for topic in pool.topics for name in topic.documents})
+    def missing(self, pool: Pool) -> tuple[int, int]:
+        """Count the pool's documents that are not known, and those that have nothing to read in them; one in several
+        topics counts once.
+        """
+        names = {name for topic in pool.topics for name in topic.documents}
+        known = [name for name in names if name in self._rows]
+        return len(names) - len(known), sum(not readable(self.text(name)) for name in known)
+
+
+def readable(text: str | None) -> bool:
+    """Return whether there is a text with a character that can be seen."""
+    return any(unicodedata.category(character) not in _INVISIBLE for character in text or "")
 
 
 def pooled(frames: Iterable[pl.DataFrame], pool: Pool) -> Iterable[pl.DataFrame]:

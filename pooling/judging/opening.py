@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import polars as pl
 from starlette.applications import Starlette
 
+from pooling.across_topics import AcrossTopics
+from pooling.campaign import Campaign
 from pooling.judging.access import Link, links_of, secret_of
 from pooling.judging.documents import PooledDocuments
 from pooling.judging.options import Options
+from pooling.judging.outlook import estimate_recall, expected_yield
+from pooling.judging.progress import TopicProgress
 from pooling.judging.search import CollectionSearch
 from pooling.judging.server import application
 from pooling.judging.session import Session
@@ -101,25 +105,52 @@ def open_judging(
     folder = Path(out)
     store = Store(folder, settings, known, grow=frozenset({"pool"} if grow else ()))
     try:
-        texts = PooledDocuments(documents)
         search = None if collection is None else CollectionSearch(collection, stemming)
         session = Session(pool, method, store, options, tried, None if search is None else search.holds)
+        outside = session.state.outside()
+        if outside and collection is not None:
+            found = [frame.select("id", "text").filter(pl.col("id").is_in(sorted(outside))) for frame in collection()]
+            documents = pl.concat([documents, *found], how="diagonal")
+        texts = PooledDocuments(documents)
         links = links_of(secret_of(folder), session.assessors)
         view = View(session, topics, texts, stemming, title, search)
         app = application(session, view, folder, links, hosts, encrypted)
+        _rehearse(session, method)
     except BaseException:
         store.close()
         raise
+    lacking, blank = texts.missing(pool)
     unjudged = 0 if qrels is None else int((qrels["grade"] == -1).sum())
     others = 0 if qrels is None else int((~qrels["query"].is_in([topic.name for topic in pool.topics])).sum())
     notes = {
         "judgements taken over": len(session.known),
         "judgements of topics that no run has, which are not taken over": others,
         "judgements of -1 (pooled, not judged), which are not taken over": unjudged,
-        "pooled documents that the collection lacks": texts.missing(pool),
+        "pooled documents that the collection lacks": lacking,
+        "pooled documents with nothing to read in them": blank,
         "topics without a text": sum(not any(topics.get(topic.name, ())) for topic in pool.topics),
     }
     return Judging(session, store, app, links, notes)
+
+
+def _rehearse(session: Session, method: Method) -> None:
+    """Do with one topic what the first requests of the first assessor do, and discard the result.
+
+    What is compiled or imported at first use may take a minute, for which no assessor should wait.
+    """
+    pool, grades, rule = session.pool, session.options.grades, session.options.rule
+    campaign = Campaign(replace(pool, topics=pool.topics[:1]), method, session.options.seed)
+    topic = None if session.by_method else 0
+    guarded = method.least if isinstance(method, AcrossTopics) else 0
+    for step in range(guarded + 2):
+        place = campaign.next(topic)
+        if place is not None:
+            campaign.judge(*place, grades[-1] if step else grades[0])
+    expected_yield([True], 1)
+    if rule is not None:
+        progress = TopicProgress()
+        progress.set(0, True)
+        estimate_recall(progress, 2, 0, rule)
 
 
 def _of_topics(qrels: pl.DataFrame, pool: Pool) -> pl.DataFrame:

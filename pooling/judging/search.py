@@ -40,14 +40,17 @@ class CollectionSearch:
         return [(documents["id"][row], documents["text"][row]) for row in found]
 
     def text(self, document: str) -> str | None:
-        """Return the text of a document; None if the collection lacks it."""
-        with self._lock:
-            _, texts, _ = self._opened()
-        return texts.text(document)
+        """Return the text of a document; None if the collection lacks it, or before the first search. Never waits for
+        the index.
+        """
+        opened = self._made
+        return None if opened is None else opened[1].text(document)
 
     def holds(self, document: str) -> bool:
         """Return whether the collection has a document."""
-        return self.text(document) is not None
+        with self._lock:
+            _, texts, _ = self._opened()
+        return texts.text(document) is not None
 
     def _opened(self) -> tuple[pl.DataFrame, PooledDocuments, Bm25]:
         if self._made is None:

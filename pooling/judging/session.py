@@ -311,6 +311,8 @@ class Session:
             Refused: if the collection does not have it, its id can't be exported, this assessor has judged it, it is on
                 another's screen, was judged before, or the topic is another's.
         """
+        # Outside the lock: the index may have to be built first, while others judge.
+        exists = self._holds is None or self._holds(document)
         with self.up_to_date() as state:
             self._check_signed_in(assessor)
             if topic not in self.topics:
@@ -322,7 +324,7 @@ class Session:
             assignment = state.assignments[number].get(place[1])
             if assignment is None:
                 if place[1] >= len(self.pool.topics[number].documents):
-                    self._check_new(document)
+                    self._check_new(document, exists)
             elif assessor in assignment.judgements:
                 raise Refused("You have judged this document: it is in the list of your judgements.")
             elif assignment.holders - {assessor}:
@@ -411,11 +413,15 @@ class Session:
         if not self.is_listed(assessor):
             raise Refused(f"{assessor} is no longer among the assessors of this pool.")
 
-    def _check_new(self, document: str) -> None:
-        """Check a document that no run has."""
+    def _check_new(self, document: str, exists: bool) -> None:
+        """Check a document that no run has.
+
+        Args:
+            exists: whether the collection has it.
+        """
         if re.search(BLANK, document):
             raise Refused("This document can't be judged: its id has a blank in it, and no qrels could hold it.")
-        if self._holds is not None and not self._holds(document):
+        if not exists:
             raise Refused("The collection has no such document.")
 
     def _check_grade(self, grade: int | None, note: str) -> None:

@@ -118,6 +118,8 @@ class JudgingState:
         self.waiting: list[dict[WaitingGroup, dict[int, Assignment]]] = [{} for _ in names]
         self.open: dict[str, dict[Place, None]] = {}
         self.judgements: dict[int, Judgement] = {}
+        # Notes of judgements that were taken back, until the assessor judges the document again.
+        self.withdrawn_notes: dict[tuple[str, Place], str] = {}
         self.of_assessor: defaultdict[str, dict[int, Judgement]] = defaultdict(dict)
         # By the first grade of each document, from which the method learns too.
         self.progress = [TopicProgress() for _ in names]
@@ -125,7 +127,7 @@ class JudgingState:
         # Handed out, not judged, and at least one assessor could not judge it.
         self.unjudgeable: list[dict[int, None]] = [{} for _ in names]
         self.agreement: defaultdict[tuple[str, str], Counter[tuple[int, int]]] = defaultdict(Counter)
-        # Documents with two different grades, and those for which the owner decided which grade counts.
+        # Documents with two different grades, and the grades that count while they differ, by the owner's decision.
         self.disputed: dict[Place, None] = {}
         self.resolved: dict[Place, int] = {}
         # Ordered pairs of the grades of documents, by the number of grades, for Krippendorff's α.
@@ -203,6 +205,10 @@ class JudgingState:
         found = range(self._sizes[topic], len(self._names[topic]))
         return sum(number in self.assignments[topic] for number in found)
 
+    def outside(self) -> set[str]:
+        """Return the ids of documents that no run has and assessors found, also of those that were returned."""
+        return {name for names, size in zip(self._names, self._sizes, strict=True) for name in names[size:]}
+
     def number_of(self, topic: int, document: str) -> int:
         """Return the number of a document; the next free one if neither the pool nor an assessor has it yet."""
         return self._documents[topic].get(document, len(self._names[topic]))
@@ -243,6 +249,7 @@ class JudgingState:
 
     def _judge(self, event: Event, place: Place) -> None:
         self._lay_down(event.assessor, place)
+        self.withdrawn_notes.pop((event.assessor, place), None)
         self._enter(event, place)
 
     def _enter(self, event: Event, place: Place) -> None:
@@ -281,6 +288,8 @@ class JudgingState:
         assignment = self.assignments[topic][document]
         self._count_agreement(assignment, -1)
         del assignment.judgements[judgement.assessor], self.of_assessor[judgement.assessor][judgement.id]
+        if judgement.note:
+            self.withdrawn_notes[judgement.assessor, place] = judgement.note
         self.orders[topic].forget(judgement.id)
         assignment.holders.add(event.assessor)
         self.open[event.assessor][place] = None

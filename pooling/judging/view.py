@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import islice, pairwise
@@ -9,7 +10,7 @@ from statistics import median
 from typing import Any
 
 from pooling.judging.agreement import agreement_of, krippendorff_alpha
-from pooling.judging.documents import PooledDocuments
+from pooling.judging.documents import PooledDocuments, readable
 from pooling.judging.marking import Marking
 from pooling.judging.outlook import RECENT, estimate_recall, expected_yield
 from pooling.judging.progress import TopicProgress
@@ -29,6 +30,8 @@ SHOWN = 100_000
 """Characters of a document that an answer holds; the rest is requested when the assessor wants it."""
 SNIPPET = 160
 """Characters of a document's text that a list shows."""
+_LINE_END = re.compile("\r(?!\n)|[\v\f\x1c-\x1e\x85\u2028\u2029]")
+"""Ends of lines and paragraphs at which a browser does not break a line: the words around them would run together."""
 
 
 class View:
@@ -96,7 +99,7 @@ class View:
                     "limit": min(session.limit, sum(state.limits)) + sum(map(state.beyond, range(len(state.limits)))),
                 },
                 "topic": None if topic is None else self._topic(assessor, topic, blind),
-                "document": None if place is None else self._document(place),
+                "document": None if place is None else self._on_screen(assessor, place),
                 "tried": self._tried(assessor),
                 "searches": self._search is not None,
                 "undo": state.last_judgement(assessor) is not None,
@@ -172,6 +175,7 @@ class View:
                 "disputed": [self._dispute(place) for place in list(state.disputed)[:PAGE]],
                 "disputes": len(state.disputed),
                 "graded": len(session.options.grades) > 2,
+                "unjudgeable_count": sum(map(len, state.unjudgeable)),
                 "unjudgeable": [
                     {"topic": topic.name, "document": topic.documents[document]}
                     for topic, documents in zip(session.pool.topics, state.unjudgeable, strict=True)
@@ -214,12 +218,16 @@ class View:
             "owner": session.assigning.owner_of(topic),
         }
 
+    def _on_screen(self, assessor: str, place: Place) -> dict[str, Any]:
+        """Return a document, with the note of the judgement of it that the assessor has just taken back."""
+        return self._document(place) | {"note": self._session.state.withdrawn_notes.get((assessor, place), "")}
+
     def _document(self, place: Place) -> dict[str, Any]:
         name = self._session.state.name_of(place)
         text = self._text(name)
         return {
             "name": name,
-            "pieces": self._marking(place[0]).pieces(text[:SHOWN]) if text and text.strip() else None,
+            "pieces": self._marking(place[0]).pieces(text[:SHOWN]) if text is not None and readable(text) else None,
             "more": 0 if text is None else max(len(text) - SHOWN, 0),
             "fields": self._documents.fields(name),
         }
@@ -325,7 +333,9 @@ class View:
             machine = topic.pool.machine
             for document, assignment in state.assignments[number].items():
                 if document < len(machine) and machine[document] != NO_GRADE and assignment.grades:
-                    grade = state.resolved.get((number, document), assignment.grades[0][1])
+                    grade = assignment.grades[0][1]
+                    if (number, document) in state.disputed:
+                        grade = state.resolved.get((number, document), grade)
                     counts[grade, int(machine[document])] += 1
         graded = any(len(topic.pool.machine) for topic in session.pool.topics)
         return agreement_of(counts, session.pool.relevant_from) if graded else None
@@ -357,7 +367,9 @@ class View:
 
     def _text(self, name: str) -> str | None:
         text = self._documents.text(name)
-        return self._search.text(name) if text is None and self._search is not None else text
+        if text is None and self._search is not None:
+            text = self._search.text(name)
+        return None if text is None else _LINE_END.sub("\n", text)
 
     def _grade_name(self, number: int) -> str:
         options = self._session.options

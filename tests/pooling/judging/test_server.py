@@ -7,6 +7,7 @@ import json
 import os
 import sqlite3
 import stat
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -94,7 +95,7 @@ def serve(tmp_path, pool, listen) -> Iterator[Serve]:
 
     def start(options: Options | None = None, method: Method | None = None, **more: Any) -> Served:
         names = pool.topics[0].documents.to_list()
-        documents = pl.DataFrame({"id": names[1:], "text": [EVIL] * (len(names) - 1)})
+        documents = more.pop("documents", pl.DataFrame({"id": names[1:], "text": [EVIL] * (len(names) - 1)}))
         topics = {"1": TopicText("Tunnels of moles", "Who digs <b>tunnels</b>?", ""), "2": TopicText("Bats")}
         method = method or Bandit(MaxMean())
         of = {"pool": "tested"}
@@ -266,6 +267,114 @@ def test_texts_come_in_pieces_that_are_not_markup(serve, pool):
     for pieces in seen.values():
         assert "".join(text for text, _ in pieces) == EVIL
         assert [text for text, marked in pieces if marked] == ["tunnels", "moles"]
+
+
+def test_lines_break_where_the_text_breaks_them(serve, pool):
+    # A browser shows a carriage return and a form feed as nothing: the words around them would be one.
+    text = "moles\rdig\r\ntunnels\fin\u2028soil"
+    documents = pl.DataFrame({"id": pool.topics[0].documents, "text": [text] * pool.topics[0].pool.size})
+    client = serve(documents=documents).client("ada")
+    document = client.post("/next")[1]["document"]
+    assert "".join(piece for piece, _ in document["pieces"]) == "moles\ndig\r\ntunnels\nin\nsoil"
+    rest = client.post("/rest", {"topic": "1", "document": document["name"], "start": 6})[1]
+    assert "".join(piece for piece, _ in rest["pieces"]) == "dig\r\ntunnels\nin\nsoil"
+
+
+def test_a_document_without_a_visible_character_is_said_to_have_no_text(serve, pool):
+    names = pool.topics[0].documents
+    served = serve(documents=pl.DataFrame({"id": names, "text": ["\u200b\ufeff"] * len(names)}))
+    assert served.client("ada").post("/next")[1]["document"]["pieces"] is None
+    assert served.judging.notes["pooled documents with nothing to read in them"] == len(names)
+
+
+def test_a_missing_text_does_not_wait_for_the_index_of_the_search(serve):
+    def unread() -> list[pl.DataFrame]:
+        raise AssertionError("the collection is read")
+
+    client = serve(collection=unread, documents=pl.DataFrame({"id": ["other"], "text": ["other"]})).client("ada")
+    document = client.post("/next")[1]["document"]
+    assert document["pieces"] is None
+    asked = {"topic": "1", "document": document["name"], "grade": 0, "request": "a"}
+    assert client.post("/judge", asked)[0] == 200
+    (judged,) = client.post("/judged")[1]["judgements"]
+    assert client.post("/document", {"judgement": judged["id"]})[1]["pieces"] is None
+
+
+def test_a_document_that_was_found_has_its_text_after_a_restart(serve):
+    read = []
+
+    def collection() -> list[pl.DataFrame]:
+        read.append(1)
+        return [pl.DataFrame({"id": ["far", "near"], "text": ["Moles afar", "Bats nearby"]})]
+
+    served = serve(collection=collection)
+    assert not read  # the index is built at the first search
+    client = served.client("ada")
+    assert [each["document"] for each in client.post("/search", {"query": "mole"})[1]["found"]] == ["far"]
+    assert client.post("/take", {"topic": "1", "document": "far"})[1]["document"]["name"] == "far"
+    assert client.post("/take", {"topic": "1", "document": "nowhere"})[0] == 400
+    served.judging.store.close()
+    document = serve(collection=collection).client("ada").post("/next")[1]["document"]
+    assert document["pieces"] == [["Moles", True], [" afar", False]]
+    assert len(read) == 2  # once for the search, and once at the restart
+
+
+def test_the_index_of_the_search_is_built_while_others_judge(serve):
+    building, built = threading.Event(), threading.Event()
+
+    def collection() -> list[pl.DataFrame]:
+        building.set()
+        assert built.wait(60)
+        return [pl.DataFrame({"id": ["far"], "text": ["Moles afar"]})]
+
+    served = serve(collection=collection)
+    ada, grace = served.client("ada"), served.client("grace")
+    taken: list[int] = []
+    thread = threading.Thread(
+        target=lambda: taken.append(ada.post("/take", {"topic": "1", "document": "far"})[0]), daemon=True
+    )
+    thread.start()
+    assert building.wait(60)
+    document = grace.post("/next")[1]  # would wait for ever
+    asked = {"topic": document["topic"]["name"], "document": document["document"]["name"]}
+    assert grace.post("/judge", asked | {"grade": 1, "request": "g"})[0] == 200
+    built.set()
+    thread.join(60)
+    assert taken == [200]
+
+
+def test_the_method_is_ready_before_anyone_signs_in(serve):
+    method, steps = Bandit(MaxMean()), []
+
+    def recorded(name: str) -> Callable[..., Any]:
+        step = getattr(method, name)
+
+        def record(*state: Any) -> Any:
+            steps.append(name)
+            return step(*state)
+
+        return record
+
+    method.choose, method.learn = recorded("choose"), recorded("learn")
+    served = serve(method=method)
+    assert {"choose", "learn"} == set(steps)
+    assert not served.judging.session.state.assignments[0]  # and none of it counts
+    before = len(steps)
+    first = served.client("ada").post("/next")[1]["document"]["name"]
+    assert len(steps) > before
+    served.judging.store.close()
+    assert serve().client("ada").post("/next")[1]["document"]["name"] == first
+
+
+def test_a_note_that_was_taken_back_is_there_to_be_saved_again(serve):
+    client = serve().client("ada")
+    document = client.post("/next")[1]["document"]
+    assert document["note"] == ""
+    asked = {"topic": "1", "document": document["name"], "grade": 1, "request": "a", "note": "moles, nuts"}
+    assert client.post("/judge", asked)[1]["document"]["note"] == ""
+    assert client.post("/undo", {"request": "b"})[1]["document"] == document | {"note": "moles, nuts"}
+    client.post("/judge", asked | {"request": "c", "note": ""})  # the assessor deleted it
+    assert client.post("/undo", {"request": "d"})[1]["document"]["note"] == ""
 
 
 def test_a_method_may_choose_the_topic(serve):
@@ -445,7 +554,9 @@ def test_what_an_assessor_cannot_judge_goes_to_another(serve):
     assert state["topic"]["unjudgeable"] == 1
     assert state["undo"]
     owner = served.client(owner=True)
-    assert owner.post("/overview")[1]["unjudgeable"] == [{"topic": "1", "document": document}]
+    shown = owner.post("/overview")[1]
+    assert shown["unjudgeable"] == [{"topic": "1", "document": document}]
+    assert shown["unjudgeable_count"] == 1  # the list ends after some
     grace.post("/judge", {"topic": "1", "document": waiting["name"], "grade": 0, "request": "g"})
     state = grace.post("/next")[1]
     assert state["document"]["name"] == document

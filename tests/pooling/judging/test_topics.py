@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pooling.judging.documents import PooledDocuments, pooled, read_texts, write_texts
+from pooling.judging.documents import PooledDocuments, pooled, read_texts, readable, write_texts
 from pooling.judging.marking import Marking
 from pooling.judging.topics import TopicText, read_topics, topics_of
 from pooling.pool import Pool
@@ -104,12 +104,21 @@ def test_texts_of_the_pool_are_gathered_and_kept(tmp_path, pool_of):
     assert read_texts(path) is None
     texts = PooledDocuments(write_texts(path, pooled(frames, pool)))
     assert [texts.text(name) for name in ("d000", "d001", "d002", "x")] == [None, "one", "", None]
-    assert texts.missing(pool) == 1
+    assert texts.missing(pool) == (1, 1)
     again = read_texts(path)
     assert again.select("id", "text").rows() == [("d001", "one"), ("d001", "one again"), ("d002", "")]
     path.write_bytes(b"half")
     assert read_texts(path) is None
     assert [file.name for file in path.parent.iterdir()] == ["texts.arrow"]
+
+
+@pytest.mark.parametrize(
+    ("text", "is_readable"),
+    [(None, False), ("", False), (" \n\t\u2003", False), ("\u200b\ufeff\u2060\u00ad\x00", False), ("\u200bx", True),
+     ("\U0001f600", True), ("\ufffd", True)],
+)  # fmt: skip
+def test_a_text_without_a_visible_character_is_no_text(text, is_readable):
+    assert readable(text) is is_readable
 
 
 def marked(query: str, text: str, stemming: str | None = "english") -> list[str]:
