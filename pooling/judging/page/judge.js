@@ -5,12 +5,16 @@ const SETTLE = 200;      // ms after a document appears in which no key judges i
 const RETRY = 2000;      // ms between attempts to reach the server
 const ATTEMPTS = 10;     // attempts of a request that the server fails to save
 const LOOK_AGAIN = 5000; // ms between requests for a document while there is none
+const SLOW = 3000;       // ms after which the page says that it waits for an answer
+const LOST = 120000;     // ms after which an answer is taken for lost: a connection may end without a sign
 
 const $ = (id) => document.getElementById(id);
 const narrow = matchMedia("(max-width: 52rem)");
 let state = null;
 let ready = false;
 let lookAgain = 0;
+let unsaved = 0;          // judgements and other changes on their way to the server
+const drafts = new Map(); // notes not yet saved, by topic and document
 
 function element(name, content, attributes = {}) {
   const created = document.createElement(name);
@@ -37,34 +41,72 @@ function requestId() {
   return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
+// Show a message, or none. It is in the dialog that is open, which covers the rest of the page, and before sign-in
+// above the form.
 function problem(text) {
-  $("problem").textContent = text;
+  placeProblem();
+  if ($("problem").textContent !== text) $("problem").textContent = text;
   $("problem").hidden = !text;
+}
+
+function placeProblem() {
+  const dialog = [...document.querySelectorAll("dialog[open]")].pop();
+  const [parent, before] = dialog ? [dialog, dialog.firstChild]
+    : $("work").hidden ? [document.body, document.body.firstChild] : [$("work"), $("announcement")];
+  if ($("problem").parentNode !== parent) parent.insertBefore($("problem"), before);
+}
+
+// A name or title in a sentence. One that is written from right to left would otherwise turn what follows it around.
+function isolated(text) {
+  return /[\u0590-\u08ff\u202a-\u202e\u2066-\u2069\ufb1d-\ufdff\ufe70-\ufeff]/.test(text) ? `\u2068${text}\u2069` : text;
 }
 
 const wait = (ms) => new Promise((done) => setTimeout(done, ms));
 
-// Send until there is an answer. A judgement whose answer was lost is sent again with the same id. An error of the
-// server that another attempt would repeat (500), or that stays, is returned.
+// Send until there is an answer, and say so if that takes long. A judgement whose answer was lost is sent again with
+// the same id. An error of the server that another attempt would repeat (500), or that stays, is returned.
 async function post(path, content) {
-  for (let attempt = 1; ; attempt++) {
-    try {
-      const answer = await fetch(path, {
-        method: "POST", headers: {"Content-Type": "application/json"}, body: JSON.stringify(content),
-      });
-      const json = (answer.headers.get("Content-Type") || "").startsWith("application/json");
-      const body = json ? await answer.json() : {message: (await answer.text()).slice(0, 200)};
-      if (answer.status < 500) return {status: answer.status, body};
-      const message = body.message || `The server failed (${answer.status}).`;
-      if (answer.status < 502 || attempt >= ATTEMPTS) {
-        return {status: answer.status, body: {message: `${message} This was not saved. Try again, or tell the owner of this page.`}};
+  const changes = "request" in content;
+  const unfinished = changes ? "Not saved yet; trying again …" : "Trying again …";
+  unsaved += changes;
+  try {
+    for (let attempt = 1; ; attempt++) {
+      const slow = setTimeout(() => problem(`Waiting for the server …${changes ? " Not saved yet." : ""}`), SLOW);
+      try {
+        const answer = await fetch(path, {
+          method: "POST", headers: {"Content-Type": "application/json"}, body: JSON.stringify(content),
+          signal: AbortSignal.timeout(LOST),
+        });
+        const body = await bodyOf(answer);
+        if (answer.status < 500) {
+          problem("");
+          return {status: answer.status, body};
+        }
+        const message = body.message || `The server failed (${answer.status}).`;
+        if (answer.status < 502 || attempt >= ATTEMPTS) {
+          problem("");
+          const lost = changes ? " This was not saved." : "";
+          return {status: answer.status, body: {message: `${message}${lost} Try again, or tell the owner of this page.`}};
+        }
+        problem(`${message} ${unfinished}`);
+      } catch {
+        problem(`The server can't be reached. ${unfinished}`);
+      } finally {
+        clearTimeout(slow);
       }
-      problem(`${message} Not saved yet; trying again …`);
-    } catch {
-      problem("The server can't be reached. Not saved yet; trying again …");
+      await wait(RETRY);
     }
-    await wait(RETRY);
+  } finally {
+    unsaved -= changes;
   }
+}
+
+// The content of an answer. A page of a proxy is not quoted: its source says nothing to a reader.
+async function bodyOf(answer) {
+  const type = answer.headers.get("Content-Type") || "";
+  if (type.startsWith("application/json")) return answer.json();
+  if (type.startsWith("text/plain")) return {message: (await answer.text()).slice(0, 200)};
+  return {message: `The server failed (${answer.status}).`};
 }
 
 async function ask(path, content = {}, announcement = "") {
@@ -73,12 +115,11 @@ async function ask(path, content = {}, announcement = "") {
   clearTimeout(lookAgain);
   $("main").setAttribute("aria-busy", "true");
   const {status, body} = await post(path, content);
-  problem("");
   if (status === 401) {
     showSignIn(body);
     return status;
   }
-  const before = state && state.document && `${state.topic.name} ${state.document.name}`;
+  const before = state && state.document && keyOf(state);
   if (status === 200) state = body;
   else if (body.state) state = body.state;
   if (status !== 200) problem(body.message);
@@ -95,10 +136,14 @@ async function ask(path, content = {}, announcement = "") {
   return status;
 }
 
-function onDocument(path, more, announcement) {
+async function onDocument(path, more, announcement) {
   if (!state || !state.document) return;
-  ask(path, {topic: state.topic.name, document: state.document.name, request: requestId(), ...more}, announcement);
+  const shown = keyOf(state);
+  const content = {topic: state.topic.name, document: state.document.name, request: requestId(), ...more};
+  if (await ask(path, content, announcement) === 200 && path === "judge") drafts.delete(shown);
 }
+
+const keyOf = ({topic, document: doc}) => `${topic.name} ${doc.name}`;
 
 function judge(grade) {
   const known = state && state.grades.find((each) => each.grade === grade);
@@ -109,15 +154,13 @@ function cannotJudge() {
   onDocument("judge", {cannot_judge: true, note: $("note").value}, "Saved: can’t judge.");
 }
 
-// The next topic that has documents left for this assessor, in either direction.
-function turn(step) {
-  if (state.elsewhere) return ask("turn", {step});
-  $("announcement").textContent = "No other topic has documents left for you.";
-}
+// The next topic that has documents left for this assessor, in either direction. If there is none, the answer says so.
+const turn = (step) => ask("turn", {step});
 
 function show(before, announcement) {
   const {topic, document: doc} = state;
   document.title = topic ? `${topic.name} · ${state.title}` : state.title;
+  $("loading").hidden = true;
   $("sign-in").hidden = true;
   $("work").hidden = false;
   $("title").textContent = state.title;
@@ -137,10 +180,10 @@ function show(before, announcement) {
   $("nothing").hidden = !!doc;
   if (doc) showDocument(doc, topic);
   else showNothing(topic);
-  if (`${doc && topic.name} ${doc && doc.name}` !== before) {
+  if ((doc ? keyOf(state) : "") !== before) {
     scrollTo(0, 0);
-    showNote(false);
-    $("note").value = "";
+    $("note").value = doc ? drafts.get(keyOf(state)) ?? doc.note : "";
+    showNote(!!$("note").value, false);
     (doc ? $("document") : $("nothing")).focus({preventScroll: true});
     $("announcement").textContent = `${announcement} ${doc ? `Topic ${topic.name}, document ${doc.name}.` : $("nothing-title").textContent}`;
   }
@@ -186,8 +229,8 @@ function showTried() {
   if (!tried) return;
   const name = (grade) => (state.grades.find((each) => each.grade === grade) || {name: grade === null ? "can’t judge" : String(grade)}).name;
   $("tried").textContent = tried.given === tried.known
-    ? `To begin with: ${tried.document} is ${name(tried.known)}, as you judged.`
-    : `To begin with: ${tried.document} is ${name(tried.known)}; you judged it ${name(tried.given)}.`;
+    ? `To begin with: ${isolated(tried.document)} is ${name(tried.known)}, as you judged.`
+    : `To begin with: ${isolated(tried.document)} is ${name(tried.known)}; you judged it ${name(tried.given)}.`;
 }
 
 function showTopic(topic) {
@@ -197,7 +240,7 @@ function showTopic(topic) {
   $("description").textContent = topic.title ? topic.description : "";
   $("narrative").textContent = topic.narrative;
   $("topic-owner").hidden = !topic.owner;
-  $("topic-owner").textContent = topic.owner === state.assessor ? "Your topic" : `The topic of ${topic.owner}`;
+  $("topic-owner").textContent = topic.owner === state.assessor ? "Your topic" : `The topic of ${isolated(topic.owner)}`;
   $("more").hidden = !(topic.title && topic.description) && !topic.narrative;
 }
 
@@ -272,8 +315,8 @@ function showMore(parent, topic, name, more) {
   button.addEventListener("click", async () => {
     button.disabled = true;
     const {status, body} = await post("rest", {topic, document: name, start: characters(parent, button)});
-    problem(status === 200 ? "" : body.message);
-    if (status !== 200) { button.disabled = false; return; }
+    if (!button.isConnected) return; // another document has taken its place
+    if (status !== 200) { problem(body.message); button.disabled = false; return; }
     button.remove();
     for (const piece of pieces(body.pieces)) parent.append(piece);
     showMore(parent, topic, name, body.more);
@@ -292,7 +335,7 @@ function showNothing(topic) {
   const [judged, limit] = own ? [own.judged, own.limit] : [state.total.judged, state.total.limit];
   const whose = own ? `Topic ${own.name}` : "This pool";
   if (own && topic.owner && topic.owner !== state.assessor && judged < limit) {
-    $("nothing-title").textContent = `The topic of ${topic.owner}`;
+    $("nothing-title").textContent = `The topic of ${isolated(topic.owner)}`;
     $("nothing-text").textContent = "No document of it waits for a second assessor.";
   } else if (judged + (own ? topic.unjudgeable : 0) < limit) {
     $("nothing-title").textContent = "No document for you at the moment";
@@ -306,12 +349,15 @@ function showNothing(topic) {
     if (own && topic.unjudgeable) $("nothing-text").textContent += ` ${topic.unjudgeable} could not be judged.`;
     else if (topic && topic.waiting) $("nothing-text").textContent += ` ${topic.waiting} wait for a second assessor.`;
   }
-  if (own) $("nothing-text").textContent += elsewhere ? " Press n for the next topic." : " No other topic has any left for you.";
+  $("onward").hidden = !own || !elsewhere;
+  if (own && !elsewhere) $("nothing-text").textContent += " No other topic has any left for you.";
   lookAgain = setTimeout(() => ready && !document.hidden && ask("next"), LOOK_AGAIN);
 }
 
 function showSignIn({assessors, owner}) {
+  for (const open of document.querySelectorAll("dialog[open]")) open.close(); // it would block the form
   state = null;
+  $("loading").hidden = true;
   $("look").hidden = !owner;
   ready = false;
   $("work").hidden = true;
@@ -326,9 +372,14 @@ function showSignIn({assessors, owner}) {
 $("sign-in").addEventListener("submit", async (event) => {
   event.preventDefault();
   const name = $("names").hidden ? $("name").value : $("names").value;
+  $("begin").disabled = true;
+  $("begin").textContent = "Signing in …";
+  $("sign-in-problem").textContent = "";
   const {status, body} = await post("sign-in", {name});
-  $("sign-in-problem").textContent = status === 200 ? "" : body.message;
-  if (status === 200) ask("next");
+  if (status === 200) await ask("next");
+  else $("sign-in-problem").textContent = body.message || "Open your link again.";
+  $("begin").disabled = false;
+  $("begin").textContent = "Begin";
 });
 $("topics").addEventListener("change", (event) => {
   ask("turn", {topic: event.target.value ? event.target.value.slice(1) : null});
@@ -339,6 +390,15 @@ $("topic-search").addEventListener("submit", async (event) => {
   if (await ask("turn", {topic: $("topic-id").value}) === 200) $("topic-id").value = "";
 });
 $("previous").addEventListener("click", () => turn(-1));
+$("onward").addEventListener("click", () => turn(1));
+$("note").addEventListener("input", () => {
+  if (state && state.document) drafts.set(keyOf(state), $("note").value);
+});
+for (const dialog of document.querySelectorAll("dialog")) dialog.addEventListener("close", placeProblem);
+addEventListener("beforeunload", (event) => {
+  const noted = state && state.document && $("note").value.trim() !== state.document.note;
+  if (unsaved || noted) event.preventDefault();
+});
 $("following").addEventListener("click", () => turn(1));
 $("skip").addEventListener("click", () => onDocument("skip", {}, "Skipped."));
 $("undo").addEventListener("click", () => ask("undo", {request: requestId()}, "Taken back."));
@@ -355,12 +415,13 @@ document.addEventListener("click", (event) => { if (!$("menu").contains(event.ta
 function showDialog(id) {
   $("menu").open = false;
   $(id).showModal();
+  placeProblem();
 }
 
-function showNote(open) {
+function showNote(open, focus = true) {
   $("note-box").hidden = !open;
   $("note-button").setAttribute("aria-expanded", String(open));
-  if (open) $("note").focus();
+  if (open && focus) $("note").focus();
 }
 
 // Search the whole collection: documents that no run found can be judged too.
@@ -371,11 +432,14 @@ function openSearch() {
   $("query").select();
 }
 
+let searches = 0;
+
 async function search(event) {
   event.preventDefault();
-  $("search-status").textContent = "Searching …";
+  $("search-status").textContent = "Searching … (The first search builds the index, which takes longer.)";
+  const number = ++searches;
   const {status, body} = await post("search", {query: $("query").value});
-  problem("");
+  if (number !== searches) return; // another search came later
   fill($("found-items"), status === 200 ? body.found.map((each) => foundItem(each, body.topic)) : []);
   if (status !== 200) $("search-status").textContent = body.message || "Please sign in again.";
   else $("search-status").textContent = body.found.length ? `${body.found.length} found, the best first.` : "Nothing found.";
@@ -413,12 +477,15 @@ async function listJudged() {
   await addJudged();
 }
 
+let listings = 0;
+
 async function addJudged() {
   const chosen = $("judged-topic").value;
   const last = $("judged-items").lastElementChild;
   const content = {topic: chosen ? chosen.slice(1) : null, before: last ? Number(last.dataset.id) : null};
+  const listing = ++listings;
   const {status, body} = await post("judged", content);
-  problem("");
+  if (listing !== listings) return; // another list was wanted since
   if (status !== 200) {
     $("judged-status").textContent = body.message || "Please sign in again.";
     return;
@@ -432,7 +499,7 @@ async function addJudged() {
 // What a list shows of a document: topic, title and id, and below them how its text begins.
 function heading(each, more = "") {
   return [
-    element("p", `Topic ${each.topic}${each.title ? ` · ${each.title}` : ""} · ${each.document}${more}`, {class: "label", dir: "auto"}),
+    element("p", `Topic ${isolated(each.topic)}${each.title ? ` · ${isolated(each.title)}` : ""} · ${isolated(each.document)}${more}`, {class: "label", dir: "auto"}),
     element("p", each.snippet, {dir: "auto"}),
   ];
 }
@@ -459,8 +526,9 @@ function judgedItem(judgement) {
   const text = element("details", [element("summary", "Whole text"), whole]);
   text.addEventListener("toggle", async () => {
     if (!text.open || whole.childNodes.length) return;
-    const {body} = await post("document", {judgement: judgement.id});
-    fill(whole, body.pieces ? pieces(body.pieces) : [body.message || "The collection has no text for it."]);
+    const {status, body} = await post("document", {judgement: judgement.id});
+    const nothing = status === 200 ? "The collection has no text for it." : body.message || "Please sign in again.";
+    fill(whole, body.pieces ? pieces(body.pieces) : [nothing]);
     showMore(whole, judgement.topic, judgement.document, body.more);
   });
   const when = new Date(judgement.at * 1000).toLocaleString();
@@ -474,8 +542,7 @@ function judgedItem(judgement) {
 // Show what only the owner may see.
 async function overview() {
   const {status, body} = await post("overview", {});
-  problem(status === 200 ? "" : body.message);
-  if (status !== 200) return;
+  if (status !== 200) return problem(body.message);
   const row = (cells) => element("tr", cells.map((cell) => element("td", String(cell), {dir: "auto"})));
   fill($("overview-assessors"), body.assessors.map((each) => row([
     each.listed ? each.name : `${each.name} (no longer listed)`, each.judged,
@@ -487,7 +554,7 @@ async function overview() {
   showDisputes(body);
   const agreement = (judges, each) => `${judges}: κ ${kappa(each.kappa)}`
     + `${body.graded ? `, of relevance ${kappa(each.kappa_relevance)}` : ""}; ${each.equal} of ${each.documents} equal`;
-  const pairs = body.agreement.map((pair) => agreement(pair.assessors.join(" and "), pair));
+  const pairs = body.agreement.map((pair) => agreement(pair.assessors.map(isolated).join(" and "), pair));
   if (!pairs.length) pairs.push("No document has two judgements.");
   if (body.machine) pairs.push(`${agreement("People and the machine", body.machine)}, among those judged`);
   fill($("pairs"), pairs.map((pair) => element("li", pair)));
@@ -498,7 +565,9 @@ async function overview() {
     each.recall ? `at least ${percent(each.recall.recall)}${each.recall.may_stop ? ", may stop" : ""}` : "–", each.owner || "–",
   ])));
   $("overview-unjudgeable").hidden = !body.unjudgeable.length;
-  fill($("unjudgeable"), body.unjudgeable.map((each) => element("li", `${each.topic} · ${each.document}`)));
+  $("unjudgeable-more").textContent = body.unjudgeable_count > body.unjudgeable.length
+    ? `The first ${body.unjudgeable.length} of ${body.unjudgeable_count}.` : "";
+  fill($("unjudgeable"), body.unjudgeable.map((each) => element("li", `${isolated(each.topic)} · ${isolated(each.document)}`)));
   if (!$("overview").open) showDialog("overview");
 }
 
@@ -507,7 +576,7 @@ function showDisputes(body) {
   $("disputes").hidden = !body.disputes;
   $("disputes-status").textContent = body.disputes > body.disputed.length ? `${body.disputed.length} of ${body.disputes}` : "";
   fill($("disputed"), body.disputed.map((each) => {
-    const grades = each.grades.map(([name, grade, note]) => `${name}: ${grade}${note ? ` (${note})` : ""}`).join(", ");
+    const grades = each.grades.map(([name, grade, note]) => `${isolated(name)}: ${grade}${note ? ` (${isolated(note)})` : ""}`).join(", ");
     const buttons = body.grades.map(([grade, name]) => {
       const button = element("button", `${name} (${grade})`, {
         type: "button", "aria-label": `${name}: ${each.document}`, "aria-pressed": String(each.resolved === grade),
@@ -585,4 +654,5 @@ document.addEventListener("keydown", (event) => {
 });
 
 labelKeys();
+$("loading").hidden = false;
 ask("next");

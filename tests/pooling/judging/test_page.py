@@ -134,10 +134,14 @@ class Served:
 def served(pool, tmp_path, listen) -> Iterator[Callable[..., Served]]:
     stores = []
 
-    def serve(options: Options | None = None, gold: pl.DataFrame | None = None, pool: Pool = pool) -> Served:
+    def serve(
+        options: Options | None = None, gold: pl.DataFrame | None = None, pool: Pool = pool,
+        texts: pl.DataFrame | None = None,
+    ) -> Served:  # fmt: skip
         elsewhere = pl.DataFrame({"id": ["far-1", "far-2"], "text": ["A mole digs afar", "Nothing of the kind"]})
+        texts = documents() if texts is None else texts
         judging = open_judging(
-            tmp_path, pool, Bandit(MaxMean()), documents(), TOPICS, options, of={"pool": "browsed"}, gold=gold,
+            tmp_path, pool, Bandit(MaxMean()), texts, TOPICS, options, of={"pool": "browsed"}, gold=gold,
             collection=lambda: [documents().select("id", "text"), elsewhere],
         )  # fmt: skip
         stores.append(judging.store)
@@ -358,6 +362,104 @@ def test_a_page_left_open_in_another_tab_is_told(served, enter):
     assert tab.document == ada.document
     assert tab.text("#judged") == "1"
     assert not tab.page.evaluate("() => document.querySelector('#problem').hidden")
+
+
+def test_a_tab_with_an_open_list_can_sign_in_again(served, enter):
+    ada = enter(served().link, "Ada")
+    ada.press("1")
+    tab = Assessor(ada.page.context.new_page(), [])
+    tab.page.goto(ada.page.url)
+    tab.ready().page.keyboard.press("l")
+    tab.page.wait_for_selector("#judged-items li")
+    ada.page.click("#assessor")
+    ada.page.click("#leave")
+    ada.page.wait_for_selector("#sign-in:not([hidden])")
+    tab.page.fill("#judged-items input", "too late")
+    tab.page.click("#judged-items button")
+    tab.page.wait_for_selector("#sign-in:not([hidden])")
+    tab.page.fill("#name", "Ada")
+    tab.page.click("#begin")  # which an open dialog would block
+    tab.page.wait_for_selector("#work:not([hidden])")
+    assert tab.ready().text("#judged") == "1"
+
+
+def test_a_message_is_where_the_assessor_looks(served, enter):
+    room = served()
+    ada = enter(room.link, "Ada")
+    ada.page.keyboard.press("/")
+    ada.page.keyboard.type("mole")
+    ada.page.context.set_offline(True)
+    ada.page.keyboard.press("Enter")
+    ada.page.wait_for_selector('#search #problem:has-text("can\'t be reached")')
+    ada.page.locator("#search").get_by_role("button", name="Close").click()
+    ada.page.wait_for_selector('#work > #problem:has-text("can\'t be reached")')
+    ada.page.context.set_offline(False)
+    ada.page.wait_for_selector("#problem", state="hidden")
+    ada.page.click("#assessor")
+    ada.page.click("#leave")
+    ada.page.wait_for_selector("#sign-in:not([hidden])")
+    ada.page.context.set_offline(True)
+    ada.page.fill("#name", "Ada")
+    ada.page.keyboard.press("Enter")
+    ada.page.wait_for_selector('#problem:has-text("can\'t be reached")')
+    assert ada.text("#begin") == "Signing in …"
+    ada.page.context.set_offline(False)
+    ada.page.wait_for_selector("#work:not([hidden])")
+    assert not ada.page.is_visible("#problem")
+    assert not ada.faults
+
+
+def test_the_rest_of_a_text_does_not_follow_another_document(served, enter):
+    names = documents()["id"]
+    long = pl.DataFrame({"id": names, "text": [f"{name} {'word ' * 21_000}end" for name in names]})
+    ada, held = enter(served(texts=long).link, "Ada"), []
+    ada.page.route("**/rest", lambda route: held.append(route))
+    ada.page.click("#text button")
+    ada.press("1")
+    with ada.page.expect_response("**/rest"):
+        held[0].continue_()
+    ada.page.unroute("**/rest")
+    ada.page.wait_for_timeout(100)
+    assert ada.text("#text").startswith(str(ada.document))
+    assert ada.text("#text").count("end") == 0
+    ada.page.click("#text button")
+    ada.page.wait_for_function("() => document.querySelector('#text').textContent.endsWith('end')")
+    assert ada.text("#text").removeprefix(f"{ada.document} ") == "word " * 21_000 + "end"
+
+
+def test_the_next_topic_by_a_button_and_notes_that_stay(served, enter):
+    ada = enter(served(Options(budget=1)).link, "Ada")
+    ada.page.keyboard.press("c")
+    ada.page.keyboard.type("nuts")
+    ada.page.keyboard.press("Escape")
+    ada.press("n")
+    assert ada.page.input_value("#note") == ""
+    ada.press("p")
+    assert ada.page.input_value("#note") == "nuts"
+    assert ada.page.is_visible("#note")
+    ada.press("1")
+    ada.press("u")
+    assert ada.page.input_value("#note") == "nuts"  # to be saved again, or changed
+    ada.press("1")
+    assert ada.text("#nothing-title") == "Topic 1 is done"
+    ada.page.click("#onward")
+    ada.page.wait_for_function("() => document.querySelector('#topic-name').textContent === '2'")
+    ada.ready().press("0")
+    assert not ada.page.is_visible("#onward")
+    ada.page.keyboard.press("n")
+    ada.page.wait_for_selector("#problem:has-text('No other topic has documents left for you.')")
+    assert not ada.faults
+
+
+@pytest.mark.parametrize(("width", "height"), [(320, 256), (740, 360)])
+def test_the_document_has_half_of_any_screen(served, enter, width, height):
+    options = Options(grades=range(8), names=[f"a long name of grade {grade}" for grade in range(8)])
+    ada = enter(served(options).link, "Ada", width=width)
+    ada.page.set_viewport_size({"width": width, "height": height})
+    assert ada.page.evaluate("() => document.querySelector('footer').getBoundingClientRect().top") >= height / 2 - 1
+    ada.page.evaluate("() => window.scrollTo(0, 200)")
+    assert ada.page.evaluate("() => document.querySelector('header').getBoundingClientRect().bottom") <= 0
+    assert ada.page.evaluate("() => document.documentElement.scrollWidth") <= width
 
 
 @pytest.mark.nightly
