@@ -5,6 +5,7 @@ import http.client
 import io
 import json
 import os
+import re
 import sqlite3
 import stat
 import threading
@@ -148,6 +149,48 @@ def test_messages_are_outside_the_parts_that_are_hidden(serve):
     assert places.inside["topics"] == ["html", "body", "work", "header"]
     for name in ("problem", "loading", "noscript"):
         assert places.inside[name] == ["html", "body"]
+
+
+def contrast(one: str, other: str) -> float:
+    """The contrast of two colours (#rrggbb) by WCAG 2, from 1 to 21."""
+
+    def luminance(colour: str) -> float:
+        shares = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+        red, green, blue = (share / 12.92 if share <= 0.04045 else ((share + 0.055) / 1.055) ** 2.4 for share in shares)
+        return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+    dark, light = sorted(map(luminance, (one, other)))
+    return (light + 0.05) / (dark + 0.05)
+
+
+def mixed(front: str, back: str, opacity: float) -> str:
+    """A colour over another."""
+    pairs = [(int(front[place : place + 2], 16), int(back[place : place + 2], 16)) for place in (1, 3, 5)]
+    return "#" + "".join(f"{round(opacity * one + (1 - opacity) * other):02x}" for one, other in pairs)
+
+
+def test_colours_can_be_told_apart_by_day_and_by_night(serve):
+    assert contrast("#000000", "#ffffff") == pytest.approx(21)
+    style = serve().client().send("GET", "/judge.css")[2]
+    # The keys are printed with an opacity of .9 on the colour of a button, a text that waits with .7.
+    texts = [
+        ("ink", "ground", 1), ("ink", "paper", 0.7), ("quiet", "ground", 1), ("quiet", "paper", 1), ("ink", "mark", 1),
+        ("accent", "paper", 1), ("accent-ink", "accent", 0.9), ("problem", "problem-ground", 1),
+        ("problem", "paper", 1),
+    ]  # fmt: skip
+    assert re.findall(r"^(?:kbd|main\[aria-busy=true\] article) .*opacity: (\.\d+)", style, re.M) == [".9", ".7"]
+    themes = re.findall(r":root \{(.*?)\}", style, re.S)
+    assert len(themes) == 2
+    for theme in themes:
+        named = re.findall(r"--([\w-]+): #(\w+)", theme)
+        colours = {
+            name: f"#{value if len(value) == 6 else ''.join(sign * 2 for sign in value)}" for name, value in named
+        }
+
+        for front, back, opacity in texts:
+            assert contrast(mixed(colours[front], colours[back], opacity), colours[back]) >= 4.5, (front, back)
+        for ground in ("paper", "ground"):  # the edge of a field
+            assert contrast(colours["edge"], colours[ground]) >= 3
 
 
 def test_nothing_is_there_or_done_without_the_token(serve):
