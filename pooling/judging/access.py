@@ -36,7 +36,8 @@ HEADERS = {
     "Cache-Control": "no-store",
 }
 _OPEN_LINK = (
-    "Open your link again, the one with the token in it. If it no longer works, ask who runs this page for another."
+    "Open your link again, the one with the token in it. The browser must accept the cookie that it sets. "
+    "If it no longer works, ask who runs this page for another."
 )
 
 

@@ -198,6 +198,7 @@ def test_nothing_is_there_or_done_without_the_token(serve):
     for path in ("/", "/?token=", "/?token=wrong", "/?token=%ff", "/judge.js", "/qrels.txt", "/nothing"):
         status, headers, text = Client(served.port).send("GET", path)
         assert (status, "Open your link" in text, "set-cookie" in headers) == (403, True, False), path
+        assert "accept the cookie" in text  # without which the link leads here again
     client = Client(served.port)
     client.cookies = {next(iter(served.client().cookies)): "wrong"}
     for path in ("/next", "/judge", "/sign-in", "/undo", "/leave"):
