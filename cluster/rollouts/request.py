@@ -10,6 +10,7 @@ from typing import Any
 from cluster.config.build import build
 from cluster.config.compose import compose
 from cluster.config.groups import CHOICES
+from cluster.config.override import key_of, root_of
 from cluster.config.validate import check_learning
 from cluster.output.manifest import CONFIG, read_config, write_config
 from cluster.output.provenance import code
@@ -27,6 +28,8 @@ NOT_OF_THE_RESULT = (*MAY_CHANGE, CHOICES, "out", "cache", "weights", "run_time"
 """Keys of a configuration on which the result does not depend."""
 CODE = ("ranking", "sampling", "rl", "cluster/runs", "cluster/training", "cluster/rollouts")
 """Folders of the code on which the result depends."""
+OF_EPISODES = ("reward", "gamma", "copies", "validation_sample", "random_baseline")
+"""Options that a search does not read: it compares whole trainings, by their best validation."""
 
 
 @dataclass(frozen=True)
@@ -71,11 +74,11 @@ def compose_learning(overrides: Sequence[str]) -> dict[str, Any]:
     refuse_sweeps(overrides, "learn", "learn one agent at a time, or several in a `pyrite study`")
     config = compose(overrides, "learn")
     check_learning(config, agent_of(config))
-    _check_kinds(config)
+    _check_kinds(config, overrides)
     return config
 
 
-def _check_kinds(config: dict[str, Any]) -> None:
+def _check_kinds(config: dict[str, Any], overrides: Sequence[str]) -> None:
     """Check that actions, state and agent fit together: searches need shares of functions, other agents refuse them."""
     from rl.agents.search import PolicySearch
     from rl.progress import ProgressOptions
@@ -95,6 +98,11 @@ def _check_kinds(config: dict[str, Any]) -> None:
             what = f"until=converged compares episodes after {first}, and learning ends after {config['episodes']}"
             raise BadInput(what, "episodes", f"give {first} or more, or lower until.after and until.window")
         return
+    if unread := next((text for text in overrides if root_of(text) in OF_EPISODES), None):
+        what = f"agent={chosen['agent']} compares whole trainings by their best validation, and does not read {unread}"
+        raise BadInput(
+            what, key_of(unread), "leave it out, or choose an agent that learns within episodes, as agent=ppo"
+        )
     if config.get("until") is not None:
         what = f"agent={chosen['agent']} spends a budget of trainings, and until={chosen['until']} ends one early"
         raise BadInput(what, "until", "give episodes alone")

@@ -366,6 +366,8 @@ def test_a_generation_shares_its_seeds_and_too_many_workers_are_refused(beir_fol
         (["agent=schedule", "state.features=[one]"], "depends on the time"),
         (["agent=population"], "agent=schedule"),
         (["agent=evolution", "agent.warm_start=somewhere"], "pyrite fork"),
+        (["agent=evolution", "reward=raw"], "^reward: agent=evolution .* does not read reward=raw; leave it out, or"),
+        (["agent=schedule", "validation_sample.every=4"], "^validation_sample.every: agent=schedule compares whole"),
     ],
 )
 def test_what_does_not_fit_together_is_refused(more, says):
