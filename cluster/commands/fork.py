@@ -64,7 +64,8 @@ class ForkExperiment(Experiment):
         if options["regress"] and options["by"]:
             raise BadInput("values by query are not regressed", "by", "give either by=FEATURE or --regress")
         if options["regress"] and (bases := options["bases"]) < 3:
-            raise BadInput(f"{bases} trainings are too few to leave one out", "bases", "give bases=3 or more")
+            what = f"{counted(bases, 'training')} can't be regressed, since one is left out at a time"
+            raise BadInput(what, "bases", "give bases=3 or more")
         if self.config["resources"]["workers"] > 1:
             raise BadInput("a run of several workers can't be forked", "resources.workers", "train it with one")
 

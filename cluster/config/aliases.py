@@ -35,18 +35,27 @@ FLAT = {"order.precision": "order_precision", "qrels.repeated": "qrels_repeated"
 """Options next to an option that holds no others, by the names with a point that users expect."""
 RANKER = "cluster.runs.ranker_teacher.RankerTeacher"
 """The class of a guard's ranker."""
+ACTIONS = "instead"
+"""The option of a fork that `actions=` sets."""
 READS_CHECKPOINT = ("rank", "mine")
 """Primary files whose option `ranker` names the class of a checkpoint."""
 OF_ONE = re.compile(r"^(\+*)(negatives|selectors?)\.([A-Za-z]\w*)((?:\.\w+)*)$")
 """An option of one function, as `selector.bm25.lam`."""
 
 
+def as_typed(error: BadInput, overrides: Sequence[str], config: str) -> BadInput:
+    """Return an error of an option under the name by which the user gave it."""
+    if config != "fork" or "actions" not in map(key_of, overrides):
+        return error
+    return BadInput(re.sub(rf"^{ACTIONS}\b", "actions", error.what), error.where, error.remedy)
+
+
 def named_parts(overrides: Sequence[str], config: str = "config") -> list[str]:
     """Return the overrides with all short forms written out; refuse those with an old name, and names given twice."""
     refuse_renamed(overrides, config)
     if config == "fork":  # to Hydra `actions` is a group, and a fork tries all values of a list
-        overrides = [re.sub(r"^actions=(?!null$)([^\[].*)$", r"instead=[\1]", text) for text in overrides]
-        overrides = [re.sub("^actions=", "instead=", text) for text in overrides]
+        overrides = [re.sub(r"^actions=(?!null$)([^\[].*)$", rf"{ACTIONS}=[\1]", text) for text in overrides]
+        overrides = [re.sub("^actions=", f"{ACTIONS}=", text) for text in overrides]
     for text in overrides:
         if text.lstrip("+~").startswith(("hydra.", "hydra/")):
             remedy = "leave it out; out=FOLDER is the output folder, and a sweep is written as key=value1,value2"

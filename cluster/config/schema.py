@@ -425,7 +425,7 @@ class ForkConfig(Config):
 
     run: Name | None
     at: Natural | Annotated[list[Natural], Field(min_length=1)]
-    instead: list[str]
+    instead: list[str] | None
     by: Literal["positive_rank", "score_gap", "guard_margin", "margin"] | None
     regress: bool
     length: Count

@@ -66,6 +66,8 @@ METHODS = "give 'methods=[{label:NAME,overrides:[\"function=bm25\",…]},…]'"
         ("qrels=''", "pool", "qrels: is empty; name a file or folder"),
         ("methods=[{label: a, overrides: [selector=top,uniform]}]", "study", "can't read the override 'methods="),
         ("at=abc", "fork", "at is 'abc'; choose a whole number or a list, as [A,B]"),
+        ("actions={a:1}", "fork", "actions.0 is {'a': 1}; choose a text"),
+        ("instead=[7]", "fork", "instead.0 is 7; choose a text"),
         ("methods=[['selector=top']]", "study", r"methods.0 is ['selector=top']; give 'methods=[{label:NAME,"),
         ("methods=[{label: a, overrides: [function=bm25]}]", "study", METHODS),
         ("methods=[bm25]", "study", METHODS),
@@ -85,6 +87,11 @@ def test_what_is_empty_unquoted_or_without_effect_is_refused_in_one_line(overrid
     with pytest.raises(BadInput) as refusal:
         compose([override], config)
     assert says in str(refusal.value)
+
+
+@pytest.mark.parametrize("override", ["actions=null", "instead=null", "actions=[]"])
+def test_no_actions_are_those_of_the_run(override):
+    assert not compose([override], "fork")["instead"]
 
 
 @pytest.mark.parametrize(

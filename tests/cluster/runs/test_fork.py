@@ -280,5 +280,6 @@ def test_a_kept_run_is_forked_and_gone_on_with(beir_folder, own_cache, tmp_path,
     assert pl.read_parquet(halves / "forks.parquet").height == 2 * (1 + 2 * 2)
     assert pl.read_csv(halves / "values.csv").columns[:4] == ["at", "action", "below", "below_low"]
     assert command("fork", kept, "by=positive_rank", "--regress", "bases=3", "workers=0") == 2
+    assert refusal("fork", kept, "--regress", "workers=0").startswith("bases: 1 training can't be regressed")
     assert command("fork", str(tmp_path / "nowhere"), "at=0") == 2
     assert "never reaches" in refusal("fork", kept, "at=100000", "workers=0", f"out={tmp_path / 'late'}")
