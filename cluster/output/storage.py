@@ -37,9 +37,18 @@ def unwritable(error: OSError, where: str | os.PathLike[str], remedy: str) -> Un
     if error.errno in FULL:
         again = "make room and continue with --resume (train: with the same command)"
         return Unwritable(FULL[error.errno], where, f"{again}, or {remedy}")
+    if (link := _broken_link(where)) is not None:  # the system's words would be that a file exists
+        return Unwritable(f"can't be written ({link} is a link to {os.readlink(link)}, which does not exist)", where,
+                          f"create that folder, or {remedy}")  # fmt: skip
     # The system's words: pyarrow's repeat the file and add more.
     reason = os.strerror(error.errno) if error.errno else str(error)
     return Unwritable(f"can't be written ({reason})", where, remedy)
+
+
+def _broken_link(where: str | os.PathLike[str]) -> Path | None:
+    """Return the part of a path that is a link to a folder that does not exist; None if there is none."""
+    path = Path(os.fspath(where))
+    return next((part for part in (path, *path.parents) if part.is_symlink() and not part.exists()), None)
 
 
 def new_place(verb: str) -> str:

@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 
 from cluster.output import tables
+from cluster.output.lock import output_lock
 from cluster.output.result_store import ResultStore
 from cluster.output.storage import Storage
 from cluster.output.tables import RunRows, batches, read_table, required_scan, scan_table, write_table
@@ -56,6 +57,17 @@ def test_a_relative_place_stays_where_it_was_and_what_cannot_be_written_is_one_l
         Storage(str(tmp_path / "file")).write("x", b"1")
     with pytest.raises(BadInput):
         Storage("nosuch://place")
+
+
+@pytest.mark.parametrize("place", ["link", "link/out", "link/a/b"])
+def test_a_link_to_a_folder_that_does_not_exist_is_named(place, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "link").symlink_to("nowhere")
+    said = rf"{place}.*: can't be written \(link is a link to nowhere, which does not exist\); create that folder, or "
+    with pytest.raises(BadInput, match=said):
+        Storage(place).write("x", b"1")
+    with pytest.raises(BadInput, match=said), output_lock(Storage(place)):
+        pass
 
 
 def test_an_object_store_needs_no_renaming(monkeypatch):
