@@ -13,10 +13,11 @@ from rich.markup import escape
 
 from cluster.output.event_log import EventLog
 from cluster.output.lock import is_held
-from cluster.output.manifest import read_config, resume_command, verb_of
+from cluster.output.manifest import CONFIG, read_config, resume_command, verb_of
 from cluster.output.storage import Storage
 from cluster.output.terminal import print_lines
 from cluster.telemetry.live_table import LiveTable
+from ranking.errors import BadInput
 
 EVERY = 1.0
 """Seconds between two reads of the log."""
@@ -51,8 +52,10 @@ class Replay:
             table.before, table.failed, table.stopped = table.done, 0, 0
             table.running.clear()
             self._began = datetime.fromisoformat(event["time"]).timestamp()
-            table.started = time.monotonic() - max(time.time() - self._began, 0.0)
+            table.started, table.first_run = _as_monotonic(self._began), None
         elif what == "run started":
+            if table.first_run is None:  # not the moment at which it is read
+                table.first_run = _as_monotonic(datetime.fromisoformat(event["time"]).timestamp())
             table.start(run)
         elif what == "run reached":
             numbers = event.get("numbers", {})
@@ -71,6 +74,11 @@ class Replay:
             table.started = time.monotonic() - max(datetime.fromisoformat(event["time"]).timestamp() - self._began, 0.0)
 
 
+def _as_monotonic(timestamp: float) -> float:
+    """Return a time of the log on this process's clock of durations."""
+    return time.monotonic() - max(time.time() - timestamp, 0.0)
+
+
 def run_verb(chosen: argparse.Namespace, console: Console) -> int:
     """Run `pyrite watch`."""
     return watch(chosen.out, console)
@@ -79,6 +87,9 @@ def run_verb(chosen: argparse.Namespace, console: Console) -> int:
 def watch(place: str, console: Console, every: float = EVERY) -> int:
     """Show the progress of a command until it ends; return 0 if it finished, and 1 if it failed or was interrupted."""
     storage = Storage(place)
+    if storage.read(CONFIG) is None:
+        remedy = "name the folder of a command; one that was just submitted writes it once its data is prepared"
+        raise BadInput(f"there is no {CONFIG} yet", place, remedy)
     verb = verb_of(read_config(storage))
     replay = Replay(console, verb, "validation" if verb != "pool" else "area")
     table, printed = replay.table, -1
@@ -89,7 +100,7 @@ def watch(place: str, console: Console, every: float = EVERY) -> int:
             if not console.is_terminal and changed and table.done != printed:
                 printed = table.done
                 console.print(f"{table.done}/{table.total} {table.noun}, {table.outlook()}", markup=False)
-            if replay.end is not None or not alive:
+            if not alive or replay.end not in (None, "finished"):  # tables and report follow the last run
                 break
             time.sleep(every)
     if replay.end == "finished":

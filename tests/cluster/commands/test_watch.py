@@ -3,6 +3,7 @@
 import io
 import os
 import socket
+from datetime import UTC, datetime
 
 import pytest
 from rich.console import Console
@@ -58,6 +59,37 @@ def test_the_time_of_a_command_that_has_ended_is_the_one_it_took(tmp_path, capsy
     (tmp_path / "log.jsonl").write_text("\n".join(lines) + "\n")
     assert command("watch", str(tmp_path)) == 0
     assert "0/1 runs, 12 s" in capsys.readouterr().out
+
+
+def test_the_time_left_counts_from_the_first_run_and_not_from_the_first_look(tmp_path, monkeypatch):
+    """Two of four runs took 20 s, so the other two take 20 s too."""
+    stamp = '{"time": "2026-01-01T00:00:%s+00:00", "event": "%s", "run": "%s", "runs": 4}'
+    events = [("00", "began", ""), ("10", "run started", "a"), ("20", "run ended", "a"), ("30", "run ended", "b")]
+    (tmp_path / "log.jsonl").write_text("".join(stamp % event + "\n" for event in events))
+    began = datetime(2026, 1, 1, tzinfo=UTC).timestamp()
+    monkeypatch.setattr("time.time", lambda: began + 30)
+    monkeypatch.setattr("time.monotonic", lambda: 500.0)
+    replay = Replay(Console(file=io.StringIO()), "study", "AP")
+    replay.append(EventLog.read(Storage(str(tmp_path))))
+    assert replay.table.outlook() == "30 s, about 20 s left"
+
+
+def test_the_end_is_the_report_and_not_the_last_run(tmp_path, monkeypatch):
+    (tmp_path / "config.yaml").write_text(STUDY)
+    log = EventLog(Storage(str(tmp_path)))
+    log.emit("began", verb="study", process=os.getpid(), runs=1, done=1)
+    log.emit("finished")
+    claim = tmp_path / FILE
+    claim.write_text(f"process {os.getpid()} on {socket.gethostname()}")
+
+    def write_report(seconds: float) -> None:
+        (tmp_path / "report.html").write_text("")
+        claim.unlink()
+
+    monkeypatch.setattr("cluster.commands.watch.time.sleep", write_report)
+    console = Console(file=io.StringIO(), width=200)
+    assert watch(str(tmp_path), console) == 0
+    assert f"finished; report: {tmp_path}/report.html" in console.file.getvalue()
 
 
 @pytest.mark.parametrize(
