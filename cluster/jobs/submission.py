@@ -33,6 +33,10 @@ PACKAGES = ("cluster", "ranking", "sampling", "rl", "pooling", "pyrite")
 """The packages that a checkout of Pyrite sends along."""
 NO_AGENT = "No available agent to submit job"
 """The job server's message while no node of its cluster runs an agent yet."""
+AGENT_PORT = (
+    "the agent that runs jobs is missing: if another Ray on that machine has the agent's port, start the cluster with "
+    "`ray start --dashboard-agent-listen-port=0`"
+)
 START_TIMEOUT_S, POLL_S = 60.0, 1.0
 """How long to wait for a cluster that is starting, and the pause between two attempts."""
 
@@ -103,22 +107,32 @@ def send(request: JobRequest, client: JobSubmissionClient, console: Console) -> 
             entrypoint_num_cpus=request.cpus or None,
             entrypoint_resources=request.resources or None,
         ),
+        url,
         console,
     )
     print_lines(console, f"{job} was submitted to {url}")
     return job
 
 
-def submit_when_ready(submit_once: Callable[[], object], console: Console, timeout_s: float = START_TIMEOUT_S) -> None:
-    """Submit a job, again while the cluster's head is still starting."""
+def submit_when_ready(
+    submit_once: Callable[[], object], url: str, console: Console, timeout_s: float = START_TIMEOUT_S
+) -> None:
+    """Submit a job, again while the cluster's head is still starting.
+
+    Raises:
+        BadInput: if no node takes jobs within `timeout_s`.
+    """
     deadline, message = time.monotonic() + timeout_s, f"waiting up to {timeout_s:.0f} s until it takes jobs"
     while True:
         try:
             submit_once()
             return
         except RuntimeError as error:
-            if NO_AGENT not in str(error) or time.monotonic() > deadline:
+            if NO_AGENT not in str(error):
                 raise
+            if time.monotonic() > deadline:
+                what = f"no node of the cluster took the job within {timeout_s:.0f} s"
+                raise BadInput(what, url, AGENT_PORT) from None
         if message:
             console.print(f"the cluster is starting: {message}", markup=False)
         message = ""

@@ -40,7 +40,8 @@ class WorkingFolder:
         """List the files that Ray will pack: linked folders, submodules and nested clones too.
 
         Ray leaves out what `.gitignore` and `.rayignore` files exclude, at every level. A link to a folder that
-        contains it is left out as well, since Ray would follow it for ever. No files, and too many bytes, are refused.
+        contains it is left out as well, since Ray would follow it for ever. Too many bytes are refused, and no files
+        if ignore files may have excluded them.
         """
         from ray._private.ray_constants import get_runtime_env_default_excludes
         from ray._private.runtime_env.packaging import _dir_travel, _get_excludes
@@ -62,8 +63,10 @@ class WorkingFolder:
         ignored = _get_excludes(path, [*get_runtime_env_default_excludes(), *patterns])
         respect_gitignore, logger = os.environ.get(SEND_IGNORED, "0") != "1", logging.Logger("silent", logging.CRITICAL)
         _dir_travel(path, [ignored, is_loop], add, include_gitignore=respect_gitignore, logger=logger)
-        if not sizes:
-            raise BadInput("has no files to send", path, "does .gitignore or .rayignore exclude all of them?")
+        ignores = [name for name in (".gitignore", ".rayignore") if (path / name).is_file()]
+        if not sizes and (excludes or ignores):  # a folder that is empty, or holds results alone, needs to send nothing
+            by = " and ".join([*ignores, *(["--exclude"] if excludes else [])])
+            raise BadInput("has no files to send", path, f"does {by} exclude all of them?")
         if sum(sizes.values()) > limit:
             largest = sorted(sizes, key=lambda name: -sizes[name])[:3]
             names = ", ".join(f"{name} ({sizes[name] / 2**20:.1f} MiB)" for name in largest)

@@ -81,8 +81,12 @@ def test_too_much_is_refused_with_the_largest_files_and_nothing_too(project, tmp
     with pytest.raises(BadInput, match=r"there is no such folder; .*--working-dir"):
         WorkingFolder.of(tmp_path / "nowhere")
     (tmp_path / "empty").mkdir()
+    assert WorkingFolder.of(tmp_path / "empty").sizes == {}  # where a command that needs no file is submitted
+    (tmp_path / "empty" / "outputs").mkdir()
+    (tmp_path / "empty" / "outputs" / "config.yaml").write_text("")
+    assert WorkingFolder.of(tmp_path / "empty").sizes == {}
     (tmp_path / "empty" / ".gitignore").write_text("*\n")
-    with pytest.raises(BadInput, match=r"has no files to send"):
+    with pytest.raises(BadInput, match=r"has no files to send; does \.gitignore exclude all of them\?"):
         WorkingFolder.of(tmp_path / "empty")
 
 
@@ -326,15 +330,16 @@ def test_a_cluster_that_is_just_starting_is_waited_for(console, monkeypatch):
     for refusals in (0, 2):
         answers.extend([starting] * refusals)
         with console.capture() as said:
-            submission.submit_when_ready(send_it, console)
+            submission.submit_when_ready(send_it, "http://head:8265", console)
         assert not answers
         assert said.get().count("waiting up to 60 s until it takes jobs") == bool(refusals)
     answers.append(starting)
-    with pytest.raises(RuntimeError, match="No available agent"):  # in the end
-        submission.submit_when_ready(send_it, console, timeout_s=-1)
+    says = r"^http://head:8265: no node of the cluster took the job .*agent-listen-port=0"
+    with pytest.raises(BadInput, match=says):  # in the end
+        submission.submit_when_ready(send_it, "http://head:8265", console, timeout_s=-1)
     answers.append(RuntimeError("status code 500: something else"))
     with pytest.raises(RuntimeError, match="something else"):  # at once
-        submission.submit_when_ready(send_it, console)
+        submission.submit_when_ready(send_it, "http://head:8265", console)
 
 
 def test_which_clusters_are_this_machine(monkeypatch):
