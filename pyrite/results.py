@@ -398,6 +398,10 @@ class TrainingResult(Result):
 
     queries = Frame("One row per candidate origin and test query.")
 
+    def _overview(self) -> pl.DataFrame:
+        means = {name: value for name, value in self.measures.items() if name.count(":") == 1}  # of the ranker itself
+        return pl.DataFrame({"measure": list(means), "mean": list(means.values())})
+
     @property
     def weights(self) -> str:
         """The path of the best weights: a safetensors file, or a checkpoint's folder."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,6 +17,8 @@ from pyrite.data import about_tables
 from pyrite.parts import Part, override
 from ranking.errors import BadInput
 
+RESUME = re.compile(r"`pyrite (\w+) --resume ([^\s`]+)`")
+"""The command that continues an experiment, in messages."""
 IN_NOTEBOOKS = ("study", "pool")
 """Verbs whose progress a notebook shows."""
 
@@ -41,6 +44,10 @@ def run(
             failed = conduct(experiment, console or Console(quiet=verb not in IN_NOTEBOOKS or not Console().is_jupyter))
     except ModuleNotFoundError as error:
         raise missing_extra(error) or error from None
+    except BadInput as error:
+        if error.remedy is None or (again := RESUME.sub(r"pyrite.\1(resume='\2')", error.remedy)) == error.remedy:
+            raise
+        raise BadInput(error.what, error.where, again) from None
     assert experiment.storage is not None
     return experiment.storage.place, failed
 
