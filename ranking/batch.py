@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,9 +12,18 @@ from ranking.alike import digests, mix
 from ranking.encoding import EncodedCollection, Judgements
 
 
+def read_only(values: NDArray[Any]) -> NDArray[Any]:
+    """Return a view of an array that can't be written; the array itself still can."""
+    view = values.view()
+    view.flags.writeable = False
+    return view
+
+
 @dataclass(frozen=True)
 class Batch:
     """Pairs of a query and one of its relevant documents.
+
+    Its arrays are read-only: a part that changed them would change what the ranker learns from.
 
     Args:
         queries: int64 [b].
@@ -27,6 +37,11 @@ class Batch:
     positives: NDArray[np.int32]
     whole: Batch | None = None
     mined: NDArray[np.int32] | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("queries", "positives", "mined"):
+            if (values := getattr(self, name)) is not None:
+                object.__setattr__(self, name, read_only(values))
 
     def __len__(self) -> int:
         return len(self.queries)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ranking.batch import read_only
 from ranking.errors import BadInput
 from sampling.filtered import FilteredFunction, WindowedFunction, check_selected
 from sampling.policies.policy import Group, SamplingPolicy
@@ -147,4 +148,5 @@ def draw(
             stats.fallback += allowed.fallback(selected.documents)
             stats.wanted += len(rows) * wanted
             stats.missing += int(np.count_nonzero(negatives[rows[:, None], columns] < 0))
-    return BatchDraw(batch, rng_before, assigned, negatives, source_scores, selections, all_stats)
+    # Functions and policies receive the negatives too, after they were checked.
+    return BatchDraw(batch, rng_before, assigned, read_only(negatives), source_scores, selections, all_stats)

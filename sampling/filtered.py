@@ -42,6 +42,7 @@ class FilteredFunction(RetrievalFunction):
         self.function, self.relevant = function, relevant
         self.taken = np.zeros((0, 0), np.int32) if taken is None else taken
         self._distant: list[NDArray[np.int32]] = []
+        self.repeats = lambda: False  # whether its last answer offered a document twice; only computed for a message
 
     def prepare(self, encoded: EncodedCollection, lists: RankedLists | None) -> None:
         self.function.prepare(encoded, lists)
@@ -67,6 +68,7 @@ class FilteredFunction(RetrievalFunction):
         candidates = offer(batch, count, rng)
         if fault := fault_of(candidates, len(batch), self.relevant.size):
             raise BadInput(f"{type(self.function).__name__} offered {fault[0]}", "function", fault[1])
+        self.repeats = lambda: bool(repeated_in_row(candidates.documents).any())
         out = self.excluded(batch, candidates.documents)
         if not out.any():
             return self._noted(candidates)
@@ -204,6 +206,9 @@ def check_selected(
     elif function.relevant.among(batch.queries, documents).any():
         what, remedy = "a document that is judged relevant for its query, or has the text of one", OFFERED
     elif repeated_in_row(function.relevant.encoded.contents(documents)).any():
+        if function.repeats():  # the selector is not to blame
+            what, remedy = "a document twice for one query", "draw distinct documents, and use −1 if there are too few"
+            raise BadInput(f"{type(function.function).__name__} offered {what}", "function", remedy)
         what, remedy = "a document twice for one query, or another one with its text", "use −1 if there are too few"
     elif function.repeated(batch, documents).any():
         what, remedy = "a document that another function has supplied", OFFERED

@@ -217,6 +217,9 @@ def negatives_lists(
     """
     if type(function).rank is RetrievalFunction.rank:
         return GuardedLists(None, GuardedDocuments.joined([]), np.zeros((0, 0), np.int32))
+    if function.depth < 1:  # nothing else says how many documents its lists have
+        where = f"{type(function).__name__}.depth"
+        raise BadInput(f"is {function.depth}, and the function ranks", where, "set it to the length of the lists")
     if positives is None:
         guard.check_per_query()
     queries = np.arange(len(sources.encoded.queries)) if asked is None else np.asarray(asked)
@@ -282,8 +285,11 @@ class _GuardedSearch:
     def __call__(self, queries: NDArray[np.integer], own: NDArray[np.integer] | None, width: int) -> _Block:
         """Return the lists of some queries from the first `width` documents."""
         guard, depth = self.guard, self.function.depth
-        ranked = self.function.rank(self.sources, queries, width)
-        assert ranked is not None
+        ranked: object = self.function.rank(self.sources, queries, width)
+        if not isinstance(ranked, RankedLists) or len(ranked) != len(queries):
+            kind = f"{len(ranked)} lists" if isinstance(ranked, RankedLists) else type(ranked).__name__
+            where, remedy = f"{type(self.function).__name__}.rank", "return RankedLists(documents, scores)"
+            raise BadInput(f"returned {kind} for {len(queries)} queries", where, f"{remedy} with a row for each query")
         present = ranked.documents >= 0
         candidates = self.pairs.allowed(queries, ranked.documents)
         relevant = self.pairs.encoded.judgements.are_relevant(queries, ranked.documents)

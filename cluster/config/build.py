@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dis
 import functools
 import importlib
 import inspect
@@ -52,7 +53,9 @@ def build(node: Any, at: str = "", /, **given: Any) -> Any:
     if node.get("_partial_"):
         return construct
     try:
-        return construct()
+        built = construct()
+        _check_base_called(built, target)
+        return built
     except BadInput as error:
         # The bound of a class inside this one, which the user does not know by name.
         if at and re.fullmatch(r"[A-Z]\w*", str(error.where)) and re.match(r"(\w+) is ", error.what):
@@ -112,6 +115,19 @@ def _check_methods(target: type) -> None:
                 takes = ", ".join(inspect.signature(method).parameters)
                 where = f"{own.__module__}.{own.__name__}.{name}"
                 raise BadInput(f"takes ({takes}), but is called with ({names})", where, f"write def {name}({names})")
+
+
+def _check_base_called(built: object, target: type) -> None:
+    """Refuse an object of a user's class whose constructor left out that of our base, and so all that it sets."""
+    base = next((each for each in target.__mro__ if _is_ours(each) and "__init__" in vars(each)), None)
+    if base is None or target.__init__ is base.__init__:  # type: ignore[misc]
+        return
+    code = inspect.unwrap(vars(base)["__init__"]).__code__
+    names = {each.argval for each in dis.get_instructions(code) if each.opname == "STORE_ATTR"}
+    kept = vars(built)
+    if names and not names & {*kept, *kept.get("_modules", {}), *kept.get("_parameters", {})}:  # torch's are there
+        where = f"{target.__module__}.{target.__name__}.__init__"
+        raise BadInput(f"does not call that of {base.__name__}", where, "begin it with super().__init__()")
 
 
 def _takes(method: Any, count: int) -> bool:

@@ -111,6 +111,9 @@ class Artifacts:
                     part = self._make(config, name)
                     Storage(str(place.parent), "cache").write(place.name, to_bytes(part))
                     publish(place)
+        from cluster.runs.parts import protect
+
+        protect(part)
         return part
 
     def parts(self, config: dict[str, Any]) -> dict[str, Any]:

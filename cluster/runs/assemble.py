@@ -110,7 +110,15 @@ def make_ranker(config: dict[str, Any], base: Base, rng: np.random.Generator) ->
     # Layers of torch that a class of the user's own makes (nn.Linear) draw from the global generator.
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(generator.initial_seed())
-        ranker: Ranker = factory(vectors=base.vectors.filled(rng), generator=generator, **arguments)
+        try:
+            ranker: Ranker = factory(vectors=base.vectors.filled(rng), generator=generator, **arguments)
+        except AttributeError as error:
+            if "Module.__init__() call" not in str(error):
+                raise
+            remedy = "begin __init__ with super().__init__()"
+            raise BadInput("sets weights or layers before torch can hold them", str(target), remedy) from None
+    if next(ranker.parameters(), None) is None:
+        raise BadInput("has no weights to train", str(target), "make its tensors nn.Parameter, its layers nn.Module")
     if ranker.drawn:
         _note_new_weights(str(config["ranker"].get("checkpoint")), new_weights(ranker))
     if config.get("peft"):

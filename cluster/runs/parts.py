@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, is_dataclass, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from types import UnionType
 from typing import Any, get_args, get_type_hints
 
@@ -91,3 +91,15 @@ def _restored(kind: Any, state: Any) -> Any:
     if isinstance(state, dict):
         return {name: _restored(inner, value) for name, value in state.items()}
     return [_restored(inner, value) for value in state] if isinstance(state, list) else state
+
+
+def protect(part: Any) -> None:
+    """Make the arrays of a part read-only, as Ray's object store does: runs share them, and users' classes get them."""
+    if isinstance(part, np.ndarray):
+        part.flags.writeable = False
+    elif is_dataclass(part):
+        for each in fields(part):
+            protect(getattr(part, each.name))
+    elif isinstance(part, dict | list | tuple):
+        for value in part.values() if isinstance(part, dict) else part:
+            protect(value)

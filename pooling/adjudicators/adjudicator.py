@@ -76,6 +76,9 @@ class Adjudicator(ABC):
     @property
     def loop(self) -> Any:
         """Return the simulation's loop, compiled for this method."""
+        if not hasattr(self, "choose"):
+            where = f"{type(self).__module__}.{type(self).__name__}"
+            raise BadInput("has no choose", where, "write a function with @kernel, and choose = that function")
         return _loop(self.choose, self.learn)
 
 

@@ -17,7 +17,10 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any
 
+from numba import config as numba_config
 from numba import njit
+
+from ranking.errors import BadInput
 
 _OPTIONS: dict[str, Any] = {"cache": True, "_nrt": False, "forceinline": True, "no_cfunc_wrapper": True}
 kernel = njit(**_OPTIONS)
@@ -50,7 +53,14 @@ def compiled(template: Callable[..., Any], name: str, **uses: Any) -> Any:
         template: a plain function that may call the names in `uses` as if they were globals.
         name: the method's name; unique within a module.
         uses: compiled functions, by the names under which the template calls them.
+
+    Raises:
+        BadInput: if a function of the user's own is not compiled.
     """
+    for called, used in uses.items():
+        if not hasattr(used, "py_func") and not numba_config.DISABLE_JIT:
+            where = f"{getattr(used, '__module__', '')}.{getattr(used, '__qualname__', called)}"
+            raise BadInput("is not compiled", where, "write @kernel of pooling.adjudicators.compiled above it")
     function = FunctionType(template.__code__, {**template.__globals__, **uses}, template.__name__)
     sources = {file for used in uses.values() if (file := _source(used))}
     function.__qualname__ = f"{template.__name__}_{name}_{_digest(frozenset(sources))}"

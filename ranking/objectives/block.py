@@ -67,8 +67,8 @@ class Block:
 
         return cls(
             torch.from_numpy(documents >= 0).to(device),
-            torch.from_numpy(np.asarray(queries, np.int64)).to(device),
-            torch.from_numpy(np.asarray(documents, np.int64)).to(device),
+            torch.from_numpy(np.array(queries, np.int64)).to(device),  # copies: those of a batch are read-only
+            torch.from_numpy(np.array(documents, np.int64)).to(device),
             gains,
             scores,
             None if teacher is None else lambda: torch.from_numpy(teacher.lookup(queries, documents)).to(device),

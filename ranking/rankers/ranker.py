@@ -125,6 +125,10 @@ class Ranker(nn.Module, ABC):
             places: int64 [b, m], the indices in `documents` for each query. A document of several queries is read once.
         """
         of_queries, of_documents = self.represent(queries, documents)
+        for kind, texts, rows in (("queries", queries, of_queries), ("documents", documents, of_documents)):
+            if len(rows) != len(texts):
+                where = f"{type(self).__name__}.represent_{kind}"
+                raise BadInput(f"returned {len(rows)} rows for {len(texts)} texts", where, "return one row per text")
         if places is None:
             return self.interact(of_queries[:, None], of_documents.view(len(queries), -1, *of_documents.shape[1:]))
         return self.compare(of_queries, of_documents, places)

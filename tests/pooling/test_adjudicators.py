@@ -335,6 +335,27 @@ def test_a_loop_is_named_after_its_method_and_sources():
     assert names[0].startswith("_choose_upper_confidence_UCB1_")
 
 
+class NotCompiled(Adjudicator):
+    def start(self, pool, rng, runs):
+        return None
+
+    @staticmethod
+    def choose(pool, state, options, rng):
+        return 0
+
+
+class ChoosesNothing(Adjudicator):
+    def start(self, pool, rng, runs):
+        return None
+
+
+def test_a_method_of_ones_own_without_a_compiled_function_is_named():
+    with pytest.raises(BadInput, match=r"NotCompiled.choose: is not compiled; write @kernel of pooling.adjudicators"):
+        _ = NotCompiled().loop
+    with pytest.raises(BadInput, match=r"ChoosesNothing: has no choose; write a function with @kernel"):
+        _ = ChoosesNothing().loop
+
+
 SIZES = st.lists(st.integers(1, 9), min_size=1, max_size=6)
 
 

@@ -78,3 +78,13 @@ def test_fewer_examples_than_a_batch(encoded):
 def test_a_collection_without_categories_is_refused(encoded):
     with pytest.raises(BadInput, match="no categories"):
         ByCategory().prepare(encoded, no_vectors(), np.arange(20))
+
+
+def test_a_batch_can_not_be_changed():
+    queries = np.arange(3)
+    batch = Batch(queries, np.arange(3, dtype=np.int32), mined=np.zeros((3, 1), np.int32))
+    for part in (batch, batch.take(np.array([1])), batch.part(np.array([0, 2]))):
+        for values in (part.queries, part.positives):
+            with pytest.raises(ValueError, match="read-only"):
+                values[0] = 1
+    queries[0] = 7  # that of the caller still can

@@ -1,5 +1,6 @@
 """What selectors see of a function and may pick, what the guard leaves out, and scores of a teacher."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -121,6 +122,45 @@ def test_a_function_that_offers_something_else_is_named(documents, scores, says,
     one = Sampler(Fixed(), {"own": Offering()}, Uniform(), 1, np.random.default_rng(0))
     with pytest.raises(BadInput, match=says):
         one.negatives(training.next_batch(), training)
+
+
+class Own(RetrievalFunction):
+    """A function as users write them."""
+
+    def prepare(self, encoded: Any, lists: Any) -> None: ...
+
+    def sample(self, batch: Batch, count: int, rng: Any) -> CandidateBatch:
+        return CandidateBatch(np.ones((len(batch), count), np.int32), np.zeros((len(batch), count), np.float32))
+
+    top = sample
+
+    def rank(self, sources: Any, queries: Any = None, depth: int | None = None) -> Any:
+        return np.zeros((2, 3))
+
+
+def test_a_function_that_offers_a_document_twice_is_to_blame_and_not_the_selector(tiny_training):
+    training = tiny_training()
+    training.encoded = replace(training.encoded, content=None)  # no two texts are equal
+    one = Sampler(Fixed(), {"own": Own()}, Uniform(), 2, np.random.default_rng(0))
+    with pytest.raises(BadInput, match="function: Own offered a document twice for one query; draw distinct"):
+        one.negatives(training.next_batch(), training)
+
+
+def test_lists_of_a_users_function_that_are_none_are_named(tiny_sources):
+    with pytest.raises(BadInput, match=r"^Own\.depth: is 0, and the function ranks; set it to the length"):
+        negatives_lists(Own(), tiny_sources, Guard())
+    function = Own()
+    function.depth = 3
+    with pytest.raises(BadInput, match=r"^Own.rank: returned ndarray for \d+ queries; return RankedLists"):
+        negatives_lists(function, tiny_sources, Guard())
+
+
+def test_negatives_can_not_be_changed_after_they_were_checked(tiny_training):
+    training = tiny_training()
+    function = listed([[0, 1, 2]] * 8, encoded=training.encoded)
+    one = Sampler(Fixed(), {"own": function}, Uniform(), 1, np.random.default_rng(0))
+    with pytest.raises(ValueError, match="read-only"):
+        one.negatives(training.next_batch(), training)[0] = 0
 
 
 def test_a_selector_that_repeats_another_functions_document_is_named(tiny_training):

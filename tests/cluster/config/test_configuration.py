@@ -17,8 +17,10 @@ from cluster.config.mine_command import mine_command
 from cluster.config.parts import PARTS
 from cluster.config.signatures import MISSING, SUPPLIED, defaults
 from cluster.config.validate import check_run
+from pooling.adjudicators.fusion import Fusion
 from ranking.bounds import annotations_of, check_arguments
 from ranking.errors import BadInput
+from rl.rewards import Reward
 from sampling.retrieval.function import RetrievalFunction
 from sampling.selection.uniform import Uniform
 
@@ -298,6 +300,38 @@ def test_a_method_that_can_not_be_called_as_the_base_s_is_refused_when_the_class
             build({"_target_": f"{__name__}.{own.__name__}"})
     for own in (OtherNames, AnyArguments):
         assert isinstance(build({"_target_": f"{__name__}.{own.__name__}"}), own)
+
+
+class Forgets(Reward):
+    def __init__(self, mine=1):
+        self.mine = mine
+
+    def of(self, outcome):
+        return 0.0
+
+
+class ForgetsToo(Fusion):
+    """Of its base's attributes, `learn` is one of the class too."""
+
+    def __init__(self, k=60):
+        self.k = k
+
+    def rank_weight(self, ranks):
+        return 1 / (self.k + ranks)
+
+
+class Remembers(Forgets):
+    def __init__(self, mine=1):
+        super().__init__(mine)
+        self.scale = 2.0
+
+
+def test_a_constructor_that_leaves_out_the_base_s_is_refused_when_the_class_is_built():
+    with pytest.raises(BadInput, match=r"Forgets.__init__: does not call that of Reward; begin it with super\(\)"):
+        build({"_target_": f"{__name__}.Forgets"})
+    with pytest.raises(BadInput, match=r"ForgetsToo.__init__: does not call that of Fusion; begin it"):
+        build({"_target_": f"{__name__}.ForgetsToo"})
+    assert build({"_target_": f"{__name__}.Remembers"}).scale == 2.0
 
 
 class Bare:

@@ -104,6 +104,7 @@ RANKER = """
 import torch
 from torch import nn
 from ranking.rankers.feed_forward import FeedForward
+from ranking.rankers.match_pyramid import MatchPyramid
 
 class Drawn(FeedForward):
     def __init__(self, vectors, generator, preset="tiny"):
@@ -113,6 +114,19 @@ class Drawn(FeedForward):
 class NoVectors(FeedForward):
     def __init__(self, preset="tiny"):
         pass
+
+class TooEarly(FeedForward):
+    def __init__(self, vectors, generator):
+        self.layer = nn.Linear(3, 3)
+
+class Weightless(FeedForward):
+    def __init__(self, vectors, generator):
+        nn.Module.__init__(self)
+        self.vectors = torch.from_numpy(vectors.copy())
+
+class TooFew(MatchPyramid):
+    def represent_documents(self, documents):
+        return super().represent_documents(documents)[:-1]
 """
 
 
@@ -137,6 +151,38 @@ def test_layers_of_ones_own_ranker_are_drawn_with_the_runs_seed(base, tmp_path, 
         make_ranker(
             config | {"ranker": {"_target_": "drawn.NoVectors", "_partial_": True}}, text_base, np.random.default_rng(0)
         )
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("TooEarly", "TooEarly: sets weights or layers .*; begin __init__ with super"),
+        ("Weightless", "Weightless: has no weights to train; make its tensors nn.Parameter"),
+        ("TooFew", "^TooFew.represent_documents: returned 1 rows for 2 texts; return one row per text$"),
+    ],
+)
+def test_a_ranker_of_ones_own_that_can_not_be_trained_is_named(base, tmp_path, monkeypatch, name, message):
+    (tmp_path / "drawn.py").write_text(RANKER)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "drawn", raising=False)
+    config = compose(base)
+    text_base = Artifacts().parts(config)["base"]
+    node = {"_target_": f"drawn.{name}", "_partial_": True} | ({"preset": "tiny"} if name == "TooFew" else {})
+    texts = text_base.encoded
+    with pytest.raises(BadInput, match=message):
+        make_ranker(config | {"ranker": node}, text_base, np.random.default_rng(0))(
+            texts.queries.take(np.array([0])), texts.documents.take(np.array([0, 1]))
+        )
+
+
+def test_what_runs_share_can_not_be_changed_by_a_part_of_ones_own(base, own_cache):
+    config = compose([*base, "function=bm25"])
+    for _ in ("newly made", "from the cache"):
+        parts = Artifacts().parts(config)
+        encoded, lists = parts["base"].encoded, parts["function:bm25"].lists
+        for values in (encoded.documents.tokens, encoded.judgements.documents, lists.documents):
+            with pytest.raises(ValueError, match="read-only"):
+                values[...] = 0
 
 
 @pytest.mark.parametrize(
