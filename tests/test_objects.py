@@ -5,9 +5,12 @@ import importlib
 import inspect
 import io
 import json
+import re
+import runpy
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -605,9 +608,53 @@ class NoText(Counted):
         yield pl.DataFrame({"id": ["d1"]})
 
 
+class NoDocuments(Counted):
+    def read_documents(self, faults):  # type: ignore[no-untyped-def]
+        return None
+
+
+class OneFrame(Counted):
+    def read_documents(self, faults):  # type: ignore[no-untyped-def]
+        return next(super().read_documents(faults))
+
+
+class Numbers(Counted):
+    def read_documents(self, faults):  # type: ignore[no-untyped-def]
+        yield next(super().read_documents(faults)).with_columns(id="line")
+
+
+class Halves(Counted):
+    def read_judgements(self, faults):  # type: ignore[no-untyped-def]
+        return super().read_judgements(faults).with_columns(grade=pl.lit(1.5))
+
+
+class Training(Counted):
+    def read_judgements(self, faults):  # type: ignore[no-untyped-def]
+        return super().read_judgements(faults).with_columns(split=pl.lit("training"))
+
+
+class NoSources(Counted):
+    def sources(self) -> Any:
+        return None
+
+
+class NoName(Counted):
+    name = None  # type: ignore[assignment]
+
+
 @pytest.mark.parametrize(
     ("reader", "message"),
     [
+        (NoDocuments(), "read_documents of the reader gave NoneType; yield polars data frames with the columns id"),
+        (OneFrame(), "read_documents of the reader gave Series; yield polars data frames"),
+        (
+            Numbers(),
+            r"read_documents of the reader gave id as Int64, not String; cast it by pl.col\('id'\).cast\(pl.St",
+        ),
+        (Halves(), "read_judgements of the reader gave grade as Float64, not Int32; cast it"),
+        (Training(), "read_judgements of the reader gave the split 'training'; write train, dev, test, or null"),
+        (NoSources(), "sources of the reader gave NoneType; return a mapping"),
+        (NoName(), "name of the reader is None; return the collection's name"),
         (NoTable(), "read_queries of the reader gave NoneType; return a polars data frame with the columns id, text"),
         (NoColumn(), "read_judgements of the reader gave no column grade; return a polars data frame"),
         (NoText(), "read_documents of the reader gave no column text"),
@@ -624,3 +671,26 @@ def test_a_class_that_is_no_reader_is_refused():
     config = compose([f"collection._target_={__name__}.Bottom"])
     with pytest.raises(BadInput, match=r"collection._target_: Bottom is no collection; name a subclass of .*Reader"):
         check_run(config, None)
+
+
+def test_a_training_shows_its_measures_and_not_its_whole_row(tmp_path):
+    row = {"run": "a", "seed": 1, "loss": 0.25, "bm25:AP@100": 0.5, "bm25:AP@100:bm25": 0.75, "random:AP@100": 0.125}
+    pl.DataFrame([row]).write_parquet(tmp_path / "trials.parquet")
+    shown = pyrite.TrainingResult(tmp_path)._overview()
+    assert shown.rows() == [("bm25:AP@100", 0.5), ("random:AP@100", 0.125)]
+    assert "random:AP@100" in repr(pyrite.TrainingResult(tmp_path))
+
+
+def test_a_refusal_names_pythons_way_to_continue(tmp_path):
+    (tmp_path / "config.yaml").write_text("study: {}\noverrides: []\n")
+    says = re.escape(f"continue with pyrite.study(resume='{tmp_path}'), or choose another out=")
+    with pytest.raises(BadInput, match=says):
+        pyrite.study(["collection=pydocs", f"out={tmp_path}"])
+
+
+def test_the_command_starts_by_the_packages_name_too(monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["pyrite", "--help"])
+    with pytest.raises(SystemExit) as end:
+        runpy.run_module("pyrite", run_name="__main__")
+    assert end.value.code in (0, None)
+    assert "usage: pyrite" in capsys.readouterr().out.lower()

@@ -124,8 +124,9 @@ def _check_base_called(built: object, target: type) -> None:
         return
     code = inspect.unwrap(vars(base)["__init__"]).__code__
     names = {each.argval for each in dis.get_instructions(code) if each.opname == "STORE_ATTR"}
-    kept = vars(built)
-    if names and not names & {*kept, *kept.get("_modules", {}), *kept.get("_parameters", {})}:  # torch's are there
+    own = vars(built)
+    kept = {*own, *own.get("_modules", {}), *own.get("_parameters", {})}  # torch keeps layers and weights there
+    if not names & kept and not all(hasattr(built, name) for name in names):  # a dataclass has defaults in the class
         where = f"{target.__module__}.{target.__name__}.__init__"
         raise BadInput(f"does not call that of {base.__name__}", where, "begin it with super().__init__()")
 

@@ -58,7 +58,7 @@ def compiled(template: Callable[..., Any], name: str, **uses: Any) -> Any:
         BadInput: if a function of the user's own is not compiled.
     """
     for called, used in uses.items():
-        if not hasattr(used, "py_func") and not numba_config.DISABLE_JIT:
+        if not hasattr(used, "py_func") and not getattr(numba_config, "DISABLE_JIT", 0):
             where = f"{getattr(used, '__module__', '')}.{getattr(used, '__qualname__', called)}"
             raise BadInput("is not compiled", where, "write @kernel of pooling.adjudicators.compiled above it")
     function = FunctionType(template.__code__, {**template.__globals__, **uses}, template.__name__)

@@ -113,7 +113,8 @@ def _entry(reader: Reader, cache: str | Path) -> Path:
     """Return the folder of a collection: by the state of its files, or the last that another machine made."""
     root = cache if isinstance(cache, BackedPath) else Path(cache).expanduser()
     try:
-        return root / f"{_plain(reader.name)}-{_key(reader)}"
+        key = _key(reader)
+        return root / f"{_plain(reader.name)}-{key}"
     except BadInput:  # the files are not on this machine
         known = latest(_last(reader, root)) if isinstance(root, BackedPath) else None
         if known is None:
@@ -232,6 +233,12 @@ def _is_held(folder: Path) -> bool:
 
 def _key(reader: Reader) -> str:
     """Return the key of a cached collection: its sources and options, known without reading it."""
+    name, sources = reader.name, reader.sources()
+    if not isinstance(sources, Mapping):
+        remedy = "return a mapping of each source to its state, as a file's path to its size and time"
+        raise BadInput(f"sources of the reader gave {type(sources).__name__}", "collection", remedy)
+    if not isinstance(name, str) or not name:
+        raise BadInput(f"name of the reader is {name!r}", "collection", "return the collection's name, a text")
     # The path is one of the sources, in a form that does not depend on the working folder.
     unread, declared = {*UNREAD, *OF_USE}, [field.name for field in fields(reader)]
     if others := [name for name in inspect.signature(type(reader)).parameters if name not in declared]:
@@ -242,7 +249,7 @@ def _key(reader: Reader) -> str:
         "reader": f"{type(reader).__module__}.{type(reader).__qualname__}",
         "version": [_LAYOUT, reader.version],
         "options": options,
-        "sources": dict(reader.sources()),
+        "sources": dict(sources),
     }
     return _digest(content)
 

@@ -9,9 +9,12 @@ import polars as pl
 
 from ranking.collections.faults import Faults
 from ranking.collections.reader import DOCUMENTS
+from ranking.collections.splits import SPLIT_FILES
 from ranking.errors import BadInput
 
 _PRECEDENCE = pl.col("split").replace_strict({"test": 0, "dev": 1, "train": 2}, default=3, return_dtype=pl.Int32)
+TEXTS = (pl.String, pl.Categorical, pl.Enum)
+"""Types of a column of texts."""
 MERGED = {"max": "the highest grade counts", "mean": "the mean of the grades counts"}
 """What becomes of the grades of a document that is judged more than once for a query."""
 
@@ -23,13 +26,23 @@ def table(rows: object, schema: Mapping[str, pl.DataType], method: str) -> pl.Da
         method: the reader's method, for the message.
 
     Raises:
-        BadInput: if it is no data frame of polars, or lacks a column.
+        BadInput: if it is no data frame of polars, lacks a column, has one of another type, or an unknown split.
     """
-    needs = f"return a polars data frame with the columns {', '.join(schema)}"
+    frame = "yield polars data frames" if method == "read_documents" else "return a polars data frame"
+    needs = f"{frame} with the columns {', '.join(schema)}"
     if not isinstance(rows, pl.DataFrame):
         raise BadInput(f"{method} of the reader gave {type(rows).__name__}", "collection", needs)
     if missing := [name for name in schema if name not in rows.columns]:
         raise BadInput(f"{method} of the reader gave no column {missing[0]}", "collection", needs)
+    for name, kind in schema.items():
+        given = rows.schema[name]
+        alike = given.is_integer() if kind.is_integer() else given.is_numeric() if kind.is_numeric() else given in TEXTS
+        if not alike and given != pl.Null:
+            what = f"{method} of the reader gave {name} as {given}, not {kind}"
+            raise BadInput(what, "collection", f"cast it by pl.col({name!r}).cast(pl.{kind})")
+    if "split" in schema and (unknown := set(rows["split"].drop_nulls().unique()) - set(SPLIT_FILES)):
+        what = f"{method} of the reader gave the split {min(unknown)!r}"
+        raise BadInput(what, "collection", f"write {', '.join(SPLIT_FILES)}, or null if there is none")
     return rows
 
 
@@ -55,7 +68,7 @@ def documents_with_text(
     chunks: Iterable[pl.DataFrame], faults: Faults, hashes: list[np.ndarray]
 ) -> Iterator[pl.DataFrame]:
     """Yield the chunks of documents, see `with_text`, and add the hashes of their ids to `hashes`."""
-    for chunk in chunks:
+    for chunk in chunks if chunks is not None else [chunks]:  # None if the user's method neither yields nor returns
         chunk = with_text(chunk, "document", faults)
         hashes.append(chunk["id"].hash().to_numpy())
         yield chunk
