@@ -10,7 +10,7 @@ from sampling.retrieval.function import CandidateBatch, RetrievalFunction
 
 
 class Nearby(RetrievalFunction):
-    """Offers the documents after the positive. Relevant ones and repeats are removed by Pyrite.
+    """Offers the documents after the positive. Relevant ones are removed by Pyrite, and those of other functions.
 
     Args:
         reach: how far a document may be.
