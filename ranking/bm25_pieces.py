@@ -6,7 +6,7 @@ import itertools
 import math
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
@@ -41,89 +41,44 @@ OFFSETS, DOCUMENTS, WEIGHTS, BOUNDS, COUNTS, LENGTHS = (
 )
 
 
-@dataclass(frozen=True)
-class CountTerms:
-    """A task that writes the postings of a piece: its documents with each query term, the counts, and all lengths.
+def count_terms(pieces: tuple[Path, ...], folder: Path, options: Bm25Options, terms: Path, number: int) -> None:
+    """Write the postings of a piece: its documents with each query term, the counts, and all lengths.
 
     Terms that no query has only add to the length of a document, so they get no postings.
 
     Args:
-        terms: the numbered terms of all queries.
+        terms: the file of the numbered terms of all queries.
     """
-
-    pieces: tuple[Path, ...]
-    folder: Path
-    options: Bm25Options
-    terms: Path
-
-    def __call__(self, number: int) -> None:
-        folder = _folder_of(self.folder, number)
-        if at_hand(folder / OFFSETS):
-            return
-        known = mapped(self.terms)["term"].to_list()
-        counted = CountedPostings()
-        for flat, sizes in Terms(self.options, known).flat(mapped(self.pieces[number])):
-            counted.add(flat, sizes, len(known))
-        offsets, documents, counts, lengths = counted.take(len(known))
-        write_array(folder / DOCUMENTS, documents)
-        write_array(folder / COUNTS, counts)
-        write_array(folder / LENGTHS, lengths)
-        write_array(folder / OFFSETS, offsets)  # last: it says that the others are whole
+    part = _folder_of(folder, number)
+    if at_hand(part / OFFSETS):
+        return
+    known = mapped(terms)["term"].to_list()
+    counted = CountedPostings()
+    for flat, sizes in Terms(options, known).flat(mapped(pieces[number])):
+        counted.add(flat, sizes, len(known))
+    offsets, documents, counts, lengths = counted.take(len(known))
+    write_array(part / DOCUMENTS, documents)
+    write_array(part / COUNTS, counts)
+    write_array(part / LENGTHS, lengths)
+    write_array(part / OFFSETS, offsets)  # last: it says that the others are whole
 
 
-@dataclass(frozen=True)
-class Weigh:
-    """A task that writes BM25's score of each posting of a piece, from the statistics of all pieces.
+def weigh_piece(folder: Path, options: Bm25Options, mean: float, number: int) -> None:
+    """Write BM25's score of each posting of a piece, from the statistics of all pieces.
 
     Args:
         mean: the mean number of terms of a document, over all pieces.
     """
-
-    folder: Path
-    options: Bm25Options
-    mean: float
-
-    def __call__(self, number: int) -> None:
-        folder = _folder_of(self.folder, number)
-        if at_hand(folder / WEIGHTS):
-            return
-        names = OFFSETS, DOCUMENTS, COUNTS, LENGTHS
-        offsets, documents, counts, lengths = (np.asarray(open_array(folder / name)) for name in names)
-        weights = np.empty(len(documents), np.float32)
-        idf = np.asarray(open_array(self.folder / "idf.npy"))
-        weigh(offsets, documents, counts, lengths, self.mean, idf, self.options, weights)
-        write_array(folder / BOUNDS, largest_weights(offsets, weights))
-        write_array(folder / WEIGHTS, weights)
-
-
-@dataclass(frozen=True)
-class SearchPiece:
-    """A task that searches a piece for queries and writes the results.
-
-    Args:
-        results: the folder for the results.
-        ranges: the documents of each piece.
-        terms: the terms of the queries, concatenated.
-        offsets: the start of each query's terms.
-        asked: the queries of each piece.
-        pairs: documents to score for each query.
-    """
-
-    folder: Path
-    results: Path
-    ranges: list[range]
-    terms: NDArray[np.int64]
-    offsets: NDArray[np.int64]
-    asked: list[NDArray[np.int64]]
-    depth: int
-    pairs: NDArray[np.int32]
-
-    def __call__(self, number: int) -> None:
-        asked = self.asked[number]
-        queries = [self.terms[self.offsets[query] : self.offsets[query + 1]] for query in asked]
-        result = search_piece(self.folder, number, self.ranges[number], queries, self.depth, self.pairs[asked], 1)
-        for file, array in zip(_found(self.results, number), result, strict=True):
-            write_array(file, array)
+    part = _folder_of(folder, number)
+    if at_hand(part / WEIGHTS):
+        return
+    names = OFFSETS, DOCUMENTS, COUNTS, LENGTHS
+    offsets, documents, counts, lengths = (np.asarray(open_array(part / name)) for name in names)
+    weights = np.empty(len(documents), np.float32)
+    idf = np.asarray(open_array(folder / "idf.npy"))
+    weigh(offsets, documents, counts, lengths, mean, idf, options, weights)
+    write_array(part / BOUNDS, largest_weights(offsets, weights))
+    write_array(part / WEIGHTS, weights)
 
 
 class PiecedBm25(Bm25Index):
@@ -156,12 +111,11 @@ class PiecedBm25(Bm25Index):
             self.folder = cut / f"bm25-{digest([*content, shards])}"
             collection = _cut(collection, self.folder, shards)
         reader = Terms(options)
-        self.queries = reader.tokenize(collection.queries)
+        queries = reader.tokenize(collection.queries)
         # Words are learned in no particular order: terms in alphabetical order make the same files each time.
-        order = sorted(reader.terms, key=reader.terms.__getitem__)
-        known = sorted(order)
-        number = np.searchsorted(known, order) if known else np.zeros(0, np.int64)
-        self.queries = [number[query].astype(np.int64) for query in self.queries]
+        known = sorted(reader.terms)
+        number = np.searchsorted(known, list(reader.terms))
+        self.queries = [number[query].astype(np.int64) for query in queries]
         self._make(collection, known)
         ends = np.cumsum(collection.rows).tolist()
         self.ranges = [range(end - size, end) for end, size in zip(ends, collection.rows, strict=True)]
@@ -180,11 +134,19 @@ class PiecedBm25(Bm25Index):
     def _by_tasks(self, terms: list[NDArray[np.integer]], depth: int, pairs: NDArray[np.int32]) -> Searched:
         offsets = np.concatenate([[0], np.cumsum([len(query) for query in terms])]).astype(np.int64)
         flat, count = np.concatenate(terms), len(self.ranges)
+        index, ranges = self.folder, self.ranges  # tasks are pickled, and need no more of this object
         folders = []
 
         def ask(asked: list[NDArray[np.int64]], depth: int, pairs: NDArray[np.int32]) -> list[Searched]:
-            folders.append(folder := self.folder / f"found-{uuid4().hex[:8]}")
-            self.run(SearchPiece(self.folder, folder, self.ranges, flat, offsets, asked, depth, pairs), count)
+            folders.append(folder := index / f"found-{uuid4().hex[:8]}")
+
+            def search(number: int) -> None:
+                queries = [flat[offsets[query] : offsets[query + 1]] for query in asked[number]]
+                result = search_piece(index, number, ranges[number], queries, depth, pairs[asked[number]], 1)
+                for file, array in zip(_found(folder, number), result, strict=True):
+                    write_array(file, array)
+
+            self.run(search, count)
             return [tuple(open_array(file) for file in _found(folder, number)) for number in range(count)]  # type: ignore[misc]
 
         try:
@@ -202,14 +164,14 @@ class PiecedBm25(Bm25Index):
             return
         terms, count = self.folder / "terms.arrow", len(collection.files)
         write_whole(terms, {"term": pl.String()}, [pl.DataFrame({"term": known}, schema={"term": pl.String})])
-        self.run(CountTerms(collection.files, self.folder, self.options, terms), count)
+        self.run(partial(count_terms, collection.files, self.folder, self.options, terms), count)
         total, length, frequencies = 0, 0, np.zeros(len(known), np.int64)
         for number in range(count):
             lengths = open_array(_folder_of(self.folder, number) / LENGTHS)
             total, length = total + len(lengths), length + int(lengths.sum(dtype=np.int64))
             frequencies += np.diff(open_array(_folder_of(self.folder, number) / OFFSETS))
         write_array(self.folder / "idf.npy", idf_of(total, frequencies))
-        self.run(Weigh(self.folder, self.options, length / total if length else 1.0), count)
+        self.run(partial(weigh_piece, self.folder, self.options, length / total if length else 1.0), count)
         for number in range(count):
             withdraw(_folder_of(self.folder, number) / COUNTS)
         (self.folder / MADE).touch()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 
@@ -24,35 +25,20 @@ HASHED = {"hash": pl.UInt64()}
 VOCABULARY = "vocabulary.arrow"
 
 
-@dataclass(frozen=True)
-class CountPiece:
-    """A task that counts in how many documents of a piece each word occurs, and hashes the texts."""
-
-    pieces: tuple[Path, ...]
-    folder: Path
-    limit: int
-    reading: Reading
-
-    def __call__(self, number: int) -> None:
-        file = _counts(self.folder, number)
-        if not at_hand(file):
-            documents = mapped(self.pieces[number])
-            hashes = pl.DataFrame({"hash": text_hashes(documents["text"])})
-            write_whole(_hashes(self.folder, number), HASHED, [hashes])
-            write_whole(file, COUNTED, [count_words(documents, self.limit, self.reading)])
+def count_piece(pieces: tuple[Path, ...], folder: Path, limit: int, reading: Reading, number: int) -> None:
+    """Count in how many documents of a piece each word occurs, and hash the texts."""
+    file = _counts(folder, number)
+    if not at_hand(file):
+        documents = mapped(pieces[number])
+        hashes = pl.DataFrame({"hash": text_hashes(documents["text"])})
+        write_whole(_hashes(folder, number), HASHED, [hashes])
+        write_whole(file, COUNTED, [count_words(documents, limit, reading)])
 
 
-@dataclass(frozen=True)
-class WordEncoder:
-    """Makes the function that encodes documents with a vocabulary on disk."""
-
-    vocabulary: Path
-    limit: int
-    reading: Reading
-
-    def __call__(self) -> Encode:
-        words = mapped(self.vocabulary)["word"].to_list()
-        return lambda frame: encode_texts(frame, words, self.limit, self.reading)
+def word_encoder(vocabulary: Path, limit: int, reading: Reading) -> Encode:
+    """Return the function that encodes documents with a vocabulary on disk."""
+    words = mapped(vocabulary)["word"].to_list()
+    return lambda frame: encode_texts(frame, words, limit, reading)
 
 
 def encode_in_pieces(
@@ -66,14 +52,14 @@ def encode_in_pieces(
     """
     folder.mkdir(parents=True, exist_ok=True)
     pieces = collection.pieces
-    run(CountPiece(pieces, folder, encoder.max_document, collection.reading), len(pieces))
+    run(partial(count_piece, pieces, folder, encoder.max_document, collection.reading), len(pieces))
     parts = (mapped(_counts(folder, number)) for number in range(len(pieces)))  # opened one by one
     queries = count_words(collection.queries, encoder.max_document, collection.reading)
     vocabulary, idf = merge_counts(
         chain(parts, [queries]), collection.size + len(collection.queries), encoder.min_count, encoder.max_words
     )
     write_whole(folder / VOCABULARY, {"word": pl.String()}, [pl.DataFrame({"word": vocabulary})])
-    make = WordEncoder(folder / VOCABULARY, encoder.max_document, collection.reading)
+    make = partial(word_encoder, folder / VOCABULARY, encoder.max_document, collection.reading)
     texts = encode_pieces(pieces, folder, make, run)
     hashes = np.concatenate([mapped(_hashes(folder, number))["hash"].to_numpy() for number in range(len(pieces))])
     encoded = encoder.with_documents(collection, texts, vocabulary, idf, hashes)

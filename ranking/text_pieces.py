@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,21 +21,14 @@ Encode = Callable[[pl.DataFrame], Texts]
 """Returns the token ids of the texts of a frame."""
 
 
-@dataclass(frozen=True)
-class EncodePiece:
-    """A task that encodes a piece into two files, unless they exist from before an interrupt."""
-
-    pieces: tuple[Path, ...]
-    folder: Path
-    make: Callable[[], Encode]
-
-    def __call__(self, number: int) -> None:
-        tokens, lengths = _files(self.folder, number)
-        if at_hand(lengths):
-            return
-        texts = self.make()(mapped(self.pieces[number]))
-        write_array(tokens, texts.tokens)
-        write_array(lengths, texts.lengths)
+def encode_piece(pieces: tuple[Path, ...], folder: Path, make: Callable[[], Encode], number: int) -> None:
+    """Encode a piece into two files, unless they exist from before an interrupt."""
+    tokens, lengths = _files(folder, number)
+    if at_hand(lengths):
+        return
+    texts = make()(mapped(pieces[number]))
+    write_array(tokens, texts.tokens)
+    write_array(lengths, texts.lengths)
 
 
 def encode_pieces(pieces: tuple[Path, ...], folder: Path, make: Callable[[], Encode], run: Run) -> Texts:
@@ -51,7 +44,7 @@ def encode_pieces(pieces: tuple[Path, ...], folder: Path, make: Callable[[], Enc
     files = [_files(folder, number) for number in range(len(pieces))]
     offsets, starts = folder / "offsets.npy", folder / "starts.npy"
     if not at_hand(starts):
-        run(EncodePiece(pieces, folder, make), len(pieces))
+        run(partial(encode_piece, pieces, folder, make), len(pieces))
         lengths = [open_array(file) for _, file in files]
         ends = np.cumsum(np.concatenate(lengths), dtype=np.int64)
         write_array(offsets, np.concatenate([np.zeros(1, np.int64), ends]))

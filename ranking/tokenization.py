@@ -6,6 +6,7 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -94,23 +95,16 @@ class Subwords(Tokenization):
         return Tokens(self.of_documents()()(collection.documents), self.of_queries(collection))
 
     def of_documents(self) -> Callable[[], Encode]:
-        return SubwordEncoder(self.checkpoint, self.max_document, self.prompts.document)
+        return partial(subword_encoder, self.checkpoint, self.max_document, self.prompts.document)
 
     def of_queries(self, collection: Collection) -> Texts:
-        return SubwordEncoder(self.checkpoint, self.max_query, self.prompts.query)()(collection.queries)
+        return subword_encoder(self.checkpoint, self.max_query, self.prompts.query)(collection.queries)
 
 
-@dataclass(frozen=True)
-class SubwordEncoder:
-    """Makes the function that encodes texts by a checkpoint's tokenizer, in any process."""
-
-    checkpoint: str
-    limit: int
-    prompt: str
-
-    def __call__(self) -> Encode:
-        tokenizer = read_tokenizer(self.checkpoint)
-        return lambda frame: subwords(tokenizer, frame["text"], self.limit, self.prompt)
+def subword_encoder(checkpoint: str, limit: int, prompt: str) -> Encode:
+    """Return the function that encodes texts by a checkpoint's tokenizer."""
+    tokenizer = read_tokenizer(checkpoint)
+    return lambda frame: subwords(tokenizer, frame["text"], limit, prompt)
 
 
 def subwords(tokenizer: Any, texts: pl.Series, limit: int, prompt: str = "") -> Texts:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from ranking.collections.faults import Faults
 from ranking.collections.ids import id_files, write_ids
 from ranking.collections.pieces import Run, in_turn, mapped_pieces, piece_files, write_pieces
 from ranking.collections.reader import GIVEN, JUDGEMENTS, Reader
-from ranking.collections.spans import PortionToPiece, collected
+from ranking.collections.spans import collected, portion_to_piece
 from ranking.errors import BadInput
 
 _CHUNK = 50_000  # rows
@@ -134,7 +135,7 @@ def _written_by_tasks(reader: Reader, folder: Path, run: Run) -> bool:
     portions = reader.portions(pieces.PIECE)
     if len(portions) < 2:
         return False
-    run(PortionToPiece(reader, portions, folder, dict(STORED["documents"])), len(portions))
+    run(partial(portion_to_piece, reader, portions, folder, dict(STORED["documents"])), len(portions))
     hashes, skipped = collected(folder, len(portions))
     documents = mapped_pieces(piece_files(folder))
     if not skipped and not documents.is_empty() and not len(_repeated(documents, hashes)):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 import numpy as np
@@ -55,44 +55,30 @@ class IdTable:
         return keys
 
 
-@dataclass(frozen=True)
-class SortIds:
-    """A task that sorts the ids of a piece.
+def sort_ids(pieces: list[Path], starts: list[int], folder: Path, number: int) -> None:
+    """Sort the ids of a piece.
 
     Args:
         starts: the first row of each piece.
     """
-
-    pieces: list[Path]
-    starts: list[int]
-    folder: Path
-
-    def __call__(self, number: int) -> None:
-        ids = mapped(self.pieces[number]).select("id").with_row_index("row", self.starts[number]).sort("id")
-        write(self.folder / f"run-{number:05d}.arrow", SCHEMA, [ids.select("id", "row")])
+    ids = mapped(pieces[number]).select("id").with_row_index("row", starts[number]).sort("id")
+    write(folder / f"run-{number:05d}.arrow", SCHEMA, [ids.select("id", "row")])
 
 
-@dataclass(frozen=True)
-class MergeIds:
-    """A task that merges one range of ids of all pieces.
+def merge_ids(runs: list[Path], bounds: list[str], folder: Path, number: int) -> None:
+    """Merge one range of ids of all pieces.
 
     Args:
         runs: the sorted ids of the pieces.
         bounds: each part's first id; the first part has all ids before the second one's.
     """
-
-    runs: list[Path]
-    bounds: list[str]
-    folder: Path
-
-    def __call__(self, number: int) -> None:
-        parts = []
-        for file in self.runs:
-            run = mapped(file)
-            start = 0 if number == 0 else _before(run, self.bounds[number])
-            stop = len(run) if number + 1 == len(self.bounds) else _before(run, self.bounds[number + 1])
-            parts.append(run.slice(start, max(0, stop - start)))
-        write(self.folder / f"ids-{number:05d}.arrow", SCHEMA, [pl.concat(parts).sort("id")])
+    parts = []
+    for file in runs:
+        run = mapped(file)
+        start = 0 if number == 0 else _before(run, bounds[number])
+        stop = len(run) if number + 1 == len(bounds) else _before(run, bounds[number + 1])
+        parts.append(run.slice(start, max(0, stop - start)))
+    write(folder / f"ids-{number:05d}.arrow", SCHEMA, [pl.concat(parts).sort("id")])
 
 
 def _before(run: pl.DataFrame, bound: str) -> int:
@@ -104,7 +90,7 @@ def write_ids(folder: Path, pieces: list[Path], run: Run) -> None:
     """Write the table of a collection in several pieces: each is sorted, then parts of all are merged."""
     lengths = [len(mapped(piece)) for piece in pieces]
     starts = [sum(lengths[:number]) for number in range(len(pieces))]
-    run(SortIds(pieces, starts, folder), len(pieces))
+    run(partial(sort_ids, pieces, starts, folder), len(pieces))
     runs = [folder / f"run-{number:05d}.arrow" for number in range(len(pieces))]
     drawn = [
         mapped(file)["id"].gather(np.linspace(0, length - 1, min(length, SAMPLED)).astype(np.uint32))
@@ -114,7 +100,7 @@ def write_ids(folder: Path, pieces: list[Path], run: Run) -> None:
     sample = pl.concat(drawn).sort()
     cuts = [len(sample) * number // len(pieces) for number in range(len(pieces))]
     bounds = sorted({str(sample[cut]) for cut in cuts})
-    run(MergeIds(runs, bounds, folder), len(bounds))
+    run(partial(merge_ids, runs, bounds, folder), len(bounds))
     for file in runs:
         file.unlink()
 

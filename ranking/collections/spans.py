@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -41,21 +40,15 @@ def groups_of(files: Sequence[Path], size: int) -> list[tuple[Path, ...]]:
     return [tuple(group) for group in groups]
 
 
-@dataclass(frozen=True)
-class PortionToPiece:
-    """A task that writes the documents of a portion as a piece, and its ids' hashes and skipped faults next to it."""
-
-    reader: Reader
-    portions: Sequence[Portion]
-    folder: Path
-    schema: dict[str, pl.DataType]
-
-    def __call__(self, number: int) -> None:
-        faults, hashes = Faults(strict=False), [np.empty(0, np.uint64)]
-        read = self.reader.read_portion(self.portions[number], faults)
-        write(self.folder / piece_file(number), self.schema, checks.documents_with_text(read, faults, hashes))
-        np.save(self.folder / f"hashes-{number:05d}.npy", np.concatenate(hashes), allow_pickle=False)
-        (self.folder / f"skipped-{number:05d}.json").write_text(json.dumps(faults.skipped))
+def portion_to_piece(
+    reader: Reader, portions: Sequence[Portion], folder: Path, schema: dict[str, pl.DataType], number: int
+) -> None:
+    """Write the documents of a portion as a piece, and its ids' hashes and skipped faults next to it."""
+    faults, hashes = Faults(strict=False), [np.empty(0, np.uint64)]
+    read = reader.read_portion(portions[number], faults)
+    write(folder / piece_file(number), schema, checks.documents_with_text(read, faults, hashes))
+    np.save(folder / f"hashes-{number:05d}.npy", np.concatenate(hashes), allow_pickle=False)
+    (folder / f"skipped-{number:05d}.json").write_text(json.dumps(faults.skipped))
 
 
 def collected(folder: Path, count: int) -> tuple[np.ndarray, bool]:
