@@ -15,7 +15,6 @@ from ranking.hub_tokenizers import local_root
 from ranking.packing import Packing
 from ranking.rankers.pretrained import Pretrained, read_model, trim_last_layer
 from ranking.rankers.sentence_folder import DECLARED, read_json
-from ranking.rankers.text_lengths import save_with_lengths
 from ranking.rankers.transformer_ranker import PairRanker
 from ranking.texts import Texts
 from ranking.tokenization import Subwords, Tokenization, read_tokenizer
@@ -118,7 +117,7 @@ class CrossEncoder(PairRanker):
 
     def save_pretrained(self, folder: str) -> None:
         """Write it as transformers and sentence-transformers' `CrossEncoder` read it: safetensors and the tokenizer."""
-        save_with_lengths(folder, self.pretrained.model, self.tokenizer, self.max_query, self.max_document)
+        self.save_with_lengths(folder, self.pretrained.model, self.max_query, self.max_document)
 
 
 def chosen_label(checkpoint: str, label: int | str | None) -> tuple[int | None, int]:

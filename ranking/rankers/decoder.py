@@ -15,7 +15,6 @@ from ranking.bounds import AtLeast, checked
 from ranking.errors import BadInput
 from ranking.packing import Packing
 from ranking.rankers.pretrained import Pretrained, read_model
-from ranking.rankers.text_lengths import save_with_lengths
 from ranking.rankers.transformer_ranker import PairRanker
 from ranking.tokenization import Prompts, Subwords, Tokenization, count_subwords, read_tokenizer
 
@@ -110,7 +109,7 @@ class Decoder(PairRanker):
 
     def save_pretrained(self, folder: str) -> None:
         """Write it as transformers reads it: safetensors and the tokenizer."""
-        save_with_lengths(folder, self._whole[0], self.tokenizer, *self.lengths)
+        self.save_with_lengths(folder, self._whole[0], *self.lengths)
 
 
 def prompt(tokenizer: Any, template: str) -> tuple[Packing, Prompts]:

@@ -1,18 +1,22 @@
-"""Defines the base of rankers that read subwords with a pretrained transformer."""
+"""Defines the bases of rankers that read subwords with a pretrained transformer."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from ranking.errors import BadInput
-from ranking.rankers.pretrained import PRESETS
+from ranking.hub_tokenizers import local_root
+from ranking.rankers.pretrained import PRESETS, quiet
 from ranking.rankers.ranker import Ranker
-from ranking.rankers.sentence_folder import SentenceFolder
-from ranking.rankers.text_lengths import read_lengths
+from ranking.rankers.sentence_folder import SentenceFolder, read_json, write_json
 from ranking.texts import Texts
+
+LENGTHS = "text_lengths.json"
+"""A file of ours next to the checkpoint's, with max_query and max_document: none of its fields has a query's length."""
 
 
 class TransformerRanker(Ranker):
@@ -91,9 +95,39 @@ class PairRanker(TransformerRanker):
 
     pairs = 4096
     reads_apart = False
+    tokenizer: Any
 
     def represent_queries(self, queries: Texts) -> Tensor:
         return torch.from_numpy(queries.padded(self.max_query)).to(self.device)
 
     def represent_documents(self, documents: Texts) -> Tensor:
         return torch.from_numpy(documents.padded(self.max_document)).to(self.device)
+
+    def save_with_lengths(self, folder: str, model: Any, max_query: int, max_document: int) -> None:
+        """Write a model of transformers and the tokenizer into a folder, with the lengths of its texts.
+
+        Args:
+            model: the model, written as safetensors.
+            max_query: subwords read of a query, not counting prompts.
+            max_document: subwords read of a document, not counting prompts.
+        """
+        with quiet():
+            model.save_pretrained(folder)
+        self.tokenizer.save_pretrained(folder)
+        write_json(Path(folder) / LENGTHS, {"max_query": max_query, "max_document": max_document})
+
+
+def read_lengths(checkpoint: str) -> dict[str, int]:
+    """Return the text lengths in a checkpoint's folder; empty if there is no such file.
+
+    Raises:
+        BadInput: if its file does not hold lengths.
+    """
+    content = read_json(local_root(checkpoint), LENGTHS)
+    if content is None:
+        return {}
+    usable = all(type(number) is int and number > 0 for number in content.values())
+    if not usable or set(content) != {"max_query", "max_document"}:
+        remedy = f'write {{"max_query": 32, "max_document": 256}}, or delete {LENGTHS}'
+        raise BadInput(f"{LENGTHS} does not hold two lengths", checkpoint, remedy)
+    return content

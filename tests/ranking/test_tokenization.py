@@ -21,7 +21,7 @@ from ranking.rankers.bi_encoder import BiEncoder
 from ranking.rankers.cross_encoder import CrossEncoder
 from ranking.rankers.decoder import Decoder
 from ranking.rankers.sentence_folder import SentenceFolder
-from ranking.rankers.text_lengths import FILE
+from ranking.rankers.transformer_ranker import LENGTHS
 from ranking.texts import Texts
 from ranking.tokenization import Prompts, Subwords, read_tokenizer, subwords
 from ranking.trigrams import Collisions, Trigrams, bucket_of, collisions, trigrams_of
@@ -166,7 +166,7 @@ def test_a_trained_folder_is_read_as_it_was_trained(kind, plain, tmp_path):
 def test_a_file_of_something_else_is_refused(content, plain, tmp_path):
     made = KINDS["bi_encoder"](torch.Generator().manual_seed(0), plain("bi_encoder"), preset="tiny")
     made.save_pretrained(str(tmp_path))
-    (tmp_path / FILE).write_text(json.dumps(content))
+    (tmp_path / LENGTHS).write_text(json.dumps(content))
     with pytest.raises(BadInput, match=r"two lengths|text_lengths\.json is no object"):
         lengths("bi_encoder", str(tmp_path))
 
