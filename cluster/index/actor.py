@@ -58,10 +58,10 @@ class NegativeIndexActor:
     def __init__(self, spec: IndexSpec, folder: str, every: bool) -> None:
         self.every = every
         self.folder = IndexFolder(Path(folder))
-        self.build = IndexBuild(spec) if spec.shards == 1 else ShardedBuild(spec)
+        self.build = (IndexBuild if spec.shards == 1 else ShardedBuild)(spec, self.folder)
         self.metrics = IndexMetrics(spec.tags)
         self._changed = threading.Condition()
-        self._versions: dict[int, IndexVersion] = self.build.opened(self.folder)
+        self._versions: dict[int, IndexVersion] = self.build.opened()
         self._pending = {publication.step: publication for publication in self.folder.published()}
         self._building: Publication | None = None
         self._read: dict[str, int] = {}  # step of the version that each reader read last
@@ -109,7 +109,7 @@ class NegativeIndexActor:
             for step, index in list(self._versions.items()):
                 if step not in kept or index.digest != kept[step].digest:
                     del self._versions[step]
-                    self.build.remove(self.folder, step)
+                    self.build.remove(step)
             if self._building is not None and kept.get(self._building.step) != self._building:
                 self.folder.withdraw(self._building)
                 self._building = None  # the build continues, and its result is discarded
@@ -210,7 +210,7 @@ class NegativeIndexActor:
                     version = 1 + max((index.version for index in self._versions.values()), default=-1)
             started = time.perf_counter()
             try:
-                index = self.build(self.folder, publication, version)
+                index = self.build(publication, version)
             except Exception as error:  # raised to readers, since nothing else waits for this thread
                 with self._changed:
                     if self._closed:
@@ -224,7 +224,7 @@ class NegativeIndexActor:
             self.metrics.built(time.perf_counter() - started)
             with self._changed:
                 if self._building is None:  # `restore` discarded it
-                    self.build.remove(self.folder, publication.step)
+                    self.build.remove(publication.step)
                     continue
                 self._building = None
                 self._versions[publication.step] = index
@@ -232,16 +232,13 @@ class NegativeIndexActor:
                 self._changed.notify_all()
             self.folder.withdraw(publication)
             for step in obsolete:  # outside the lock: large files take time to delete, and readers should not wait
-                self.build.remove(self.folder, step)
+                self.build.remove(step)
 
     def _publications(self) -> set[tuple[int, str]]:
         """Return steps and digests of the weights that are built, are being built, or wait."""
-        every: list[IndexVersion | Publication | None] = [
-            *self._versions.values(),
-            *self._pending.values(),
-            self._building,
-        ]
-        return {(each.step, each.digest) for each in every if each is not None}
+        known: list[IndexVersion | Publication] = [*self._versions.values(), *self._pending.values()]
+        known += [] if self._building is None else [self._building]
+        return {(each.step, each.digest) for each in known}
 
     def _steps(self) -> frozenset[int]:
         return frozenset(step for step, _ in self._publications())

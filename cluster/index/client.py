@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,26 +20,12 @@ from cluster.index.calls import CLOSE_TIMEOUT_S, claim, release, retries, unwrap
 from cluster.index.version_build import IndexSpec
 from ranking.checkpoint import to_bytes
 from sampling.retrieval.dense import Refresh
-from sampling.retrieval.live_index import Answer
+from sampling.retrieval.live_index import Answer, PublishedWeights, served_from
 
 MAX_READERS = 16
 """Searches that an index answers at once; others wait."""
 SEARCH_TIMEOUT_S = 2.0
 """How long a search waits for its version before the client checks that the actor has all publications."""
-
-
-@dataclass(frozen=True)
-class SentWeights:
-    """Weights that were published and may still be needed.
-
-    Args:
-        version: the version's number; None if the actor counts.
-        weights: a safetensors file as uint8, in Ray's object store.
-    """
-
-    step: int
-    version: int | None
-    weights: ray.ObjectRef
 
 
 class RemoteIndex:
@@ -71,7 +56,7 @@ class RemoteIndex:
         self.token = uuid.uuid4().hex[:8]
         self.lagged = refresh.mode == "lagged"
         self.reader = uuid.uuid4().hex
-        self._published: list[SentWeights] = []
+        self._published: list[PublishedWeights] = []  # weights are references to safetensors files as uint8
         self._count = 0  # publications so far
         self._answered: Answer | None = None
         self._actor: Any = None
@@ -92,7 +77,7 @@ class RemoteIndex:
     def publish(self, weights: Mapping[str, Tensor], step: int) -> None:
         """Send the current weights; the index is built while the trainer continues."""
         content = ray.put(np.frombuffer(to_bytes(dict(weights)), np.uint8))
-        published = SentWeights(step, self._count if self.lagged else None, content)
+        published = PublishedWeights(self._count if self.lagged else None, step, content)
         self._count += 1
         self._published = [*self._published, published] if self.lagged else [published]
         self._check_publishing()
@@ -106,7 +91,8 @@ class RemoteIndex:
         Args:
             vectors: vectors of the queries [q, d]; None takes those of the version.
         """
-        self._drop_passed(step)
+        if self.lagged:
+            self._published = served_from(self._published, self.refresh.delay, step)
         exactly, least = self._wanted(step)
         while True:
             guarded = max(0, self.guarded() - self._reported_guarded)
@@ -151,9 +137,9 @@ class RemoteIndex:
             self.close()
         self.token, self._count, self._answered = state["token"], state["count"], None
         self._published = [
-            SentWeights(
-                sent["step"],
+            PublishedWeights(
                 sent["version"] if self.lagged else state["version"] + 1,
+                sent["step"],
                 ray.put(np.asarray(sent["weights"])),
             )
             for sent in state["published"]
@@ -190,13 +176,7 @@ class RemoteIndex:
             self.log(f"{self.name}: shard {shard} {what}")
         self._lost_shards = lost
 
-    def _drop_passed(self, step: int) -> None:
-        """Drop lagged publications that a later one has replaced."""
-        if self.lagged:
-            due = [n for n, sent in enumerate(self._published) if sent.step + self.refresh.delay <= step]
-            self._published = self._published[due[-1] if due else 0 :]
-
-    def _send(self, sent: SentWeights) -> None:
+    def _send(self, sent: PublishedWeights) -> None:
         self._connect()
         with contextlib.suppress(ray.exceptions.RayActorError):  # sent again when a search misses it
             self._publishing.append(self._actor.publish.remote(sent.step, sent.version, [sent.weights]))

@@ -35,8 +35,8 @@ class ShardedBuild(IndexBuild):
     files are broken, is built again from these weights.
     """
 
-    def __init__(self, spec: IndexSpec) -> None:
-        super().__init__(spec)
+    def __init__(self, spec: IndexSpec, folder: IndexFolder) -> None:
+        super().__init__(spec, folder)
         self.actors: ShardActors | None = None
         self._encoding = threading.Lock()  # builds and repairs use the same encoders
         self._repairing: set[int] = set()
@@ -49,16 +49,10 @@ class ShardedBuild(IndexBuild):
         return 0
 
     def fill(
-        self,
-        folder: IndexFolder,
-        building: Path,
-        publication: Publication,
-        version: int,
-        weights: ray.ObjectRef,
-        size: CorpusSize,
+        self, building: Path, publication: Publication, version: int, weights: ray.ObjectRef, size: CorpusSize
     ) -> None:
         ranges = shard_ranges(size.documents, self.spec.shards, self.spec.block)
-        self._start(folder, ranges)
+        self._start(ranges)
         with self._encoding:
             queries = self.pool.blocks(range(size.queries), True, building / QUERIES)
             self.pool.encode(weights, publication.digest, queries)
@@ -69,30 +63,31 @@ class ShardedBuild(IndexBuild):
         assert isinstance(version.index, ShardedVersion)
         return replace(version.index, skip=False)
 
-    def opened(self, folder: IndexFolder) -> dict[int, IndexVersion]:
+    def opened(self) -> dict[int, IndexVersion]:
         versions = {}
-        for step, version in folder.versions().items():
+        for step, version in super().opened().items():
             try:
-                ranges = [range(*bounds) for bounds in json.loads((folder.version_path(step) / SHARDS).read_text())]
+                bounds = json.loads((self.folder.version_path(step) / SHARDS).read_text())
+                ranges = [range(*of_shard) for of_shard in bounds]
             except (OSError, ValueError):
-                folder.remove(step)
+                self.folder.remove(step)
                 continue
-            self._start(folder, ranges)
-            versions[step] = self.searchable(folder, version)
+            self._start(ranges)
+            versions[step] = self.searchable(version)
         return versions
 
-    def remove(self, folder: IndexFolder, step: int) -> None:
+    def remove(self, step: int) -> None:
         if self.actors:
             self.actors.send_all("remove", step)
-        super().remove(folder, step)
+        super().remove(step)
 
     def clear(self) -> None:
         if self.actors:
             self.actors.clear()
 
-    def _start(self, folder: IndexFolder, ranges: Sequence[range]) -> None:
+    def _start(self, ranges: Sequence[range]) -> None:
         if self.actors is None:
-            self.actors = ShardActors(folder.path, ranges, self.pool.nodes())
+            self.actors = ShardActors(self.folder.path, ranges, self.pool.nodes())
 
     def _fill(self, publication: Publication, version: int, weights: ray.ObjectRef, dimension: int) -> None:
         """Build the version on every shard that does not have it.
@@ -130,11 +125,11 @@ class ShardedBuild(IndexBuild):
             pool.finish_shards(arguments, actors.actors)
         raise RuntimeError(f"shards {missing} of the index were lost {1 + MAX_RESTARTS} times while they were built")
 
-    def searchable(self, folder: IndexFolder, version: IndexVersion) -> IndexVersion:
+    def searchable(self, version: IndexVersion) -> IndexVersion:
         assert self.actors is not None
 
         def repair(shard: int) -> None:
-            content = np.fromfile(folder.version_path(version.step) / WEIGHTS, np.uint8)
+            content = np.fromfile(self.folder.version_path(version.step) / WEIGHTS, np.uint8)
             publication = Publication(version.step, version.version, version.digest)
             logger.warning("shard %s has lost version %s and builds it again", shard, version.version)
             with self._encoding, unwrapped():
@@ -161,8 +156,8 @@ class ShardedBuild(IndexBuild):
 
 
 @dataclass(frozen=True)
-class ShardedVersion:
-    """The vectors of one version on all shards: a `ranking.shards.Searched`.
+class ShardedVersion(Searched):
+    """The vectors of one version on all shards.
 
     Args:
         step, digest: step and weights of the version.
@@ -179,7 +174,6 @@ class ShardedVersion:
     skip: bool = False
 
     def search(self, queries: NDArray[np.float32], depth: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-        """See `ranking.shards.Searched`."""
         replies = self._ask("topk", [(ray.put(queries), depth)] * len(self.actors.ranges))
         ranges = [self.actors.ranges[shard] for shard in replies]
         if not ranges:
@@ -188,7 +182,6 @@ class ShardedVersion:
         return documents, products.astype(np.float32)
 
     def scores(self, queries: NDArray[np.float32], documents: NDArray[np.integer]) -> NDArray[np.float32]:
-        """See `ranking.shards.Searched`."""
         vectors = ray.put(queries)
         replies = self._ask("scores", [(vectors, within(documents, rows)) for rows in self.actors.ranges])
         return np.max([np.full(documents.shape, -np.inf, np.float32), *replies.values()], axis=0)

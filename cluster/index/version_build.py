@@ -51,37 +51,39 @@ class IndexSpec:
 
 
 class IndexBuild:
-    """Builds versions, one at a time."""
+    """Builds versions, one at a time.
 
-    def __init__(self, spec: IndexSpec) -> None:
-        self.spec, self.pool = spec, EncoderPool(spec.corpus, spec.encoders, spec.block)
+    Args:
+        folder: folder with the published weights, which also gets the versions.
+    """
+
+    def __init__(self, spec: IndexSpec, folder: IndexFolder) -> None:
+        self.spec, self.folder, self.pool = spec, folder, EncoderPool(spec.corpus, spec.encoders, spec.block)
 
     @property
     def lost(self) -> frozenset[int]:
         """Shards that did not answer their last call."""
         return frozenset()
 
-    def __call__(self, folder: IndexFolder, publication: Publication, version: int) -> IndexVersion:
+    def __call__(self, publication: Publication, version: int) -> IndexVersion:
         """Build, finish and open the version of published weights.
-
-        Args:
-            folder: folder with the weights, which also gets the version.
 
         Raises:
             BadInput: if the disk is full, or FAISS can't build the index.
         """
-        content, path, options = folder.weights(publication), folder.version_path(publication.step), self.spec.options
+        content, path = self.folder.weights(publication), self.folder.version_path(publication.step)
+        options = self.spec.options
         weights = ray.put(content)
         with unwrapped():
             size = self.pool.measure(weights, publication.digest)
             building = start_version(path, self.kept(size), size.queries, size.dimension, options)
-            self.fill(folder, building, publication, version, weights, size)
+            self.fill(building, publication, version, weights, size)
             content.tofile(building / WEIGHTS)
             self.pool.finish(building, path, version, publication.step, publication.digest, options)
         finished = open_version(path)
         if finished is None:
             raise RuntimeError(f"{path} was finished and can't be opened")
-        finished = self.searchable(folder, finished)
+        finished = self.searchable(finished)
         if self.spec.listed is None:
             return finished
         lists = QueryLists.search(self.complete(finished), finished.queries, self.spec.listed)
@@ -93,13 +95,7 @@ class IndexBuild:
         return size.documents
 
     def fill(
-        self,
-        folder: IndexFolder,
-        building: Path,
-        publication: Publication,
-        version: int,
-        weights: ray.ObjectRef,
-        size: CorpusSize,
+        self, building: Path, publication: Publication, version: int, weights: ray.ObjectRef, size: CorpusSize
     ) -> None:
         """Encode all texts into the files of a version.
 
@@ -110,7 +106,7 @@ class IndexBuild:
         documents = self.pool.blocks(range(size.documents), False, building / DOCUMENTS)
         self.pool.encode(weights, publication.digest, [*documents, *queries])
 
-    def searchable(self, folder: IndexFolder, version: IndexVersion) -> IndexVersion:
+    def searchable(self, version: IndexVersion) -> IndexVersion:
         """Return an opened version with the index that searches it."""
         return version
 
@@ -118,13 +114,13 @@ class IndexBuild:
         """Return an index that searches all documents of a version, however long that takes."""
         return version.index
 
-    def opened(self, folder: IndexFolder) -> dict[int, IndexVersion]:
+    def opened(self) -> dict[int, IndexVersion]:
         """Return the versions that exist already, by step."""
-        return folder.versions()
+        return self.folder.versions()
 
-    def remove(self, folder: IndexFolder, step: int) -> None:
+    def remove(self, step: int) -> None:
         """Delete a version."""
-        folder.remove(step)
+        self.folder.remove(step)
 
     def clear(self) -> None:
         """Delete the files of the index on other nodes."""

@@ -84,14 +84,25 @@ class NegativeIndex(Protocol):
 
 @dataclass(frozen=True)
 class PublishedWeights:
-    """The weights that a version is, or will be, built from."""
+    """The weights that a version is, or will be, built from.
 
-    version: int
+    Args:
+        version: the version's number; None if it gets one when it is built.
+        weights: the weights by name, or a reference to their file in Ray's object store.
+    """
+
+    version: int | None
     step: int
-    weights: dict[str, Tensor]
+    weights: Any
 
 
-class LocalIndex:
+def served_from(published: list[PublishedWeights], lag: int, step: int) -> list[PublishedWeights]:
+    """Return the publication that is served at `step`, `lag` steps after it was made, and all later ones."""
+    due = [index for index, publication in enumerate(published) if publication.step + lag <= step]
+    return published[due[-1] if due else 0 :]
+
+
+class LocalIndex(NegativeIndex):
     """An index in the trainer's process: the trainer waits while a version is built.
 
     A version published at step s answers from step s + lag on; the first one at once. It is built at its first search,
@@ -121,23 +132,20 @@ class LocalIndex:
         self._count = 0
 
     def publish(self, weights: Mapping[str, Tensor], step: int) -> None:
-        """See `NegativeIndex.publish`."""
         copies = {name: tensor.detach().clone() for name, tensor in weights.items()}
         self._published.append(PublishedWeights(self._count, step, copies))
         self._count += 1
-        self._drop_passed(step)
+        self._published = served_from(self._published, self.lag, step)
 
     def search(
         self, queries: NDArray[np.integer], depth: int, step: int, vectors: NDArray[np.float32] | None = None
     ) -> Answer:
-        """See `NegativeIndex.search`."""
         served = self._version(step)
         return Answer(*served.search(queries, depth, vectors), served.version, served.step)
 
     def scores(
         self, queries: NDArray[np.integer], documents: NDArray[np.integer], vectors: NDArray[np.float32] | None = None
     ) -> NDArray[np.float32]:
-        """See `NegativeIndex.scores`."""
         if self._built is None:
             raise RuntimeError("no version has answered yet")
         return self._built.scores(queries, documents, vectors)
@@ -153,7 +161,6 @@ class LocalIndex:
         return {"published": [vars(published) for published in self._published], "count": self._count}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """See `NegativeIndex.load_state_dict`."""
         self._published = [PublishedWeights(**published) for published in state["published"]]
         self._count = state["count"]
         self._built = None
@@ -162,32 +169,29 @@ class LocalIndex:
         """Return the version that answers at `step`; build it if necessary."""
         if not self._published:
             raise RuntimeError("nothing has been published to the index")
-        self._drop_passed(step)
+        self._published = served_from(self._published, self.lag, step)
         if self._built is None or self._built.version != self._published[0].version:
             self._built = None  # no reader is left in this process: free its memory first
             self._built = self._build(self._published[0])
         return self._built
 
-    def _drop_passed(self, step: int) -> None:
-        """Discard the weights that a later version has replaced at `step`."""
-        due = [index for index, published in enumerate(self._published) if published.step + self.lag <= step]
-        self._published = self._published[due[-1] if due else 0 :]
-
     def _build(self, published: PublishedWeights) -> IndexVersion:
+        version, step = published.version, published.step
+        assert version is not None
         self.ranker.load_state_dict(published.weights)
         digest = weights_digest(published.weights)
-        index = self._mapped(published, digest) if self.options.memory == "mapped" else self._in_memory()
+        index = self._mapped(version, step, digest) if self.options.memory == "mapped" else self._in_memory()
         everything = np.arange(len(self.encoded.queries))
         queries = embed(self.ranker, self.encoded.queries, everything, queries=True)
         lists = QueryLists.search(index, queries, self.listed) if self.listed else None
-        return IndexVersion(published.version, published.step, digest, index, queries, lists)
+        return IndexVersion(version, step, digest, index, queries, lists)
 
     def _in_memory(self) -> Searched:
         everything = np.arange(len(self.encoded.documents))
         vectors = in_precision(embed(self.ranker, self.encoded.documents, everything), self.options.precision)
         return ShardedIndex.build(vectors, self.options, self.shards)
 
-    def _mapped(self, published: PublishedWeights, digest: str) -> Searched:
+    def _mapped(self, version: int, step: int, digest: str) -> Searched:
         """Write each shard to disk and map it, with one block of vectors in memory at a time."""
         self._temporary = self._temporary or tempfile.TemporaryDirectory(prefix="pyrite-index-")
         shards = []
@@ -197,7 +201,7 @@ class LocalIndex:
             for start in block_starts(len(held)):
                 rows = np.arange(held.start + start, min(held.start + start + BLOCK, held.stop))
                 write_block(building / DOCUMENTS, start, embed(self.ranker, self.encoded.documents, rows))
-            finished = finish_version(building, folder, published.version, published.step, digest, self.options)
+            finished = finish_version(building, folder, version, step, digest, self.options)
             assert isinstance(finished.index, VectorIndex)
             shards.append(finished.index)
         return ShardedIndex(shards)

@@ -45,17 +45,17 @@ ALL = np.arange(12)
 TWO = EncoderOptions(2, cpu=0.1)
 
 
-def build_of(corpus: ToyCorpus) -> IndexBuild:
+def build_of(corpus: ToyCorpus, folder: Path) -> IndexBuild:
     """A build with two encoders, which read seven texts per call."""
-    return IndexBuild(IndexSpec("index", corpus, Path(), IndexOptions(), TWO, {}, block=7))
+    return IndexBuild(IndexSpec("index", corpus, Path(), IndexOptions(), TWO, {}, block=7), IndexFolder(folder))
 
 
 def version_of(build: IndexBuild, place: Path, step: int) -> IndexVersion:
     """The version of the weights of a step."""
-    folder, content = IndexFolder(place), np.frombuffer(to_bytes(weights_of(step)), np.uint8)
+    build.folder, content = IndexFolder(place), np.frombuffer(to_bytes(weights_of(step)), np.uint8)
     publication = Publication(step, None, digest_of(content))
-    folder.publish(publication, content)
-    return build(folder, publication, 0)
+    build.folder.publish(publication, content)
+    return build(publication, 0)
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +67,7 @@ def folder(tmp_path_factory) -> Path:
 @pytest.fixture(scope="module")
 def build(ray_session, folder) -> Iterator[IndexBuild]:
     """Two encoders, who take seven texts at once."""
-    build = build_of(ToyCorpus(folder=str(folder)))
+    build = build_of(ToyCorpus(folder=str(folder)), folder / "index")
     yield build
     for actor in build.pool.actors:
         ray.kill(actor)
@@ -114,7 +114,7 @@ def test_an_encoder_builds_the_index_of_faiss(build, tmp_path):
 
 @pytest.mark.nightly
 def test_there_may_be_more_encoders_than_blocks_and_no_documents_at_all(ray_session, tmp_path):
-    build = build_of(ToyCorpus(documents=0, queries=3))
+    build = build_of(ToyCorpus(documents=0, queries=3), tmp_path)
     version = version_of(build, tmp_path, 0)
     documents, scores = version.search(np.arange(3), 4)
     assert (documents == -1).all()
