@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -76,3 +77,19 @@ def stack_lists(lists: list[tuple[NDArray[np.integer], NDArray[np.floating]]], d
         length = min(len(ranked), depth)
         stacked.documents[row, :length], stacked.scores[row, :length] = ranked[:length], values[:length]
     return stacked
+
+
+def rectangle(
+    values: NDArray[Any], offsets: NDArray[np.int64], queries: NDArray[np.integer], nothing: float
+) -> NDArray[Any]:
+    """Return the values of each query as one row [q, most], at least one wide, filled with `nothing`.
+
+    Args:
+        values: the values of all queries, one after the other.
+        offsets: int64, the start of each query's values, and their end.
+    """
+    starts = offsets[queries]
+    counts = offsets[queries + 1] - starts
+    columns = np.arange(counts.max(initial=1))
+    places = np.where(columns < counts[:, None], starts[:, None] + columns, -1)
+    return np.append(values, values.dtype.type(nothing))[places]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -60,19 +58,3 @@ class RelevantPairs:
         """Return which of the documents `among` finds are not judged relevant themselves."""
         out = self.among(queries, documents)
         return out & ~self.encoded.judgements.are_relevant(queries, documents) if out.any() else out
-
-
-def rows_of(
-    values: NDArray[Any], offsets: NDArray[np.int64], queries: NDArray[np.integer], nothing: float
-) -> NDArray[Any]:
-    """Return the values of each query as one row [q, most], at least one wide, filled with `nothing`.
-
-    Args:
-        values: the values of all queries, one after the other.
-        offsets: int64, the start of each query's values, and their end.
-    """
-    starts = offsets[queries]
-    counts = offsets[queries + 1] - starts
-    columns = np.arange(counts.max(initial=1))
-    places = np.where(columns < counts[:, None], starts[:, None] + columns, -1)
-    return np.append(values, values.dtype.type(nothing))[places]

@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from ranking.errors import BadInput
 from ranking.pair_scores import PairScores
-from ranking.ranked_lists import RankedLists
+from ranking.ranked_lists import RankedLists, rectangle
 from ranking.sources import Sources
-from sampling.relevant_pairs import rows_of
 
 CHUNK = 64
 """Queries per call of the teacher."""
@@ -42,7 +41,7 @@ def teacher_scores(
     rows, documents, scores = [], [], []
     for start in range(0, len(queries), CHUNK):
         chunk = np.asarray(queries[start : start + CHUNK], np.int64)
-        positives = rows_of(relevant.documents, relevant.offsets, chunk, -1)
+        positives = rectangle(relevant.documents, relevant.offsets, chunk, -1)
         wanted = np.concatenate([positives, *(ranked.documents[chunk] for ranked in lists)], axis=1)
         pair_scores = teacher.own_scores(sources, chunk, wanted)
         if pair_scores is None:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from ranking.encoding import EncodedCollection
 from ranking.evaluation.measures import Evaluator, ranked_grades
 from ranking.evaluation.origins import Candidates
+from ranking.ranked_lists import rectangle
 from ranking.rankers.ranker import Ranker
 from ranking.ranks import ranks_in
 from ranking.scoring import score_candidates
@@ -31,13 +32,13 @@ class Evaluation:
             self._keys = encoded.document_key[np.maximum(candidates.documents, 0)]
         else:
             positive = encoded.judgements if self.evaluator.unjudged else encoded.judgements.gaining()
-            judged_relevant = [positive.of(query) for query in candidates.queries]
-            self._wanted = _rectangle([documents for documents, _ in judged_relevant], -1)
-            self._wanted_grades = _rectangle([grades for _, grades in judged_relevant], self.evaluator.unjudged)
+            offsets, queries, unjudged = positive.offsets, candidates.queries, self.evaluator.unjudged
+            self._wanted = rectangle(positive.documents, offsets, queries, -1)
+            self._wanted_grades = rectangle(positive.grades, offsets, queries, unjudged)
             self._itself = encoded.own_documents(candidates.queries)
             for rows, space in candidates.spaces(encoded):  # documents outside can't be found
                 inside = np.isin(self._wanted[rows], space)
-                self._wanted_grades[rows] = np.where(inside, self._wanted_grades[rows], self.evaluator.unjudged)
+                self._wanted_grades[rows] = np.where(inside, self._wanted_grades[rows], unjudged)
 
     def _grades_of(self, documents: NDArray[np.int32]) -> NDArray[np.int32]:
         return self.encoded.judgements.lookup(self.candidates.queries, documents, self.evaluator.unjudged)
@@ -85,11 +86,3 @@ class Evaluation:
         lists = self.candidates.first_stage
         keys = self.encoded.document_key[np.maximum(lists.documents, 0)]
         return self.evaluator(ranked_grades(lists.scores, lists.documents, self._grades_of(lists.documents), keys))
-
-
-def _rectangle(rows: Sequence[NDArray[np.int32]], empty: int) -> NDArray[np.int32]:
-    """Return rows of any length as an array, filled up with `empty`."""
-    filled = np.full((len(rows), max(map(len, rows), default=0)), empty, np.int32)
-    for row, values in zip(filled, rows, strict=True):
-        row[: len(values)] = values
-    return filled

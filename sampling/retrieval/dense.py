@@ -17,13 +17,13 @@ from ranking.encoding import EncodedCollection
 from ranking.errors import BadInput
 from ranking.index import IndexOptions
 from ranking.query_lists import Listed
-from ranking.ranked_lists import RankedLists
+from ranking.ranked_lists import RankedLists, rectangle
 from ranking.rankers.dense import DenseRanker
 from ranking.rankers.pretrained import read_in, transformers_of
 from ranking.vector_memory import FixedVectors
 from sampling.guard import Guard
 from sampling.guarded_documents import GuardedDocuments
-from sampling.relevant_pairs import RelevantPairs, rows_of
+from sampling.relevant_pairs import RelevantPairs
 from sampling.retrieval.live_index import LocalIndex, NegativeIndex
 from sampling.retrieval.ranked import FromLists, QueryLists
 
@@ -209,7 +209,7 @@ class Dense(FromLists):
         vectors = None
         if self.queries == "now":
             vectors = embed(self.ranker, self.encoded.queries, queries, queries=True)
-        positives = rows_of(self.relevant.documents, self.relevant.offsets, queries, -1)
+        positives = rectangle(self.relevant.documents, self.relevant.offsets, queries, -1)
         width = self.depth + int(self.pairs.counts[queries].max(initial=0))
         while True:
             answer = self.service.search(queries, width, step, vectors)

@@ -7,8 +7,7 @@ from numpy.typing import NDArray
 
 from ranking.encoding import EncodedCollection
 from ranking.errors import BadInput
-from ranking.ranked_lists import RankedLists
-from sampling.relevant_pairs import rows_of
+from ranking.ranked_lists import RankedLists, rectangle
 from sampling.retrieval.ranked import FromLists, QueryLists
 
 
@@ -38,5 +37,5 @@ class Judged(FromLists):
         self.offsets = judged.offsets
 
     def lists_of(self, queries: NDArray[np.integer]) -> QueryLists:
-        documents = rows_of(self.documents, self.offsets, queries, -1)
-        return QueryLists.of(RankedLists(documents, rows_of(self.grades, self.offsets, queries, -np.inf)))
+        documents = rectangle(self.documents, self.offsets, queries, -1)
+        return QueryLists.of(RankedLists(documents, rectangle(self.grades, self.offsets, queries, -np.inf)))
