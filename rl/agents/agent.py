@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import gymnasium
@@ -21,7 +21,13 @@ Make = Callable[[int, int], Any]
 
 
 class Agent(ABC):
-    """Learns a sampling policy with RLlib. A subclass holds plain options and configures its algorithm."""
+    """Learns a sampling policy with RLlib. A subclass holds plain options and configures its algorithm.
+
+    Attributes:
+        widths: options of `rl.networks.PolicyNetwork` other than its defaults.
+    """
+
+    widths: Mapping[str, Any] = {}
 
     @abstractmethod
     def config(self, copies: int) -> AlgorithmConfig:
@@ -30,10 +36,6 @@ class Agent(ABC):
         Args:
             copies: number of copies of the environment, over all runners.
         """
-
-    def network(self) -> dict[str, Any]:
-        """Return options of `rl.networks.PolicyNetwork`; {} for its defaults."""
-        return {}
 
     def build(
         self,
@@ -46,7 +48,6 @@ class Agent(ABC):
         workers: int = 0,
         copies: int = 8,
         cpus: float = 1,
-        gpus: float = 0,
     ) -> AgentTrainer:
         """Start learning. Ray must run.
 
@@ -58,7 +59,6 @@ class Agent(ABC):
             workers: number of runners that are Ray actors; 0 steps the copies in this process.
             copies: number of copies of the environment over all runners.
             cpus: CPUs per runner; also the threads of this process, since sums must be divided in the same way.
-            gpus: GPUs of the learner, which is in this process.
 
         Raises:
             BadInput: if an option is out of its range.
@@ -90,11 +90,11 @@ class Agent(ABC):
             num_envs_per_env_runner=copies // max(1, workers),
             num_cpus_per_env_runner=cpus,
         )
-        config.learners(num_learners=0, num_gpus_per_learner=gpus)
+        config.learners(num_learners=0)  # it is in this process
         config.training(gamma=gamma)
         config.debugging(seed=seed, log_level="ERROR", log_sys_usage=False)  # the usage costs half a second at the end
         config.fault_tolerance(restart_failed_env_runners=False, ignore_env_runner_failures=False)
         config.reporting(min_time_s_per_iteration=0, min_sample_timesteps_per_iteration=0)
-        config.rl_module(rl_module_spec=RLModuleSpec(PolicyModule, model_config={"seed": seed, **self.network()}))
+        config.rl_module(rl_module_spec=RLModuleSpec(PolicyModule, model_config={"seed": seed, **self.widths}))
         logging.getLogger("ray.rllib").setLevel(logging.ERROR)
         return AgentTrainer(config.build_algo())

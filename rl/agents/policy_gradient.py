@@ -157,6 +157,3 @@ class PolicyGradientAgent(Agent):
         for name, value in self.options.items():
             setattr(config, name, value)
         return config
-
-    def network(self) -> dict[str, Any]:
-        return self.widths

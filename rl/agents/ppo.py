@@ -137,6 +137,3 @@ class PPO(Agent):
             **self.options,
         )
         return config
-
-    def network(self) -> dict[str, Any]:
-        return self.widths

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 
 from rl.agents.actor_critic import ActorCriticLearner
@@ -21,10 +19,9 @@ class UniformAlgorithm(PolicyGradient):
 class RandomAgent(Agent):
     """All actions equally probable, and nothing learned (Cohen et al. 2019, section 5.2)."""
 
+    widths = {"channels": 1, "hidden": 1, "last": 0.0}
+
     def config(self, copies: int) -> PolicyGradientConfig:
         config = UniformAlgorithm.get_default_config()
         config.training(learner_class=ActorCriticLearner)  # RLlib always builds a learner
         return config
-
-    def network(self) -> dict[str, Any]:
-        return {"channels": 1, "hidden": 1, "last": 0.0}
