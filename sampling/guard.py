@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -110,15 +109,6 @@ class Guard:
         if self.ceiling is not None:
             limits = np.minimum(limits, np.float32(self.ceiling))
         return limits
-
-    def scores(
-        self, function: RetrievalFunction, sources: Sources, queries: NDArray[np.integer], ranked: RankedLists
-    ) -> NDArray[np.float32]:
-        """Return the scores [q, k] that candidates are dropped by, −inf for none."""
-        if self.ranker is None:
-            return ranked.scores
-        scores: NDArray[np.float32] = self.ranker.own_scores(sources, queries, ranked.documents)
-        return scores
 
     def record(
         self,
@@ -241,13 +231,14 @@ def negatives_lists(
         short, step = [], max(1, CELLS // width)
         for start in range(0, len(left), step):
             rows = left[start : start + step]
-            block = search(queries[rows], None if positives is None else positives[rows], width)
-            done = (block.documents >= 0).all(axis=1) | ~block.more | (width >= deepest)
+            own = None if positives is None else positives[rows]
+            block = search(queries[rows], own, width, last=width >= deepest)
+            done = block.done
             lists.documents[rows[done]], lists.scores[rows[done]] = block.documents[done], block.scores[done]
             ranks[rows[done]] = block.ranks[done]
             for name, values in block.features.items():
                 features.setdefault(name, np.full(len(queries), np.nan, np.float32))[rows[done]] = values[done]
-            dropped.append(block.record(done))
+            dropped.append(block.dropped)
             short.append(rows[~done])
         left, width = np.concatenate(short), min(WIDER * width, max(deepest, width + 1))
     return GuardedLists(replace(lists, features=features), GuardedDocuments.joined(dropped), ranks)
@@ -260,17 +251,17 @@ class _Block:
     Args:
         documents, scores: [q, depth], cut to the function's depth.
         ranks: int32 [q, depth], ranks without the guard.
-        more: bool [q], whether a query has more documents beyond the search.
+        done: bool [q], whether a list is full, or no wider search can fill it.
         features: float32 [q] by name (`sampling.query_features`).
-        record: returns the record of what was dropped for some of the queries (bool [q]).
+        dropped: what was dropped from the lists that are done.
     """
 
     documents: NDArray[np.int32]
     scores: NDArray[np.float32]
     ranks: NDArray[np.int32]
-    more: NDArray[np.bool_]
+    done: NDArray[np.bool_]
     features: dict[str, NDArray[np.float32]]
-    record: Callable[[NDArray[np.bool_]], GuardedDocuments]
+    dropped: GuardedDocuments
 
 
 @dataclass(frozen=True)
@@ -282,8 +273,8 @@ class _GuardedSearch:
     guard: Guard
     pairs: RelevantPairs
 
-    def __call__(self, queries: NDArray[np.integer], own: NDArray[np.integer] | None, width: int) -> _Block:
-        """Return the lists of some queries from the first `width` documents."""
+    def __call__(self, queries: NDArray[np.integer], own: NDArray[np.integer] | None, width: int, last: bool) -> _Block:
+        """Return the lists of some queries from the first `width` documents; the `last` search ends all of them."""
         guard, depth = self.guard, self.function.depth
         ranked: object = self.function.rank(self.sources, queries, width)
         if not isinstance(ranked, RankedLists) or len(ranked) != len(queries):
@@ -298,7 +289,8 @@ class _GuardedSearch:
         judged_by, others = ranked.scores, np.zeros_like(candidates)
         if guard.active:
             positives = self._positives(queries, own)
-            judged_by = guard.scores(self.function, self.sources, queries, ranked)
+            if guard.ranker is not None:
+                judged_by = guard.ranker.own_scores(self.sources, queries, ranked.documents)
             above = judged_by > guard.below(positives)[:, None]
             allowed = candidates & ~above
             others = present & ~candidates & above & (judged_by < positives[:, None])
@@ -311,19 +303,14 @@ class _GuardedSearch:
         documents[:, :size] = np.where(shown, np.take_along_axis(ranked.documents, kept, 1), -1)
         scores[:, :size] = np.where(shown, np.take_along_axis(ranked.scores, kept, 1), -np.inf)
         ranks[:, :size] = np.where(shown, np.take_along_axis(np.cumsum(candidates, axis=1), kept, 1), 0)
-
-        def record(done: NDArray[np.bool_]) -> GuardedDocuments:
-            # The documents ahead of the last one that the list needed.
-            passed = done[:, None] & (np.cumsum(allowed, axis=1) < depth)
-            dropped = guard.record(
-                queries, RankedLists(ranked.documents, judged_by), candidates & ~allowed & passed, positives, depth
-            )
-            texts = present & ~candidates & passed
-            if texts.any():
-                texts &= ~relevant
-            return replace(dropped, relevant=int((others & done[:, None]).sum()), repeats=int(texts.sum()))
-
-        return _Block(documents, scores, ranks, ranked.counts >= width, features, record)
+        done = (documents >= 0).all(axis=1) | (ranked.counts < width) | last
+        # The documents ahead of the last one that the list needed.
+        passed = done[:, None] & (np.cumsum(allowed, axis=1) < depth)
+        judged = RankedLists(ranked.documents, judged_by)
+        dropped = guard.record(queries, judged, candidates & ~allowed & passed, positives, depth)
+        repeats = int((present & ~candidates & ~relevant & passed).sum())
+        dropped = replace(dropped, relevant=int((others & done[:, None]).sum()), repeats=repeats)
+        return _Block(documents, scores, ranks, done, features, dropped)
 
     def _positives(self, queries: NDArray[np.integer], own: NDArray[np.integer] | None) -> NDArray[np.float32]:
         """Return the scores of the relevant documents that the queries' candidates are compared with.
