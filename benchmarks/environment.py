@@ -11,6 +11,7 @@ import argparse
 import resource
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ import cluster  # noqa: F401  before ray, which it tells how to authenticate
 from cluster.config.agents import actions_of
 from cluster.config.compose import compose
 from cluster.executors.session import session
-from cluster.rollouts.backends import FEASIBLE_S, RUNNER_CPUS, RemoteEnvironments, in_workers, ranker_hosts
+from cluster.rollouts.backends import FEASIBLE_S, RUNNER_CPUS, in_workers, on_hosts, ranker_hosts
 from cluster.rollouts.environments import Environments, state_tables_of
 from cluster.rollouts.train_agent import RolloutBackend
 from cluster.runs.artifacts import Artifacts
@@ -128,7 +129,7 @@ def workers(chosen: argparse.Namespace, parts: dict[str, Any]) -> None:
             found.append(steps_a_second(in_workers(config, shared), config, parts, chosen.updates))
         config = configuration(chosen, "workers=1", "copies=8", "hosts=1")
         with ranker_hosts(config, 1, f"benchmark-{len(hosted)}", FEASIBLE_S) as (_, names):
-            backend = RolloutBackend(RemoteEnvironments(names, 8), 1, RUNNER_CPUS)
+            backend = RolloutBackend(partial(on_hosts, names, 8), 1, RUNNER_CPUS)
             hosted.append(steps_a_second(backend, config, parts, chosen.updates))
     best = {count: max(found) for count, found in speeds.items()}
     for count, speed in best.items():

@@ -8,7 +8,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -52,21 +52,14 @@ def workers_of(config: dict[str, Any]) -> int:
     return max(count for count in range(1, max(room, 1) + 1) if config["copies"] % count == 0)
 
 
-@dataclass(frozen=True)
-class RemoteEnvironments:
-    """Makes environments that are stepped on hosts.
+def on_hosts(hosts: Sequence[str], total: int, first: int, count: int) -> RemoteVectorEnvironment:
+    """Return environments `first` to `first + count − 1`, which are stepped on a host.
 
     Args:
         hosts: names of the actors. Neighbouring environments share one.
         total: number of environments of an agent; the next ones are on the same hosts again.
     """
-
-    hosts: Sequence[str]
-    total: int
-
-    def __call__(self, first: int, count: int) -> RemoteVectorEnvironment:
-        host = self.hosts[first % self.total * len(self.hosts) // self.total]
-        return RemoteVectorEnvironment(host, first, count)
+    return RemoteVectorEnvironment(hosts[first % total * len(hosts) // total], first, count)
 
 
 def learn(
@@ -200,7 +193,7 @@ def _learn(
             queue.put(progress)
             last = time.monotonic()
 
-    backend = RolloutBackend(RemoteEnvironments(hosts, config["copies"]), workers, RUNNER_CPUS)
+    backend = RolloutBackend(functools.partial(on_hosts, hosts, config["copies"]), workers, RUNNER_CPUS)
     parts = Environments(config).parts()
     return train_agent(config, backend, parts, store, on_progress, facts, leaves_nodes_of_job(home))
 

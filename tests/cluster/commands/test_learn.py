@@ -1,6 +1,7 @@
 """Learning agents, in this process, with workers and with hosts: for functions, for documents and for mixtures."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from cluster.config.groups import CHOICES
 from cluster.config.validate import check_run
 from cluster.output.result_store import ResultStore
 from cluster.output.storage import Storage
-from cluster.rollouts.backends import RemoteEnvironments, workers_of
+from cluster.rollouts.backends import on_hosts, workers_of
 from cluster.rollouts.candidates import CandidateTraining, in_ray_tasks, in_this_process, train_candidate
 from cluster.rollouts.checkpoints import STATE
 from cluster.rollouts.environments import Environments
@@ -96,7 +97,7 @@ def test_it_ends_once_it_has_converged(config, undisturbed, tmp_path):
 
 def test_rankers_on_a_host_learn_the_same(config, undisturbed, tmp_path):
     host = ray.remote(RankerHost).options(name="test-host", num_cpus=1).remote(config)
-    backend = RolloutBackend(RemoteEnvironments(["test-host"], 2), 0, 1)
+    backend = RolloutBackend(partial(on_hosts, ["test-host"], 2), 0, 1)
     agent, episodes = taught(config, tmp_path, backend)
     ray.kill(host)
     assert equal(agent.weights, undisturbed[0].weights)
