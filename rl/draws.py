@@ -13,8 +13,7 @@ from rl.state import Observation
 def logits_of(actor: torch.nn.Module, observation: Observation) -> NDArray[np.float64]:
     """Return an actor's logits for one observation. Shape [outputs]."""
     row = {name: torch.from_numpy(value)[None] for name, value in observation.items()}
-    logits: NDArray[np.float64] = actor(row)[0].double().numpy()
-    return logits
+    return actor(row)[0].double().numpy()
 
 
 def inverse_cdf(logits: NDArray[np.float64], uniform: NDArray[np.float64]) -> NDArray[np.int64]:

@@ -100,8 +100,7 @@ class FilteredFunction(RetrievalFunction):
 
     def _again(self, documents: NDArray[np.integer], taken: NDArray[np.int32]) -> NDArray[np.bool_]:
         contents, taken_contents = (self.relevant.encoded.contents(part) for part in (documents, taken))
-        again: NDArray[np.bool_] = (contents[:, :, None] == taken_contents[:, None, :]).any(axis=2) & (documents >= 0)
-        return again
+        return (contents[:, :, None] == taken_contents[:, None, :]).any(axis=2) & (documents >= 0)
 
     def _wanted(self, batch: Batch, rows: NDArray[np.intp], count: int) -> int:
         """Return how many documents to ask for so that `count` are left: more if several have the same text."""

@@ -44,8 +44,7 @@ def _mixed(gains: Floats) -> Floats:
     """Log of the mean capital over all stakes; `gains` [n, k] are what the largest stake would win."""
     each = np.cumsum(np.log1p(FRACTIONS[:, None, None] * gains), axis=1)
     most = each.max(0)
-    found: Floats = most + np.log(np.exp(each - most).mean(0))
-    return found
+    return most + np.log(np.exp(each - most).mean(0))
 
 
 def p_values(values: Floats, mean: Floats | float, low: float, high: float) -> tuple[Floats, Floats]:
@@ -53,8 +52,7 @@ def p_values(values: Floats, mean: Floats | float, low: float, high: float) -> t
     above, below = evidence(values, mean, low, high)
 
     def p(log: Floats) -> Floats:
-        found: Floats = np.minimum(np.exp(-np.maximum.accumulate(log, axis=0)), 1.0)
-        return found.reshape(values.shape)
+        return np.minimum(np.exp(-np.maximum.accumulate(log, axis=0)), 1.0).reshape(values.shape)
 
     return p(above), p(below)
 

@@ -38,8 +38,7 @@ def interpolate(evaluation: Evaluation, scores: NDArray[np.float32], weight: flo
     """
     present = _documents(evaluation) >= 0
     both = weight * _scaled(scores, present) + (1 - weight) * _scaled(_first_stage(evaluation), present)
-    mixed: NDArray[np.float32] = np.round(both, 6).astype(np.float32)  # no order by the last bits of a sum
-    return mixed
+    return np.round(both, 6).astype(np.float32)  # no order by the last bits of a sum
 
 
 def _mean(evaluation: Evaluation, scores: NDArray[np.float32], weight: float) -> float:

@@ -59,8 +59,7 @@ def ranking_keys(scores: npt.NDArray[np.float32], tie_key: Grades) -> npt.NDArra
     # A float's bits order like the float once the sign bit is flipped (and, below zero, all others too).
     bits = (scores + np.float32(0)).view(np.uint32)  # which makes -0.0 equal to 0.0
     bits = np.where(bits >> 31, ~bits, bits | np.uint32(1 << 31))
-    keys: npt.NDArray[np.uint64] = (bits.astype(np.uint64) << np.uint64(32)) | tie_key.astype(np.uint32)
-    return keys
+    return (bits.astype(np.uint64) << np.uint64(32)) | tie_key.astype(np.uint32)
 
 
 class Judged:
@@ -304,10 +303,9 @@ def parse(name: str, relevant_from: int = 1) -> Measure:
         parsed = ir_measures.parse_measure(_WRITTEN.get(family.lower(), family) + name[len(family) :])
         parsed.validate_params()
         parameters = dict(parsed.params)
-        if not parameters.pop("judged_only", False):  # unjudged documents are not known here
-            measure = FAMILIES[str(parsed.NAME)](**({"rel": relevant_from} | parameters))
-        else:
-            raise KeyError("judged_only")
+        if parameters.pop("judged_only", False):
+            raise KeyError("judged_only")  # unjudged documents are not known here
+        measure = FAMILIES[str(parsed.NAME)](**({"rel": relevant_from} | parameters))
     except (NameError, KeyError, ValueError, TypeError, SyntaxError, AttributeError, AssertionError):
         raise _unsupported(name) from None
     if (measure.cutoff is not None and measure.cutoff < 1) or measure.rel < 1:

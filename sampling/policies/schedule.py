@@ -73,7 +73,4 @@ class Schedule(Mixture):
 
     def edges_at(self, training: RankerTraining) -> NDArray[np.float64]:
         easy = len(self.functions) - 1
-        edges: NDArray[np.float64] = (1 - self.share(training.step, training.steps_per_epoch)) * (
-            np.arange(1, easy + 1) / easy
-        )
-        return edges
+        return (1 - self.share(training.step, training.steps_per_epoch)) * (np.arange(1, easy + 1) / easy)

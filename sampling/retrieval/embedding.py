@@ -75,8 +75,7 @@ class Embedding(Ranked):
 
     def _vectors(self, sources: Sources) -> tuple[VectorIndex, NDArray[np.float32]]:
         """Return the documents' index and the queries' vectors."""
-        vectors: tuple[VectorIndex, NDArray[np.float32]] = self.read(sources, lambda: self._encoded(sources))
-        return vectors
+        return self.read(sources, lambda: self._encoded(sources))
 
     def _encoded(self, sources: Sources) -> tuple[VectorIndex, NDArray[np.float32]]:
         encoder = BiEncoder(generator=torch.Generator().manual_seed(0), **self.options)  # type: ignore[arg-type]

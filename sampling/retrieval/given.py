@@ -44,5 +44,4 @@ class Given(Ranked):
 
     def _lists(self, sources: Sources) -> RankedLists:
         """Return all lists of the collection."""
-        lists: RankedLists = self.read(sources, lambda: given_lists(sources.collection))
-        return lists
+        return self.read(sources, lambda: given_lists(sources.collection))
