@@ -25,11 +25,6 @@ DOCUMENT_WIDTH = 32
 Shapes = Mapping[str, Sequence[int]]
 
 
-def shapes_of(space: gymnasium.spaces.Dict) -> dict[str, list[int]]:
-    """Return the shape of each part of an observation, by name."""
-    return {name: [int(size) for size in part.shape or ()] for name, part in space.spaces.items()}
-
-
 class PolicyNetwork(nn.Module):
     """Reads an observation: an actor returns logits of the actions, a critic one value (Cohen et al. 2019, section
     4.1).
@@ -71,8 +66,9 @@ class PolicyNetwork(nn.Module):
         per_document: bool = True,
     ) -> None:
         super().__init__()
-        shapes = shapes_of(space) if isinstance(space, gymnasium.spaces.Dict) else space
-        self.shapes = {name: list(shape) for name, shape in shapes.items()}
+        if isinstance(space, gymnasium.spaces.Dict):
+            space = {name: part.shape or () for name, part in space.spaces.items()}
+        shapes = self.shapes = {name: [int(size) for size in shape] for name, shape in space.items()}
         self.outputs, self.channels, self.hidden, self.width = outputs, channels, hidden, width or outputs
         self.per_document = per_document and "candidates" in shapes
         joined = int(np.prod(shapes["model"]))
@@ -83,9 +79,8 @@ class PolicyNetwork(nn.Module):
             joined += channels or rows * columns
         if "batch" in shapes and channels:
             self.match = linear(2 * columns, channels, generator)
-            with torch.random.fork_rng(devices=[]):  # torch draws weights, which `drawn` replaces
-                self.difficulty = nn.Conv1d(channels, channels, self.length)
-            drawn(self.difficulty, channels * self.length, generator)
+            kernels = nn.utils.skip_init(nn.Conv1d, channels, channels, self.length)
+            self.difficulty = drawn(kernels, channels * self.length, generator)
         if "similarity" in shapes:
             joined += int(np.prod(shapes["similarity"][1:]))
         if "candidates" in shapes:

@@ -187,15 +187,12 @@ def new_weights(ranker: Ranker) -> str:
 
 def linear(inputs: int, outputs: int, generator: torch.Generator, bias: bool = True) -> nn.Linear:
     """Make a fully connected layer, drawn as in torch (uniform within 1/√inputs) but from `generator`."""
-    with torch.random.fork_rng(devices=[]):  # torch draws weights, which the next line replaces
-        layer = nn.Linear(inputs, outputs, bias=bias)
-    return drawn(layer, inputs, generator)
+    return drawn(nn.utils.skip_init(nn.Linear, inputs, outputs, bias=bias), inputs, generator)
 
 
 def convolution(inputs: int, outputs: int, kernel: tuple[int, int], generator: torch.Generator) -> nn.Conv2d:
     """Make a two-dimensional convolution that keeps its input's size, drawn from `generator`."""
-    with torch.random.fork_rng(devices=[]):
-        layer = nn.Conv2d(inputs, outputs, kernel, padding="same")
+    layer = nn.utils.skip_init(nn.Conv2d, inputs, outputs, kernel, padding="same")
     return drawn(layer, inputs * kernel[0] * kernel[1], generator)
 
 
