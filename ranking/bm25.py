@@ -71,16 +71,14 @@ class Bm25(Terms, Bm25Index):
         for flat, sizes in self.flat(collection.documents):
             counted.add(flat, sizes, len(self.terms) if every_term else asked)
         self.indexed = len(self.terms) if every_term else asked
-        self._offsets, self._documents, counts, lengths = counted.take(self.indexed)
+        offsets, documents, weights, lengths = counted.take(self.indexed)  # counts first, which `weigh` replaces
         self.size = len(lengths)
-        idf = idf_of(self.size, np.diff(self._offsets))
+        idf = idf_of(self.size, np.diff(offsets))
         mean = int(lengths.sum(dtype=np.int64)) / self.size if lengths.any() else 1.0
-        weigh(self._offsets, self._documents, counts, lengths, mean, idf, options, counts)
-        self._weights = counts
-        self._bounds = largest_weights(self._offsets, self._weights)
+        weigh(offsets, documents, weights, lengths, mean, idf, options, weights)
+        self._postings = Postings(offsets, documents, weights, largest_weights(offsets, weights), self.size)
 
     def find(
         self, terms: list[NDArray[np.integer]], depth: int, pairs: NDArray[np.int32], threads: int | None
     ) -> Searched:
-        postings = Postings(self._offsets, self._documents, self._weights, self._bounds, self.size)
-        return search_postings(postings, terms, depth, pairs, threads)
+        return search_postings(self._postings, terms, depth, pairs, threads)

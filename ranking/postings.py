@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +16,7 @@ Searched = tuple[NDArray[np.int32], NDArray[np.float32], NDArray[np.float32]]
 """Documents and scores [queries, depth], best first, and scores of pairs [queries, m]."""
 
 
-@dataclass(frozen=True)
-class Postings:
+class Postings(NamedTuple):
     """An inverted index: the documents that have a term, and the weight of each.
 
     Args:
@@ -57,10 +56,9 @@ def search_postings(
     pair_scores = np.full(pairs.shape, -np.inf, np.float32)
     offsets = np.concatenate([[0], np.cumsum([len(t) for t in terms])]).astype(np.int64)
     flat = np.concatenate(terms).astype(np.int64) if len(terms) else np.zeros(0, np.int64)
-    index = postings.offsets, postings.documents, postings.weights, postings.bounds, postings.size
 
     def search_part(rows: NDArray[np.integer]) -> None:
-        search(*index, flat, offsets, rows[0], rows[-1] + 1, documents, scores, pairs, pair_scores)
+        search(*postings, flat, offsets, rows[0], rows[-1] + 1, documents, scores, pairs, pair_scores)
 
     threads = threads or cores()
     parts = [rows for rows in np.array_split(np.arange(len(terms)), threads * 8) if len(rows)]
