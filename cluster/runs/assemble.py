@@ -22,7 +22,7 @@ from ranking.errors import BadInput
 from ranking.evaluation.evaluation import Evaluation
 from ranking.evaluation.held_out import HeldOut
 from ranking.rankers.ranker import Ranker, new_weights
-from ranking.rankers.static import Vocabulary
+from ranking.rankers.static_folder import Vocabulary
 from ranking.splits import Split
 from ranking.training import Batch, OptimizerFactory, RankerTraining
 from rl.document_selector import LearnedSelector

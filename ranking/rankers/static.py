@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import numpy as np
@@ -16,24 +15,12 @@ from ranking.bounds import AtLeast, NonNegative, Positive, checked
 from ranking.errors import BadInput
 from ranking.rankers.bag import weighted_mean
 from ranking.rankers.dense import DenseRanker
-from ranking.rankers.static_folder import StaticFolder, StaticTokens, word_tokenizer
+from ranking.rankers.static_folder import StaticFolder, StaticTokens, Vocabulary
 from ranking.texts import Texts
 from ranking.tokenization import Tokenization
 
 SPREAD = 0.05
 """Spread of word vectors at the start; at GloVe's .7 they barely move in 5 epochs (docs/experiments/negatives.md)."""
-
-
-@dataclass(frozen=True)
-class Vocabulary:
-    """The words of `ranking.encoding`, by number, and the number of words read of a text."""
-
-    words: Sequence[str]
-    longest: int
-
-    def tokenizer(self) -> str:
-        """Return the content of a `tokenizer.json` that reads texts in the same way."""
-        return word_tokenizer(self.words, self.longest)
 
 
 class Static(DenseRanker):

@@ -94,6 +94,25 @@ class StaticFolder:
         write_json(root / DECLARED, {"similarity_fn_name": "cosine"} | dict(self.declared))
 
 
+@dataclass(frozen=True)
+class Vocabulary:
+    """The words of `ranking.encoding` by number, padding and unknown first, and the number of words read of a text."""
+
+    words: Sequence[str]
+    longest: int
+
+    def tokenizer(self) -> str:
+        """Return the `tokenizer.json` that reads texts in the same way: lowercase words of letters and digits."""
+        from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
+
+        numbers = {word or "<padding>": number for number, word in enumerate(self.words)}
+        tokenizer = Tokenizer(models.WordLevel(numbers, unk_token=self.words[1]))
+        tokenizer.normalizer = normalizers.Sequence([normalizers.NFC(), normalizers.Lowercase()])
+        tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(WORD), "removed", invert=True)
+        tokenizer.enable_truncation(self.longest)
+        return str(tokenizer.to_str())
+
+
 class StaticTokens(Tokenization):
     """The tokens of a folder's tokenizer, plus one, without special ones.
 
@@ -141,23 +160,6 @@ def _encoded(tokenizer: Any, texts: pl.Series, limit: int | None, prompt: str) -
     tokens = np.frombuffer(ids, np.int32)
     tokens += 1
     return Texts(tokens, np.array(offsets, np.int64))
-
-
-def word_tokenizer(words: Sequence[str], longest: int) -> str:
-    """Return a `tokenizer.json` that reads texts as `ranking.encoding` does: lowercase words of letters and digits.
-
-    Args:
-        words: the vocabulary, padding and unknown first.
-        longest: words read of a text.
-    """
-    from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
-
-    vocabulary = {word or "<padding>": number for number, word in enumerate(words)}
-    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token=words[1]))
-    tokenizer.normalizer = normalizers.Sequence([normalizers.NFC(), normalizers.Lowercase()])
-    tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(WORD), "removed", invert=True)
-    tokenizer.enable_truncation(longest)
-    return str(tokenizer.to_str())
 
 
 def _place(checkpoint: str) -> tuple[str, str]:

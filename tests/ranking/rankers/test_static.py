@@ -10,8 +10,8 @@ from tokenizers import Tokenizer
 from ranking.collections.collection import Collection
 from ranking.encoding import encode_texts
 from ranking.errors import BadInput
-from ranking.rankers.static import Static, Vocabulary
-from ranking.rankers.static_folder import word_tokenizer
+from ranking.rankers.static import Static
+from ranking.rankers.static_folder import Vocabulary
 from ranking.texts import Texts
 
 VECTORS = np.array([[0, 0], [0, 0], [1, 0], [0, 1], [3, 4]], np.float32)
@@ -100,7 +100,7 @@ def test_sentence_transformers_own_folders_are_read(small, tmp_path):
     library = pytest.importorskip("sentence_transformers")
     from sentence_transformers.models import StaticEmbedding
 
-    tokenizer = Tokenizer.from_str(word_tokenizer(["", "<unknown>", "one", "two", "three"], 9))
+    tokenizer = Tokenizer.from_str(Vocabulary(["", "<unknown>", "one", "two", "three"], 9).tokenizer())
     theirs = library.SentenceTransformer(modules=[StaticEmbedding(tokenizer, embedding_dim=6)], device="cpu")
     theirs.save(str(tmp_path / "theirs"))
     ranker = made(checkpoint=str(tmp_path / "theirs"))
@@ -118,7 +118,7 @@ def test_a_folder_of_model2vec_begins_with_its_weights_and_leaves_unknown_tokens
     mapping = np.array([0, 1, 4, 4, 2]) if quantized else np.arange(5)
     state = {"embeddings": rows, "weights": weights} | ({"mapping": mapping} if quantized else {})
     save_file(state, tmp_path / "model.safetensors")
-    (tmp_path / "tokenizer.json").write_text(word_tokenizer(["", "<unknown>", "one", "two", "three"], 9))
+    (tmp_path / "tokenizer.json").write_text(Vocabulary(["", "<unknown>", "one", "two", "three"], 9).tokenizer())
     (tmp_path / "config.json").write_text('{"model_type": "model2vec", "normalize": true}')
     ranker, tokens = made(checkpoint=str(tmp_path)), Static.tokenization(checkpoint=str(tmp_path), max_document=5)
     texts = tokens.encode(small).documents
@@ -137,7 +137,7 @@ def test_what_is_no_static_folder_is_refused(tmp_path):
     with pytest.raises(BadInput, match="not known"):
         made().save_pretrained(str(tmp_path / "static"))
     save_file({"weight": np.zeros(3)}, tmp_path / "model.safetensors")
-    (tmp_path / "tokenizer.json").write_text(word_tokenizer(["", "<unknown>"], 9))
+    (tmp_path / "tokenizer.json").write_text(Vocabulary(["", "<unknown>"], 9).tokenizer())
     with pytest.raises(BadInput, match="no token vectors"):
         made(checkpoint=str(tmp_path))
     (tmp_path / "modules.json").write_text('[{"type": "x.Transformer", "path": ""}]')
