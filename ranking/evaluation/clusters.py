@@ -9,7 +9,7 @@ STARTS = 10
 """The number of k-means restarts; the best one counts."""
 
 
-def agreement(vectors: NDArray[np.float32], categories: NDArray[np.integer], seed: int = 0) -> dict[str, float]:
+def agreement(vectors: NDArray[np.float32], categories: NDArray[np.integer]) -> dict[str, float]:
     """Return the mutual information of the categories and as many clusters of the embeddings.
 
     Saeidi et al. 2017, section 4.1.
@@ -17,7 +17,6 @@ def agreement(vectors: NDArray[np.float32], categories: NDArray[np.integer], see
     Args:
         vectors: float32 [n, dimension].
         categories: int [n], −1 for none: such texts are left out.
-        seed: the seed of k-means.
 
     Returns:
         MI in bits, MI/H as a share of the categories' entropy, and AMI, adjusted for chance (Vinh et al. 2010), which
@@ -32,7 +31,7 @@ def agreement(vectors: NDArray[np.float32], categories: NDArray[np.integer], see
     if number < 2:
         return {"MI": 0.0, "MI/H": 0.0, "AMI": 0.0}
     with threadpool_limits(1):  # the number of threads decides the last bits, and sometimes an assignment
-        clusters = KMeans(number, n_init=STARTS, random_state=seed).fit_predict(vectors.astype(np.float64))
+        clusters = KMeans(number, n_init=STARTS, random_state=0).fit_predict(vectors.astype(np.float64))
     return information(clusters, categories)
 
 

@@ -103,11 +103,6 @@ class Origin(ABC):
     def candidates(self, sources: Sources, queries: NDArray[np.int64]) -> Candidates:
         """Return the candidates of `queries` (ascending), as the origin finds them."""
 
-    def scored(self, sources: Sources, queries: NDArray[np.int64], documents: NDArray[np.int32]) -> Candidates:
-        """Return the candidates with BM25's scores."""
-        scores = sources.bm25(Bm25Options()).search(queries, 0, documents)[1]
-        return Candidates(queries, documents, RankedLists(documents, scores), documents.shape[1])
-
 
 def without_repeats(candidates: Candidates, encoded: EncodedCollection, depth: int | None) -> Candidates:
     """Return candidates without the queries themselves and, if the collection merges duplicates, each text once.
@@ -146,8 +141,7 @@ def itself_among(
     if encoded.itself is None:
         return np.zeros(documents.shape, bool)
     itself = encoded.itself[queries][:, None]
-    out: NDArray[np.bool_] = (encoded.contents(documents) == itself) & (itself >= 0) & (documents >= 0)
-    return out
+    return (encoded.contents(documents) == itself) & (itself >= 0) & (documents >= 0)
 
 
 class Bm25Candidates(Origin):
@@ -186,7 +180,9 @@ class RandomCandidates(Origin):
             documents = np.concatenate([positives, others])
             lists.append((documents, np.zeros(len(documents), np.float32)))
         widest = max((len(documents) for documents, _ in lists), default=self.depth)
-        return self.scored(sources, queries, stack_lists(lists, max(widest, 1)).documents)
+        together = stack_lists(lists, max(widest, 1)).documents
+        scores = sources.bm25(Bm25Options()).search(queries, 0, together)[1]
+        return Candidates(queries, together, RankedLists(together, scores), together.shape[1])
 
 
 class RunFileCandidates(Origin):

@@ -131,11 +131,9 @@ def _cutting(tokenizer: Any) -> Any:
 
 
 def _tokenization(level: Any) -> Tokenization | None:
-    """Return the tokenization of a ranker that is not made yet: a class with its options."""
-    target: Any = level.func if isinstance(level, partial) else level
-    options = level.keywords if isinstance(level, partial) else {}
-    tokenization: Tokenization | None = target.tokenization(**options)
-    return tokenization
+    """Return the tokenization of a ranker that is not made yet: a class, or a `partial` of one with its options."""
+    ranker: Any = partial(level)  # the same for both
+    return ranker.func.tokenization(**ranker.keywords)
 
 
 def _joined(front: Tensor, rear: Tensor) -> Tensor:

@@ -88,14 +88,12 @@ class FeedForward(Ranker):
 
     def read(self, texts: Texts) -> Tensor:
         """Return the output of the shared lower layers. Shape [texts, last lower width]."""
-        of_labels = self.categories(texts) if self.categories else None
-        return self.lowered(weighted_mean(self.vectors, self.term_weights, texts), of_labels)
-
-    def lowered(self, state: Tensor, of_labels: Tensor | None = None) -> Tensor:
-        """Apply the lower layers to the texts' weighted means; the first also adds its output for their labels."""
+        state = weighted_mean(self.vectors, self.term_weights, texts)
         for number, layer in enumerate(self.lower):
             state = layer(state)
-            state = F.relu(state if number or of_labels is None else state + of_labels)
+            if self.categories and not number:  # the first layer reads the labels too
+                state = state + self.categories(texts)
+            state = F.relu(state)
         return state
 
     def represent_queries(self, queries: Texts) -> Tensor:
@@ -113,11 +111,8 @@ class FeedForward(Ranker):
     def represent(self, queries: Texts, documents: Texts) -> tuple[Tensor, Tensor]:
         # Queries and documents share the lower layers: reading them together makes one gradient of the
         # vectors, as large as the vocabulary, instead of two.
-        return self.halves(self.read(queries.followed_by(documents)), len(queries))
-
-    def halves(self, read: Tensor, queries: int) -> tuple[Tensor, Tensor]:
-        """Apply the two halves of the first upper layer: to the first `queries` rows, and to the documents after."""
-        return self.query_half(read[:queries]), self.document_half(read[queries:])
+        both = self.read(queries.followed_by(documents))
+        return self.query_half(both[: len(queries)]), self.document_half(both[len(queries) :])
 
     def row_parameters(self) -> list[nn.Parameter]:
         return [self.vectors]

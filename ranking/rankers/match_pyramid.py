@@ -74,12 +74,8 @@ class MatchPyramid(Ranker):
             max_query=max_query,
             max_document=max_document,
         )
-        self.grid, self.max_query, self.max_document = (
-            widths["grid"],
-            widths["max_query"],
-            widths["max_document"],
-        )
-        self.document_reach = self.max_document
+        self.grid, self.max_query = widths["grid"], widths["max_query"]
+        self.max_document = self.document_reach = widths["max_document"]
         if any(cells < 2 or cells % 2 for cells in self.grid):
             raise BadInput(f"grid is {list(self.grid)}", "ranker.grid", "choose two even numbers, 2 or more")
         self.vectors = nn.Parameter(torch.from_numpy(vectors.copy()))

@@ -33,9 +33,7 @@ def library() -> Any:
     return sentence_transformers
 
 
-def load_model(
-    kind: str, checkpoint: str, layers: int | None, generator: torch.Generator, **options: Any
-) -> tuple[Any, list[str]]:
+def load_model(kind: str, checkpoint: str, layers: int | None, generator: torch.Generator) -> tuple[Any, list[str]]:
     """Load a model, in evaluation mode and on the CPU. Transformers are read as by `read_model`.
 
     Args:
@@ -43,7 +41,6 @@ def load_model(
         checkpoint: a folder, or a name at the hub.
         layers: layers to keep, as in `ranking.rankers.pretrained.read_model`.
         generator: draws the weights that the checkpoint lacks.
-        options: further options of the class.
 
     Returns:
         The model, and the names of the weights of its transformers that were drawn.
@@ -56,7 +53,7 @@ def load_model(
     local = Path(root).is_dir()
     with refused(checkpoint), reading(root, layers, generator) as drawn:
         torch.manual_seed(int(torch.randint(2**31, (), generator=generator)))  # draws layers that it adds itself
-        model = made(root, device="cpu", local_files_only=local, trust_remote_code=False, **options)
+        model = made(root, device="cpu", local_files_only=local, trust_remote_code=False)
     return model.eval(), drawn
 
 

@@ -124,9 +124,7 @@ class LockstepRunner(SingleAgentEnvRunner):
     def _begin(self) -> None:
         """Reset the copies; the tallies of unfinished episodes are kept."""
         self._latest = self.env.reset()
-        self._episodes: list[SingleAgentEpisode] = []
-        for copy in range(self.num_envs):
-            self._episodes.append(self._open(copy))
+        self._episodes = [self._open(copy) for copy in range(self.num_envs)]
         self._needs_initial_reset = False
 
     def _open(self, copy: int) -> SingleAgentEpisode:

@@ -58,6 +58,5 @@ class Window(Selector):
         documents, scores = head.documents[:, self.first - 1 :], head.scores[:, self.first - 1 :]
         if self.ceiling is not None:
             documents = np.where(scores > self.ceiling, -1, documents)
-        ranks = np.broadcast_to(np.arange(documents.shape[1], dtype=float), documents.shape)
-        keys = -ranks.astype(np.float64) if self.pick == "first" else rng.random(documents.shape)
+        keys = -np.arange(documents.shape[1], dtype=float) if self.pick == "first" else rng.random(documents.shape)
         return pick(CandidateBatch(documents, scores), keys, count)

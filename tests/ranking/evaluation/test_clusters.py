@@ -30,7 +30,7 @@ def test_embeddings_that_lie_by_category_say_all_about_it():
 def test_texts_without_a_category_are_left_out_and_a_seed_repeats():
     rng = np.random.default_rng(1)
     vectors, categories = rng.normal(size=(30, 4)).astype(np.float32), np.repeat([0, 1, -1], 10)
-    assert agreement(vectors, categories, 7) == agreement(vectors[:20], categories[:20], 7)
+    assert agreement(vectors, categories) == agreement(vectors[:20], categories[:20])
 
 
 @pytest.mark.parametrize("categories", [[0, 0, 0], [-1, -1, -1], [-1, 2, -1]])
