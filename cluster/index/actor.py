@@ -5,8 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -139,13 +138,13 @@ class NegativeIndexActor:
             guarded: documents that the reader's guard has dropped since its last search.
             timeout_s: seconds to wait for such a version.
         """
-        with self._version(reader, exactly, least, timeout_s) as index:
-            self.metrics.guarded(guarded)
-            if index is None:
-                return IndexReply(None, self._steps())
-            documents, scores = index.search(queries, depth, vectors)
-            self.metrics.answered(len(queries), index.version, step - index.step)
-            return IndexReply(Answer(documents, scores, index.version, index.step), self._steps(), self.build.lost)
+        index = self._version(reader, exactly, least, timeout_s)
+        self.metrics.guarded(guarded)
+        if index is None:
+            return IndexReply(None, self._steps())
+        documents, scores = index.search(queries, depth, vectors)
+        self.metrics.answered(len(queries), index.version, step - index.step)
+        return IndexReply(Answer(documents, scores, index.version, index.step), self._steps(), self.build.lost)
 
     @ray.method(concurrency_group="reading")
     def scores(
@@ -158,8 +157,8 @@ class NegativeIndexActor:
         timeout_s: float = 1.0,
     ) -> NDArray[np.float32] | None:
         """Return inner products [q, m] in the version of step `exactly`, or None if it does not exist."""
-        with self._version(reader, exactly, None, timeout_s) as index:
-            return None if index is None else index.scores(queries, documents, vectors)
+        index = self._version(reader, exactly, None, timeout_s)
+        return None if index is None else index.scores(queries, documents, vectors)
 
     @ray.method(concurrency_group="reading")
     def status(self) -> dict[str, Any]:
@@ -179,11 +178,8 @@ class NegativeIndexActor:
         self.build.clear()
         self.folder.delete()
 
-    @contextmanager
-    def _version(
-        self, reader: str, exactly: int | None, least: int | None, timeout_s: float
-    ) -> Iterator[IndexVersion | None]:
-        """Yield the version for a reader, or None if it is not built in time."""
+    def _version(self, reader: str, exactly: int | None, least: int | None, timeout_s: float) -> IndexVersion | None:
+        """Return the version for a reader, or None if it is not built in time."""
         deadline = time.monotonic() + timeout_s
         with self._changed:
             while True:
@@ -193,11 +189,9 @@ class NegativeIndexActor:
                 index = None if step is None else self._versions.get(step)
                 if index is not None and (least is None or index.step >= least):
                     self._read[reader] = index.step
-                    break
-                index = None
+                    return index
                 if not self._changed.wait(max(0.0, deadline - time.monotonic())):
-                    break
-        yield index
+                    return None
 
     def _build_forever(self) -> None:
         while True:
