@@ -83,21 +83,6 @@ def learn(
         ray.exceptions.RayError: if losses keep the learning from making progress.
     """
     shared = {} if config["hosts"] else {name: ray.put(part) for name, part in parts.items()}
-
-    def attempt(on_progress: OnProgress) -> pl.DataFrame:
-        if config["hosts"]:
-            return train_on_hosts(config, store, on_progress, facts, f"learn-{uuid.uuid4().hex[:6]}")
-        on_notice = leaves_nodes_of_job(ray.get_runtime_context().get_node_id())
-        # Each attempt counts the workers again: there may be fewer cores than before.
-        return train_agent(config, in_workers(config, shared), parts, store, on_progress, facts, on_notice)
-
-    return retry_lost(attempt, on_progress, on_loss)
-
-
-def retry_lost(
-    attempt: Callable[[OnProgress], pl.DataFrame], on_progress: OnProgress, on_loss: Callable[[str], None]
-) -> pl.DataFrame:
-    """Call `attempt`, which resumes from the last state, until it ends without losing a process."""
     farthest, failures, losses, latest = -1, 0, 0, 0
 
     def watch(progress: LearningProgress) -> None:
@@ -109,7 +94,11 @@ def retry_lost(
 
     while True:
         try:
-            return attempt(watch)
+            if config["hosts"]:
+                return train_on_hosts(config, store, watch, facts, f"learn-{uuid.uuid4().hex[:6]}")
+            on_notice = leaves_nodes_of_job(ray.get_runtime_context().get_node_id())
+            # Each attempt counts the workers again: there may be fewer cores than before.
+            return train_agent(config, in_workers(config, shared), parts, store, watch, facts, on_notice)
         except ray.exceptions.RayError as error:
             if is_draining(error):
                 on_loss(f"a machine {NOTICE}: its state is kept at episode {latest}, and learning continues elsewhere")

@@ -90,15 +90,20 @@ def train_agent(
     """
     storage, state = store.storage, checkpoints.load(store)
     rows: list[dict[str, Any]] = state["rows"] if state else []
-    on_progress = _with_metrics(on_progress, LearningMetrics(study_of(storage.place), len(rows)))
+    metrics = LearningMetrics(study_of(storage.place), len(rows))
+
+    def report(progress: LearningProgress) -> None:
+        metrics.record(progress.rows, progress.episodes >= progress.wanted)
+        on_progress(progress)
+
     if state is None and config["random_baseline"]:
-        rows += _random_baseline(config, backend, parts, on_progress)
+        rows += _random_baseline(config, backend, parts, report)
     trainer = _build(config, build(config["agent"]), backend, parts, 0)
     try:
         if state:
             trainer.restore(state["learning"])
         imitation = state["imitation"] if state else _imitate(config, trainer, parts)
-        _learn(config, trainer, rows, store, on_progress, imitation, leave)
+        _learn(config, trainer, rows, store, report, imitation, leave)
         outcome = {**(facts or {}), "imitation": imitation, **_convergence(config, rows)}
         agent = _agent(config, trainer, parts, outcome)
         storage.write(FILE, agent.to_bytes())
@@ -108,16 +113,6 @@ def train_agent(
     storage.write(EPISODES, as_parquet(episodes))
     checkpoints.delete(store)
     return episodes
-
-
-def _with_metrics(on_progress: OnProgress, metrics: LearningMetrics) -> OnProgress:
-    """Return a callback that also records the progress in the metrics."""
-
-    def record(progress: LearningProgress) -> None:
-        metrics.record(progress.rows, progress.episodes >= progress.wanted)
-        on_progress(progress)
-
-    return record
 
 
 def _learn(
