@@ -134,19 +134,11 @@ class PiecedBm25(Bm25Index):
     def _by_tasks(self, terms: list[NDArray[np.integer]], depth: int, pairs: NDArray[np.int32]) -> Searched:
         offsets = np.concatenate([[0], np.cumsum([len(query) for query in terms])]).astype(np.int64)
         flat, count = np.concatenate(terms), len(self.ranges)
-        index, ranges = self.folder, self.ranges  # tasks are pickled, and need no more of this object
         folders = []
 
         def ask(asked: list[NDArray[np.int64]], depth: int, pairs: NDArray[np.int32]) -> list[Searched]:
-            folders.append(folder := index / f"found-{uuid4().hex[:8]}")
-
-            def search(number: int) -> None:
-                queries = [flat[offsets[query] : offsets[query + 1]] for query in asked[number]]
-                result = search_piece(index, number, ranges[number], queries, depth, pairs[asked[number]], 1)
-                for file, array in zip(_found(folder, number), result, strict=True):
-                    write_array(file, array)
-
-            self.run(search, count)
+            folders.append(folder := self.folder / f"found-{uuid4().hex[:8]}")
+            self.run(partial(write_found, self.folder, self.ranges, folder, flat, offsets, asked, depth, pairs), count)
             return [tuple(open_array(file) for file in _found(folder, number)) for number in range(count)]  # type: ignore[misc]
 
         try:
@@ -287,6 +279,29 @@ def search_piece(
     offsets, documents, weights, bounds = (np.asarray(open_array(part / name)) for name in names)
     postings = Postings(offsets, documents, weights, bounds, len(held))
     return search_postings(postings, terms, depth, within(pairs, held).astype(np.int32), threads)
+
+
+def write_found(
+    folder: Path,
+    ranges: Sequence[range],
+    results: Path,
+    flat: NDArray[np.integer],
+    offsets: NDArray[np.int64],
+    asked: Sequence[NDArray[np.int64]],
+    depth: int,
+    pairs: NDArray[np.int32],
+    number: int,
+) -> None:
+    """Search one piece for the queries that it is asked for, and write what it finds to `results`.
+
+    Args:
+        flat, offsets: the terms of all queries, one after another, and where each query begins.
+        asked: the queries of each piece.
+    """
+    terms = [flat[offsets[query] : offsets[query + 1]] for query in asked[number]]
+    found = search_piece(folder, number, ranges[number], terms, depth, pairs[asked[number]], 1)
+    for file, array in zip(_found(results, number), found, strict=True):
+        write_array(file, array)
 
 
 def _found(folder: Path, number: int) -> list[Path]:
