@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from threading import Lock
 
 import numpy as np
 import torch
@@ -26,6 +27,8 @@ from ranking.shards import Searched
 
 FORMAT = 1
 DOCUMENTS, QUERIES, FAISS, RECORD = "documents.npy", "queries.npy", "faiss.index", "version.json"
+HEADERS = Lock()
+"""Held while a header is read: NumPy reads it with Python's parser, in which threads of Python 3.11 disturb each other."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +109,7 @@ def create_vectors(path: Path, rows: int, dimension: int, precision: str = "floa
 def write_block(path: Path, start: int, vectors: NDArray[np.float32]) -> None:
     """Write vectors into the rows from `start` on.
 
-    Several processes may write blocks of one file at once; no byte of another's block is touched. (A mapped file would
+    Several processes and threads may write blocks of one file at once; no byte of another's block is touched. (A mapped file would
     be written in whole pages, which overlap at the ends of blocks and don't mix on a network's file system.)
 
     Raises:
@@ -114,8 +117,9 @@ def write_block(path: Path, start: int, vectors: NDArray[np.float32]) -> None:
         FloatingPointError: if a number isn't finite.
     """
     with _writable(path), path.open("r+b") as file:
-        npy.read_magic(file)
-        (rows, dimension), _, dtype = npy.read_array_header_1_0(file)
+        with HEADERS:
+            npy.read_magic(file)
+            (rows, dimension), _, dtype = npy.read_array_header_1_0(file)
         if start < 0 or start + len(vectors) > rows or vectors.shape[1:] != (dimension,):
             raise ValueError(f"{vectors.shape} from row {start} do not fit {rows} × {dimension}")
         file.seek(start * dimension * dtype.itemsize, os.SEEK_CUR)

@@ -362,7 +362,7 @@ def test_a_generation_shares_its_seeds_and_too_many_workers_are_refused(beir_fol
         (["agent=evolution", "episodes=1"], "less than a generation"),
         (["agent=evolution", "actions.mixture.each=0"], "^actions.mixture.each is 0"),
         (["agent=evolution", "decision_every=0"], "^decision_every is 0"),
-        (["agent=evolution", "decision_every=week"], "^decision_every is 'week'; input .* integer or 'epoch'$"),
+        (["agent=evolution", "decision_every=week"], "^decision_every is 'week'; choose a whole number or 'epoch'$"),
         (["agent=evolution", "actions.mixture.window=wide"], "window"),
         (["agent=schedule", "state.features=[one]"], "depends on the time"),
         (["agent=population"], "agent=schedule"),
