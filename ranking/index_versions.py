@@ -28,7 +28,7 @@ from ranking.shards import Searched
 FORMAT = 1
 DOCUMENTS, QUERIES, FAISS, RECORD = "documents.npy", "queries.npy", "faiss.index", "version.json"
 HEADERS = Lock()
-"""Held while a header is read: NumPy reads it with Python's parser, in which threads of Python 3.11 disturb each other."""
+"""Held while a header is read: NumPy uses Python's parser, in which threads of Python 3.11 disturb each other."""
 
 
 @dataclass(frozen=True)
@@ -109,8 +109,8 @@ def create_vectors(path: Path, rows: int, dimension: int, precision: str = "floa
 def write_block(path: Path, start: int, vectors: NDArray[np.float32]) -> None:
     """Write vectors into the rows from `start` on.
 
-    Several processes and threads may write blocks of one file at once; no byte of another's block is touched. (A mapped file would
-    be written in whole pages, which overlap at the ends of blocks and don't mix on a network's file system.)
+    Several processes and threads may write blocks of one file at once; no byte of another's block is touched. (A mapped
+    file would be written in whole pages, which overlap at the ends of blocks and don't mix on a network's file system.)
 
     Raises:
         BadInput: if the disk is full, or a number is too large for the file's precision.
