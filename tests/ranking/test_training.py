@@ -286,11 +286,11 @@ def test_a_saved_training_goes_on_as_if_it_had_never_stopped(tiny_sources, optim
     def keep(run: RankerTraining) -> None:
         states.append((to_bytes(run.state_dict()), to_bytes(source.rng.bit_generator.state)))
 
-    options: dict[str, Any] = {"validate_every": 2, "schedule": Linear(2), "max_epochs": 3, "optimizer": optimizer}
+    options: dict[str, Any] = {"validate_every": 2, "schedule": Linear(2), "max_epochs": 3, "optimizer": optimizer, "patience": 99}
     whole = training(tiny_sources, **options)
     keep(whole)
     whole.fit(source, keep, keep)
-    assert len(states) == 9  # one before, and one of each step until its patience ends
+    assert len(states) == 10  # one before, and those of all steps and epochs
     for state, of_source in states:
         again, other = training(tiny_sources, seed=99, **options), RandomNegatives()  # other weights and order
         again.load_state_dict(from_bytes(state))

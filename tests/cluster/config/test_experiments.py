@@ -31,7 +31,7 @@ SAEIDI = [name for name in EXPERIMENTS if name.startswith("saeidi2017")]
 
 @functools.cache
 def study(name: str, *arguments: str) -> StudyPlan:
-    pretrained = (*PU, "sir", "saeidi2017_rankers", "adore", "negatives_cross_encoder")
+    pretrained = (*PU, "sir", "saeidi2017_rankers", "adore", "negatives_cross_encoder", "policies_bi_encoder")
     own = ["ranker.checkpoint=some/where"] if name in pretrained else []
     folder = ["data=somewhere"] if "${data}" in (CONF / "experiment" / f"{name}.yaml").read_text("utf-8") else []
     return StudyExperiment.read([f"experiment={name}", *folder, "out=nowhere", *own, *arguments]).plan

@@ -55,7 +55,7 @@ FAULTS = [
     ("corpus", '{"text": "x"}', "broken line", "no `_id`"),
     ("corpus", '{"_id": ["x"], "text": "x"}', "broken line", "`_id` is not a string"),
     ("corpus", '{"_id": "d9"}', "broken line", "no `text`"),
-    ("corpus", '{"_id": "d9", "text": ["x"]}', "broken line", "`text` is not a string"),
+    ("corpus", '{"_id": "d9", "text": {"x": 1}}', "broken line", "`text` is not a string"),
     ("corpus", '{"_id": "d9", "text": "half \\ud83d"}', "broken line", "half of a surrogate pair"),
     ("corpus", '{"_id": "", "text": "x"}', "broken line", "a document has no id"),
     ("corpus", '{"_id": "d9", "title": " ", "text": "\\n"}', "empty text", "the document 'd9' has no text"),
