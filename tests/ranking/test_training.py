@@ -286,7 +286,8 @@ def test_a_saved_training_goes_on_as_if_it_had_never_stopped(tiny_sources, optim
     def keep(run: RankerTraining) -> None:
         states.append((to_bytes(run.state_dict()), to_bytes(source.rng.bit_generator.state)))
 
-    options: dict[str, Any] = {"validate_every": 2, "schedule": Linear(2), "max_epochs": 3, "optimizer": optimizer, "patience": 99}
+    options: dict[str, Any] = {"validate_every": 2, "schedule": Linear(2), "max_epochs": 3, "optimizer": optimizer}
+    options["patience"] = 99
     whole = training(tiny_sources, **options)
     keep(whole)
     whole.fit(source, keep, keep)
