@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 MESSAGES = {
     "base": "encoding texts",
     "tokens": "tokenizing texts",
+    "labels": "reading categories",
     "validation": "ranking for validation",
     "objective": "preparing the objective",
     "teacher": "asking the teacher",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
@@ -30,6 +31,7 @@ from ranking.collections.collection import Collection
 from ranking.encoding import Encoder, unmatched_queries
 from ranking.encoding_pieces import encode_in_pieces
 from ranking.errors import BadInput
+from ranking.labels import label_names
 from ranking.pair_scores import PairScores
 from ranking.ranked_lists import RankedLists
 from ranking.sources import Sources
@@ -68,6 +70,10 @@ def make_part(artifacts: Opener, config: dict[str, Any], name: str) -> Any:
         return _base(artifacts, config)
     if kind == "tokens":
         return _tokens(artifacts, config)
+    if kind == "labels":  # their names, as JSON in UTF-8
+        return np.frombuffer(
+            json.dumps(label_names(artifacts.collection(config)), ensure_ascii=False).encode(), np.uint8
+        )
     base: Base = artifacts.part(config, "base")
     if kind == "evaluate":
         return _zero_shot(artifacts, config, which)
@@ -180,5 +186,6 @@ def _teacher(artifacts: Opener, config: dict[str, Any], sources: Sources, base: 
 def _zero_shot(artifacts: Opener, config: dict[str, Any], name: str) -> ZeroShot:
     collection, base = artifacts.collections.other(config, name), artifacts.part(config, "base")
     encoded, words = build(config["encoding"], "encoding").encode(collection)
-    read = read_as(config["ranker"], config["encoding"], base.words, collection, encoded)
+    labels = json.loads(artifacts.part(config, "labels").tobytes()) if config["ranker"].get("categories") else None
+    read = read_as(config["ranker"], config["encoding"], base.words, labels, collection, encoded)
     return zero_shot(config, Sources(collection, encoded, build(config["vectors"], "vectors").read(words)), read)

@@ -37,6 +37,8 @@ def keys_of(config: dict[str, Any], collections: Collections) -> dict[str, str]:
     keys = {"base": base}
     if tokenization := tokenization_of(config):
         keys["tokens"] = digest([FORMAT, fingerprint, tokenization.key()])
+    if config["ranker"].get("categories"):
+        keys["labels"] = digest([FORMAT, fingerprint, "labels"])
     for name, node in config["origin"].items():
         keys[f"origin:{name}"] = digest([base, "test", node, files_of(node)])
     for name, origin in validation_parts(config).items():

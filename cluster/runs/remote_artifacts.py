@@ -181,7 +181,7 @@ class _Making(Listed):
 def needed(config: Mapping[str, Any], name: str) -> list[str]:
     """Return the parts that a part is made from."""
     kind, _, which = name.partition(":")
-    if kind in ("base", "tokens"):
+    if kind in ("base", "tokens", "labels"):
         return []
     lists = {"similarity": [which], "teacher": config["function"], "candidates": config["function"]}
     return ["base", *(f"function:{function}" for function in lists.get(kind, []))]

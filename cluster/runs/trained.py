@@ -19,6 +19,7 @@ from cluster.output.storage import Storage
 from ranking.collections.collection import Collection
 from ranking.encoding import EncodedCollection, encode_texts
 from ranking.errors import BadInput
+from ranking.labels import LabelCounts, encode_labels
 from ranking.rankers.ranker import Ranker, check_whole
 from ranking.rankers.sentence_folder import DECLARED, read_json
 
@@ -44,6 +45,8 @@ def weights_description(config: dict[str, Any], parts: dict[str, Any]) -> bytes:
         "words": None if has_tokens else base.words,
         "dimension": int(base.vectors.table.shape[1]),
     }
+    if "labels" in parts:
+        content["labels"] = json.loads(parts["labels"].tobytes())
     return json.dumps(content, ensure_ascii=False).encode()
 
 
@@ -57,6 +60,7 @@ class TrainedRanker:
         options: options of its class, by which texts are tokenized.
         encoding: encoding of the words that it was trained with; None if it has its own tokens.
         words: the vocabulary of these words, or None.
+        labels: the categories and subcategories that it reads (`ranking.labels.label_names`), or None.
     """
 
     name: str
@@ -64,6 +68,7 @@ class TrainedRanker:
     options: dict[str, Any]
     encoding: dict[str, Any] | None = None
     words: list[str] | None = None
+    labels: list[list[str]] | None = None
 
     def read(self, collection: Collection, encoded: EncodedCollection) -> EncodedCollection:
         """Encode a collection for this ranker.
@@ -71,13 +76,14 @@ class TrainedRanker:
         Args:
             encoded: the same collection with any vocabulary. Judgements and splits are taken from it.
         """
-        return read_as(self.options, self.encoding, self.words, collection, encoded)
+        return read_as(self.options, self.encoding, self.words, self.labels, collection, encoded)
 
 
 def read_as(
     options: dict[str, Any],
     encoding: dict[str, Any] | None,
     words: list[str] | None,
+    labels: list[list[str]] | None,
     collection: Collection,
     encoded: EncodedCollection,
 ) -> EncodedCollection:
@@ -86,11 +92,15 @@ def read_as(
     tokenization = factory.func.tokenization(**factory.keywords)
     if tokenization is not None:
         tokens = tokenization.encode(collection)
-        return replace(encoded, documents=tokens.documents, queries=tokens.queries)
-    assert words is not None
-    assert encoding is not None
-    documents = encode_texts(collection.documents, words, encoding["max_document"], collection.reading)
-    queries = encode_texts(collection.queries, words, encoding["max_query"], collection.reading)
+        documents, queries = tokens.documents, tokens.queries
+    else:
+        assert words is not None
+        assert encoding is not None
+        documents = encode_texts(collection.documents, words, encoding["max_document"], collection.reading)
+        queries = encode_texts(collection.queries, words, encoding["max_query"], collection.reading)
+    if labels is not None:
+        of_documents, of_queries = encode_labels(collection, labels)
+        documents, queries = replace(documents, labels=of_documents), replace(queries, labels=of_queries)
     return replace(encoded, documents=documents, queries=queries)
 
 
@@ -139,13 +149,13 @@ def _open_weights(name: str, weights: Path, description: Path) -> TrainedRanker:
 
     try:
         content = json.loads(description.read_text("utf-8"))
-        content = {key: content[key] for key in ("ranker", "encoding", "words", "dimension")}
+        content = {key: content[key] for key in ("ranker", "encoding", "words", "dimension")} | content
     except (ValueError, KeyError, TypeError):
         raise BadInput("does not describe weights", description, "copy it again from the run's folder") from None
     options = dict(content["ranker"])
-    if options.get("categories"):
-        what = "reads categories by the numbers that they had in its training, which are not kept"
-        raise BadInput(what, weights, "train a ranker with ranker.categories=false")
+    labels = content.get("labels")
+    if options.get("categories") and labels is None:
+        raise BadInput("were written by a version that kept no names of categories", weights, "train it again")
     if weights.is_dir():
         options["checkpoint"] = str(weights)
         if content["words"] is not None:
@@ -153,12 +163,12 @@ def _open_weights(name: str, weights: Path, description: Path) -> TrainedRanker:
             options |= {"further": 0, "max_query": content["encoding"]["max_query"]}
         return TrainedRanker(name, make(options), options)
     words = content["words"] or [""]
-    ranker = make(options, np.zeros((len(words), content["dimension"]), np.float32))
+    ranker = make(options, np.zeros((len(words), content["dimension"]), np.float32), labels)
     try:
         ranker.load_state_dict(load_file(weights))
     except (RuntimeError, OSError) as error:
         raise BadInput(f"are no weights of it ({str(error).splitlines()[0]})", weights, "train it again") from None
-    return TrainedRanker(name, ranker, options, content["encoding"], content["words"])
+    return TrainedRanker(name, ranker, options, content["encoding"], content["words"], labels)
 
 
 def _open_checkpoint(name: str, place: str, options: dict[str, Any] | None) -> TrainedRanker:
@@ -172,11 +182,14 @@ def _open_checkpoint(name: str, place: str, options: dict[str, Any] | None) -> T
     return TrainedRanker(name, ranker, options)
 
 
-def make(options: dict[str, Any], vectors: NDArray[np.float32] | None = None) -> Ranker:
+def make(
+    options: dict[str, Any], vectors: NDArray[np.float32] | None = None, labels: list[list[str]] | None = None
+) -> Ranker:
     """Return a ranker of these options whose weights come with its checkpoint or will be loaded."""
     generator = torch.Generator().manual_seed(0)
     given = np.zeros((1, 1), np.float32) if vectors is None else vectors
-    return build(options, "ranker")(vectors=given, generator=generator)
+    counts = {} if labels is None else {"labels": LabelCounts(*map(len, labels))}
+    return build(options, "ranker")(vectors=given, generator=generator, **counts)
 
 
 def ranker_overrides(place: str) -> list[str]:
