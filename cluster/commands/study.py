@@ -41,7 +41,6 @@ from cluster.plan.sweep import Planned, Point, given_seeds, identity
 from cluster.runs import what_was_read
 from cluster.runs.rerank import rerank
 from cluster.runs.results import run_store
-from cluster.search.time_budget import TimeBudget
 from cluster.telemetry.live_table import LiveTable
 from cluster.telemetry.run_watch import RunWatch, raise_unwritable
 from cluster.telemetry.tracking.tracking import Tracking, as_override_of, as_overrides
@@ -51,7 +50,7 @@ from ranking.errors import BadInput
 
 if TYPE_CHECKING:
     from cluster.search.proposals import Proposals
-    from cluster.search.schedulers import EarlyStopping
+    from cluster.search.schedulers import EarlyStopping, TimeBudget
 
 
 BESIDE = Path("../shared/data")
@@ -130,7 +129,7 @@ class StudyExperiment(Experiment):
         planned, adaptive = plan.runs()
         self.scheduler = self._scheduler(planned, [*planned, *adaptive])
         self.proposals = proposals = self._proposals(adaptive)
-        examples = proposals.examples()
+        examples = proposals.examples
         _look_for_data(plan.options.get("data"), [*planned, *examples])
         self.runs, agents = with_agents(planned, plan.storage, plan.scaled.get("learn", []))
         known = [*self.runs, *examples]
@@ -180,22 +179,17 @@ class StudyExperiment(Experiment):
         return Work(left, *sizes, facts, self._saved(), self._needs())
 
     def _proposals(self, adaptive: Sequence[Point]) -> Proposals:
-        plan, options, provenance = self.plan, self.plan.options, self.artifacts.provenance
-        if options.get("stop") == "decided":
+        if self.plan.options.get("stop") == "decided":
             from cluster.search.decided_runs import DecidedRuns
-            from cluster.statistics.sequential import StoppingRule, is_baseline
 
-            rule, baseline = StoppingRule.of_options(options), options["baseline"] or plan.design.get("baseline")
-            named = partial(is_baseline, baseline)
-            return DecidedRuns(adaptive, plan.seeds, rule, named, plan.storage, provenance)
+            return DecidedRuns(self.plan, adaptive, self.artifacts.provenance)
         from cluster.search.optuna_runs import OptunaRuns
 
-        how = options.get("sampler", "tpe"), options.get("parallel", 1), self.scheduler, options.get("search_storage")
-        return OptunaRuns(adaptive, options["samples"], plan.seeds, plan.storage, provenance, *how, plan.swept)
+        return OptunaRuns(self.plan, adaptive, self.artifacts.provenance, self.scheduler)
 
     def _saved(self) -> float | None:
         """Seconds that waiting runs take less on all cores than on one, here; None if that is not known."""
-        examples, proposals = self.proposals.examples(), self.proposals
+        examples, proposals = self.proposals.examples, self.proposals
         each = (proposals.total - proposals.finished) / max(len(examples), 1)
         total = 0.0
         for planned, times in [*((run, 1.0) for run in self.waiting), *((run, each) for run in examples)]:
@@ -236,7 +230,7 @@ class StudyExperiment(Experiment):
             return "agents that are still to be learned"
         if self.plan.options.get("callbacks"):
             return "callbacks of Ray Tune"
-        for planned in [*self.waiting, *self.proposals.examples()]:
+        for planned in [*self.waiting, *self.proposals.examples]:
             asked = planned.config["resources"]
             if asked["workers"] > 1:
                 return f"resources.workers={asked['workers']}"
@@ -281,6 +275,7 @@ class StudyExperiment(Experiment):
 
     def execute(self, console: Console, tracking: Tracking) -> None:
         from cluster.search.decided_runs import DecidedRuns
+        from cluster.search.schedulers import TimeBudget
 
         plan = self.plan
         finished = self.scheduler.finished if self.scheduler else None
@@ -315,7 +310,7 @@ class StudyExperiment(Experiment):
     @property
     def _known(self) -> list[Planned]:
         """All runs that wait, and one per method whose runs are proposed later."""
-        return [*self.waiting, *self.proposals.examples()]
+        return [*self.waiting, *self.proposals.examples]
 
     @property
     def _planned(self) -> list[Planned]:

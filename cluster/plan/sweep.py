@@ -16,6 +16,7 @@ from cluster.config.groups import CHOICES, group_options, option
 from cluster.config.override import key_of, replaced, root_of, values_by_key
 from cluster.config.refusals import QUOTES, list_form, unreadable
 from cluster.config.whole import takes_whole
+from cluster.output.methods import METHOD
 from cluster.plan.applicable import applicable_overrides, has_option
 from cluster.plan.point import Interval, Point
 from ranking.digest import digest
@@ -47,10 +48,6 @@ class Planned:
         return {group: str(chosen[group]) for group in METHOD} | dict(self.swept) | {"seed": str(self.config["seed"])}
 
 
-METHOD = ("ranker", "policy", "function", "selector")
-"""The groups that name a method; other swept keys are its hyperparameters or further categories."""
-
-
 UNIDENTIFIED = (
     "weights", "index", "cache", "save_every", "save_every_batches", "keep_at", "run_time", "run_memory",
 )  # fmt: skip
@@ -61,8 +58,6 @@ UNTRAINED = frozenset((*UNIDENTIFIED, *LISTED, "embeddings", "sampling.recorded"
 """Options on which no trained ranker depends. They are part of no method."""
 MEASUREMENT = ("measures", "limits.test")
 """Options that all methods of a study share, since other figures and other test queries can't be compared."""
-
-
 EACH_ALONE = ("policy=fixed", "selector=uniform")
 """The default method line for functions that a user sweeps over, or whose numbers of negatives the user gives."""
 
@@ -88,22 +83,24 @@ def points(
         common: overrides of all lines.
         given: the user's overrides. Each replaces the same key in `common` and in every line.
         labels: what the user calls the method of each line.
-
-    Raises:
-        BadInput: if an override is malformed, or lines with two labels are the same method.
     """
     _refuse_lost_sweeps(given)
     _refuse_untrained_sweeps(given)
     _refuse_repeated_values(given)
+    keys = set(map(key_of, given))
+    functions = None if labels or "policy" in keys else _parse_all(given).get("function")
+    numbers = any(root_of(key) == "negatives" for key in keys)
+    each_alone = functions is not None and (numbers or functions.is_sweep_override())
+    lines = [EACH_ALONE] if each_alone else methods or [[]]
+    # A user's path alone replaces the collection of the experiment, with its format.
+    of_path = "${" not in values_by_key(given).get("collection.path", "${") and "collection" not in keys
     expanded: list[Point] = []
-    lines = [EACH_ALONE] if _compares_functions(given) and not labels else methods or [[]]
-    names: Sequence[str | None] = labels or [None] * len(lines)
-    for whole_line, label in zip(lines, names, strict=True):
+    for whole_line, label in zip(lines, labels or [None] * len(lines), strict=True):
         for line, user in [(whole_line, given)] if labels else _without_negatives(whole_line, given):
-            merged = _parse_all([*_of_any_format([*common, *line], given), *user])
-            if _has_no_choice(merged, given):
-                continue
-            expanded += [replace(point, label=label) for point in _expand(list(merged.values()))]
+            own = [text for text in (*common, *line) if not (of_path and key_of(text) == "collection")]
+            merged = _parse_all([*own, *user])
+            if not _has_no_choice(merged, given):
+                expanded += [replace(point, label=label) for point in _expand(list(merged.values()))]
     expanded = [point for point in expanded if not _has_other_functions(point, given)]
     distinct: dict[Any, Point] = {}
     for point in map(_whole, applicable_overrides(expanded, set(map(key_of, given)))):
@@ -112,13 +109,6 @@ def points(
             raise BadInput(f"{point.label!r} is the same as {known.label!r}", "methods", "leave one of them out")
     _refuse_unlike_measurement(list(distinct.values()))
     return _name_swept(list(distinct.values()))
-
-
-def _of_any_format(experiment: Sequence[str], given: Sequence[str]) -> list[str]:
-    """Return an experiment's overrides without the format of its collection if the user's path replaces that one."""
-    path = values_by_key(given).get("collection.path", "${")
-    alone = "${" not in path and "collection" not in map(key_of, given)
-    return [text for text in experiment if not (alone and key_of(text) == "collection")]
 
 
 def _refuse_lost_sweeps(given: Sequence[str]) -> None:
@@ -141,7 +131,7 @@ def _refuse_lost_sweeps(given: Sequence[str]) -> None:
 def _refuse_repeated_values(given: Sequence[str]) -> None:
     """Refuse a sweep that gives a value twice: `function=bm25,bm25` would be one method."""
     for text in given:
-        values = list(_parse(text).sweep_string_iterator()) if swept_keys([text]) else []
+        values = _swept_values(text)
         repeated = next((value for value in values if values.count(value) > 1), None)
         if repeated is not None:
             raise BadInput(f"gives {repeated} twice", text, "leave one of them out")
@@ -152,13 +142,10 @@ def _refuse_untrained_sweeps(given: Sequence[str]) -> None:
     for text in given:
         key = key_of(text)
         untrained = key in (*UNTRAINED, *MEASUREMENT) or root_of(key) in ("index", "resources")
-        if not swept_keys([text]) or not untrained:
-            continue
-        if key in ("resources.cpu", "resources.gpu"):
-            continue
-        values = ",".join(value.removeprefix("[").removesuffix("]") for value in values_of(text))
-        remedy = f"write {key}=[{values}]" if key in LISTED else "give it one value"
-        raise BadInput(f"sweeps over {key}, on which no training depends", text, remedy)
+        if untrained and key not in ("resources.cpu", "resources.gpu") and (swept := _swept_values(text)):
+            values = ",".join(value.removeprefix("[").removesuffix("]") for value in swept)
+            remedy = f"write {key}=[{values}]" if key in LISTED else "give it one value"
+            raise BadInput(f"sweeps over {key}, on which no training depends", text, remedy)
 
 
 def _refuse_unlike_measurement(expanded: Sequence[Point]) -> None:
@@ -195,9 +182,6 @@ def labelled_points(methods: Sequence[Mapping[str, Any]], common: Sequence[str],
     Args:
         methods: a `label` and `overrides` each, or a list of alternatives of overrides that share the label.
         common, given: see `points`.
-
-    Raises:
-        BadInput: if an override sweeps, two methods have one label, or two labels are the same method.
     """
     lines: list[tuple[str, list[str]]] = []
     for method in methods:
@@ -211,13 +195,6 @@ def labelled_points(methods: Sequence[Mapping[str, Any]], common: Sequence[str],
                 raise BadInput(f"{text!r} sweeps", f"methods: {label}", "give each value a method with its own label")
         lines += [(label, each) for each in alternatives]
     return points([line for _, line in lines], common, given, [label for label, _ in lines])
-
-
-def _compares_functions(given: Sequence[str]) -> bool:
-    overrides = _parse_all(given)
-    if "function" not in overrides or "policy" in overrides:
-        return False
-    return overrides["function"].is_sweep_override() or any(root_of(key) == "negatives" for key in overrides)
 
 
 NEGATIVES = ("policy", "function", "selector", "selectors", "negatives")
@@ -287,15 +264,11 @@ def _name_swept(distinct: list[Point]) -> list[Point]:
 
     A point whose part does not have an option does not count as another value of it.
     """
-    values: dict[str, set[str | None]] = {}
-    for point in distinct:
-        for text in point.overrides:
-            values.setdefault(key_of(text), set())
-    for point in distinct:
-        given = {key_of(text): text for text in point.overrides}
-        for key, known in values.items():
-            if has_option(point.overrides, key):
-                known.add(given.get(key))
+    given = [{key_of(text): text for text in point.overrides} for point in distinct]
+    values = {
+        key: {own.get(key) for own, point in zip(given, distinct, strict=True) if has_option(point.overrides, key)}
+        for key in dict.fromkeys(itertools.chain.from_iterable(given))
+    }
     varied = [key for key, known in values.items() if len(known) > 1]
     return [replace(point, swept=(*varied, *(key for key, _ in point.intervals))) for point in distinct]
 
@@ -312,8 +285,14 @@ def values_of(text: str) -> list[str]:
 
 def swept_keys(overrides: Sequence[str]) -> set[str]:
     """Return the keys for which overrides give several values, other than by an interval."""
-    parsed = [(key_of(text), _parse(text)) for text in overrides]
-    return {key for key, override in parsed if override.is_sweep_override() and not override.is_interval_sweep()}
+    return {key_of(text) for text in overrides if _swept_values(text)}
+
+
+def _swept_values(text: str) -> list[str]:
+    """Return the values of an override that sweeps over named values; none of any other."""
+    override = _parse(text)
+    named = override.is_sweep_override() and not override.is_interval_sweep()
+    return list(override.sweep_string_iterator()) if named else []
 
 
 def _parse_all(texts: Sequence[str]) -> dict[str, Any]:
@@ -339,9 +318,9 @@ def _parse(text: str) -> Any:
 
 def _matched(text: str, group: str, pattern: Any) -> Any:
     """Return the sweep over the names of a group that a pattern matches, as `function=glob(b*)`."""
-    names = pattern.filter(group_options().get(group, []))
+    known = group_options().get(group, [])
+    names = pattern.filter(known)
     if not names:
-        known = group_options().get(group)
         remedy = f"choose from {', '.join(known)}" if known else "glob(…) is for names of a group, such as function"
         raise BadInput("matches no name", text, remedy)
     return _parse(f"{text.split('=', 1)[0]}={','.join(names)}")

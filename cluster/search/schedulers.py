@@ -8,11 +8,14 @@ workers, and a resumed study passes the results in its log to the scheduler agai
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from cluster.config.build import as_node, build, locate
+from cluster.config.durations import seconds_of
 from cluster.config.override import key_of
 from cluster.plan.sweep import Planned
 from cluster.runs.outcome import Stop
@@ -27,26 +30,19 @@ class _Run:
     """A run as a scheduler sees it. Ray Tune's schedulers know trials by these names.
 
     Args:
-        passed: (epoch, validation) that the scheduler has seen.
-        pending: (epoch, validation) that it has not seen yet.
+        pending, passed: (epoch, validation) that the scheduler has not seen yet, and that it has.
     """
 
     trial_id: str
     config: dict[str, Any]
+    pending: list[tuple[int, float]]
     passed: list[tuple[int, float]] = field(default_factory=list)
-    pending: list[tuple[int, float]] = field(default_factory=list)
     over: bool = False
 
     __hash__ = object.__hash__
 
     def __str__(self) -> str:
         return self.trial_id
-
-    @property
-    def last(self) -> int:
-        """The last epoch that it has reported."""
-        reported = self.pending or self.passed
-        return reported[-1][0] if reported else 0
 
 
 class _NoOthers:
@@ -82,35 +78,32 @@ class EarlyStopping:
         self.stopped: dict[str, Stop] = dict(stopped or {})
         self._reached = dict(reached or {})
         self._searches: dict[tuple[str, ...], tuple[Any, list[_Run]]] = {}
-        self._search_of: dict[str, tuple[str, ...]] = {}
+        self._search_of: dict[str, tuple[Any, list[_Run]]] = {}
         self._runs: dict[str, _Run] = {}
         self._held: set[str] = set()
 
     def enter(self, runs: Iterable[Planned]) -> None:
         """Add proposals in their order. Runs that no interval is drawn for are compared by seed, and never stopped."""
         for planned in runs:
-            if planned.drawn and planned.name not in self._search_of:
-                before = self.stopped.get(planned.name)
-                if before is not None and before.made_of != self.made_of(planned.config):
-                    del self.stopped[planned.name]
-                    self._reached.pop(planned.name, None)
-                method = tuple(text for text in planned.overrides if key_of(text) not in (*planned.drawn, "seed"))
-                if method not in self._searches:
-                    self._searches[method] = (self._scheduler(), [])
-                scheduler, runs_of_search = self._searches[method]
-                run = _Run(planned.name, planned.config, pending=list(self._reached.pop(planned.name, ())))
-                self._search_of[planned.name], self._runs[planned.name] = method, run
-                runs_of_search.append(run)
+            name = planned.name
+            if not planned.drawn or name in self._runs:
+                continue
+            before = self.stopped.get(name)
+            if before is not None and before.made_of != self.made_of(planned.config):
+                del self.stopped[name]
+                self._reached.pop(name, None)
+            method = tuple(text for text in planned.overrides if key_of(text) not in (*planned.drawn, "seed"))
+            if method not in self._searches:
+                scheduler = self.make and self.make()
                 if scheduler is not None:
-                    scheduler.on_trial_add(_NoOthers(), run)
-                run.over = planned.name in self.stopped
-
-    def _scheduler(self) -> Any:
-        if self.make is None:
-            return None
-        scheduler = self.make()
-        scheduler.set_search_properties(METRIC, "max")
-        return scheduler
+                    scheduler.set_search_properties(METRIC, "max")
+                self._searches[method] = (scheduler, [])
+            scheduler, others = self._search_of[name] = self._searches[method]
+            run = self._runs[name] = _Run(name, planned.config, list(self._reached.pop(name, ())))
+            others.append(run)
+            if scheduler is not None:
+                scheduler.on_trial_add(_NoOthers(), run)
+            run.over = name in self.stopped
 
     def reached(self, name: str, epoch: int, validation: float) -> dict[str, bool]:
         """Receive what a run has reached.
@@ -125,7 +118,7 @@ class EarlyStopping:
         run = self._runs.get(name)
         if run is None:
             return {name: True}
-        if epoch > run.last:
+        if epoch > max((at for at, _ in (*run.passed, *run.pending)), default=0):
             run.pending.append((epoch, validation if validation == validation else 0.0))
         self._held.add(name)
         return self._answers(name)
@@ -147,7 +140,7 @@ class EarlyStopping:
         """Return the runs of the same search that wait and were proposed later."""
         if name not in self._search_of:
             return []
-        names = [run.trial_id for run in self._searches[self._search_of[name]][1]]
+        names = [run.trial_id for run in self._search_of[name][1]]
         return [other for other in names[names.index(name) + 1 :] if other in self._held]
 
     def finished(self) -> bool:
@@ -156,8 +149,8 @@ class EarlyStopping:
 
     def _answers(self, name: str) -> dict[str, bool]:
         """Pass on all results whose turn has come, and return the answers that follow for runs that wait."""
-        scheduler, runs = self._searches[self._search_of[name]]
-        slowest: float = float("inf")
+        scheduler, runs = self._search_of[name]
+        slowest = float("inf")
         answers: dict[str, bool] = {}
         for run in runs:
             while run.pending and run.pending[0][0] <= slowest:
@@ -211,11 +204,7 @@ def schedulers_of(node: dict[str, Any] | None) -> Callable[[], Any] | None:
 
 
 def built_as(kind: type, nodes: Sequence[Any], key: str) -> list[Any]:
-    """Build the user's objects of a class of Ray Tune; refuse others.
-
-    Args:
-        nodes: paths of classes, or parts with `_target_` and options.
-    """
+    """Build objects of a class of Ray Tune from paths of classes or parts with `_target_`; refuse others."""
     built = []
     for node in map(as_node, nodes):
         built.append(build(node, key))
@@ -238,3 +227,29 @@ def read_log(events: Iterable[Mapping[str, Any]]) -> tuple[dict[str, Stop], dict
             if not curve_so_far or int(event["step"]) > curve_so_far[-1][0]:
                 curve_so_far.append((int(event["step"]), 0.0 if value is None else float(value)))
     return stopped, reached
+
+
+class TimeBudget:
+    """The time of a study, which starts when this is built. Runs that have started by its end are completed.
+
+    Args:
+        budget: see `cluster.config.durations.seconds_of`; None sets no limit.
+        finished: returns whether the user's stoppers have ended the study; None if there are none.
+        now: a clock.
+    """
+
+    def __init__(
+        self,
+        budget: str | float | None,
+        finished: Callable[[], bool] | None = None,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._now, self._until = now, math.inf if budget is None else now() + seconds_of(budget, "time_budget")
+        self._finished = finished or (lambda: False)
+        self.over = False
+        """Whether a run was kept from starting."""
+
+    def spent(self) -> bool:
+        """Return whether no further run may start."""
+        self.over = self.over or self._finished() or self._now() >= self._until
+        return self.over

@@ -26,9 +26,8 @@ def rates_of(negatives: pl.DataFrame) -> pl.DataFrame:
     rows = []
     for (method,), shown in negatives.partition_by("method", as_dict=True, maintain_order=True).items():
         functions = {str(name): part for (name,), part in shown.partition_by("function", as_dict=True).items()}
-        for function, part in ({"all": shown} | functions).items():
-            if function == "all" or len(functions) > 1:
-                rows.append({"method": method, "function": function, **_rate(part)})
+        for function, part in {"all": shown, **(functions if len(functions) > 1 else {})}.items():
+            rows.append({"method": method, "function": function, **_rate(part)})
     return pl.DataFrame(rows, schema_overrides={"rate": pl.Float64})
 
 

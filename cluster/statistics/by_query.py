@@ -26,12 +26,13 @@ SCHEMA: dict[str, pl.DataType] = {
 }
 
 
-def values_by_run(queries: Queries | None, runs: Collection[str], measure: str) -> dict[str, dict[str, Floats]]:
-    """Read the values of a measure by origin and run, one per query of the study, NaN if missing.
+def values_by_run(queries: Queries | None, trials: pl.DataFrame, measure: str) -> dict[str, dict[str, Floats]]:
+    """Read the values of a measure in finished runs, by origin and run: one per query of the study, NaN if missing.
 
     Nothing is read if there are no queries, or no column of the measure.
     """
-    return {} if queries is None else named_values(queries, runs, measure)[1]
+    done = trials.filter(status="done")["run"].to_list()
+    return {} if queries is None else named_values(queries, done, measure)[1]
 
 
 def named_values(

@@ -22,14 +22,13 @@ from cluster.executors.task import Done, Task
 from cluster.output.event_log import EventLog
 from cluster.output.storage import Storage
 from cluster.plan.searches import searches
+from cluster.plan.study import StudyPlan
 from cluster.plan.sweep import Planned, points, swept_keys
 from cluster.runs.outcome import Outcome, write_outcome
 from cluster.search.decided_runs import EVENT, DecidedRuns
 from cluster.search.hyperband import SeededHyperBand
 from cluster.search.optuna_runs import OptunaRuns, StoredSearch
-from cluster.search.schedulers import EarlyStopping, built_as, read_log, schedulers_of
-from cluster.search.time_budget import TimeBudget
-from cluster.statistics.sequential import StoppingRule
+from cluster.search.schedulers import EarlyStopping, TimeBudget, built_as, read_log, schedulers_of
 from cluster.telemetry.tracking.tracking import as_override_of
 from pyrite import StudyResult
 from ranking.errors import BadInput
@@ -46,8 +45,8 @@ def play(storage: Storage, sampler: str, parallel: int, at_once: int, samples: i
 
 
 def searched(sweep: list[str], samples: int, storage: Storage, sampler: str = "tpe", parallel: int = 1) -> OptunaRuns:
-    found, swept = points([], [], sweep), swept_keys(sweep)
-    return OptunaRuns(found, samples, [0], storage, lambda config: MADE_OF, sampler, parallel, swept=swept)
+    options = {"samples": samples, "seeds": 1, "sampler": sampler, "parallel": parallel}
+    return OptunaRuns(StudyPlan(options, sweep, {}, storage), points([], [], sweep), lambda config: MADE_OF)
 
 
 def in_turn(runs: Any, at_once: int, finish: Callable[[str], None], most: int = 10**6) -> tuple[list[str], int]:
@@ -78,7 +77,7 @@ def played(
 ) -> tuple[list[float], int]:
     def finish(name: str) -> None:
         (planned,) = [each for each in search.proposed if each.name == name]
-        write_outcome(search.storage, name, Outcome(validations=[[best(planned.config)]], made_of=MADE_OF))
+        write_outcome(search.plan.storage, name, Outcome(validations=[[best(planned.config)]], made_of=MADE_OF))
 
     _, most = in_turn(search, at_once, finish)
     return [planned.config["optimizer"]["lr"] for planned in search.proposed], most
@@ -112,7 +111,7 @@ def test_names_and_the_options_of_alternatives_are_searched(parallel, at_once, t
         return searched(ALTERNATIVES, 24, Storage(str(tmp_path / folder)), parallel=parallel)
 
     runs = search("one")
-    assert (len(runs.examples()), runs.total) == (4, 24)  # parts of each combination are prepared; one search
+    assert (len(runs.examples), runs.total) == (4, 24)  # parts of each combination are prepared; one search
     played(runs)
     chosen = [(each.config[CHOICES]["optimizer"], each.config["training"]["batch_size"]) for each in runs.proposed]
     assert set(chosen) == {(name, size) for name in ("adam", "lazy_adam") for size in (16, 32)}
@@ -475,7 +474,8 @@ MEANS = {"random": 0.3, "bm25": 0.36, "in_batch": 0.366}
 
 def source(storage: Storage, most: int = 30) -> DecidedRuns:
     found = points([], ["policy=fixed", "selector=uniform"], ["function=random,bm25,in_batch"])
-    return DecidedRuns(found, range(most), StoppingRule(most=most), lambda run: False, storage, lambda config: MADE_OF)
+    options = {"stop": "decided", "max_seeds": most, "equal_within": 0.01, "clip": None, "baseline": None, "samples": 1}
+    return DecidedRuns(StudyPlan(options, [], {}, storage), found, lambda config: MADE_OF)
 
 
 def decided(runs: DecidedRuns, storage: Storage, at_once: int, most: int = 10**6) -> list[str]:

@@ -321,9 +321,8 @@ def test_candidates_matter_only_if_a_test_says_so_and_rankers_are_compared():
 
 def test_without_values_per_query_runs_decide_and_one_method_has_nothing_to_compare():
     trials, _ = study({"a": 0.0, "b": 0.05})
-    (verdict,) = concluded(trials, None).verdicts
-    assert verdict.take == "b · uniform"
-    assert verdict.row()["better_than"] == "a · uniform"
+    table = concluded(trials, None).table()
+    assert table.select("take", "better_than").rows() == [("b · uniform", "a · uniform")]
     assert "nothing to compare" in Verdict({}, [{"method": "a"}]).sentence()
 
 
