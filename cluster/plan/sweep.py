@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -95,13 +95,13 @@ def points(
     # A user's path alone replaces the collection of the experiment, with its format.
     of_path = "${" not in values_by_key(given).get("collection.path", "${") and "collection" not in keys
     expanded: list[Point] = []
-    for whole_line, label in zip(lines, labels or [None] * len(lines), strict=True):
+    names: Sequence[str | None] = labels or [None] * len(lines)
+    for whole_line, label in zip(lines, names, strict=True):
         for line, user in [(whole_line, given)] if labels else _without_negatives(whole_line, given):
             own = [text for text in (*common, *line) if not (of_path and key_of(text) == "collection")]
             merged = _parse_all([*own, *user])
-            if not _has_no_choice(merged, given):
-                expanded += [replace(point, label=label) for point in _expand(list(merged.values()))]
-    expanded = [point for point in expanded if not _has_other_functions(point, given)]
+            expanded += [replace(point, label=label) for point in _expand(list(merged.values()))]
+    expanded = [point for point in expanded if _fits(point, keys)]
     distinct: dict[Any, Point] = {}
     for point in map(_whole, applicable_overrides(expanded, set(map(key_of, given)))):
         known = distinct.setdefault((frozenset(point.overrides), point.intervals), point)
@@ -163,12 +163,7 @@ def _refuse_unlike_measurement(expanded: Sequence[Point]) -> None:
 
 
 def refuse_sweeps(overrides: Sequence[str], config: str, remedy: str) -> None:
-    """Refuse sweeps in a verb that takes one value per option; the message names the list of values if it takes one.
-
-    Args:
-        config: the primary file of the verb's options.
-        remedy: what to do instead.
-    """
+    """Refuse sweeps in a verb that takes one value per option; the message names the list of values if it takes one."""
     _refuse_untrained_sweeps(overrides)
     for text in overrides:
         if "=" in text and _parse(text).is_sweep_override():
@@ -234,29 +229,19 @@ def _names_functions(policy: str) -> bool:
     return policy == "learned" or any(set(names) != LINED for names in functions)
 
 
-def _has_no_choice(merged: dict[str, Any], given: Sequence[str]) -> bool:
-    """Return whether the user's single function leaves the policy of a line nothing to choose. The line is left out.
+def _fits(point: Point, given: Set[str]) -> bool:
+    """Return whether a point's policy fits its functions; points of lines that don't fit are left out.
 
-    A policy that the user requested is kept, so that it is refused with a message.
+    A policy that chooses does not fit a single function, and `fixed` does not fit several. If the user requested both,
+    or the policy for functions of the user's, the point is kept, so that it is refused with a message.
     """
-    function = merged.get("function")
-    single = function is not None and not function.is_sweep_override() and isinstance(function.value(), str)
-    chosen = merged["policy"].value() if "policy" in merged else "fixed"
-    return single and chosen != "fixed" and not any(key_of(text) == "policy" for text in given)
-
-
-def _has_other_functions(point: Point, given: Sequence[str]) -> bool:
-    """Return whether the functions of a line do not fit the user's policy. The point is left out.
-
-    A policy that chooses does not fit a single function, and `fixed` does not fit several. Functions that the user
-    requested are kept, so that they are refused with a message.
-    """
-    keys = set(map(key_of, given))
     chosen = values_by_key(point.overrides)
-    if "policy" not in keys or "function" in keys or "function" not in chosen:
-        return False
-    several = chosen["function"].startswith("[") and "," in chosen["function"]
-    return several == (chosen.get("policy") == "fixed")
+    functions, fixed = chosen.get("function"), chosen.get("policy", "fixed") == "fixed"
+    if functions is None or {"policy", "function"} <= given:
+        return True
+    if "policy" not in given:
+        return fixed or functions.startswith("[")
+    return (functions.startswith("[") and "," in functions) != fixed
 
 
 def _name_swept(distinct: list[Point]) -> list[Point]:
@@ -327,10 +312,7 @@ def _matched(text: str, group: str, pattern: Any) -> Any:
 
 
 def given_seeds(overrides: Sequence[str]) -> list[int]:
-    """Return the seeds that overrides name, as `seed=3` or `seed=range(0,10)`; empty if they name none.
-
-    Only whole numbers from 0 up are seeds; others are refused.
-    """
+    """Return the seeds that overrides name, as `seed=3` or `seed=range(0,10)`; whole numbers from 0 up."""
     seeds: list[Any] = []
     for override in (_parse(text) for text in overrides if key_of(text) == "seed"):
         discrete = override.is_sweep_override() and not override.is_interval_sweep()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -38,8 +38,8 @@ class DecidedRuns(Proposals):
         rule = StoppingRule.of_options(plan.options)
         self.rule = replace(rule, most=min(rule.most, len(self.seeds)))
         baseline = plan.options["baseline"] or plan.design.get("baseline")
-        self._log: EventLog | None = None
         self._unlogged: list[dict[str, Any]] = []
+        self._emit: Callable[[dict[str, Any]], None] = self._unlogged.append
         self.methods: dict[str, dict[int, Planned]] = {}
         self.families: dict[str, list[str]] = {}
         self.baselines: set[str] = set()
@@ -134,18 +134,14 @@ class DecidedRuns(Proposals):
         chosen = {name: min(count, self.rule.most - self.given[name]) for name, count in chosen.items()}
         chosen = {name: count for name, count in chosen.items() if count > 0}
         if chosen:
-            facts = {"round": self._round, "methods": chosen, "verdicts": verdicts}
-            if self._log is None:
-                self._unlogged.append(facts)
-            else:
-                self._log.emit(EVENT, **facts)
+            self._emit({"round": self._round, "methods": chosen, "verdicts": verdicts})
         return chosen
 
     def start(self, log: EventLog) -> None:
         """Write decisions to a log, also those that were made before it existed."""
-        self._log = log
+        self._emit = lambda facts: log.emit(EVENT, **facts)
         for facts in self._unlogged:
-            log.emit(EVENT, **facts)
+            self._emit(facts)
 
 
 def is_baseline(named: str | None, planned: Planned) -> bool:

@@ -25,21 +25,23 @@ METRIC, TIME = "validation", "epoch"
 CHOICES = "choose asha, median or hyperband"
 
 
-@dataclass
+@dataclass(eq=False)
 class _Run:
     """A run as a scheduler sees it. Ray Tune's schedulers know trials by these names.
 
     Args:
+        search: the scheduler, and all runs that it compares, in their order.
         pending, passed: (epoch, validation) that the scheduler has not seen yet, and that it has.
+        held: whether it waits for an answer.
     """
 
     trial_id: str
     config: dict[str, Any]
+    search: tuple[Any, list[_Run]]
     pending: list[tuple[int, float]]
     passed: list[tuple[int, float]] = field(default_factory=list)
     over: bool = False
-
-    __hash__ = object.__hash__
+    held: bool = False
 
     def __str__(self) -> str:
         return self.trial_id
@@ -78,9 +80,7 @@ class EarlyStopping:
         self.stopped: dict[str, Stop] = dict(stopped or {})
         self._reached = dict(reached or {})
         self._searches: dict[tuple[str, ...], tuple[Any, list[_Run]]] = {}
-        self._search_of: dict[str, tuple[Any, list[_Run]]] = {}
         self._runs: dict[str, _Run] = {}
-        self._held: set[str] = set()
 
     def enter(self, runs: Iterable[Planned]) -> None:
         """Add proposals in their order. Runs that no interval is drawn for are compared by seed, and never stopped."""
@@ -98,65 +98,61 @@ class EarlyStopping:
                 if scheduler is not None:
                     scheduler.set_search_properties(METRIC, "max")
                 self._searches[method] = (scheduler, [])
-            scheduler, others = self._search_of[name] = self._searches[method]
-            run = self._runs[name] = _Run(name, planned.config, list(self._reached.pop(name, ())))
+            scheduler, others = search = self._searches[method]
+            run = self._runs[name] = _Run(name, planned.config, search, list(self._reached.pop(name, ())))
             others.append(run)
             if scheduler is not None:
                 scheduler.on_trial_add(_NoOthers(), run)
             run.over = name in self.stopped
 
     def reached(self, name: str, epoch: int, validation: float) -> dict[str, bool]:
-        """Receive what a run has reached.
+        """Receive what a run has reached, and return whether runs may continue, by name; one that is missing waits.
 
-        Args:
-            epoch: completed epochs. Only the first result within an epoch counts.
-            validation: its validation; 0 if it is not a number.
-
-        Returns:
-            Whether runs may continue, by name. A run that is missing waits for others.
+        Only the first result within an epoch counts. A validation that is not a number counts as 0.
         """
         run = self._runs.get(name)
         if run is None:
             return {name: True}
         if epoch > max((at for at, _ in (*run.passed, *run.pending)), default=0):
             run.pending.append((epoch, validation if validation == validation else 0.0))
-        self._held.add(name)
-        return self._answers(name)
+        run.held = True
+        return self._answers(run)
 
     def ended(self, name: str) -> dict[str, bool]:
         """Receive the end of a run, and return whether the runs that waited for it may continue."""
         run = self._runs.get(name)
         if run is None:
             return {}
-        run.over = True
-        self._held.discard(name)
-        return self._answers(name)
+        run.over, run.held = True, False
+        return self._answers(run)
 
     def let_go(self, name: str) -> None:
         """A run waits no longer, because it lost its process or its place. It will report again."""
-        self._held.discard(name)
+        if name in self._runs:
+            self._runs[name].held = False
 
     def waiting_behind(self, name: str) -> list[str]:
         """Return the runs of the same search that wait and were proposed later."""
-        if name not in self._search_of:
+        run = self._runs.get(name)
+        if run is None:
             return []
-        names = [run.trial_id for run in self._search_of[name][1]]
-        return [other for other in names[names.index(name) + 1 :] if other in self._held]
+        _, runs = run.search
+        return [other.trial_id for other in runs[runs.index(run) + 1 :] if other.held]
 
     def finished(self) -> bool:
         """Return whether a stopper has ended the search, so that no further run starts."""
         return any(stopper.stop_all() for stopper in self.stoppers)
 
-    def _answers(self, name: str) -> dict[str, bool]:
+    def _answers(self, reported: _Run) -> dict[str, bool]:
         """Pass on all results whose turn has come, and return the answers that follow for runs that wait."""
-        scheduler, runs = self._search_of[name]
+        scheduler, runs = reported.search
         slowest = float("inf")
         answers: dict[str, bool] = {}
         for run in runs:
             while run.pending and run.pending[0][0] <= slowest:
                 self._pass_on(scheduler, run)
-            if run.trial_id in self._held and not run.pending:
-                self._held.remove(run.trial_id)
+            if run.held and not run.pending:
+                run.held = False
                 answers[run.trial_id] = run.trial_id not in self.stopped
             if run.pending or not run.over:
                 slowest = min(slowest, run.passed[-1][0] if run.passed else 0)

@@ -88,12 +88,7 @@ def planned_contrasts(
 
 
 def check_contrasts(trials: pl.DataFrame, requested: Sequence[str], complete: bool = True) -> None:
-    """Check that the methods of contrasts are planned, each another one.
-
-    Args:
-        trials: the planned runs, as rows of `trials.parquet`.
-        complete: whether these are all runs; otherwise a search may still choose what words name.
-    """
+    """Check that the methods of contrasts are planned, each another one; not `complete` if a search adds runs."""
     if len(requested) < 2:
         raise BadInput("a contrast takes two methods", "contrasts", "give words of each")
     runs: dict[frozenset[str], str] = {}

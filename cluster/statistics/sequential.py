@@ -164,11 +164,9 @@ def best_baseline(values: Values, baselines: Collection[str], other_than: str = 
 
 
 def contenders(values: Values, baselines: Collection[str], named: Collection[str], rule: StoppingRule) -> set[str]:
-    """The methods that need another seed: those in an open comparison, and their opponents.
+    """The methods that need another seed: those in an open comparison that is not hopeless, and their opponents.
 
-    Each method is compared with the best baseline (that one with the runner-up), and with the named ones. So methods
-    leave as they are decided, and seeds go to those that may still be the best (successive elimination). An open one
-    leaves too, after half of all seeds, if it is expected to take far more than there are.
+    So methods leave as they are decided, and seeds go to those that may still be the best (successive elimination).
     """
     wanted: set[str] = set()
     for method, other, pair in _compare(values, baselines, named, rule, intervals=False):

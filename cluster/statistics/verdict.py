@@ -251,16 +251,14 @@ def conclude(
         families: dict[str, dict[str, MethodRuns]] = {}
         concluded: dict[str, Verdict] = {}
         for (origin,), part in of_ranker.partition_by("candidates", as_dict=True, maintain_order=True).items():
-            place = {"collection": str(collection), "ranker": str(ranker), "candidates": str(origin)}
-            here = every.filter(*(pl.col(name) == value for name, value in place.items()), measure=measure)
-            methods = methods_of(here, columns)
-            family = families[str(origin)] = {method: methods[method] for method in part["method"]}
-            values = by_query.get(str(origin))
-            verdict = _verdict(place | {"measure": measure}, part, family, values, equal_within)
+            place = {"collection": collection, "ranker": ranker, "candidates": origin, "measure": measure}
+            methods = methods_of(every.filter(**place), columns)
+            families[origin] = {method: methods[method] for method in part["method"]}
+            verdict = _verdict(place, part, families[origin], by_query.get(origin), equal_within)
             if verdict.queries is not None:
-                of_place = trials.filter(pl.col("collection") == collection, pl.col("ranker") == ranker)
+                of_place = trials.filter(collection=collection, ranker=ranker)
                 verdict = replace(verdict, limit=next(map(_test_limit, of_place["overrides"]), None))
-            concluded[str(origin)] = verdict
+            concluded[origin] = verdict
         verdicts += concluded.values()
         depends += _dependence(concluded, families, by_query)
     return Conclusion(verdicts, depends + _across_rankers(trials, every, by_query, measure, columns))
@@ -384,10 +382,10 @@ def _dependence(
         a, b = verdicts[one].take, verdicts[other].take
         if a is None or b is None or a == b:
             continue
-        known = []
-        for origin in (one, other):
-            values = by_query.get(origin)
-            known.append(differences(families[origin][a].runs, families[origin][b].runs, values))
+        known = [
+            differences(families[origin][a].runs, families[origin][b].runs, by_query.get(origin))
+            for origin in (one, other)
+        ]
         if known[0].shape != known[1].shape or not len(known[0]) or not known[0].mean() > 0 > known[1].mean():
             continue
         between = known[0] - known[1]
