@@ -36,7 +36,7 @@ class DecidedRuns(Proposals):
     def __init__(self, plan: StudyPlan, points: Sequence[Point], made_of: MadeOf) -> None:
         super().__init__(plan, made_of)
         rule = StoppingRule.of_options(plan.options)
-        self.rule = replace(rule, most=min(rule.most, len(self.seeds)))
+        self.seeds, self.rule = sorted(plan.seeds), replace(rule, most=min(rule.most, len(plan.seeds)))
         baseline = plan.options["baseline"] or plan.design.get("baseline")
         self._unlogged: list[dict[str, Any]] = []
         self._emit: Callable[[dict[str, Any]], None] = self._unlogged.append

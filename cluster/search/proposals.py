@@ -26,7 +26,7 @@ class Proposals(Tasks, ABC):
     """Runs that had a result when they were proposed."""
 
     def __init__(self, plan: StudyPlan, made_of: MadeOf) -> None:
-        self.plan, self.seeds, self.made_of = plan, sorted(plan.seeds), made_of
+        self.plan, self.seeds, self.made_of = plan, plan.seeds, made_of
         self.proposed: list[Planned] = []
         self.examples: list[Planned] = []
         """Runs with all parts that proposed runs may have, which are prepared."""

@@ -50,7 +50,7 @@ def best_settings(trials: pl.DataFrame) -> pl.DataFrame:
 
 
 def comparison_command(found: pl.DataFrame, first_seed: int) -> str:
-    """Return the command that trains the methods of one collection and ranker with their best settings and new seeds."""
+    """Return the command that trains methods of one collection and ranker with their best settings and new seeds."""
     lines = [shlex.split(text) for text in found["overrides"]]
     shared = [text for text in lines[0] if all(text in line for line in lines)]
     methods = [

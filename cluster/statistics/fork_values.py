@@ -205,9 +205,9 @@ def room_by_query(forks: pl.DataFrame) -> RoomByQuery:
     pairs, actions = contrasts.shape
     high = float("nan")
     if pairs > 1:
-        halves = (contrasts[:, :, None] - contrasts[:, None, :]) / 2
-        reach = stats.t.isf(0.05 / (actions * (actions - 1)), pairs - 1) * halves.std(axis=0, ddof=1) / np.sqrt(pairs)
-        high = float((halves.mean(axis=0) + reach).max())
+        leads = (contrasts[:, :, None] - contrasts[:, None, :]) / 2
+        reach = stats.t.isf(0.05 / (actions * (actions - 1)), pairs - 1) * leads.std(axis=0, ddof=1) / np.sqrt(pairs)
+        high = float((leads.mean(axis=0) + reach).max())
     return RoomByQuery(2 * found.schedule, 2 * found.fixed, found.time_p, high)
 
 

@@ -39,11 +39,6 @@ MADE_OF = {"base": "x"}
 SWEEP = ["policy=fixed", "function=bm25", "selector=uniform", "optimizer.lr=tag(log,interval(1e-4,1e-1))"]
 
 
-def play(storage: Storage, sampler: str, parallel: int, at_once: int, samples: int = 9) -> tuple[list[float], int]:
-    """Search for a learning rate of .01: what is proposed, in order, and the most runs that were open at once."""
-    return played(searched(SWEEP, samples, storage, sampler, parallel), at_once)
-
-
 def searched(sweep: list[str], samples: int, storage: Storage, sampler: str = "tpe", parallel: int = 1) -> OptunaRuns:
     options = {"samples": samples, "seeds": 1, "sampler": sampler, "parallel": parallel}
     return OptunaRuns(StudyPlan(options, sweep, {}, storage), points([], [], sweep), lambda config: MADE_OF)
@@ -87,14 +82,18 @@ def played(
 def test_a_search_is_the_same_whatever_the_workers_and_after_an_interrupt(sampler, tmp_path):
     if sampler == "cmaes":
         pytest.importorskip("cmaes")
-    one, _ = play(Storage(str(tmp_path / "one")), sampler, 3, 1)
-    several, most = play(Storage(str(tmp_path / "several")), sampler, 3, 5)
+
+    def play(folder: str, parallel: int, at_once: int, samples: int = 9) -> tuple[list[float], int]:
+        return played(searched(SWEEP, samples, Storage(str(tmp_path / folder)), sampler, parallel), at_once)
+
+    one, _ = play("one", 3, 1)
+    several, most = play("several", 3, 5)
     assert one == several
     assert most == 3  # so many proposals are open at once, and no more
     assert len(set(one)) == 9
-    again, _ = play(Storage(str(tmp_path / "one")), sampler, 3, 1)
+    again, _ = play("one", 3, 1)
     assert again == one
-    assert play(Storage(str(tmp_path / "alone")), sampler, 1, 5, samples=3)[1] == 1  # each learns from the last
+    assert play("alone", 1, 5, samples=3)[1] == 1  # each learns from the last
 
 
 ALTERNATIVES = [
