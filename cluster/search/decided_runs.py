@@ -11,7 +11,7 @@ import numpy as np
 from cluster.config.groups import CHOICES
 from cluster.executors.task import Done, Task, Wait
 from cluster.output.event_log import EventLog
-from cluster.output.methods import is_learned
+from cluster.output.methods import LABEL, is_learned
 from cluster.plan.study import StudyPlan
 from cluster.plan.sweep import Planned, Point
 from cluster.plan.sweep import plan as runs_of
@@ -145,6 +145,8 @@ class DecidedRuns(Proposals):
 
 
 def is_baseline(named: str | None, planned: Planned) -> bool:
-    """Return whether a run is of the method that a user names as the baseline."""
+    """Return whether a run is of the method that a user names as the baseline, by its label or key=value pairs."""
+    if named is not None and named == planned.parameters.get(LABEL):
+        return True
     pairs = [part.partition("=") for part in (named or "").split()]
     return bool(pairs) and all(planned.parameters.get(key) == value for key, _, value in pairs)

@@ -23,9 +23,9 @@ from cluster.output.event_log import EventLog
 from cluster.output.storage import Storage
 from cluster.plan.searches import searches
 from cluster.plan.study import StudyPlan
-from cluster.plan.sweep import Planned, points, swept_keys
+from cluster.plan.sweep import Planned, labelled_points, plan, points, swept_keys
 from cluster.runs.outcome import Outcome, write_outcome
-from cluster.search.decided_runs import EVENT, DecidedRuns
+from cluster.search.decided_runs import EVENT, DecidedRuns, is_baseline
 from cluster.search.hyperband import SeededHyperBand
 from cluster.search.optuna_runs import OptunaRuns, StoredSearch
 from cluster.search.schedulers import EarlyStopping, TimeBudget, built_as, read_log, schedulers_of
@@ -469,6 +469,17 @@ def test_brackets_follow_from_the_seed_and_no_global_generator():
 
 
 MEANS = {"random": 0.3, "bm25": 0.36, "in_batch": 0.366}
+
+
+@pytest.mark.parametrize("baseline", ["plain", "policy=fixed function=random", "function=random", "label=plain"])
+def test_a_baseline_is_named_by_its_label_or_by_what_it_is(baseline):
+    methods = [
+        {"label": label, "overrides": [f"function={name}"]} for label, name in (("plain", "random"), ("b", "bm25"))
+    ]
+    plain, other = (plan(point, (), [0])[0] for point in labelled_points(methods, ["policy=fixed"], []))
+    assert is_baseline(baseline, plain)
+    assert not is_baseline(baseline, other)
+    assert not is_baseline(None, plain)
 
 
 def source(storage: Storage, most: int = 30) -> DecidedRuns:
