@@ -103,7 +103,7 @@ def points(
             expanded += [replace(point, label=label) for point in _expand(list(merged.values()))]
     expanded = [point for point in expanded if _fits(point, keys)]
     distinct: dict[Any, Point] = {}
-    for point in map(_whole, applicable_overrides(expanded, set(map(key_of, given)))):
+    for point in map(_whole, applicable_overrides(expanded, keys)):
         known = distinct.setdefault((frozenset(point.overrides), point.intervals), point)
         if known.label != point.label:
             raise BadInput(f"{point.label!r} is the same as {known.label!r}", "methods", "leave one of them out")
@@ -210,11 +210,9 @@ def _without_negatives(line: Sequence[str], given: Sequence[str]) -> list[tuple[
         return [(rest, given)]
     policies = [value for text in given if key_of(text) == "policy" for value in values_of(text)]
     keeping = [name for name in policies if "function" not in keys and _names_functions(name)]
-    if not keeping:
-        return [(line, given)]
     others = [name for name in policies if name not in keeping]
-    if not others:
-        return [(rest, given)]
+    if not keeping or not others:
+        return [(rest if keeping else line, given)]
     pairs = ((rest, keeping), (line, others))
     return [(part, replaced(given, [f"policy={','.join(names)}"])) for part, names in pairs]
 
@@ -232,8 +230,8 @@ def _names_functions(policy: str) -> bool:
 def _fits(point: Point, given: Set[str]) -> bool:
     """Return whether a point's policy fits its functions; points of lines that don't fit are left out.
 
-    A policy that chooses does not fit a single function, and `fixed` does not fit several. If the user requested both,
-    or the policy for functions of the user's, the point is kept, so that it is refused with a message.
+    A policy that chooses does not fit a single function, and a user's policy `fixed` does not fit several. If the user
+    requested both, the point is kept, so that it is refused with a message.
     """
     chosen = values_by_key(point.overrides)
     functions, fixed = chosen.get("function"), chosen.get("policy", "fixed") == "fixed"
@@ -296,15 +294,10 @@ def _parse(text: str) -> Any:
         raise unreadable(text, error) from None
     if not key_of(text):
         raise BadInput(f"the override {text!r} has no key", remedy=QUOTES)
-    if isinstance(override.value(), Glob):
-        return _matched(text, key_of(text), override.value())
-    return override
-
-
-def _matched(text: str, group: str, pattern: Any) -> Any:
-    """Return the sweep over the names of a group that a pattern matches, as `function=glob(b*)`."""
-    known = group_options().get(group, [])
-    names = pattern.filter(known)
+    if not isinstance(override.value(), Glob):
+        return override
+    known = group_options().get(key_of(text), [])  # `function=glob(b*)` sweeps over the names that match
+    names = override.value().filter(known)
     if not names:
         remedy = f"choose from {', '.join(known)}" if known else "glob(…) is for names of a group, such as function"
         raise BadInput("matches no name", text, remedy)

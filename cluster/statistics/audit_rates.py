@@ -35,12 +35,11 @@ def guards_of(negatives: pl.DataFrame) -> pl.DataFrame:
     """The negatives that a guard on the ranker's score would have dropped.
 
     Args:
-        negatives: see `rates_of`; with margin.
+        negatives: see `rates_of`; with margin, the score less the positive's.
 
     Returns:
-        method, share (of the negatives shown, those that score highest relative to their positive), margin (score less
-        the positive's, from which on they are dropped), relevant_dropped (share of all relevant ones shown),
-        dropped_relevant (share of the dropped that is relevant), left (share of the rest that is relevant).
+        method, share (of the negatives shown), margin (from which on they are dropped), relevant_dropped (share of all
+        relevant ones shown), dropped_relevant and left (shares of the dropped, and of the rest, that are relevant).
     """
     rows = []
     for (method,), part in negatives.partition_by("method", as_dict=True, maintain_order=True).items():
