@@ -125,7 +125,16 @@ class TrainExperiment(Experiment):
         log = None if tracking is None else RunLog(tracking.events)
         batches = Throttle(5 if console.is_terminal else 60)
 
-        def on_epoch(progress: Progress) -> None:
+        def on_progress(progress: Progress) -> None:
+            if progress.batches:  # within an epoch
+                if batches.due():
+                    left = "" if progress.left is None else f"  at most {duration(progress.left)} left"
+                    console.print(
+                        f"[dim]epoch {progress.epoch + 1:2d}  batch {progress.batch:,} of {progress.batches:,}"
+                        f"  loss {progress.loss:.4f}{left}[/]",
+                        end="\r" if console.is_terminal else "\n",
+                    )
+                return
             fold = f"fold {progress.fold + 1}/{progress.folds} " if progress.folds > 1 else ""
             measure = planned.config["validation"]["measure"]
             console.print(
@@ -143,24 +152,15 @@ class TrainExperiment(Experiment):
             if log is not None:
                 log.says(planned.name, [line])
 
-        def on_batch(progress: Progress) -> None:
-            if batches.due():
-                left = "" if progress.left is None else f"  at most {duration(progress.left)} left"
-                console.print(
-                    f"[dim]epoch {progress.epoch + 1:2d}  batch {progress.batch:,} of {progress.batches:,}"
-                    f"  loss {progress.loss:.4f}{left}[/]",
-                    end="\r" if console.is_terminal else "\n",
-                )
-
-        start = launcher(planned.config, planned.name, on_note, on_batch)
+        start = launcher(planned.config, planned.name, on_note)
         if self.storage is None or tracking is None or log is None:
             watch = run_tags("train", planned.config)
-            self.outcome = start(planned.config, self.parts, on_epoch, watch=watch)
+            self.outcome = start(planned.config, self.parts, on_progress, watch=watch)
             return
         log.started(planned.name)
         tracking.begin(TrackedRun(planned.name, planned.parameters, shlex.join(planned.overrides)))
         self.outcome = outcome = execute_run(
-            planned.name, planned.config, self.made_of, self.parts, self.storage, on_epoch, start
+            planned.name, planned.config, self.made_of, self.parts, self.storage, on_progress, start
         )
         log.ended(planned.name, mean_best(outcome))
         tracking.end(planned.name, "done", outcome.means() | {"best": mean_best(outcome)})

@@ -13,7 +13,7 @@ from cluster.runs.run_limits import LimitReached, run_limits
 from cluster.telemetry.training_metrics import run_tags
 
 if TYPE_CHECKING:
-    from cluster.runs.progress import Progress
+    from cluster.runs.execute import OnProgress
 
 
 def run_store(
@@ -34,14 +34,13 @@ def execute_run(
     made_of: Mapping[str, str],
     parts: dict[str, Any],
     storage: Storage,
-    on_epoch: Callable[[Progress], None],
+    on_progress: OnProgress,
     start: Callable[..., Outcome],
 ) -> Outcome:
     """Execute a run from its last state to its result in the folder.
 
     Args:
         made_of: what it is built from (`Artifacts.provenance`); written into the result.
-        on_epoch: called with the progress after each validation.
         start: executes the run: `cluster.runs.execute.run`, or what `cluster.training.study_runs.launcher` returns.
 
     Returns:
@@ -56,24 +55,19 @@ def execute_run(
         raise LimitReached.of(limit, config[limit] or "its limit")
     watch = run_tags(storage.place, config)
     with run_limits(config["run_time"], config["run_memory"], state.mark_hung):
-        outcome = start(config, parts, on_epoch, state, config["save_every"], watch=watch)
+        outcome = start(config, parts, on_progress, state, config["save_every"], watch=watch)
     weights, outcome.weights, outcome.made_of = outcome.weights, None, dict(made_of)
     if weights is not None:
+        from safetensors.torch import save
+
         from cluster.runs.trained import weights_description
 
-        _write_weights(storage, name, weights)
+        if any(isinstance(content, bytes) for content in weights.values()):  # the files of a checkpoint
+            for file, content in weights.items():
+                storage.write(f"weights/{name}/{file}", content)
+        else:
+            storage.write(f"weights/{name}.safetensors", save(weights))
         storage.write(f"weights/{name}.json", weights_description(config, parts))
     write_outcome(storage, name, outcome)
     state.delete()
     return outcome
-
-
-def _write_weights(storage: Storage, name: str, weights: dict[str, Any]) -> None:
-    """Write one safetensors file, or a folder with the files of a checkpoint."""
-    if any(isinstance(content, bytes) for content in weights.values()):
-        for file, content in weights.items():
-            storage.write(f"weights/{name}/{file}", content)
-        return
-    from safetensors.torch import save
-
-    storage.write(f"weights/{name}.safetensors", save(weights))

@@ -22,7 +22,7 @@ from cluster.runs.results import execute_run
 
 if TYPE_CHECKING:
     from cluster.runs.artifacts import OpenedParts
-    from cluster.runs.execute import Leave, OnProgress
+    from cluster.runs.execute import Leave
     from cluster.runs.outcome import Outcome
     from cluster.runs.progress import Progress
 
@@ -30,13 +30,8 @@ if TYPE_CHECKING:
 def task_of(planned: Planned, artifacts: Artifacts, storage: Storage) -> Task:
     """Return the task of a run."""
     config, built_from = planned.config, artifacts.provenance(planned.config)
-    arguments = {
-        "name": planned.name,
-        "config": config,
-        "keys": artifacts.keys(config),
-        "made_of": built_from,
-        "storage": storage,
-    }
+    arguments = {"name": planned.name, "config": config, "storage": storage}
+    arguments |= {"keys": artifacts.keys(config), "made_of": built_from}
     resources = replace(
         Resources.of_run(config["resources"]),
         beside=tuple(reserved(config)),
@@ -58,7 +53,6 @@ def study_run(
     """Train and evaluate one ranker: the body of a run's task.
 
     Args:
-        made_of: what the result depends on (`Artifacts.provenance`).
         context: receives `fold`, `epoch`, `max_epochs`, `validation`, `best`, `numbers` and `notes`.
 
     Returns:
@@ -69,15 +63,16 @@ def study_run(
 
     def report(progress: Progress) -> None:
         nonlocal best
+        if progress.batches:  # not after a validation
+            return
         best = max(best, progress.validation)
         shown = {key: getattr(progress, key) for key in ("fold", "epoch", "max_epochs", "validation")}
         numbers = {"loss": progress.loss, "validation": progress.validation}
         context.report(shown | {"best": best, "numbers": numbers, "notes": list(notes)})
         notes.clear()
 
-    parts = opened.of(config, keys)
-    start = launcher(config, name, notes.append, leave=context.leave)
-    outcome = execute_run(name, config, made_of, parts, storage, report, start)
+    start = launcher(config, name, notes.append, context.leave)
+    outcome = execute_run(name, config, made_of, opened.of(config, keys), storage, report, start)
     return {"best": mean_best(outcome), "numbers": outcome.means(), "notes": notes}
 
 
@@ -85,7 +80,6 @@ def launcher(
     config: dict[str, Any],
     name: str = "run",
     note: Callable[[str], None] = lambda line: None,
-    on_batch: OnProgress = lambda progress: None,
     leave: Leave | None = None,
 ) -> Callable[..., Outcome]:
     """Return what executes a run: `cluster.runs.execute.run`, with the index actors and workers that the run needs.
@@ -98,11 +92,11 @@ def launcher(
     if config["resources"]["workers"] > 1:
         from cluster.training.workers import run_on_workers
 
-        return partial(run_on_workers, name=name, note=note, on_batch=on_batch)
+        return partial(run_on_workers, name=name, note=note)
     from cluster.runs.execute import run, stay
     from cluster.training.attach import attached
 
-    return partial(run, attach=attached(config, name, note), on_batch=on_batch, leave=leave or stay)
+    return partial(run, attach=attached(config, name, note), leave=leave or stay)
 
 
 def warm_up() -> None:
