@@ -103,6 +103,8 @@ class Artifacts:
             return read_agent(checkpoint_of(config) or "")
         if name == "base" and (absent := build(config["vectors"], "vectors").stand_in()):
             self.note(absent[1])
+        from cluster.runs.parts import protect
+
         place = self.place(config, self.keys(config)[name])
         part = cached_part(name, place)
         if part is None:
@@ -112,8 +114,6 @@ class Artifacts:
                     part = self._make(config, name)
                     Storage(str(place.parent), "cache").write(place.name, to_bytes(part))
                     publish(place)
-        from cluster.runs.parts import protect
-
         protect(part)
         return part
 
@@ -143,7 +143,7 @@ class Artifacts:
         return sizes
 
     def sources(self, config: dict[str, Any], base: Base) -> Sources:
-        """Return what the functions of a configuration rank with. It is remembered, because several need it."""
+        """Return what the functions of a configuration rank with: one object for all of them."""
         from ranking.sources import Sources
 
         key = self.keys(config)["base"]
@@ -171,10 +171,10 @@ def message_of(config: dict[str, Any], name: str | None) -> str:
 
 def cached_part(name: str, place: Path) -> Any | None:
     """Return a part from its file. None if there is no file, or if it is truncated by a full disk or a kill."""
-    if not at_hand(place):
-        return None
     from cluster.runs.parts import restored
 
+    if not at_hand(place):
+        return None
     try:
         return restored(name, from_bytes(place.read_bytes(), str(place), place.parent))
     except BadInput:
@@ -186,28 +186,18 @@ class OpenedParts:
 
     Args:
         stored: references to parts in the object store, by key; None without Ray.
-        artifacts: opens or makes all other parts; None builds it where they are opened.
+        artifacts: opens or makes all other parts.
     """
 
     def __init__(self, stored: Mapping[str, Any] | None = None, artifacts: Artifacts | None = None) -> None:
-        self.stored, self._artifacts = stored, artifacts
+        self.stored, self.artifacts = stored, artifacts or Artifacts()
         self._opened: dict[str, Any] = {}
 
-    @property
-    def artifacts(self) -> Artifacts:
-        """Opens or makes the parts that are not stored."""
-        if self._artifacts is None:
-            self._artifacts = Artifacts()
-        return self._artifacts
-
     def of(self, config: dict[str, Any], keys: Mapping[str, str]) -> dict[str, Any]:
-        """Return the parts of a run by name.
+        """Return the parts of a run by name, given the key of each.
 
         A part that is not stored, because a search drew one of its options, is opened or made here. A run with
         several workers gets references, which it hands on to them.
-
-        Args:
-            keys: the key of each part, by name.
         """
         if self.stored is None:
             for name, key in keys.items():
@@ -216,10 +206,10 @@ class OpenedParts:
             return {name: self._opened[key] for name, key in keys.items()}
         import ray
 
-        stored, alone = self.stored, config["resources"]["workers"] == 1
-        return {
-            name: (ray.get(stored[key]) if alone else stored[key])
-            if key in stored
-            else self.artifacts.part(config, name)
+        parts = {
+            name: self.stored[key] if key in self.stored else self.artifacts.part(config, name)
             for name, key in keys.items()
         }
+        if config["resources"]["workers"] > 1:
+            return parts
+        return {name: ray.get(part) if isinstance(part, ray.ObjectRef) else part for name, part in parts.items()}

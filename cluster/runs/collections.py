@@ -14,7 +14,7 @@ from cluster.config.build import build
 from cluster.executors.pieces import run_pieces
 from cluster.output.cache import cache_of
 from cluster.output.file_lock import file_lock
-from cluster.runs.file_contents import content_of
+from cluster.output.provenance import contents
 from cluster.runs.what_was_read import notes
 from ranking.backing import BackedPath
 from ranking.collections.beir import Beir
@@ -45,21 +45,19 @@ class Collections:
 
     def of(self, config: dict[str, Any]) -> Collection:
         """Return the collection of a configuration."""
-        relabel, partial = config.get("relabel"), _partial(config)
         key = self.key(config)
         if key not in self._opened:
             name = config["choices"]["collection"]
             self.note(f"reading {name}")
-            reader = build(config["collection"], "collection")
-            collection = self._open(reader, config)
+            collection = self._open(build(config["collection"], "collection"), config)
             for line in notes(collection, name):
                 self.note(line)
-            if partial:
+            if judging := _partial(config):
                 from cluster.runs.partial_judgements import partially_judged
 
                 with self.lock(cache_of(config) / "judging" / key):
-                    collection = partially_judged(collection, partial, cache_of(config), self.note, self.rerank)
-            if relabel:
+                    collection = partially_judged(collection, judging, cache_of(config), self.note, self.rerank)
+            if relabel := config.get("relabel"):
                 collection = relabelled(collection, relabel, config["strict"])
                 self.note(f"judgements corrected in {name}: {collection.facts['judgements corrected']}")
             self._opened[key] = collection
@@ -82,7 +80,8 @@ class Collections:
 
     def key(self, config: dict[str, Any]) -> str:
         """Return a digest of the options of a configuration's collection."""
-        return digest([config["collection"], config["strict"], content_of(config.get("relabel")), _partial(config)])
+        relabel = contents(filter(None, [config.get("relabel")]))
+        return digest([config["collection"], config["strict"], relabel, _partial(config)])
 
     def are_cached(self, config: dict[str, Any], anew: bool = False) -> bool:
         """Return whether `open_all` would find all collections in the cache.

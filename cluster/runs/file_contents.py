@@ -2,36 +2,22 @@
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 from typing import Any
 
 from cluster.output.provenance import contents
-from ranking.errors import BadInput
-
-
-def content_of(path: str | None) -> str | None:
-    """Return the SHA-256 of a file; None if there is no file."""
-    if path is None:
-        return None
-    try:
-        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
-    except OSError as error:
-        raise BadInput(f"can't be read ({error.strerror})", path) from None
-
-
-def checkpoint_files(checkpoint: str | None) -> list[str]:
-    """Return the files of a checkpoint's folder; none for a name at the hub, or without a checkpoint."""
-    folder = Path(checkpoint or "").expanduser()
-    if checkpoint and folder.is_file():
-        return [str(folder)]
-    files = [*folder.glob("*.*"), *folder.glob("weights/**/*.*")] if checkpoint and folder.is_dir() else []
-    return sorted(str(file) for file in files if file.is_file())
 
 
 def files_of(node: dict[str, Any]) -> list[str]:
-    """Return digests of the files that an option names."""
-    paths = node.get("path") or checkpoint_files(node.get("checkpoint"))
+    """Return digests of the files that an option names: those of its path or else of its checkpoint.
+
+    A checkpoint may be a file, a folder with the files of a checkpoint or a run, or a name at the hub, which has none.
+    """
+    paths = node.get("path") or []
+    if not paths and (checkpoint := node.get("checkpoint")):
+        place = Path(checkpoint).expanduser()
+        files = [place] if place.is_file() else [*place.glob("*.*"), *place.glob("weights/**/*.*")]
+        paths = sorted(str(file) for file in files if file.is_file())
     return contents([paths] if isinstance(paths, str) else paths)
 
 

@@ -29,8 +29,8 @@ from ranking.errors import BadInput
 if TYPE_CHECKING:
     from pooling.systems.inputs import Rerank
 
-Described = tuple[dict[str, str] | None, dict[str, str] | None]
-"""Keys and provenance of a configuration; None for what can't be computed."""
+Described = tuple[dict[str, str], dict[str, str]]
+"""Keys and provenance of a configuration; empty if they can't be computed."""
 
 
 @dataclass
@@ -69,12 +69,10 @@ class RemoteArtifacts(Artifacts):
         self._make_all(tasks.values())
 
     def keys(self, config: dict[str, Any]) -> dict[str, str]:
-        keys, _ = self._description(config)
-        return super().keys(config) if keys is None else keys
+        return self._description(config)[0] or super().keys(config)
 
     def provenance(self, config: dict[str, Any]) -> dict[str, str]:
-        _, provenance = self._description(config)
-        return super().provenance(config) if provenance is None else provenance
+        return self._description(config)[1] or super().provenance(config)
 
     def check(self, configs: Iterable[dict[str, Any]]) -> None:
         configs = list(configs)
@@ -112,7 +110,7 @@ class RemoteArtifacts(Artifacts):
 
     def _describe(self, configs: Iterable[dict[str, Any]]) -> None:
         distinct = {_seedless(config): config for config in configs}
-        described = self._ask(_describe, list(distinct.values())) or [(None, None)] * len(distinct)
+        described = self._ask(_describe, list(distinct.values())) or [({}, {})] * len(distinct)
         self._described |= dict(zip(distinct, described, strict=True))
 
     def _ask(self, body: Callable[[list[dict[str, Any]], Rerank | None], Any], configs: list[dict[str, Any]]) -> Any:
@@ -188,10 +186,7 @@ def needed(config: Mapping[str, Any], name: str) -> list[str]:
 
 
 def _make(config: dict[str, Any], name: str | None, rerank: Rerank | None) -> list[str] | None:
-    """Make a part, or the collections of a run: the body of a task.
-
-    Args:
-        name: the part; None makes the collections.
+    """Make a part, or without a name the collections of a run: the body of a task.
 
     Returns:
         Messages. None if another command is making the same.
@@ -213,10 +208,10 @@ def _make(config: dict[str, Any], name: str | None, rerank: Rerank | None) -> li
 def _describe(configs: list[dict[str, Any]], rerank: Rerank | None) -> list[Described]:
     artifacts = Artifacts(rerank=rerank)
 
-    def computed(compute: Callable[[dict[str, Any]], dict[str, str]], config: dict[str, Any]) -> dict[str, str] | None:
-        with suppress(BadInput):  # e.g. if an agent is still to be learned; it is raised where it is needed
+    def computed(compute: Callable[[dict[str, Any]], dict[str, str]], config: dict[str, Any]) -> dict[str, str]:
+        with suppress(BadInput):  # e.g. if an agent is not learned yet; it is raised where they are needed
             return compute(config)
-        return None
+        return {}
 
     return [(computed(artifacts.keys, config), computed(artifacts.provenance, config)) for config in configs]
 
