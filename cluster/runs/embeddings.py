@@ -32,10 +32,8 @@ def vectors_of(ranker: Ranker, encoded: EncodedCollection, queries: NDArray[np.i
     """Return one vector per query [q, dimension]; refuse a ranker with several vectors for a text, or none."""
     vectors = represent(ranker, encoded.queries, queries, queries=True)
     if vectors.ndim != 2 or not vectors.is_floating_point():
-        name = type(ranker).__name__
-        raise BadInput(
-            f"{name} has no vector for a text", "embeddings=true", "choose ranker=dssm, bi_encoder or feed_forward"
-        )
+        remedy = "choose ranker=dssm, bi_encoder or feed_forward"
+        raise BadInput(f"{type(ranker).__name__} has no vector for a text", "embeddings=true", remedy)
     return vectors.float().cpu().numpy()
 
 
@@ -54,17 +52,11 @@ def embeddings_table(
     parts = [pl.DataFrame(schema=SCHEMA)]
     for run, collection in first.select("run", "collection").sort("run").rows():
         embeddings = vectors(run)
-        queries = collections[run].queries[embeddings["queries"]]
-        parts.append(
-            queries.select(
-                pl.lit(run).alias("run"),
-                pl.lit(collection).alias("collection"),
-                pl.col("id").alias("query"),
-                "category",
-                "subcategory",
-                pl.Series("vector", embeddings["vectors"].tolist(), pl.List(pl.Float32)),
-            )
-        )
+        table = collections[run].queries[embeddings["queries"]].with_columns(
+            run=pl.lit(run), collection=pl.lit(collection), query=pl.col("id"),
+            vector=pl.Series(embeddings["vectors"].tolist(), dtype=SCHEMA["vector"]),
+        )  # fmt: skip
+        parts.append(table.select(*SCHEMA))
     return pl.concat(parts)
 
 

@@ -16,14 +16,10 @@ if TYPE_CHECKING:
 
 
 def rerank(inputs: SystemInputs, lists: RankedLists, overrides: Sequence[str]) -> NDArray[np.float32]:
-    """Train a ranker on the split of the inputs, and return its scores of lists.
+    """Train a ranker on the split of the inputs, and return its scores of lists, one row per topic.
 
     Args:
-        lists: one row per topic.
         overrides: the ranker and its training, as in `pyrite train`. Negatives come from `function=bm25` or `random`.
-
-    Raises:
-        BadInput: if the collection has no queries to train on or to validate with.
     """
     import torch
 

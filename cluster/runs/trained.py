@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from cluster.config.build import build, locate
 from cluster.config.compose import compose
@@ -38,13 +37,9 @@ MODEL_TYPES = {
 
 def weights_description(config: dict[str, Any], parts: dict[str, Any]) -> bytes:
     """Return what opens a run's weights, as JSON: the ranker's options and, if it reads words, its vocabulary."""
-    base, has_tokens = parts["base"], "tokens" in parts
-    content = {
-        "ranker": config["ranker"],
-        "encoding": config["encoding"],
-        "words": None if has_tokens else base.words,
-        "dimension": int(base.vectors.table.shape[1]),
-    }
+    base = parts["base"]
+    content = {key: config[key] for key in ("ranker", "encoding")}
+    content |= {"words": None if "tokens" in parts else base.words, "dimension": int(base.vectors.table.shape[1])}
     if "labels" in parts:
         content["labels"] = json.loads(parts["labels"].tobytes())
     return json.dumps(content, ensure_ascii=False).encode()
@@ -162,8 +157,7 @@ def _open_weights(name: str, weights: Path, description: Path) -> TrainedRanker:
             # The folder's tokenizer splits texts into these words, and the folder holds all dimensions.
             options |= {"further": 0, "max_query": content["encoding"]["max_query"]}
         return TrainedRanker(name, make(options), options)
-    words = content["words"] or [""]
-    ranker = make(options, np.zeros((len(words), content["dimension"]), np.float32), labels)
+    ranker = make(options, len(content["words"] or [""]), content["dimension"], labels)
     try:
         ranker.load_state_dict(load_file(weights))
     except (RuntimeError, OSError) as error:
@@ -172,24 +166,21 @@ def _open_weights(name: str, weights: Path, description: Path) -> TrainedRanker:
 
 
 def _open_checkpoint(name: str, place: str, options: dict[str, Any] | None) -> TrainedRanker:
-    options = options and {**options, "_partial_": True}
     if options is None:
         options = compose([*ranker_overrides(place), f"ranker.checkpoint={json.dumps(place)}"])["ranker"]
+    options = {**options, "_partial_": True}
     if "checkpoint" in inspect.signature(locate(options["_target_"])).parameters:
-        options = options | {"checkpoint": place}
+        options |= {"checkpoint": place}
     ranker = make(options)
     check_whole(ranker, place)
     return TrainedRanker(name, ranker, options)
 
 
-def make(
-    options: dict[str, Any], vectors: NDArray[np.float32] | None = None, labels: list[list[str]] | None = None
-) -> Ranker:
-    """Return a ranker of these options whose weights come with its checkpoint or will be loaded."""
-    generator = torch.Generator().manual_seed(0)
-    given = np.zeros((1, 1), np.float32) if vectors is None else vectors
+def make(options: dict[str, Any], rows: int = 1, dimension: int = 1, labels: list[list[str]] | None = None) -> Ranker:
+    """Return a ranker whose weights come with its checkpoint or will be loaded, word vectors included."""
+    vectors, generator = np.zeros((rows, dimension), np.float32), torch.Generator().manual_seed(0)
     counts = {} if labels is None else {"labels": LabelCounts(*map(len, labels))}
-    return build(options, "ranker")(vectors=given, generator=generator, **counts)
+    return build(options, "ranker")(vectors=vectors, generator=generator, **counts)
 
 
 def ranker_overrides(place: str) -> list[str]:
@@ -208,48 +199,38 @@ def ranker_overrides(place: str) -> list[str]:
         if folder.exists() or "/" not in place or place.count("/") > 1 or place.startswith((".", "/", "~")):
             raise BadInput("no such run or checkpoint", place, "name a folder of `pyrite train weights=true`")
         return ["ranker=bi_encoder"]
-    if (folder / "modules.json").is_file():
-        return [f"ranker={_of_library(folder)}"]
+    if (folder / "modules.json").is_file():  # a model of sentence-transformers
+        kinds = [module["type"].rpartition(".")[2] for module in read_json(place, "modules.json")]
+        if kinds[:1] == ["StaticEmbedding"]:
+            return ["ranker=static"]
+        if kinds == ["Transformer", "Dense"]:  # PyLate's, before it named itself
+            return ["ranker=late_interaction"]
+        declared = (read_json(place, DECLARED) or {}).get("model_type")
+        return [f"ranker={MODEL_TYPES.get(str(declared), 'bi_encoder')}"]
     config = read_json(place, "config.json")
     if config is None:
         heads = [f"*/{head}" for head in ("config.json", "modules.json")]
         inner = {file.parent for head in heads for file in folder.glob(head)} | set(folder.glob("*.safetensors"))
         if inner:
-            remedy = f"name one, as {min(inner)}"
-            raise BadInput("holds rankers, and is none itself", place, remedy)
+            raise BadInput("holds rankers, and is none itself", place, f"name one, as {min(inner)}")
         raise BadInput("holds neither a run nor a checkpoint", place, "name a folder of `pyrite train weights=true`")
     if config.get("model_type") == "model2vec":
         return ["ranker=static"]
-    if "HF_ColBERT" in (config.get("architectures") or []):
+    architectures = config.get("architectures") or [""]
+    if "HF_ColBERT" in architectures:
         return ["ranker=late_interaction"]
-    architecture = (config.get("architectures") or [""])[0]
-    if not _is_decoder(config.get("model_type")):
-        headed = architecture.endswith("ForSequenceClassification")
+    from transformers.models.auto.modeling_auto import (
+        MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
+        MODEL_FOR_MASKED_LM_MAPPING_NAMES,
+    )
+
+    kind, headed = config.get("model_type"), architectures[0].endswith("ForSequenceClassification")
+    if kind not in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES or kind in MODEL_FOR_MASKED_LM_MAPPING_NAMES:
         return ["ranker=cross_encoder" if headed else "ranker=bi_encoder"]
-    if architecture.endswith("ForCausalLM"):
+    if architectures[0].endswith("ForCausalLM"):
         return ["ranker=decoder", f"ranker.words={json.dumps(_answer_words(place))}"]
-    if architecture.endswith("ForSequenceClassification"):
-        return ["ranker=decoder"]
-    return ["ranker=bi_encoder", "ranker.pooling=last"]  # only the last token has seen the whole text
-
-
-def _of_library(folder: Path) -> str:
-    """Return the ranker for a model of sentence-transformers."""
-    kinds = [module["type"].rpartition(".")[2] for module in read_json(str(folder), "modules.json")]
-    declared = (read_json(str(folder), DECLARED) or {}).get("model_type")
-    if kinds[:1] == ["StaticEmbedding"]:
-        return "static"
-    if kinds == ["Transformer", "Dense"]:  # PyLate's, before it named itself
-        return "late_interaction"
-    return MODEL_TYPES.get(str(declared), "bi_encoder")
-
-
-def _is_decoder(model_type: str | None) -> bool:
-    """Return whether models of this type continue texts, instead of filling gaps in them."""
-    from transformers.models.auto import modeling_auto
-
-    causal, masked = modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES
-    return model_type in causal and model_type not in masked
+    # Without a head: only the last token has seen the whole text.
+    return ["ranker=decoder"] if headed else ["ranker=bi_encoder", "ranker.pooling=last"]
 
 
 def _answer_words(place: str) -> list[str]:
