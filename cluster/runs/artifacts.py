@@ -72,8 +72,7 @@ class Artifacts:
     def make(self, configs: Iterable[dict[str, Any]], only: Sequence[str] | None = None) -> None:
         """Make what the cache lacks, in parallel if possible. Does nothing here: `part` makes a part when it is needed.
 
-        Args:
-            only: names of the parts to make in addition to collections; None makes all.
+        With `only`, these parts are made in addition to collections.
         """
 
     def share(self, config: dict[str, Any], keys: Mapping[str, str]) -> dict[str, Any]:
@@ -127,19 +126,16 @@ class Artifacts:
             check_run(config, agent_of(config))
 
     def bytes_of(self, config: dict[str, Any]) -> dict[str, int]:
-        """Return the bytes of each part of a configuration, by key. It takes about as much memory as disk.
+        """Return the bytes of each part of a configuration, by key: on disk, and about as many in memory.
 
         Parts that do not exist yet are made.
         """
         sizes = {}
         for name, key in self.keys(config).items():
-            if name == "agent":
-                sizes[key] = len(agent_content(checkpoint_of(config) or ""))
-                continue
             place = self.place(config, key)
-            if not at_hand(place):
+            if name != "agent" and not at_hand(place):
                 self.part(config, name)
-            sizes[key] = place.stat().st_size
+            sizes[key] = len(agent_content(checkpoint_of(config) or "")) if name == "agent" else place.stat().st_size
         return sizes
 
     def sources(self, config: dict[str, Any], base: Base) -> Sources:

@@ -35,11 +35,7 @@ Described = tuple[dict[str, str], dict[str, str]]
 
 @dataclass
 class RemoteArtifacts(Artifacts):
-    """Artifacts that Ray tasks make.
-
-    Args:
-        join: connects this process to Ray, before the first task.
-    """
+    """Artifacts that Ray tasks make. `join` connects this process to Ray, before the first task."""
 
     join: Callable[[], object] = lambda: None
     _described: dict[str, Described] = field(default_factory=dict)
@@ -103,7 +99,6 @@ class RemoteArtifacts(Artifacts):
         return Task(key, _make, arguments, needs=frozenset(needs), label=message_of(config, name))
 
     def _description(self, config: dict[str, Any]) -> Described:
-        """Return keys and provenance of a configuration. Those that differ only by their seeds share them."""
         if _seedless(config) not in self._described:
             self._describe([config])
         return self._described[_seedless(config)]
@@ -121,11 +116,7 @@ class RemoteArtifacts(Artifacts):
         return done.value
 
     def _make_all(self, tasks: Iterable[Task]) -> bool:
-        """Run tasks, as many at once as there is room for.
-
-        Returns:
-            Whether this process sees the files that they make. Otherwise it must make everything itself.
-        """
+        """Run tasks, and return whether this process sees the files that they make, or must make everything itself."""
         tasks = list(tasks)
         if not tasks:
             return True
@@ -222,7 +213,7 @@ def _check(configs: list[dict[str, Any]], rerank: Rerank | None) -> bool:
 
 
 def _seedless(config: dict[str, Any]) -> str:
-    """Return a name of everything in a configuration that its parts could depend on."""
+    """Return a digest of everything in a configuration that its parts could depend on: all but the seed."""
     return digest(config | {"seed": None})
 
 

@@ -52,9 +52,6 @@ def study_run(
 ) -> dict[str, Any]:
     """Train and evaluate one ranker: the body of a run's task.
 
-    Args:
-        context: receives `fold`, `epoch`, `max_epochs`, `validation`, `best`, `numbers` and `notes`.
-
     Returns:
         best: the highest validation, averaged over folds; numbers: the mean of each measure; notes: messages.
     """
@@ -85,9 +82,8 @@ def launcher(
     """Return what executes a run: `cluster.runs.execute.run`, with the index actors and workers that the run needs.
 
     Args:
-        name: name of the run, for the names of its actors.
         note: called with lines about actors that start or are lost.
-        leave: see `cluster.runs.execute.run`. Workers always leave nodes that will be taken away.
+        leave: see `cluster.runs.execute.Leave`. Workers always leave nodes that will be taken away.
     """
     if config["resources"]["workers"] > 1:
         from cluster.training.workers import run_on_workers
