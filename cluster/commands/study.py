@@ -39,8 +39,8 @@ from cluster.plan.size import run_seconds, saved
 from cluster.plan.study import StudyPlan
 from cluster.plan.sweep import Planned, Point, given_seeds, identity
 from cluster.runs import what_was_read
+from cluster.runs.outcome import run_store
 from cluster.runs.rerank import rerank
-from cluster.runs.results import run_store
 from cluster.telemetry.live_table import LiveTable
 from cluster.telemetry.run_watch import RunWatch, raise_unwritable
 from cluster.telemetry.tracking.tracking import Tracking, as_override_of, as_overrides
@@ -336,7 +336,7 @@ class StudyExperiment(Experiment):
         check_resources(configs, options["address"])
         callbacks = built_as(Callback, options.get("callbacks", []), "callbacks")
         capacity = capacity_of(configs, options["address"])
-        shared_parts = {"opened": OpenedParts(self.artifacts.share_all(configs))}
+        shared_parts = {"opened": OpenedParts(self.artifacts.share(configs))}
         return TuneExecutor(
             self.plan.storage, shared_parts, options["concurrent"], capacity, self.scheduler, callbacks, "StudyRun"
         )

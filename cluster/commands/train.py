@@ -38,7 +38,6 @@ from cluster.runs.negative_tables import write_guarded
 from cluster.runs.outcome import Outcome, mean_best
 from cluster.runs.progress import Progress
 from cluster.runs.rerank import rerank
-from cluster.runs.results import execute_run
 from cluster.runs.what_was_read import sentence
 from cluster.runs.zero_shot import zero_shot_rows
 from cluster.telemetry.live_table import duration
@@ -119,6 +118,8 @@ class TrainExperiment(Experiment):
             raise BadInput(what, before.get("run"), "choose another out=")
 
     def execute(self, console: Console, tracking: Tracking | None) -> None:
+        from cluster.runs.execute import execute_run
+
         if not self.local and not os.environ.get("RAY_ADDRESS"):
             _check_resources(self.planned.config)
         planned, started = self.planned, time.perf_counter()

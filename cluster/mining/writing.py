@@ -10,12 +10,11 @@ from numpy.typing import NDArray
 
 from cluster.config.compose import texts_config
 from cluster.mining.miner import MinedShard, Miner, Shard
-from cluster.output.provenance import code
+from cluster.output.provenance import checkpoints_of, code, files_of
 from cluster.output.result_store import ResultStore
 from cluster.output.storage import Storage
 from cluster.output.tables import as_parquet
 from cluster.runs.artifacts import Artifacts
-from cluster.runs.file_contents import checkpoints_of, files_of
 from cluster.runs.negative_tables import guarded_rows
 from ranking.collections.collection import Collection
 from ranking.digest import digest

@@ -75,18 +75,21 @@ class Artifacts:
         With `only`, these parts are made in addition to collections.
         """
 
-    def share(self, config: dict[str, Any], keys: Mapping[str, str]) -> dict[str, Any]:
-        """Put parts into Ray's object store, and return references by key."""
+    def share(self, configs: Iterable[dict[str, Any]]) -> dict[str, Any]:
+        """Put all parts of configurations into Ray's object store, each once, and return references by key."""
         import ray
 
-        return {key: ray.put(self.part(config, name)) for name, key in keys.items()}
+        wanted = {key: (config, name) for config in configs for name, key in self.keys(config).items()}
+        stored = self._opened_elsewhere(wanted)
+        return stored | {key: ray.put(self.part(*wanted[key])) for key in wanted if key not in stored}
 
-    def share_all(self, configs: Iterable[dict[str, Any]]) -> dict[str, Any]:
-        """Put all parts of configurations into Ray's object store, each once, and return references by key."""
-        stored: dict[str, Any] = {}
-        for config in configs:
-            stored |= self.share(config, {name: key for name, key in self.keys(config).items() if key not in stored})
-        return stored
+    def _opened_elsewhere(self, wanted: Mapping[str, tuple[dict[str, Any], str]]) -> dict[str, Any]:
+        """Return references to parts that other processes have put into the object store, by key.
+
+        Args:
+            wanted: configuration and name of each part, by key.
+        """
+        return {}
 
     def keys(self, config: dict[str, Any]) -> dict[str, str]:
         """Return the key of each part of a configuration, by name. This is cheap: only the collection is read."""

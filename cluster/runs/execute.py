@@ -10,14 +10,18 @@ from functools import partial
 from typing import Any
 
 import torch
+from safetensors.torch import save
 
-from cluster.output.result_store import SavedState
+from cluster.output.result_store import ResultStore, SavedState
+from cluster.output.storage import Storage
 from cluster.runs.assemble import assemble
 from cluster.runs.measure import PeakMemory, measure
-from cluster.runs.outcome import Outcome
+from cluster.runs.outcome import FOLDER, Outcome, write_outcome
 from cluster.runs.progress import Clock, Progress
+from cluster.runs.run_limits import LimitReached, run_limits
 from cluster.runs.states import Share, StateStore
-from cluster.telemetry.training_metrics import watched
+from cluster.runs.trained import weights_description
+from cluster.telemetry.training_metrics import run_tags, watched
 from ranking.checkpoint import to_bytes
 from ranking.errors import BadInput
 from ranking.splits import Split
@@ -37,6 +41,47 @@ elsewhere, it saves the state and raises (`cluster.executors.lost_process.leave`
 
 def stay(keep: Callable[[], None]) -> None:
     """Never leave: the `Leave` of a run that nothing would start elsewhere."""
+
+
+def execute_run(
+    name: str,
+    config: dict[str, Any],
+    made_of: Mapping[str, str],
+    parts: dict[str, Any],
+    storage: Storage,
+    on_progress: OnProgress,
+    start: Callable[..., Outcome],
+) -> Outcome:
+    """Execute a run from its last state to its result in an output folder.
+
+    Args:
+        made_of: what it is built from (`Artifacts.provenance`); written into the result.
+        start: executes the run: `run`, or what `cluster.training.study_runs.launcher` returns.
+
+    Returns:
+        The outcome, without the weights, which are written separately.
+
+    Raises:
+        LimitReached: if the run takes more than `run_time` or `run_memory`. Its state is kept.
+    """
+    state = ResultStore(storage, FOLDER, made_of).state(name)
+    limit = state.hung()
+    if limit:  # in an attempt whose process had to be ended
+        raise LimitReached.of(limit, config[limit] or "its limit")
+    watch = run_tags(storage.place, config)
+    with run_limits(config["run_time"], config["run_memory"], state.mark_hung):
+        outcome = start(config, parts, on_progress, state, config["save_every"], watch=watch)
+    weights, outcome.weights, outcome.made_of = outcome.weights, None, dict(made_of)
+    if weights is not None:
+        if any(isinstance(content, bytes) for content in weights.values()):  # the files of a checkpoint
+            for file, content in weights.items():
+                storage.write(f"weights/{name}/{file}", content)
+        else:
+            storage.write(f"weights/{name}.safetensors", save(weights))
+        storage.write(f"weights/{name}.json", weights_description(config, parts))
+    write_outcome(storage, name, outcome)
+    state.delete()
+    return outcome
 
 
 def run(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from cluster.output.result_store import ResultStore
 from cluster.output.storage import Storage
+from cluster.plan.sweep import Planned
 
 FOLDER = "runs"
 """Folder of the outcomes in the output folder."""
@@ -91,6 +93,14 @@ def mean_best(outcome: Outcome) -> float:
     A fold that diverged before its first validation counts as 0.
     """
     return float(np.mean([max((v for v in curve if v == v), default=0.0) for curve in outcome.validations]))
+
+
+def run_store(
+    storage: Storage, runs: Iterable[Planned], built_from: Callable[[dict[str, Any]], Mapping[str, str]]
+) -> ResultStore:
+    """Return the store of the results of runs; `built_from` is `Artifacts.provenance`."""
+    configs = {planned.name: planned.config for planned in runs}
+    return ResultStore(storage, FOLDER, lambda name: built_from(configs[name]))
 
 
 def read_outcome(storage: Storage, name: str) -> Outcome | None:

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 from cluster.config.agents import checkpoint_of, learner_of
 from cluster.config.build import build
 from cluster.config.groups import option
-from cluster.output.provenance import code
+from cluster.output.provenance import checkpoints_of, code, files_of
 from cluster.runs.agent_file import agent_content, documents_of, has_agent, read_agent
 from cluster.runs.collections import Collections, collections_of
-from cluster.runs.file_contents import checkpoints_of, files_of
 from ranking.digest import digest
 from ranking.encoding import SPLITS
 

@@ -75,24 +75,21 @@ class RemoteArtifacts(Artifacts):
         if self._ask(_check, configs) is None:
             super().check(configs)
 
-    def share(self, config: dict[str, Any], keys: Mapping[str, str]) -> dict[str, Any]:
-        if not keys:
-            return {}
+    def _opened_elsewhere(self, wanted: Mapping[str, tuple[dict[str, Any], str]]) -> dict[str, Any]:
         import ray
 
         self.join()
-        files = {name: self.place(config, key) for name, key in keys.items() if name != "agent"}
+        files = {key: (name, self.place(config, key)) for key, (config, name) in wanted.items() if name != "agent"}
         # No core is reserved: an object that was lost with its machine must come back while trials hold them all. So no
         # more tasks than machines: each would be a process, which takes longer to start than it takes to open them all.
         task: Any = ray.remote(num_cpus=0, scheduling_strategy="SPREAD", max_retries=MAX_RESTARTS)(_open)
         machines = sum(node["Alive"] for node in ray.nodes())
-        opened_names, opened = list[Any](), dict[str, Any]()
-        for names in filter(None, (list(files)[machine::machines] for machine in range(machines))):
-            *parts, present = task.options(num_returns=1 + len(names)).remote({name: files[name] for name in names})
-            opened_names.append(present)
-            opened |= dict(zip(names, parts, strict=True))
-        shared = {keys[name]: opened[name] for names in ray.get(opened_names) for name in names}
-        return shared | super().share(config, {name: key for name, key in keys.items() if key not in shared})
+        opened, present = dict[str, Any](), list[Any]()
+        for keys in filter(None, (list(files)[machine::machines] for machine in range(machines))):
+            *parts, there = task.options(num_returns=1 + len(keys)).remote({key: files[key] for key in keys})
+            opened |= dict(zip(keys, parts, strict=True))
+            present.append(there)
+        return {key: opened[key] for keys in ray.get(present) for key in keys}
 
     def _task(self, key: str, config: dict[str, Any], name: str | None = None, needs: Iterable[str] = ()) -> Task:
         arguments = {"config": config, "name": name, "rerank": self.rerank}
@@ -217,12 +214,16 @@ def _seedless(config: dict[str, Any]) -> str:
     return digest(config | {"seed": None})
 
 
-def _open(places: Mapping[str, Path]) -> Iterator[Any]:
-    """Yield parts for the object store, one after the other; then the names of those that this machine has."""
+def _open(files: Mapping[str, tuple[str, Path]]) -> Iterator[Any]:
+    """Yield parts for the object store, one after the other; then the keys of those that this machine has.
+
+    Args:
+        files: name and file of each part, by key.
+    """
     present = []
-    for name, place in places.items():
+    for key, (name, place) in files.items():
         part = cached_part(name, place)
         if part is not None:
-            present.append(name)
+            present.append(key)
         yield part
     yield present

@@ -16,14 +16,11 @@ from cluster.index.attach import check_room, live_functions, reserved
 from cluster.index.attach import demand as encoder_demand
 from cluster.output.storage import Storage
 from cluster.plan.sweep import Planned
-from cluster.runs.artifacts import Artifacts
-from cluster.runs.outcome import mean_best
-from cluster.runs.results import execute_run
+from cluster.runs.artifacts import Artifacts, OpenedParts
+from cluster.runs.outcome import Outcome, mean_best
 
 if TYPE_CHECKING:
-    from cluster.runs.artifacts import OpenedParts
     from cluster.runs.execute import Leave
-    from cluster.runs.outcome import Outcome
     from cluster.runs.progress import Progress
 
 
@@ -55,6 +52,8 @@ def study_run(
     Returns:
         best: the highest validation, averaged over folds; numbers: the mean of each measure; notes: messages.
     """
+    from cluster.runs.execute import execute_run
+
     best = 0.0
     notes: list[str] = []
 

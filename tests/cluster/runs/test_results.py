@@ -10,17 +10,15 @@ import pytest
 import yaml
 
 import pyrite
-from cluster.output.provenance import code, content_digest, differences
+from cluster.output.provenance import checkpoints_of, code, content_digest, differences
 from cluster.output.result_store import SavedState
 from cluster.output.storage import Storage
 from cluster.plan.sweep import plan, points
 from cluster.reports.study_tables import check_comparison
 from cluster.runs.artifacts import Artifacts
-from cluster.runs.execute import run
-from cluster.runs.file_contents import checkpoints_of
+from cluster.runs.execute import execute_run, run
 from cluster.runs.negative_tables import write_guarded
-from cluster.runs.outcome import Outcome, mean_best, read_outcome, write_outcome
-from cluster.runs.results import execute_run, run_store
+from cluster.runs.outcome import Outcome, mean_best, read_outcome, run_store, write_outcome
 from ranking.checkpoint import to_bytes
 from ranking.errors import BadInput
 from sampling.guarded_documents import REASONS

@@ -19,10 +19,9 @@ from cluster.executors.resources import WAITING, Resources, at_once, check_deman
 from cluster.output.result_store import SavedState
 from cluster.output.storage import Storage
 from cluster.runs.artifacts import Artifacts
-from cluster.runs.execute import run
+from cluster.runs.execute import execute_run, run
 from cluster.runs.outcome import Outcome
 from cluster.runs.progress import Progress
-from cluster.runs.results import execute_run
 from cluster.training import all_reduce
 from cluster.training.all_reduce import AllReduce, share_of
 from cluster.training.attach import SharedEvaluation, SharedIndex
