@@ -149,14 +149,15 @@ class Miner:
         relevant = self.encoded.judgements.relevant()
         if not self.config["with_scores"] or self.config["scores"] == "ranker" or not len(relevant.documents):
             return
-        remedy = "choose scores=ranker checkpoint=…, or leave it out; ids/ has the scores of each function"
+        query, document = relevant.rows()[:1], relevant.documents[:1, None]
         if len(self.functions) > 1:
             what = f"the scores of {' and '.join(self.names)} can't be compared with each other"
-            raise BadInput(what, "with_scores", remedy)
-        query, document = relevant.rows()[:1], relevant.documents[:1, None]
-        for name, function in self.functions.items():
-            if function.own_scores(self.sources, query, document) is None:
-                raise BadInput(f"{name} gives relevant documents no scores", "with_scores", remedy)
+        elif self.functions[self.names[0]].own_scores(self.sources, query, document) is None:
+            what = f"{self.names[0]} gives relevant documents no scores"
+        else:
+            return
+        remedy = "choose scores=ranker checkpoint=…, or leave it out; ids/ has the scores of each function"
+        raise BadInput(what, "with_scores", remedy)
 
     def _check_count(self, sampler: Sampler) -> None:
         """Refuse more negatives than the list of a function, or the window in it, has documents."""
@@ -210,14 +211,13 @@ class Miner:
             lists[name] = negatives_lists(function, self.sources, self.guard, queries, own)
             function.prepare(shard_encoded, lists[name].lists)
         sampler = self._sampler(rng)
-        count, batch_size = sampler.count, self.config["batch"]
         training: Any = FrozenRanker(self.ranker, self.ranker_encoded.with_queries(queries))
         order = rng.permutation(len(examples))
-        negatives = np.full((len(examples), count), -1, np.int32)
-        scores = np.full((len(examples), 1 + count), np.nan, np.float32)
+        negatives = np.full((len(examples), sampler.count), -1, np.int32)
+        scores = np.full((len(examples), 1 + sampler.count), np.nan, np.float32)
         functions = np.zeros(negatives.shape, np.int8)
-        for start in range(0, len(order), batch_size):
-            rows = order[start : start + batch_size]
+        for start in range(0, len(order), self.config["batch"]):
+            rows = order[start : start + self.config["batch"]]
             negatives[rows] = sampler.negatives(examples.take(rows), training)
             functions[rows] = sampler.assigned
             scores[rows, 1:] = sampler.source_scores
@@ -231,8 +231,12 @@ class Miner:
             if self.ranker is not None and sampler.foresees and not nearest:
                 remedy = "choose scores=ranker, function=dense or a selector that reads scores; or leave it out"
                 raise BadInput("nothing here asks the ranker", "checkpoint", remedy)
-            scores[:, 0], scorer = self._positive_scores(queries, examples.queries, examples.positives)
-            comparable = functions == scorer
+            comparable = np.zeros(negatives.shape, bool)
+            for index, function in enumerate(self.functions.values()):
+                of_positives = function.own_scores(self.sources, queries[examples.queries], examples.positives[:, None])
+                if of_positives is not None:
+                    scores[:, 0], comparable = of_positives[:, 0], functions == index
+                    break
         scores[~np.isfinite(scores)] = np.nan
         above = (scores[:, 1:] > scores[:, :1]) & comparable & (negatives >= 0)
         return MinedShard(
@@ -247,16 +251,6 @@ class Miner:
             above_negatives=int(above.sum()),
             fallback={name: stats.fallback for name, stats in sampler.stats.items()},
         )
-
-    def _positive_scores(
-        self, shard: NDArray[np.int64], rows: NDArray[np.int64], positives: NDArray[np.int32]
-    ) -> tuple[NDArray[np.float32], int]:
-        """Return the scores of positives by the first function that has scores, and its index; nan and −1 if none."""
-        for index, function in enumerate(self.functions.values()):
-            scores = function.own_scores(self.sources, shard[rows], positives[:, None])
-            if scores is not None:
-                return scores[:, 0], index
-        return np.full(len(rows), np.nan, np.float32), -1
 
 
 def _ranks(

@@ -6,9 +6,8 @@ key, and a study puts it into Ray's object store once for all runs that share it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,19 +16,16 @@ from cluster.config.build import build
 from cluster.config.validate import check_run
 from cluster.executors.pieces import run_pieces
 from cluster.output.cache import cache_of
-from cluster.output.file_lock import file_lock
 from cluster.output.storage import Storage
 from cluster.runs.agent_file import agent_content, agent_of, read_agent
 from cluster.runs.collections import Collections
 from cluster.runs.part_keys import keys_of, provenance
 from ranking.backing import at_hand, publish
 from ranking.checkpoint import from_bytes, to_bytes
-from ranking.collections.collection import Collection
 from ranking.errors import BadInput
 
 if TYPE_CHECKING:
     from cluster.runs.parts import Base
-    from pooling.systems.inputs import Rerank
     from ranking.sources import Sources
 
 MESSAGES = {
@@ -48,26 +44,10 @@ MESSAGES = {
 
 
 @dataclass
-class Artifacts:
-    """Makes the parts of configurations, and remembers what they share.
+class Artifacts(Collections):
+    """Opens the collections of configurations, makes their parts, and remembers what they share."""
 
-    Args:
-        note: receives a message per part that is made.
-        rerank: see `cluster.runs.collections.Collections`; not needed if such judgements exist already.
-        lock: is held while a part is made, so that processes that need the same part make it once.
-    """
-
-    note: Callable[[str], None] = lambda line: None
-    rerank: Rerank | None = None
-    lock: Callable[[Path], AbstractContextManager[None]] = file_lock
-
-    def __post_init__(self) -> None:
-        self.collections = Collections(self.note, self.rerank, self.lock)
-        self._sources: dict[str, Sources] = {}
-
-    def collection(self, config: dict[str, Any]) -> Collection:
-        """Return the collection of a configuration."""
-        return self.collections.of(config)
+    _sources: dict[str, Sources] = field(default_factory=dict)
 
     def make(self, configs: Iterable[dict[str, Any]], only: Sequence[str] | None = None) -> None:
         """Make what the cache lacks, in parallel if possible. Does nothing here: `part` makes a part when it is needed.
@@ -84,20 +64,16 @@ class Artifacts:
         return stored | {key: ray.put(self.part(*wanted[key])) for key in wanted if key not in stored}
 
     def _opened_elsewhere(self, wanted: Mapping[str, tuple[dict[str, Any], str]]) -> dict[str, Any]:
-        """Return references to parts that other processes have put into the object store, by key.
-
-        Args:
-            wanted: configuration and name of each part, by key.
-        """
+        """Return references to those parts that other processes have put into the object store, by key."""
         return {}
 
     def keys(self, config: dict[str, Any]) -> dict[str, str]:
         """Return the key of each part of a configuration, by name. This is cheap: only the collection is read."""
-        return keys_of(config, self.collections)
+        return keys_of(config, self)
 
     def provenance(self, config: dict[str, Any]) -> dict[str, str]:
         """Return what a run's result depends on in addition to its configuration (`cluster.runs.part_keys`)."""
-        return provenance(config, self.collections)
+        return provenance(config, self)
 
     def part(self, config: dict[str, Any], name: str) -> Any:
         """Return one part, from the cache or newly made (`cluster.runs.parts`)."""
@@ -181,12 +157,7 @@ def cached_part(name: str, place: Path) -> Any | None:
 
 
 class OpenedParts:
-    """The parts that runs of one process share.
-
-    Args:
-        stored: references to parts in the object store, by key; None without Ray.
-        artifacts: opens or makes all other parts.
-    """
+    """The parts that runs of one process share: references to the object store by key, if there is Ray, and others."""
 
     def __init__(self, stored: Mapping[str, Any] | None = None, artifacts: Artifacts | None = None) -> None:
         self.stored, self.artifacts = stored, artifacts or Artifacts()

@@ -35,6 +35,7 @@ class Fork:
 
     Args:
         at: number of batches before the fork.
+        action: the action; None changes nothing.
         replicate: 0 draws as the run did. Any other number gives other draws and another order of examples from there
             on, equal for all actions.
         by, side: if given, only queries on this side, `below` or `above`, of the median of this feature get the action
@@ -50,7 +51,6 @@ class Fork:
 
     @property
     def name(self) -> str:
-        """The name of its action."""
         return BASE if self.action is None else str(self.action)
 
     @property
@@ -61,7 +61,6 @@ class Fork:
 
     @property
     def split(self) -> QuerySplit | None:
-        """The split of the queries; None if all get the action."""
         return None if self.by is None else QuerySplit(self.by, 0.5)
 
 
@@ -196,11 +195,7 @@ def continue_fork(
 
 
 def train_fork(fork: Fork, store: ResultStore, **arguments: Any) -> str:
-    """Continue one fork and write its result. The body of a task; arguments as in `continue_fork`.
-
-    Returns:
-        A line for the screen.
-    """
+    """Continue one fork, write its result and return a line for the screen: the body of a task."""
     result, _ = continue_fork(fork=fork, **arguments)
     store.write(fork.key, result)
     return f"at {fork.at}: {fork.name} {fork.side} {result['final']:.4f}"

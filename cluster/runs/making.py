@@ -61,7 +61,7 @@ def make_part(artifacts: Any, config: dict[str, Any], name: str) -> Any:
         )
     base: Base = artifacts.part(config, "base")
     if kind == "evaluate":
-        collection = artifacts.collections.other(config, which)
+        collection = artifacts.other_collection(config, which)
         encoded, words = build(config["encoding"], "encoding").encode(collection)
         labels = json.loads(artifacts.part(config, "labels").tobytes()) if config["ranker"].get("categories") else None
         read = read_as(config["ranker"], config["encoding"], base.words, labels, collection, encoded)

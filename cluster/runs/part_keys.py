@@ -28,7 +28,7 @@ def keys_of(config: dict[str, Any], collections: Collections) -> dict[str, str]:
     """Return the name and key of each part of a configuration. Only the collection is read."""
     from ranking.objectives.objective import Objective
 
-    fingerprint = collections.of(config).fingerprint
+    fingerprint = collections.collection(config).fingerprint
     limits = {split: config["limits"][split] for split in SPLITS}
     options = [config["encoding"], config["vectors"], limits, config["folds"]]
     content = [FORMAT, fingerprint, *options, *files_of(config["vectors"])]
@@ -58,7 +58,7 @@ def keys_of(config: dict[str, Any], collections: Collections) -> dict[str, str]:
     keys |= _observed(config, keys)
     read = keys.get("tokens", base)
     for name in collections_of(config.get("evaluate", [])):
-        other = collections.other(config, name).fingerprint
+        other = collections.other_collection(config, name).fingerprint
         content = [FORMAT, other, read, config["encoding"], config["origin"], config["limits"]["test"]]
         keys[f"evaluate:{name}"] = digest(content)
     return keys

@@ -42,14 +42,13 @@ class RemoteArtifacts(Artifacts):
 
     def __post_init__(self) -> None:
         self.note = cache(self.note)  # each message once: several processes may open the same
-        super().__post_init__()
 
     def make(self, configs: Iterable[dict[str, Any]], only: Sequence[str] | None = None) -> None:
         configs, tasks = list(configs), dict[str, Task]()
         self._described = {}  # an agent may have been learned since
         for config in configs:
-            key = digest([self.collections.key(config), config.get("evaluate")])
-            if key not in tasks and not self.collections.are_cached(config):
+            key = digest([self.collection_key(config), config.get("evaluate")])
+            if key not in tasks and not self.collections_cached(config):
                 tasks[key] = self._task(key, config)
         visible = self._make_all(tasks.values())
         self._describe(configs)
@@ -135,7 +134,7 @@ class RemoteArtifacts(Artifacts):
         """Return whether the file that a task has made is visible here."""
         config, name = task.arguments["config"], task.arguments["name"]
         if name is None:
-            return self.collections.are_cached(config, anew=True)
+            return self.collections_cached(config, anew=True)
         path = self.place(config, task.key)
         with suppress(OSError):
             os.listdir(path.parent)  # makes a network's disk look again
@@ -183,7 +182,7 @@ def _make(config: dict[str, Any], name: str | None, rerank: Rerank | None) -> li
     artifacts = Artifacts(notes.append if name is None else lambda line: None, rerank, partial(file_lock, wait=False))
     try:
         if name is None:
-            artifacts.collections.open_all(config)
+            artifacts.open_collections(config)
         else:
             artifacts.collection(config)  # whose messages are known
             artifacts.note = notes.append

@@ -46,57 +46,45 @@ def weights_description(config: dict[str, Any], parts: dict[str, Any]) -> bytes:
 
 
 @dataclass
-class TrainedRanker:
-    """A ranker with fixed weights, and the way in which it reads texts.
+class RankerReading:
+    """The way in which a ranker reads texts.
 
     Args:
-        name: its name in run files.
-        ranker: the ranker, in evaluation mode.
         options: options of its class, by which texts are tokenized.
-        encoding: encoding of the words that it was trained with; None if it has its own tokens.
-        words: the vocabulary of these words, or None.
+        encoding, words: the vocabulary that it was trained with and its options; None if the ranker has its own tokens.
         labels: the categories and subcategories that it reads (`ranking.labels.label_names`), or None.
     """
 
-    name: str
-    ranker: Ranker
     options: dict[str, Any]
     encoding: dict[str, Any] | None = None
     words: list[str] | None = None
     labels: list[list[str]] | None = None
 
     def read(self, collection: Collection, encoded: EncodedCollection) -> EncodedCollection:
-        """Encode a collection for this ranker.
+        """Encode a collection for the ranker. Judgements and splits are those of `encoded`, of any vocabulary."""
+        factory = build(self.options, "ranker")
+        tokenization = factory.func.tokenization(**factory.keywords)
+        if tokenization is not None:
+            tokens = tokenization.encode(collection)
+            documents, queries = tokens.documents, tokens.queries
+        else:
+            assert self.words is not None
+            assert self.encoding is not None
+            limits, reading = self.encoding, collection.reading
+            documents = encode_texts(collection.documents, self.words, limits["max_document"], reading)
+            queries = encode_texts(collection.queries, self.words, limits["max_query"], reading)
+        if self.labels is not None:
+            of_documents, of_queries = encode_labels(collection, self.labels)
+            documents, queries = replace(documents, labels=of_documents), replace(queries, labels=of_queries)
+        return replace(encoded, documents=documents, queries=queries)
 
-        Args:
-            encoded: the same collection with any vocabulary. Judgements and splits are taken from it.
-        """
-        return read_as(self.options, self.encoding, self.words, self.labels, collection, encoded)
 
+@dataclass(kw_only=True)
+class TrainedRanker(RankerReading):
+    """A ranker with fixed weights; `name` is its name in run files."""
 
-def read_as(
-    options: dict[str, Any],
-    encoding: dict[str, Any] | None,
-    words: list[str] | None,
-    labels: list[list[str]] | None,
-    collection: Collection,
-    encoded: EncodedCollection,
-) -> EncodedCollection:
-    """Encode a collection for a ranker that was trained on another; arguments as in `TrainedRanker` and its `read`."""
-    factory = build(options, "ranker")
-    tokenization = factory.func.tokenization(**factory.keywords)
-    if tokenization is not None:
-        tokens = tokenization.encode(collection)
-        documents, queries = tokens.documents, tokens.queries
-    else:
-        assert words is not None
-        assert encoding is not None
-        documents = encode_texts(collection.documents, words, encoding["max_document"], collection.reading)
-        queries = encode_texts(collection.queries, words, encoding["max_query"], collection.reading)
-    if labels is not None:
-        of_documents, of_queries = encode_labels(collection, labels)
-        documents, queries = replace(documents, labels=of_documents), replace(queries, labels=of_queries)
-    return replace(encoded, documents=documents, queries=queries)
+    name: str
+    ranker: Ranker
 
 
 def read_ranker(place: str, options: dict[str, Any] | None = None, gpu: bool = True) -> TrainedRanker:
@@ -106,9 +94,6 @@ def read_ranker(place: str, options: dict[str, Any] | None = None, gpu: bool = T
         place: the folder of `pyrite train`; weights in such a folder or a study's (`weights/NAME.safetensors`, or the
             folder `weights/NAME`); or the folder or name of a checkpoint of transformers or sentence-transformers.
         options: options of the ranker, for a checkpoint whose files do not identify it.
-
-    Raises:
-        BadInput: if there are no weights, or they do not fit the ranker.
     """
     device = torch.device("cuda" if gpu and torch.cuda.is_available() else "cpu")
     folder = Path(place).expanduser()
@@ -144,25 +129,24 @@ def _open_weights(name: str, weights: Path, description: Path) -> TrainedRanker:
 
     try:
         content = json.loads(description.read_text("utf-8"))
-        content = {key: content[key] for key in ("ranker", "encoding", "words", "dimension")} | content
+        options, encoding, words, dimension = (content[key] for key in ("ranker", "encoding", "words", "dimension"))
+        options, labels = dict(options), content.get("labels")
     except (ValueError, KeyError, TypeError):
         raise BadInput("does not describe weights", description, "copy it again from the run's folder") from None
-    options = dict(content["ranker"])
-    labels = content.get("labels")
     if options.get("categories") and labels is None:
         raise BadInput("were written by a version that kept no names of categories", weights, "train it again")
     if weights.is_dir():
         options["checkpoint"] = str(weights)
-        if content["words"] is not None:
+        if words is not None:
             # The folder's tokenizer splits texts into these words, and the folder holds all dimensions.
-            options |= {"further": 0, "max_query": content["encoding"]["max_query"]}
-        return TrainedRanker(name, make(options), options)
-    ranker = make(options, len(content["words"] or [""]), content["dimension"], labels)
+            options |= {"further": 0, "max_query": encoding["max_query"]}
+        return TrainedRanker(options, name=name, ranker=make(options))
+    ranker = make(options, len(words or [""]), dimension, labels)
     try:
         ranker.load_state_dict(load_file(weights))
     except (RuntimeError, OSError) as error:
         raise BadInput(f"are no weights of it ({str(error).splitlines()[0]})", weights, "train it again") from None
-    return TrainedRanker(name, ranker, options, content["encoding"], content["words"], labels)
+    return TrainedRanker(options, encoding, words, labels, name=name, ranker=ranker)
 
 
 def _open_checkpoint(name: str, place: str, options: dict[str, Any] | None) -> TrainedRanker:
@@ -173,39 +157,32 @@ def _open_checkpoint(name: str, place: str, options: dict[str, Any] | None) -> T
         options |= {"checkpoint": place}
     ranker = make(options)
     check_whole(ranker, place)
-    return TrainedRanker(name, ranker, options)
+    return TrainedRanker(options, name=name, ranker=ranker)
 
 
-def make(options: dict[str, Any], rows: int = 1, dimension: int = 1, labels: list[list[str]] | None = None) -> Ranker:
+def make(options: dict[str, Any], words: int = 1, dimension: int = 1, labels: list[list[str]] | None = None) -> Ranker:
     """Return a ranker whose weights come with its checkpoint or will be loaded, word vectors included."""
-    vectors, generator = np.zeros((rows, dimension), np.float32), torch.Generator().manual_seed(0)
+    vectors, generator = np.zeros((words, dimension), np.float32), torch.Generator().manual_seed(0)
     counts = {} if labels is None else {"labels": LabelCounts(*map(len, labels))}
     return build(options, "ranker")(vectors=vectors, generator=generator, **counts)
 
 
 def ranker_overrides(place: str) -> list[str]:
-    """Return the overrides that make a ranker of a checkpoint, except `ranker.checkpoint`, from its files.
-
-    Args:
-        place: a folder, or a name at the hub, which is assumed to be a bi-encoder.
-
-    Raises:
-        BadInput: if there is none, or its files do not tell how it scores.
-    """
+    """Return the overrides that make a ranker of a checkpoint, except `ranker.checkpoint`, from its files."""
     folder = Path(place).expanduser()
     if folder.is_file():
         raise BadInput("is a file, and a checkpoint is a folder", place, f"name the folder, as {folder.parent}")
     if not folder.is_dir():
         if folder.exists() or "/" not in place or place.count("/") > 1 or place.startswith((".", "/", "~")):
             raise BadInput("no such run or checkpoint", place, "name a folder of `pyrite train weights=true`")
-        return ["ranker=bi_encoder"]
+        return ["ranker=bi_encoder"]  # a name at the hub
     if (folder / "modules.json").is_file():  # a model of sentence-transformers
-        kinds = [module["type"].rpartition(".")[2] for module in read_json(place, "modules.json")]
+        kinds = [module["type"].rpartition(".")[2] for module in read_json(str(folder), "modules.json")]
         if kinds[:1] == ["StaticEmbedding"]:
             return ["ranker=static"]
         if kinds == ["Transformer", "Dense"]:  # PyLate's, before it named itself
             return ["ranker=late_interaction"]
-        declared = (read_json(place, DECLARED) or {}).get("model_type")
+        declared = (read_json(str(folder), DECLARED) or {}).get("model_type")
         return [f"ranker={MODEL_TYPES.get(str(declared), 'bi_encoder')}"]
     config = read_json(place, "config.json")
     if config is None:

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from cluster.index.attach import attach_indexes
-from cluster.runs.execute import Attach
 from cluster.training.all_reduce import AllReduce, ReduceScatter, share_of
 from ranking.evaluation.evaluation import Evaluation
 from ranking.rankers.ranker import Ranker
@@ -25,17 +24,15 @@ from sampling.retrieval.live_index import Answer, NegativeIndex
 from sampling.sampler import Sampler
 
 
-def attached(config: dict[str, Any], name: str, note: Callable[[str], None] = lambda line: None) -> Attach:
-    """Return a function that attaches a run's training to its index actors and, if there are any, to other workers."""
-
-    @contextmanager
-    def attach(training: RankerTraining, sampler: Sampler) -> Iterator[None]:
-        with attach_indexes(sampler.functions, training, config, name, note):
-            if dist.is_initialized():
-                attach_workers(training, sampler)
-            yield
-
-    return attach
+@contextmanager
+def attach_run(
+    training: RankerTraining, sampler: Sampler, config: dict[str, Any], name: str, note: Callable[[str], None]
+) -> Iterator[None]:
+    """Attach a run's training to its index actors and, if there are any, to other workers, while the block runs."""
+    with attach_indexes(sampler.functions, training, config, name, note):
+        if dist.is_initialized():
+            attach_workers(training, sampler)
+        yield
 
 
 def attach_workers(training: RankerTraining, sampler: Sampler) -> None:

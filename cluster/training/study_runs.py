@@ -89,9 +89,9 @@ def launcher(
 
         return partial(run_on_workers, name=name, note=note)
     from cluster.runs.execute import run, stay
-    from cluster.training.attach import attached
+    from cluster.training.attach import attach_run
 
-    return partial(run, attach=attached(config, name, note), leave=leave or stay)
+    return partial(run, attach=partial(attach_run, config=config, name=name, note=note), leave=leave or stay)
 
 
 def warm_up() -> None:

@@ -128,13 +128,13 @@ def _train_share(
     first: bool,
 ) -> dict[str, Any]:
     """Execute one worker's share of a run, and return the fields of its outcome."""
-    from cluster.training.attach import attached
+    from cluster.training.attach import attach_run
 
     parts, shard = opened(shared), config["resources"]["shard"]
     store = store or cast(StateStore, _InCoordinator(coordinator))
+    attach = partial(attach_run, config=config, name=name, note=lambda line: None)
     if not first:
-        interval = save_every if shard else math.inf
-        return vars(run(config, parts, store=store, save_every=interval, attach=attached(config, name)))
+        return vars(run(config, parts, store=store, save_every=save_every if shard else math.inf, attach=attach))
 
     def report(report: Progress | str) -> None:
         ray.get(coordinator.report.remote(report))
@@ -152,7 +152,7 @@ def _train_share(
 
         leave(save_and_note, nodes)
 
-    attach = attached(config, name, report)
+    attach = partial(attach, note=report)
     return vars(run(config, parts, report, store, save_every, attach, watch, leave_together))
 
 
