@@ -106,11 +106,7 @@ def remarks(totals: dict[str, int], functions: pl.DataFrame, guarded: bool) -> l
 def finish(
     store: ResultStore, shards: Sequence[Shard], config: dict[str, Any], command: str, about: dict[str, str]
 ) -> tuple[dict[str, int], pl.DataFrame]:
-    """Write the table of guarded documents, the summary, the card and, with `format=dataset`, the data set on disk.
-
-    Args:
-        about: lines of the card, by their label.
-    """
+    """Write the table of guarded documents, the summary, the card and, with `format=dataset`, the data set on disk."""
     storage = store.storage
     totals, functions = summary_of(store, shards, list(config["function"]))
     storage.write("summary.csv", functions.write_csv().encode())

@@ -109,11 +109,7 @@ class MinedShard:
 
 
 class Miner:
-    """Mines shards in one process, which opens collection, ranker and functions from the configuration.
-
-    Args:
-        config: conf/mine.yaml, composed.
-    """
+    """Mines shards in one process, which opens collection, ranker and functions from a composed conf/mine.yaml."""
 
     def __init__(self, config: dict[str, Any], artifacts: Artifacts | None = None) -> None:
         give_back()

@@ -85,15 +85,11 @@ class Collections:
         return digest([config["collection"], config["strict"], relabel, _partial(config)])
 
     def collections_cached(self, config: dict[str, Any], anew: bool = False) -> bool:
-        """Return whether `open_collections` would find all collections in the cache.
-
-        Args:
-            anew: whether another node may just have written them. A network disk is then listed again.
-        """
+        """Return whether `open_collections` would find all in the cache, if `anew` after another node has made them."""
         place = cache_of(config) / "collections"
         if anew:
             with suppress(OSError):
-                os.listdir(place)
+                os.listdir(place)  # makes a network's disk look again
         elif self.collection_key(config) not in self._collections and _partial(config):
             return False
         readers = [build(config["collection"], "collection"), *collections_of(config.get("evaluate", [])).values()]
@@ -126,14 +122,7 @@ MEAN = "mean"
 
 
 def collections_of(places: list[str]) -> dict[str, Beir]:
-    """Return the collections of `evaluate`, by their names.
-
-    Args:
-        places: BEIR folders, or folders of BEIR folders.
-
-    Raises:
-        BadInput: if a folder holds no collection, or two have the same name.
-    """
+    """Return the collections of `evaluate`, BEIR folders or folders of BEIR folders, by their names."""
     collections: dict[str, Beir] = {}
     for place in places:
         root = Path(place).expanduser()

@@ -43,11 +43,7 @@ def embeddings_table(
     embedded: Sequence[str],
     vectors: Callable[[str], dict[str, NDArray[Any]]],
 ) -> pl.DataFrame:
-    """Return the rows of embeddings.parquet, from the run of each method with the lowest seed.
-
-    Args:
-        vectors: returns `Outcome.embeddings` of a run.
-    """
+    """Return the rows of embeddings.parquet from each method's run of the lowest seed; `vectors` reads a run's."""
     first = first_runs(trials, embedded)
     parts = [pl.DataFrame(schema=SCHEMA)]
     for run, collection in first.select("run", "collection").sort("run").rows():

@@ -52,17 +52,13 @@ def execute_run(
     on_progress: OnProgress,
     start: Callable[..., Outcome],
 ) -> Outcome:
-    """Execute a run from its last state to its result in an output folder.
+    """Execute a run from its last state to its result in an output folder, which has its weights separately.
+
+    If the run takes more than `run_time` or `run_memory`, `LimitReached` is raised and its state is kept.
 
     Args:
         made_of: what it is built from (`Artifacts.provenance`); written into the result.
         start: executes the run: `run`, or what `cluster.training.study_runs.launcher` returns.
-
-    Returns:
-        The outcome, without the weights, which are written separately.
-
-    Raises:
-        LimitReached: if the run takes more than `run_time` or `run_memory`. Its state is kept.
     """
     state = ResultStore(storage, FOLDER, made_of).state(name)
     limit = state.hung()
@@ -193,12 +189,7 @@ class _FoldRun:
         return self.staged.training.max_epochs * len(self.staged.stages)
 
     def _report(self, training: RankerTraining, begun: int, *within: Any) -> None:
-        """Report the progress.
-
-        Args:
-            begun: 1 if the current epoch counts as finished, or 0.
-            within: batch, batches and left of a `Progress` between two validations.
-        """
+        """Report the progress, with `begun` epochs more, and between two validations with batch, batches and left."""
         last = training.running_loss, training.validations[-1] if training.validations else math.nan
         epochs = self.staged.epochs + training.epoch + begun
         self.on_progress(Progress(self.fold, self.folds, epochs, self._max_epochs, *last, *within))

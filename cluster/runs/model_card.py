@@ -31,8 +31,7 @@ TOKEN = "HF_TOKEN"
 def card(planned: Planned, outcome: Outcome, collection: Collection, transformer: bool) -> str:
     """Return a model card with data, policy, seed, measures, and the command that repeats the run.
 
-    Args:
-        transformer: whether the weights are the folder of a checkpoint that other libraries load.
+    The weights of a `transformer` are the folder of a checkpoint that other libraries load.
     """
     config, chosen = planned.config, planned.config[CHOICES]
     functions = {name: build(node, f"function.{name}") for name, node in config["function"].items()}

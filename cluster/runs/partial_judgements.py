@@ -38,11 +38,7 @@ def partially_judged(
 
     The pool consists of the systems of `pooling.systems` that need no training, and of rankers trained with negatives
     of `feeders`. These are trained with all judgements of the training queries, since they represent rankers from
-    elsewhere.
-
-    Args:
-        options: `judging` of conf/config.yaml: order, budget, depth, feeders, of.
-        rerank: trains the feeders.
+    elsewhere. The options are `judging` of conf/config.yaml: order, budget, depth, feeders, of.
     """
     key = digest([FORMAT, collection.fingerprint, options])
     file = cache / "judging" / f"{key}.parquet"

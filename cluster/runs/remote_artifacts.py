@@ -173,11 +173,7 @@ def needed(config: Mapping[str, Any], name: str) -> list[str]:
 
 
 def _make(config: dict[str, Any], name: str | None, rerank: Rerank | None) -> list[str] | None:
-    """Make a part, or without a name the collections of a run: the body of a task.
-
-    Returns:
-        Messages. None if another command is making the same.
-    """
+    """Make a part, or all collections, and return messages; None if another command is making it: a task's body."""
     notes: list[str] = []
     artifacts = Artifacts(notes.append if name is None else lambda line: None, rerank, partial(file_lock, wait=False))
     try:
@@ -214,11 +210,7 @@ def _seedless(config: dict[str, Any]) -> str:
 
 
 def _open(files: Mapping[str, tuple[str, Path]]) -> Iterator[Any]:
-    """Yield parts for the object store, one after the other; then the keys of those that this machine has.
-
-    Args:
-        files: name and file of each part, by key.
-    """
+    """Yield parts for the object store, one after the other; then the keys of those that this machine has."""
     present = []
     for key, (name, place) in files.items():
         part = cached_part(name, place)

@@ -60,11 +60,7 @@ def sentences(used: Iterable[tuple[Collection, Mapping[str, Any]]]) -> dict[str,
 
 
 def notes(collection: Collection, name: str) -> list[str]:
-    """Return lines about what was skipped, left out or read by a rule that the user should know of.
-
-    Args:
-        name: name of its reader, as `beir`.
-    """
+    """Return lines about what a reader skipped, left out or read by a rule that the user should know of."""
     counts = ", ".join(f"{count} × {kind}" for kind, count in collection.skipped.items())
     facts = [f"{what} in {name}: {count}" for what, count in collection.facts.items() if what.startswith(NOTED)]
     return [f"skipped in {name}: {counts}", *facts] if counts else facts

@@ -43,10 +43,9 @@ def run_on_workers(
 
     Args:
         parts: its parts, or references to them in the object store.
-        on_progress: called with the progress. Epochs are reported again after a loss. What it raises ends the workers.
+        on_progress: see `cluster.runs.execute.run`. Epochs are reported again after a loss.
         store: keeps the state between interrupts. The first worker writes it and all read it, so all nodes must reach
             it. Without a store the state lasts as long as this call.
-        watch: tags of its metrics, which the first worker records; None records no metrics.
 
     Raises:
         BadInput: if a worker raised it.
@@ -71,8 +70,6 @@ def on_workers(
     on_report: Callable[[Any], None] = lambda report: None,
 ) -> dict[str, Any]:
     """Do the same work in every worker, all of them in one process group, and return the result of the first.
-
-    It raises what `run_on_workers` raises.
 
     Args:
         work: called in each worker with the coordinator, and whether this is the first worker.
