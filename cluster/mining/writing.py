@@ -19,9 +19,6 @@ from cluster.runs.negative_tables import guarded_rows
 from ranking.collections.collection import Collection
 from ranking.digest import digest
 
-FORMS = ("tuples", "triplets", "labelled_pairs")
-"""Forms of rows. Other libraries call them n-tuple, triplet and labeled-pair."""
-
 
 def rows_of(
     mined: MinedShard, collection: Collection, names: list[str], form: str, scores: bool
@@ -29,7 +26,7 @@ def rows_of(
     """Return the rows of a shard.
 
     Args:
-        form: one of `FORMS`. Tuples that lack a negative are left out.
+        form: tuples, triplets or labelled_pairs (n-tuple, triplet and labeled-pair elsewhere). Tuples that lack a negative are left out.
         scores: whether the texts get a column of scores.
 
     Returns:

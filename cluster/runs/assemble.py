@@ -14,13 +14,14 @@ import torch.distributed as dist
 
 from cluster.config.build import build
 from cluster.config.counts import counts_of
-from cluster.runs.embeddings import check_vectors
+from cluster.runs.embeddings import vectors_of
 from cluster.runs.part_keys import validation_parts
 from cluster.runs.parts import Base, read_encoded
 from ranking.encoding import EncodedCollection
 from ranking.errors import BadInput
 from ranking.evaluation.evaluation import Evaluation
 from ranking.evaluation.held_out import HeldOut
+from ranking.labels import labels_of
 from ranking.rankers.ranker import Ranker, new_weights
 from ranking.rankers.static_folder import Vocabulary
 from ranking.splits import Split
@@ -55,7 +56,9 @@ def assemble(
     weights, order, sampling = (sequence or np.random.SeedSequence([config["seed"], fold])).spawn(3)
     device = torch.device("cuda" if config["resources"]["gpu"] and torch.cuda.is_available() else "cpu")
     ranker = make_ranker(config, base, np.random.default_rng(weights))
-    check_vectors(config, ranker, encoded)
+    if config["embeddings"]:  # refused before the run trains
+        labels_of(encoded.queries, "embeddings=true")
+        vectors_of(ranker, encoded, np.zeros(1, np.int64))
     validation = {
         origin: Evaluation(encoded, parts[name].take(split.dev), [config["validation"]["measure"]])
         for name, origin in validation_parts(config).items()

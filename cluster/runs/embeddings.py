@@ -14,7 +14,6 @@ from cluster.output.methods import first_runs
 from ranking.collections.collection import Collection
 from ranking.encoding import EncodedCollection
 from ranking.errors import BadInput
-from ranking.labels import labels_of
 from ranking.rankers.ranker import Ranker
 from ranking.scoring import represent
 
@@ -59,10 +58,3 @@ def embeddings_table(
 def spread_out(queries: NDArray[np.integer]) -> NDArray[np.integer]:
     """Return at most `MOST` queries, evenly spaced."""
     return queries[:: -(-len(queries) // MOST) or 1]
-
-
-def check_vectors(config: dict[str, Any], ranker: Ranker, encoded: EncodedCollection) -> None:
-    """Check, before a run trains, that its ranker has vectors and its queries have categories."""
-    if config["embeddings"]:
-        labels_of(encoded.queries, "embeddings=true")
-        vectors_of(ranker, encoded, np.zeros(1, np.int64))

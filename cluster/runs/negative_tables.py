@@ -20,8 +20,8 @@ from sampling.shown import ShownNegatives
 if TYPE_CHECKING:
     from cluster.runs.artifacts import Artifacts
 
-GUARDED, SHOWN = "guarded", "shown"
-"""Names of tables."""
+SHOWN = "shown"
+"""Name of the table that `pyrite audit` reads."""
 EXAMPLES = pl.Schema({
     "run": pl.String(), "collection": pl.String(), "query": pl.String(), "question": pl.String(),
     "relevant": pl.String(), "function": pl.String(), "document": pl.String(), "text": pl.String(),
@@ -29,8 +29,6 @@ EXAMPLES = pl.Schema({
 })  # fmt: skip
 """Columns of examples.parquet."""
 EXAMPLES_OF_A_FUNCTION = 3
-MARGINS = ("absolute", "relative", "ceiling")
-"""Options of a guard."""
 ROWS = 500
 """Maximum number of rows in the trace of a run."""
 SCHEMA = pl.Schema({
@@ -50,7 +48,7 @@ def write_guarded(storage: Storage, runs: Iterable[Planned], artifacts: Artifact
     """
     written, tables = set(), []
     for planned in runs:
-        margins = {name: planned.config["sampling"]["guard"][name] for name in MARGINS}
+        margins = {name: planned.config["sampling"]["guard"][name] for name in ("absolute", "relative", "ceiling")}
         if all(margin is None for margin in margins.values()):
             continue
         outcome, collection = read_outcome(storage, planned.name), artifacts.collection(planned.config)
@@ -70,7 +68,7 @@ def write_guarded(storage: Storage, runs: Iterable[Planned], artifacts: Artifact
             first = pl.lit(planned.name).alias("run"), pl.lit(function).alias("function"), *limits
             tables.append(guarded_rows(documents, collection).select(*first, pl.all()))
     if tables:
-        write_table(storage, GUARDED, pl.concat(tables))
+        write_table(storage, "guarded", pl.concat(tables))
 
 
 def guarded_rows(record: GuardedDocuments, collection: Collection) -> pl.DataFrame:
@@ -85,7 +83,7 @@ def guarded_rows(record: GuardedDocuments, collection: Collection) -> pl.DataFra
 
 
 def write_shown(storage: Storage, runs: Iterable[Planned], artifacts: Artifacts) -> None:
-    """Write shown.parquet, which `pyrite audit` reads, if runs have recorded their negatives (`sampling.recorded`).
+    """Write shown.parquet if runs have recorded their negatives (`sampling.recorded`).
 
     It has one row per run, fold, query, document and function: times; margin, the mean of the ranker's score minus the
     positive's; and score, the function's, or null. Runs without a result are left out.

@@ -38,16 +38,11 @@ PROGRESS_EVERY_S = 5.0
 
 
 class Clock:
-    """The seconds of training, including those before interrupts.
+    """The seconds of training. `save` and `report` are due when the state is saved or progress is reported.
 
     Args:
-        before: seconds before interrupts.
-        done: steps before interrupts.
+        before, done: seconds and steps before interrupts.
         save_every: seconds between two saved states.
-
-    Attributes:
-        save: is due when the state should be saved.
-        report: is due when progress should be reported, between two validations.
     """
 
     def __init__(self, before: float, done: int, save_every: float) -> None:

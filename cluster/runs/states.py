@@ -30,13 +30,7 @@ class StateStore(Protocol):
 
 @dataclass(frozen=True)
 class Share:
-    """This process's part of a run's state.
-
-    Args:
-        workers: number of workers that share the weights.
-        split: whether weights are split. Such workers save one file each, the first worker last; of others the first
-            saves.
-    """
+    """This process's part of a run's state. If weights are split, each worker saves a file, or else the first does."""
 
     rank: int = 0
     workers: int = 1

@@ -38,8 +38,16 @@ class WorkerCoordinator:
 
         The first worker calls `finish`. Errors are those of `cluster.training.workers.run_on_workers`.
         """
-        from ray.train import ControllerError, FailureConfig, RunConfig
+        from ray.train import ControllerError, FailureConfig, RunConfig, UserCallback
         from ray.train.torch import TorchConfig, TorchTrainer
+
+        class Refusal(UserCallback):
+            """Ends the run at bad input, which would fail again, instead of restarting the workers."""
+
+            def after_exception(self, run_context: Any, worker_exceptions: dict[int, Exception]) -> None:
+                for error in worker_exceptions.values():
+                    if isinstance(error, BadInput):
+                        raise error
 
         os.environ["RAY_CHDIR_TO_TRIAL_DIR"] = "0"  # relative paths of the configuration stay valid
         # The first worker ends by itself if its node will be taken away (`training.workers`). Ray Train would wait for
@@ -55,7 +63,7 @@ class WorkerCoordinator:
                     name=f"pyrite-{uuid.uuid4().hex[:8]}",
                     storage_path=folder,
                     failure_config=FailureConfig(max_failures=RESTARTS),
-                    callbacks=[_refusal()],
+                    callbacks=[Refusal()],
                 ),
             )
             try:
@@ -115,17 +123,3 @@ def _scaling(resources: dict[str, Any]) -> Any:
         resources_per_worker=Resources.of(resources).bundle(),
         placement_strategy=resources["placement"].upper(),
     )
-
-
-def _refusal() -> Any:
-    from ray.train import UserCallback
-
-    class Refusal(UserCallback):
-        """Ends the run at bad input, which would fail again, instead of restarting the workers."""
-
-        def after_exception(self, run_context: Any, worker_exceptions: dict[int, Exception]) -> None:
-            for error in worker_exceptions.values():
-                if isinstance(error, BadInput):
-                    raise error
-
-    return Refusal()
