@@ -26,7 +26,7 @@ def rows_of(
     """Return the rows of a shard.
 
     Args:
-        form: tuples, triplets or labelled_pairs (n-tuple, triplet and labeled-pair elsewhere). Tuples that lack a negative are left out.
+        form: tuples (elsewhere called n-tuple), triplets or labelled_pairs. Tuples that lack a negative are left out.
         scores: whether the texts get a column of scores.
 
     Returns:
