@@ -22,7 +22,7 @@ from cluster.runs.part_keys import (
     validation_parts,
 )
 from cluster.runs.parts import Base, Lists
-from cluster.runs.trained import read_as
+from cluster.runs.trained import RankerReading
 from cluster.runs.zero_shot import zero_shot
 from ranking.encoding import Encoder, unmatched_queries
 from ranking.encoding_pieces import encode_in_pieces
@@ -56,15 +56,14 @@ def make_part(artifacts: Any, config: dict[str, Any], name: str) -> Any:
     if kind == "tokens":
         return _tokens(artifacts, config)
     if kind == "labels":  # their names, as JSON in UTF-8
-        return np.frombuffer(
-            json.dumps(label_names(artifacts.collection(config)), ensure_ascii=False).encode(), np.uint8
-        )
+        names = json.dumps(label_names(artifacts.collection(config)), ensure_ascii=False)
+        return np.frombuffer(names.encode(), np.uint8)
     base: Base = artifacts.part(config, "base")
     if kind == "evaluate":
         collection = artifacts.other_collection(config, which)
         encoded, words = build(config["encoding"], "encoding").encode(collection)
         labels = json.loads(artifacts.part(config, "labels").tobytes()) if config["ranker"].get("categories") else None
-        read = read_as(config["ranker"], config["encoding"], base.words, labels, collection, encoded)
+        read = RankerReading(config["ranker"], config["encoding"], base.words, labels).read(collection, encoded)
         return zero_shot(config, Sources(collection, encoded, build(config["vectors"], "vectors").read(words)), read)
     if kind == "compressed":
         state = state_of(config)
