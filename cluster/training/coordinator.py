@@ -49,6 +49,7 @@ class WorkerCoordinator:
                     if isinstance(error, BadInput):
                         raise error
 
+        refusal: Any = Refusal()
         os.environ["RAY_CHDIR_TO_TRIAL_DIR"] = "0"  # relative paths of the configuration stay valid
         # The first worker ends by itself if its node will be taken away (`training.workers`). Ray Train would wait for
         # the others, and they for it, until the node is gone.
@@ -63,7 +64,7 @@ class WorkerCoordinator:
                     name=f"pyrite-{uuid.uuid4().hex[:8]}",
                     storage_path=folder,
                     failure_config=FailureConfig(max_failures=RESTARTS),
-                    callbacks=[Refusal()],
+                    callbacks=[refusal],
                 ),
             )
             try:
