@@ -351,22 +351,19 @@ def test_a_mining_without_a_row_fails_and_other_files_are_left_alone(of_mine, tm
 
 MEMORY = """
 import ctypes, platform, sys
-from pathlib import Path
 import numpy as np
+import psutil
 
-def resident():
-    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
-
+process = psutil.Process()
 if sys.argv[1] == "held":
     assert give_back()
 np.ones(32 << 17)  # freed: from here on glibc has blocks of up to 32 MiB on the heap, unless it is told not to
-kept = []
-before = resident()
+kept, before = [], process.memory_info().rss
 for _ in range(8):
     large = np.ones(24 << 17)
     kept.append(np.ones(1 << 13))  # a small result behind it
     del large
-print(resident() - before)
+print(process.memory_info().rss - before)
 """
 
 
