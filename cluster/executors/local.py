@@ -16,7 +16,6 @@ from cluster.executors.task import (
     Context,
     Done,
     Executor,
-    Retry,
     Scheduler,
     Task,
     Tasks,
@@ -63,11 +62,11 @@ class LocalExecutor(Executor):
         self._built: dict[str, Any] | None = None
         self._lock, self._over = threading.RLock(), threading.Event()
 
-    def _run(self, source: Tasks, watch: Watch, retry: Retry, stop: Callable[[], bool]) -> Iterator[Done]:
+    def _run(self, source: Tasks, watch: Watch, retries: int, stop: Callable[[], bool]) -> Iterator[Done]:
         self._over.clear()
         if self.threads == 1 and self.processes is None:
             while not stop() and isinstance(task := source.next(), Task):
-                done = self._attempt(task, watch, retry)
+                done = self._attempt(task, watch, retries)
                 source.ended(done)
                 yield done
             return
@@ -79,7 +78,7 @@ class LocalExecutor(Executor):
                         task = source.next()
                         if task is None or task is Wait.WAIT:
                             break
-                        running.add(self._submit(pool, task, watch, retry))
+                        running.add(self._submit(pool, task, watch, retries))
                     if not running:
                         return
                     ready, running = wait(running, return_when=FIRST_COMPLETED)
@@ -91,27 +90,22 @@ class LocalExecutor(Executor):
                 if running and self.processes is not None:
                     self.processes.kill_busy()
 
-    def share(self, value: Any) -> Any:
-        """Return the value itself: tasks run in this process."""
-        return value
-
-    def _submit(self, pool: ThreadPoolExecutor, task: Task, watch: Watch, retry: Retry) -> Future[Done]:
+    def _submit(self, pool: ThreadPoolExecutor, task: Task, watch: Watch, retries: int) -> Future[Done]:
         """Run a task in whichever process is free."""
         processes = self.processes
-        if processes is None:
-            return pool.submit(self._attempt, task, watch, retry)
-        process = processes.take()
-        future = pool.submit(self._attempt, task, watch, retry, process)
-        future.add_done_callback(lambda _: processes.give_back(process))
+        process = processes.take() if processes is not None else None
+        future = pool.submit(self._attempt, task, watch, retries, process)
+        if processes is not None:
+            future.add_done_callback(lambda _: processes.give_back(process))
         return future
 
-    def _attempt(self, task: Task, watch: Watch, retry: Retry, process: WarmProcess | None = None) -> Done:
+    def _attempt(self, task: Task, watch: Watch, retries: int, process: WarmProcess | None = None) -> Done:
         """Run a task here or in another process, again if it raises an error or that process is lost."""
 
         def report(report: dict[str, Any]) -> None:
             self._report(task.key, report, watch)
 
-        attempts = Attempts(retry)
+        attempts = Attempts(retries)
         with self._lock:
             watch.started(task)
             if process is None and self._built is None:
@@ -124,10 +118,8 @@ class LocalExecutor(Executor):
             )
             try:
                 done = Done(task, body())
-                break
             except _Stopped:
                 done = Done(task, stopped=True)
-                break
             except _Ended:
                 return Done(task, stopped=True)
             except Exception as error:  # the caller of `run` decides what an error ends
@@ -141,11 +133,12 @@ class LocalExecutor(Executor):
                         process.restart()
                 else:
                     final = attempts.after_error(task.key, error)
-                if final is not None:
-                    done = Done(task, error=final)
-                    break
-                with self._lock:
-                    watch.retrying(task.key, error)
+                if final is None:
+                    with self._lock:
+                        watch.retrying(task.key, error)
+                    continue
+                done = Done(task, error=final)
+            break
         with self._lock:
             watch.ended(done)
         if self.scheduler is not None:

@@ -25,6 +25,8 @@ from cluster.executors.session import connected
 
 LOW_MEMORY = ("node running low on memory", "OutOfMemoryError")
 """Parts of Ray's messages about processes that were killed for memory."""
+KILLED = "killed by Ray's memory monitor"
+"""The reason of such a loss in our messages."""
 LOST = (
     exceptions.RayActorError,
     exceptions.WorkerCrashedError,

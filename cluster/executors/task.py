@@ -100,35 +100,22 @@ class TaskLost(BadInput):
         return cls(what, remedy="give it more memory or make it smaller, then continue with --resume")
 
 
-@dataclass(frozen=True)
-class Retry:
-    """How often a task is run again.
-
-    Args:
-        limit: losses of its process, or machine, that a task survives without progress.
-        errors: times that a body that raises is run again. `BadInput` never is.
-    """
-
-    limit: int = MAX_RESTARTS
-    errors: int = 0
-
-
 class Attempts:
-    """Counts the losses and errors of each task against the limits of a `Retry`."""
+    """Counts the losses and errors of each task. `retries` is that of `Executor.run`."""
 
-    def __init__(self, retry: Retry) -> None:
-        self.retry = retry
+    def __init__(self, retries: int) -> None:
+        self._retries = retries
         self._losses, self._errors = Counter[str](), Counter[str]()
 
     def after_loss(self, key: str, reason: str) -> TaskLost | None:
         """Count a loss, and return the error of a task that is given up; None if it runs again."""
         self._losses[key] += 1
-        return TaskLost.of(key, self._losses[key], reason) if self._losses[key] >= self.retry.limit else None
+        return TaskLost.of(key, self._losses[key], reason) if self._losses[key] >= MAX_RESTARTS else None
 
     def after_error(self, key: str, error: Exception) -> Exception | None:
         """Count an error of the body, and return it if the task ends with it; None if it runs again."""
         self._errors[key] += 1
-        return error if isinstance(error, BadInput) or self._errors[key] > self.retry.errors else None
+        return error if isinstance(error, BadInput) or self._errors[key] > self._retries else None
 
 
 class Watch:
@@ -193,25 +180,26 @@ class Executor(ABC):
         tasks: Iterable[Task] | Tasks,
         *,
         watch: Watch | None = None,
-        retry: Retry | None = None,
+        retries: int = 0,
         stop: Callable[[], bool] = lambda: False,
     ) -> Iterator[Done]:
         """Run tasks until all have ended, and yield a `Done` per task as soon as it ends.
 
         Args:
             tasks: a list, whose tasks start in its order, or `Tasks`.
+            retries: times that a body that raises is run again. After `BadInput` it never is.
             stop: returns whether no further task may start.
         """
         source = Listed(tasks) if isinstance(tasks, Iterable) else tasks
-        return self._run(source, watch or Watch(), retry or Retry(), stop)
+        return self._run(source, watch or Watch(), retries, stop)
 
     @abstractmethod
-    def _run(self, source: Tasks, watch: Watch, retry: Retry, stop: Callable[[], bool]) -> Iterator[Done]:
+    def _run(self, source: Tasks, watch: Watch, retries: int, stop: Callable[[], bool]) -> Iterator[Done]:
         """Run tasks; see `run`."""
 
-    @abstractmethod
     def share(self, value: Any) -> Any:
-        """Return what to give several tasks as an argument in place of a large value."""
+        """Return what to give several tasks as an argument instead of a large value."""
+        return value
 
 
 @dataclass(frozen=True)

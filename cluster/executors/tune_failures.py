@@ -18,19 +18,17 @@ from ray.tune.execution import tune_controller
 from ray.tune.experiment import Trial
 from ray.tune.schedulers import FIFOScheduler, TrialScheduler
 
-from cluster.executors.lost_process import cause_of, is_draining, is_loss, killed_for_memory
+from cluster.executors.lost_process import KILLED, cause_of, is_draining, is_loss, killed_for_memory
 from cluster.executors.task import MAX_RESTARTS, STEP, VALUE, Scheduler, TaskLost, step_of
 from cluster.output.event_log import reason
 
 _log = logging.getLogger(__name__)
-KILLED = "killed by Ray's memory monitor"
 REMEDY = "give it more memory, or make it smaller: training.batch_size, ranker.preset, scale"
 
 
 class RetryableTrial(Trial):
     """A trial that Tune lets fail once more per loss, as long as it makes progress between losses."""
 
-    limit = MAX_RESTARTS
     reached = -1
     without_progress = 0
     reason: Exception | None = None
@@ -62,16 +60,16 @@ class RetryableTrial(Trial):
         step = step_of(self.last_result or {})
         self.without_progress = 0 if step > self.reached else self.without_progress + 1
         self.reached = max(step, self.reached)
-        if self.without_progress < self.limit:  # otherwise the task itself may be what ends its process
+        if self.without_progress < MAX_RESTARTS:  # otherwise the task itself may be what ends its process
             self.max_failures += 1
 
 
 class FaultTolerantScheduler(FIFOScheduler):
     """Runs trials in Tune's order, as `RetryableTrial`, and stops those that a search's scheduler stops."""
 
-    def __init__(self, search: Scheduler | None = None, limit: int = MAX_RESTARTS) -> None:
+    def __init__(self, search: Scheduler | None = None) -> None:
         super().__init__()
-        self.search, self.limit = search, limit
+        self.search = search
         self.stopped: set[str] = set()
         self.errors: dict[str, Exception] = {}
         self.results: dict[str, Mapping[str, Any]] = {}
@@ -83,7 +81,6 @@ class FaultTolerantScheduler(FIFOScheduler):
     def on_trial_add(self, tune_controller: Any, trial: Trial) -> None:
         """Turn the trial into ours. Tune makes its trials itself, and each comes by here before it starts."""
         trial.__class__ = RetryableTrial
-        trial.limit = self.limit  # type: ignore[attr-defined]
         if self.search is not None:
             self._trials[trial.config["run"]["name"]] = trial
 

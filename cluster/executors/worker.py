@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from typing import Any
 
+from cluster.executors.address import working_folder
 from cluster.executors.task import Context, Once, Task, bound, built, located
 from ranking.errors import BadInput
 
@@ -106,11 +107,7 @@ def origin_of(task: Task) -> Origin:
     Raises:
         BadInput: if the arguments name something that `__main__` does not have.
     """
-    try:
-        folder = os.getcwd()
-    except FileNotFoundError:  # it was deleted
-        folder = None
-    return Origin(folder, {name: _pickled(name) for name in sorted(set(_named(task.arguments)))})
+    return Origin(working_folder(), {name: _pickled(name) for name in sorted(set(_named(task.arguments)))})
 
 
 def _named(value: Any) -> Iterator[str]:
