@@ -36,13 +36,9 @@ def group_options() -> dict[str, list[str]]:
     return {group: sorted(names[group]) for group in sorted(names)}
 
 
+@cache
 def groups_of(config: str) -> list[str]:
     """Return the groups that a primary file chooses from, sorted by name."""
-    return sorted(_groups(config))
-
-
-@cache
-def _groups(config: str) -> frozenset[str]:
     from omegaconf import OmegaConf
 
     content: Any = OmegaConf.to_container(OmegaConf.load(CONF / f"{config}.yaml"), resolve=False)
@@ -51,8 +47,8 @@ def _groups(config: str) -> frozenset[str]:
         if isinstance(entry, dict):
             groups |= {str(group) for group in entry if not str(group).startswith(("override ", "optional "))}
         elif entry != "_self_":  # another primary file, whose groups this one has too
-            groups |= _groups(entry)
-    return frozenset(groups)
+            groups |= set(groups_of(entry))
+    return sorted(groups)
 
 
 def option(group: str, name: str) -> dict[str, Any]:
@@ -85,10 +81,9 @@ def part_node(group: str, name: str) -> dict[str, Any]:
 
 
 def fill_defaults(node: Any) -> None:
-    """Add to each part the options that its class declares and the configuration leaves out, with their defaults.
+    """Add to each part, in place, the options that its class declares and the configuration leaves out.
 
-    Args:
-        node: a mapping, changed in place. `training` is left as it is: most arguments of its class come from the run.
+    `training` is left as it is: most arguments of its class come from the run.
     """
     if not isinstance(node, dict):
         return

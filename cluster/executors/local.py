@@ -43,7 +43,7 @@ class LocalExecutor(Executor):
 
     Args:
         threads: tasks at once in this process. With 1, and without `processes`, they run in the calling thread.
-        processes: warm processes that run further tasks at once (`cluster.executors.processes`).
+        processes: warm processes that run further tasks at once.
         shared: further keyword arguments of every body; each `Once` is built once per process.
         scheduler: stops tasks by what they report; with `threads=1` and no `processes`.
         here: values that replace shared ones in this process.
@@ -88,7 +88,7 @@ class LocalExecutor(Executor):
             finally:
                 self._over.set()
                 if running and self.processes is not None:
-                    self.processes.kill_busy()
+                    self.processes.kill()
 
     def _submit(self, pool: ThreadPoolExecutor, task: Task, watch: Watch, retries: int) -> Future[Done]:
         """Run a task in whichever process is free."""

@@ -42,7 +42,7 @@ class Task:
 
     Args:
         key: a unique name, also of its result.
-        body: the function to call, as "package.module:function", or the function itself.
+        body: the function to call, or its path, "package.module:function".
         needs: keys of the tasks that must end first.
         label: its name on Ray's dashboard; the key if it is empty.
         facts: what a `Watch` may show of it.
@@ -59,11 +59,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Once:
-    """An argument that is built once per process and shared by all tasks there, e.g. a model that is opened.
-
-    Args:
-        build: the function or class to call, as "package.module:name".
-    """
+    """An argument that is built once per process, by "package.module:name", and shared by all tasks there."""
 
     build: str
     arguments: Mapping[str, Any] = field(default_factory=dict)
@@ -71,12 +67,7 @@ class Once:
 
 @dataclass(frozen=True)
 class Done:
-    """The end of a task.
-
-    Args:
-        error: what it raised, or `TaskLost`.
-        stopped: whether a scheduler stopped it.
-    """
+    """The end of a task: its value, what it raised or `TaskLost`, or that a scheduler stopped it."""
 
     task: Task
     value: Any = None
@@ -95,7 +86,6 @@ class TaskLost(BadInput):
 
     @classmethod
     def of(cls, key: str, times: int, reason: str) -> TaskLost:
-        """Describe the loss of a task."""
         what = f"{key} ended its process {times} times without progress ({reason})"
         return cls(what, remedy="give it more memory or make it smaller, then continue with --resume")
 
@@ -225,12 +215,7 @@ def located(path: str | Callable[..., Any]) -> Callable[..., Any]:
 
 
 def bound(task: Task, shared: Mapping[str, Any], context: Context) -> Callable[[], Any]:
-    """Return a task's body with all of its arguments, ready to be called in this process.
-
-    Args:
-        shared: further keyword arguments, with each `Once` built already.
-        context: passed to a body that has a parameter `context`.
-    """
+    """Return a task's body with all of its arguments. In `shared` each `Once` is built already."""
     body = located(task.body)
     context_too = {"context": context} if "context" in inspect.signature(body).parameters else {}
     return partial(body, **shared, **task.arguments, **context_too)
@@ -252,7 +237,6 @@ class Listed:
         self._open = {task.key for task in self._waiting}
 
     def next(self) -> Task | Wait | None:
-        """Return the first task whose needs have ended."""
         if not self._waiting:
             return None
         for index, task in enumerate(self._waiting):
@@ -261,7 +245,6 @@ class Listed:
         return Wait.WAIT
 
     def ended(self, done: Done) -> None:
-        """Let the tasks that need this one start."""
         self._open.discard(done.task.key)
 
 
@@ -279,21 +262,15 @@ def step_of(report: Mapping[str, Any]) -> int:
 
 
 class LossLines(Watch):
-    """Prints losses, so that nothing is repeated without a line that says so.
-
-    Args:
-        kind: what a task is, e.g. "shard".
-    """
+    """Prints losses, so that nothing is repeated without a line that says so. `kind` is what a task is, e.g. shard."""
 
     def __init__(self, console: Console, kind: str) -> None:
         self.console, self.kind = console, kind
 
     def retrying(self, key: str, error: Exception) -> None:
-        """Print that a task runs again."""
         self._print(f"the process of {self.kind} {key} was lost; the {self.kind} runs again")
 
     def moved(self, key: str, reason: str) -> None:
-        """Print that a task continues elsewhere."""
         self._print(f"the machine of {self.kind} {key} will be taken away; the {self.kind} continues elsewhere")
 
     def _print(self, line: str) -> None:

@@ -125,11 +125,7 @@ class TuneExecutor(Executor):
 
 
 def attempt(task: Task, shared: Mapping[str, Any], retries: int, report: Callable[[dict[str, Any]], None]) -> None:
-    """Run a task's body, again after errors of its own. It ends with a report, never an exception, unless it is lost.
-
-    Args:
-        retries: how often a body that raises is run again.
-    """
+    """Run a task's body, again after its errors. It ends with a report, never an exception, unless it is lost."""
     attempts = Attempts(retries)
     while True:
         try:

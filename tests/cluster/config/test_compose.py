@@ -70,7 +70,7 @@ def whole(overrides: list[str], config: str) -> object:
 
 def by_files_and_values(overrides: list[str], config: str) -> object:
     try:
-        return _by_hydra(tuple(overrides), config, str(CONF), ())[0]
+        return _by_hydra(tuple(overrides), config, ())[0]
     except (HydraException, OmegaConfBaseException) as error:
         return [str(error), str(error.__cause__ or "")]
 

@@ -8,7 +8,7 @@ import pytest
 from cluster.config.compose import compose
 from cluster.config.groups import group_options
 from cluster.config.other_names import ADVICE, SAME_VALUE, suggestion
-from cluster.config.refusals import RENAMED, new_name
+from cluster.config.refusals import RENAMED
 from cluster.config.validate import check_optimizer, check_pooling, check_sharding, check_shares, check_workers
 from ranking.errors import BadInput
 
@@ -46,7 +46,7 @@ def test_an_old_option_is_refused_with_what_to_use(override, primary, instead):
 
 
 def test_no_new_name_is_an_old_one_and_no_name_of_another_tool_an_option():
-    assert new_name("on_loss") is suggestion("colour=red") is None
+    assert suggestion("colour=red") is None
     assert not set(RENAMED) & set(RENAMED.values())
     assert not {*SAME_VALUE, *ADVICE} & (set(compose([])) | set(group_options()) - {"data"}) - {"scheduler"}
 
