@@ -135,8 +135,7 @@ def reason(error: Exception, overrides: Sequence[str], config: str, compose: Com
     causes = [error, *([error.__cause__] if error.__cause__ else [])]
     lines = [line.strip() for cause in causes for line in str(cause).splitlines() if line.strip()]
     first, whole = lines[0] if lines else "", " ".join(lines)
-    several = re.match(r"(?:Ambiguous value for argument|Sweep parameters) '(.+)'( requires|$)", first)
-    if several:
+    if several := re.match(r"(?:Ambiguous value for argument|Sweep parameters) '(.+)'( requires|$)", first):
         return _one_value(several[1], overrides, config, compose)
     unknown = re.match(r"Could not (?:override|append to config.*) '([^']+)'\.$", first)
     if unknown and (single := re.match(r"selectors\.(\w+)\.(\w+)", unknown[1])):  # as `aliases` writes it
@@ -150,8 +149,7 @@ def reason(error: Exception, overrides: Sequence[str], config: str, compose: Com
         of_verb = root_of(unknown[1]) in set(groups_of(config)) - set(groups_of("config"))
         instead = "" if of_verb else suggest_all(overrides, unknown[1])
         return known + (siblings if "." in unknown[1] and siblings.endswith("?") else instead or siblings)
-    taken = re.match(r"Could not override '([^']+)'\. No match in the defaults list", whole)
-    if taken:  # a group of another verb
+    if taken := re.match(r"Could not override '([^']+)'\. No match in the defaults list", whole):  # of another verb
         return f"there is no option {taken[1]} here" + suggest_all(overrides, taken[1])
     unnamed = re.search(r"Config group override must|In '.*': Could not find '[^/']+/'|Error resolving interpol", whole)
     if unnamed and (group := _without_value(overrides, config)):
@@ -167,8 +165,7 @@ def reason(error: Exception, overrides: Sequence[str], config: str, compose: Com
         read = re.search(r"interpolation: Missing mandatory value: ([\w.]+)$", first)
         where = read[1] if read else next(iter(full), "")
         return f"{where} has no default; give it with {where}=…"
-    unchosen = re.match(r"You must specify '([^']+)'", first)
-    if unchosen:
+    if unchosen := re.match(r"You must specify '([^']+)'", first):
         return f"{unchosen[1]} has no default; choose one of {', '.join(group_options()[unchosen[1]])}"
     noise = ("full_key", "object_type", "reference_type", "^", "See https", "To append")
     messages = [line for line in lines if not line.startswith(noise)]
@@ -195,11 +192,10 @@ def list_form(override: str, overrides: Sequence[str], config: str, compose: Com
     as_list = f"{key}=[{value}]"
     if key in SINGLE_GROUPS:
         return None
-    try:
+    with suppress(BadInput, KeyError, TypeError):
         compose([as_list if text == override else text for text in overrides], config, True)
-    except (BadInput, KeyError, TypeError):
-        return None
-    return as_list
+        return as_list
+    return None
 
 
 def refuse_lists(overrides: Sequence[str], config: str) -> None:

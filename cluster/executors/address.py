@@ -117,12 +117,9 @@ def clashing_files() -> list[str]:
     names = ("cluster", "pooling", "pyrite", "ranking", "rl", "sampling")
     ours = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     folders = {folder for folder in (working_folder(), os.path.dirname(os.path.realpath(sys.argv[0]))) if folder}
-    clashes = []
-    for folder in sorted(folders - {ours}):
-        for name in names:
-            module, package = os.path.join(folder, f"{name}.py"), os.path.join(folder, name, "__init__.py")
-            clashes += [path for path in (module, package) if os.path.exists(path)]
-    return clashes
+    files = [file for name in names for file in (f"{name}.py", os.path.join(name, "__init__.py"))]
+    paths = [os.path.join(folder, file) for folder in sorted(folders - {ours}) for file in files]
+    return list(filter(os.path.exists, paths))
 
 
 def working_folder() -> str | None:

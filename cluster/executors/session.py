@@ -126,11 +126,9 @@ def _job_config() -> Any:
 def _short_folder() -> dict[str, Any]:
     """Return the option of another folder for Ray's sessions, if the usual one is too long or can't be written."""
     usual = os.environ.get("RAY_TMPDIR") or os.environ.get("TMPDIR") or "/tmp"
-    if len(os.path.join(usual, "ray")) <= LONGEST_FOLDER and is_writable(usual, "ray"):
-        return {}
-    for folder in (tempfile.gettempdir(), "/tmp", "/var/tmp", "/dev/shm"):
+    for folder in (usual, tempfile.gettempdir(), "/tmp", "/var/tmp", "/dev/shm"):
         if len(os.path.join(folder, "ray")) <= LONGEST_FOLDER and is_writable(folder, "ray"):
-            return {"_temp_dir": os.path.join(folder, f"ray-{os.getuid()}")}
+            return {} if folder == usual else {"_temp_dir": os.path.join(folder, f"ray-{os.getuid()}")}
     raise BadInput("no folder is short and writable enough for Ray's sessions", usual, "name one by RAY_TMPDIR")
 
 
