@@ -93,7 +93,10 @@ def check_run(config: dict[str, Any], agent: TrainedAgent | MixtureAgent | None)
     check_counts(config)
     if agent is not None:
         check_agent(config, agent)
-    check_workers(config["resources"])
+    least, workers = config["resources"]["least"], config["resources"]["workers"]
+    if least is not None and least > workers:
+        what = f"least is {least}, but the run starts with {workers} workers"
+        raise BadInput(what, "resources.least", "choose no more than resources.workers")
     if config["resources"]["shard"]:
         check_sharding(config)
     build(config["sampling"]["guard"], "sampling.guard")
@@ -221,13 +224,6 @@ def check_candidates(config: dict[str, Any], documents: int) -> None:
         what = f"the agent picks from {documents} documents and the lists have {node['depth']}"
         where = f"function.{name}.depth"
         raise BadInput(what, where, f"give {where}={documents} or more")
-
-
-def check_workers(resources: Mapping[str, Any]) -> None:
-    """Refuse options of several workers that contradict each other."""
-    if resources["least"] is not None and resources["least"] > resources["workers"]:
-        what = f"least is {resources['least']}, but the run starts with {resources['workers']} workers"
-        raise BadInput(what, "resources.least", "choose no more than resources.workers")
 
 
 def check_sharding(config: Mapping[str, Any]) -> None:

@@ -57,7 +57,7 @@ class LocalExecutor(Executor):
         scheduler: Scheduler | None = None,
         here: Mapping[str, Any] | None = None,
     ) -> None:
-        self.threads, self.processes, self.scheduler = threads, processes, scheduler
+        self.threads, self.processes, self.scheduler = threads, processes, scheduler or Scheduler()
         self.shared, self.here = shared or {}, here or {}
         self._built: dict[str, Any] | None = None
         self._lock, self._over = threading.RLock(), threading.Event()
@@ -141,8 +141,7 @@ class LocalExecutor(Executor):
             break
         with self._lock:
             watch.ended(done)
-        if self.scheduler is not None:
-            self.scheduler.ended(task.key)
+        self.scheduler.ended(task.key)
         return done
 
     def _report(self, key: str, report: dict[str, Any], watch: Watch) -> None:
@@ -150,10 +149,8 @@ class LocalExecutor(Executor):
             raise _Ended
         with self._lock:
             watch.progress(key, report)
-        if self.scheduler is not None and STEP in report:
-            continues = self.scheduler.reached(key, step_of(report), report[VALUE])
-            if not continues.get(key, True):
-                raise _Stopped
+        if STEP in report and not self.scheduler.reached(key, step_of(report), report[VALUE]).get(key, True):
+            raise _Stopped
 
     def _room(self) -> int:
         return self.threads + (self.processes.ready() if self.processes else 0)

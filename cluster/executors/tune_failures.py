@@ -69,7 +69,7 @@ class FaultTolerantScheduler(FIFOScheduler):
 
     def __init__(self, search: Scheduler | None = None) -> None:
         super().__init__()
-        self.search = search
+        self.search = search or Scheduler()
         self.stopped: set[str] = set()
         self.errors: dict[str, Exception] = {}
         self.results: dict[str, Mapping[str, Any]] = {}
@@ -81,12 +81,11 @@ class FaultTolerantScheduler(FIFOScheduler):
     def on_trial_add(self, tune_controller: Any, trial: Trial) -> None:
         """Turn the trial into ours. Tune makes its trials itself, and each comes by here before it starts."""
         trial.__class__ = RetryableTrial
-        if self.search is not None:
-            self._trials[trial.config["run"]["name"]] = trial
+        self._trials[trial.config["run"]["name"]] = trial
 
     def on_trial_result(self, tune_controller: Any, trial: Trial, result: dict[str, Any]) -> str:
         """Return what the search decides. If it can't yet, the trial waits and keeps its process."""
-        if self.search is None or STEP not in result:
+        if STEP not in result:
             return str(TrialScheduler.CONTINUE)
         name = trial.config["run"]["name"]
         answers = self.search.reached(name, step_of(result), result[VALUE])
@@ -110,8 +109,6 @@ class FaultTolerantScheduler(FIFOScheduler):
         self.errors[trial.trial_id] = trial.reason
         if trial.larger is not None and trial.status != Trial.RUNNING:
             trial.update_resources(trial.larger)
-        if self.search is None:
-            return
         if trial.status == Trial.RUNNING:  # it is not run again
             self._over(tune_controller, trial)
             return
@@ -122,8 +119,7 @@ class FaultTolerantScheduler(FIFOScheduler):
             tune_controller.pause_trial(self._trials[name], should_checkpoint=False)
 
     def _over(self, tune_controller: Any, trial: Trial) -> None:
-        if self.search is not None:
-            self._carry_out(tune_controller, self.search.ended(trial.config["run"]["name"]))
+        self._carry_out(tune_controller, self.search.ended(trial.config["run"]["name"]))
 
     def _carry_out(self, tune_controller: Any, answers: Mapping[str, bool]) -> None:
         """Let trials that have waited continue, or stop them."""

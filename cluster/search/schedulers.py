@@ -14,6 +14,7 @@ from typing import Any
 
 from cluster.config.build import as_node, build, locate
 from cluster.config.override import key_of
+from cluster.executors.task import Scheduler
 from cluster.plan.sweep import Planned
 from cluster.runs.outcome import Stop
 from ranking.errors import BadInput
@@ -58,7 +59,7 @@ class _NoOthers:
     get_live_trials = get_trials
 
 
-class EarlyStopping:
+class EarlyStopping(Scheduler):
     """One scheduler per method of a search, so that no method is stopped because of another.
 
     Args:
@@ -140,7 +141,6 @@ class EarlyStopping:
         return self._answers(name)
 
     def let_go(self, name: str) -> None:
-        """A run waits no longer, because it lost its process or its place. It will report again."""
         self._held.discard(name)
 
     def waiting_behind(self, name: str) -> list[str]:
