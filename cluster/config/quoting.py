@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 import os
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from cluster.config.aliases import QUOTES, as_override
@@ -84,9 +87,6 @@ def option_value(config: Mapping[str, Any], key: str) -> str | None:
         return names[0] if len(names) == 1 else f"[{','.join(names)}]"
     if key in choices:
         return "null" if choices[key] is None else str(choices[key])
-    node: Any = config
-    for name in key.split("."):
-        if not isinstance(node, Mapping) or name not in node:
-            return None
-        node = node[name]
-    return override_of(key, node).partition("=")[2]
+    with suppress(KeyError, TypeError):  # there is no such option
+        return override_of(key, functools.reduce(operator.getitem, key.split("."), config)).partition("=")[2]
+    return None
