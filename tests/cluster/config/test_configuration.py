@@ -104,26 +104,20 @@ def test_every_name_composes(group, name):
     assert config[CHOICES][group] == name if group not in LISTED else name in config[group]
 
 
-@pytest.mark.by_day(2)
-@pytest.mark.parametrize("group", ["objective", "policy", "selector", "function", "origin", "vectors"])
-def test_every_option_that_needs_no_data_is_built(group):
+@pytest.mark.by_day(3)
+@pytest.mark.parametrize(
+    "group", ["objective", "policy", "selector", "function", "origin", "vectors", "method", "stopping"]
+)
+def test_every_part_that_needs_no_data_is_built_and_shows_what_its_class_does_by_default(group):
     for name in group_options()[group]:
         if name == "from_forks":  # reads a file
             continue
         node = compose([f"{group}={name}"])[group] if name == "matryoshka" else option(group, name)
         node.pop("defaults", None)
         inner = {key: ASKED.get(key, value) if value == "???" else value for key, value in node.get(name, node).items()}
-        assert build(inner) is not None
-
-
-@pytest.mark.parametrize("group", ["method", "stopping"])
-def test_every_option_of_a_pool_is_built_and_says_what_its_class_does_by_default(group):
-    for name in group_options()[group]:
-        node = option(group, name)
-        node = node.get(name, node)
-        assert build(node) is not None
-        parameters = inspect.signature(type(build(node)).__init__).parameters
-        missing = {key for key in parameters if key != "self"} - set(node)
+        parameters = inspect.signature(type(build(inner))).parameters.values()
+        named = {each.name for each in parameters if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)}
+        missing = named - SUPPLIED - set(inner)
         assert not missing, f"{group} {name} does not show {missing}"
 
 
