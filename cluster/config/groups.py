@@ -7,7 +7,7 @@ import functools
 import re
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from cluster.config.parts import PARTS
 from cluster.config.signatures import defaults
@@ -66,10 +66,7 @@ def _option(group: str, name: str) -> dict[str, Any]:
         path = CONF / group / f"{name}.yaml"
         if not re.fullmatch(r"[\w-]+", name) or not path.is_file():  # a value may be longer than a file name
             raise BadInput(f"no {group} {name!r}", remedy=f"choose one of {', '.join(group_options()[group])}")
-        content = OmegaConf.to_container(OmegaConf.load(path))
-        if not isinstance(content, dict):
-            raise TypeError(f"{path} is not a mapping")
-        node = {str(key): value for key, value in content.items()}
+        node = cast(dict[str, Any], OmegaConf.to_container(OmegaConf.load(path)))
     fill_defaults(node)
     return node
 

@@ -146,13 +146,9 @@ def _parameters(arguments: ast.arguments) -> dict[str, ast.expr | None]:
 
 
 def _field_default(value: ast.expr | None) -> ast.expr | None:
-    if not (isinstance(value, ast.Call) and _name(value.func) == "field"):
-        return value
-    given = {keyword.arg: keyword.value for keyword in value.keywords}
-    if "default_factory" in given:
-        factory = _name(given["default_factory"])
-        return {"dict": ast.Dict([], []), "list": ast.List([])}.get(factory, given["default_factory"])
-    return given.get("default")
+    if isinstance(value, ast.Call) and _name(value.func) == "field":
+        return next((keyword.value for keyword in value.keywords if keyword.arg == "default"), None)
+    return value
 
 
 def _value(module: str, node: ast.expr) -> Any:

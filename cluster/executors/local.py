@@ -19,7 +19,6 @@ from cluster.executors.task import (
     Scheduler,
     Task,
     Tasks,
-    Wait,
     Watch,
     bound,
     built,
@@ -75,8 +74,7 @@ class LocalExecutor(Executor):
             try:
                 while True:
                     while len(running) < self._room() and not stop():
-                        task = source.next()
-                        if task is None or task is Wait.WAIT:
+                        if not isinstance(task := source.next(), Task):
                             break
                         running.add(self._submit(pool, task, watch, retries))
                     if not running:
@@ -103,7 +101,14 @@ class LocalExecutor(Executor):
         """Run a task here or in another process, again if it raises an error or that process is lost."""
 
         def report(report: dict[str, Any]) -> None:
-            self._report(task.key, report, watch)
+            if self._over.is_set():
+                raise _Ended
+            with self._lock:
+                watch.progress(task.key, report)
+            if STEP in report:
+                continues = self.scheduler.reached(task.key, step_of(report), report[VALUE])
+                if not continues.get(task.key, True):
+                    raise _Stopped
 
         attempts = Attempts(retries)
         with self._lock:
@@ -143,14 +148,6 @@ class LocalExecutor(Executor):
             watch.ended(done)
         self.scheduler.ended(task.key)
         return done
-
-    def _report(self, key: str, report: dict[str, Any], watch: Watch) -> None:
-        if self._over.is_set():
-            raise _Ended
-        with self._lock:
-            watch.progress(key, report)
-        if STEP in report and not self.scheduler.reached(key, step_of(report), report[VALUE]).get(key, True):
-            raise _Stopped
 
     def _room(self) -> int:
         return self.threads + (self.processes.ready() if self.processes else 0)

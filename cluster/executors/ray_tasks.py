@@ -18,7 +18,6 @@ from cluster.executors.task import (
     Once,
     Task,
     Tasks,
-    Wait,
     Watch,
     bound,
     built,
@@ -68,7 +67,7 @@ class RayExecutor(Executor):
             while True:
                 while not stop() and len(running) < (self.at_once() or len(running) + 1):
                     task = again.pop(0) if again else source.next()
-                    if task is None or task is Wait.WAIT:
+                    if not isinstance(task, Task):
                         break
                     ref, actor = self._start(task, shared, idle)
                     running[ref] = task, actor
