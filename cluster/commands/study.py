@@ -26,7 +26,7 @@ from cluster.config.trust import check_classes
 from cluster.config.validate import check_shape
 from cluster.executors.local import LocalExecutor
 from cluster.executors.processes import in_process
-from cluster.executors.task import Executor, Once, Retry, Task
+from cluster.executors.task import Executor, Once, Task
 from cluster.index.attach import live_functions, served_functions
 from cluster.output.event_log import EventLog
 from cluster.output.manifest import CONFIG
@@ -300,9 +300,8 @@ class StudyExperiment(Experiment):
             proposals.on_total = lambda count: setattr(table, "total", others + count)
             stopped = self.scheduler.stopped if self.scheduler else None
             watch = RunWatch(table, study_of(plan.storage.place), tracking, stopped=stopped)
-            retry = Retry(errors=plan.options["retries"])
             for source in sources:
-                for done in executor.run(source, watch=watch, retry=retry, stop=budget.spent):
+                for done in executor.run(source, watch=watch, retries=plan.options["retries"], stop=budget.spent):
                     raise_unwritable(done)
             watch.record_states()
         self._errors = watch.errors

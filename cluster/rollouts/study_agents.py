@@ -11,7 +11,7 @@ from rich.console import Console
 
 from cluster.executors.ray_tasks import opened
 from cluster.executors.resources import Resources
-from cluster.executors.task import Context, Retry, Task
+from cluster.executors.task import Context, Task
 from cluster.executors.tune import TuneExecutor
 from cluster.output.episodes import LEARNED, numbers, recent, table
 from cluster.output.result_store import ResultStore
@@ -56,7 +56,7 @@ def learn_agents(
     executor = TuneExecutor(storage, {"stored": stored}, options["concurrent"], name="StudyAgent")
     with LiveTable(console, len(requests), 0, measure, "episode") as live:
         watch = RunWatch(live, study_of(storage.place), tracking)
-        for done in executor.run(tasks, watch=watch, retry=Retry(errors=options["retries"])):
+        for done in executor.run(tasks, watch=watch, retries=options["retries"]):
             raise_unwritable(done)
     for name, error in watch.errors.items():
         raise BadInput(f"an agent could not be learned ({error})", f"{FOLDER}/{name}", "continue with --resume")

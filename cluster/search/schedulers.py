@@ -17,6 +17,7 @@ from typing import Any
 from cluster.config.build import as_node, build, locate
 from cluster.config.durations import seconds_of
 from cluster.config.override import key_of
+from cluster.executors.task import Scheduler
 from cluster.plan.sweep import Planned
 from cluster.runs.outcome import Stop
 from ranking.errors import BadInput
@@ -56,7 +57,7 @@ class _NoOthers:
     get_live_trials = get_trials
 
 
-class EarlyStopping:
+class EarlyStopping(Scheduler):
     """One scheduler per method of a search, so that no method is stopped because of another.
 
     Args:
@@ -127,7 +128,6 @@ class EarlyStopping:
         return self._answers(run)
 
     def let_go(self, name: str) -> None:
-        """A run waits no longer, because it lost its process or its place. It will report again."""
         if name in self._runs:
             self._runs[name].held = False
 

@@ -28,7 +28,7 @@ from rich.console import Console
 
 from cluster.config.compose import compose
 from cluster.executors.local import LocalExecutor
-from cluster.executors.task import Retry, Task
+from cluster.executors.task import Task
 from cluster.index.actor import IndexMetrics
 from cluster.output.storage import Storage
 from cluster.output.throttle import Throttle, poll
@@ -208,7 +208,7 @@ def test_the_traceback_of_a_run_that_fails_is_logged_once_and_each_new_start_in_
     storage, console = Storage(str(tmp_path / "failed")), Console(quiet=True)
     with tracked([], storage, console, "study", False) as tracking, LiveTable(console, 1, 0, "AP") as shown:
         watch = RunWatch(shown, "failed", tracking)
-        [done] = LocalExecutor().run([Task("one", fails)], watch=watch, retry=Retry(errors=2))
+        [done] = LocalExecutor().run([Task("one", fails)], watch=watch, retries=2)
     assert str(done.error) == "too wide"
     again = "ValueError: too wide; run one starts again"
     assert [record.getMessage() for record in caplog.records[:2]] == [again, again]
