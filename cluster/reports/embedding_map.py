@@ -10,8 +10,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from cluster.output.methods import with_methods
-from cluster.reports.canvas import COLOURS, Look, grid, legend, name_axes, section_titles
+from cluster.output.methods import first_runs
+from cluster.reports.canvas import COLOURS, Look, grid, legend, name_axes
+from cluster.reports.labels import title_of
 from cluster.reports.report import Drawing, Section
 
 LEAST = 4
@@ -42,16 +43,10 @@ def map_section(trials: pl.DataFrame, vectors: pl.DataFrame | None) -> list[Sect
 def embedding_map(trials: pl.DataFrame, embeddings: pl.DataFrame) -> Figure | None:
     """Draw each method's embeddings by PCA and by t-SNE (van der Maaten and Hinton 2008), a row per method.
 
-    The most frequent categories have colours, alike in all panels; all others, and queries without one, are grey. The
-    same embeddings give the same map, however many threads there are.
-
-    Args:
-        embeddings: the frame of `embeddings.parquet`: run, query, category (null for none) and vector, of one length
-            per run. Of several runs of a method the one of the lowest seed is drawn. Vectors that are not finite are
-            left out, and methods with fewer than four different ones.
-
-    Returns:
-        The figure; None if no method is left.
+    The most frequent categories have colours, alike in all panels; all others, and queries without one, are grey. Of
+    several runs of a method the one of the lowest seed is drawn. Vectors that are not finite are left out, and methods
+    with fewer than four different ones; None if no method is left. The same embeddings give the same map, however many
+    threads there are.
     """
     points = _points(trials, embeddings)
     maps = []
@@ -63,8 +58,8 @@ def embedding_map(trials: pl.DataFrame, embeddings: pl.DataFrame) -> Figure | No
         return None
     colours = _colours(pl.concat([of for of, *_ in maps]))
     names = [of.select(METHOD).row(0) for of, *_ in maps]
-    rankers = section_titles([(collection, ranker) for collection, ranker, _ in names])
-    titles = [f"{ranker} · {method}" for ranker, (_, _, method) in zip(rankers, names, strict=True)]
+    several = len({collection for collection, *_ in names}) > 1
+    titles = [f"{title_of(ranker, collection, several)} · {method}" for collection, ranker, method in names]
     figure, axes = grid([textwrap.fill(title, 110) for title in titles], ["", ""], height=3.8)
     shown: set[str] = set()
     for row, (of, pca, tsne, share) in enumerate(maps):
@@ -81,10 +76,7 @@ def embedding_map(trials: pl.DataFrame, embeddings: pl.DataFrame) -> Figure | No
 
 
 def planes(vectors: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
-    """Lay vectors out in two dimensions.
-
-    Args:
-        vectors: [n, dimension], of which at least two differ.
+    """Lay vectors of shape [n, dimension] out in two dimensions; at least two of them differ.
 
     Returns:
         PCA and t-SNE, [n, 2] each, and the share of the variance that PCA's two dimensions hold.
@@ -106,10 +98,8 @@ def planes(vectors: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[n
 
 def _points(trials: pl.DataFrame, embeddings: pl.DataFrame) -> pl.DataFrame:
     """The finite vectors of one finished run of each method, by method, in their order."""
-    done = trials.filter(pl.col("status") == "done").select("run", "seed")
-    runs = with_methods(trials).select("run", *METHOD).join(done, on="run")
-    runs = runs.filter(pl.col("run").is_in(embeddings["run"].unique().to_list())).sort(*METHOD, "seed", "run")
-    first = runs.unique(METHOD, keep="first", maintain_order=True)
+    done = trials.filter(pl.col("run").is_in(embeddings["run"].unique().to_list()), status="done")
+    first = first_runs(trials, done["run"].to_list()).sort(METHOD).select("run", *METHOD)
     finite = pl.col("vector").list.eval(pl.element().is_finite()).list.all()
     known = embeddings.drop("collection", strict=False).drop_nulls("vector").filter(finite)
     return first.join(known, on="run", maintain_order="left_right")

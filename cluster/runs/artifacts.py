@@ -17,7 +17,7 @@ from cluster.config.build import build
 from cluster.config.validate import check_run
 from cluster.executors.pieces import run_pieces
 from cluster.output.cache import cache_of
-from cluster.output.file_lock import file_lock
+from cluster.output.lock import file_lock
 from cluster.output.storage import Storage
 from cluster.runs.agent_file import agent_content, agent_of, read_agent
 from cluster.runs.collections import Collections

@@ -9,8 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from cluster.output import lock
-from cluster.output.file_lock import Busy, file_lock
-from cluster.output.lock import output_lock
+from cluster.output.lock import Busy, file_lock, output_lock
 from cluster.output.storage import Storage
 from ranking.errors import BadInput
 from tests.cluster.output.object_store import object_store
@@ -18,7 +17,7 @@ from tests.cluster.output.object_store import object_store
 HOLDER = """
 import sys, time
 from pathlib import Path
-from cluster.output.file_lock import file_lock
+from cluster.output.lock import file_lock
 with file_lock(Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(60)
