@@ -7,7 +7,7 @@ import polars as pl
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from cluster.reports.canvas import INK, family_grid, grid, legend, looks, name_axes
+from cluster.reports.canvas import INK, family_grid, grid, label_ticks, legend, looks, name_axes
 from cluster.reports.labels import by_family, title_of, value
 from cluster.statistics.across_places import ALL
 from cluster.statistics.by_query import TIE
@@ -46,8 +46,7 @@ def variation_figure(frame: pl.DataFrame) -> Figure | None:
             ax.set_yticks([])
             ax.set_ylim(-0.6, len(family) - 0.4)
         ratio.set_xscale("log")
-        ratio.set_xticks(ticks := _around_one(family), [f"{tick:g}" for tick in ticks])
-        ratio.set_xticks([], minor=True)
+        label_ticks(ratio.xaxis, _around_one(family))
         won.set_xlim(-0.03, 1.03)
         risk.set_xlim(-0.03, 1.03)
         best.set_xticks(BEST_OF, list(map(str, BEST_OF)))
@@ -117,12 +116,9 @@ def power_figure(frame: pl.DataFrame) -> Figure | None:
         ax.set_xscale("log")
         ax.set_yscale("log")
         ticks = [0.002, 0.005, *DIFFERENCES, 0.1]
-        ax.set_xticks(ticks, [f"{tick:g}".replace("0.", ".", 1) for tick in ticks])
-        ax.set_xticks([], minor=True)
+        label_ticks(ax.xaxis, ticks, [f"{tick:g}".replace("0.", ".", 1) for tick in ticks])
         most = max(family["seeds"].to_list())
-        counts = [count for count in (2, 5, 10, 20, 50, 100, 200, 500, 1000) if count <= 2 * most]
-        ax.set_yticks(counts, list(map(str, counts)))
-        ax.set_yticks([], minor=True)
+        label_ticks(ax.yaxis, [count for count in (2, 5, 10, 20, 50, 100, 200, 500, 1000) if count <= 2 * most])
         name_axes(ax, f"difference of {known[0, 'measure']}", "seeds")
     legend(figure, styles, known["method"])
     return figure

@@ -23,6 +23,7 @@ if _backend is not None:
     os.environ["MPLBACKEND"] = _backend
 from matplotlib import font_manager
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
@@ -127,6 +128,12 @@ def name_axes(ax: Axes, x: str, y: str) -> None:
     with matplotlib.rc_context(STYLE):
         ax.set_xlabel(x)
         ax.set_ylabel(y)
+
+
+def label_ticks(axis: Axis, ticks: Sequence[float], labels: Sequence[str] | None = None) -> None:
+    """Put ticks with labels on an axis, and no others."""
+    axis.set_ticks(ticks, labels or [f"{tick:g}" for tick in ticks])
+    axis.set_ticks([], minor=True)
 
 
 def legend(figure: Figure, looks: Mapping[str, Look], present: Iterable[str], lines: bool = True) -> None:

@@ -136,9 +136,12 @@ def _found(summary: pl.DataFrame, totals: pl.DataFrame, baseline: str | None) ->
         decided = {column: part.filter(judgements=column)["best"].all() for column in columns}
         first = part.filter(judgements=part[0, "judgements"])
         for method in first.sort("found_mean", descending=True, maintain_order=True)["method"]:
-            cells = {row["judgements"]: row for row in part.filter(method=method).iter_rows(named=True)}
-            shown = [_cell(cells[column], decided[column]) if column in cells else Cell(None) for column in columns]
-            rows.append([method, *shown])
+            cells: dict[Any, Cell] = {}
+            for row in part.filter(method=method).iter_rows(named=True):
+                mark = "*" if row["p"] is not None and row["p"] < ALPHA else ""
+                best, interval = row["best"] and not decided[row["judgements"]], f"{row['low']:.1f}–{row['high']:.1f}"
+                cells[row["judgements"]] = Cell(f"{row['found_mean']:.2f}", marks=mark, best=best, below=interval)
+            rows.append([method, *map(cells.get, columns)])
     note = f" * differs from {baseline}: t-test over topics, p < .05, Holm." if tested else ""
     caption = "Relevant documents found per topic, after N judgements"
     table = Table(["method", *columns], rows, caption=caption, note=f"Bold: the most found.{note}")
@@ -157,12 +160,6 @@ def _found(summary: pl.DataFrame, totals: pl.DataFrame, baseline: str | None) ->
         caption = f"The same, as the difference to {baseline}; judgements on a log scale. A line may leave the panel."
         drawings.append(Drawing("gained", figure, caption))
     return Section("Relevant documents found", [table, text, *drawings], [table], {"summary.csv": summary})
-
-
-def _cell(row: dict[str, Any], decided: bool) -> Cell:
-    mark = "*" if row["p"] is not None and row["p"] < ALPHA else ""
-    interval = f"{row['low']:.1f}–{row['high']:.1f}"
-    return Cell(f"{row['found_mean']:.2f}", marks=mark, best=row["best"] and not decided, below=interval)
 
 
 def _contrasts(frame: pl.DataFrame) -> list[Section]:
@@ -218,23 +215,19 @@ def _details(
 ) -> list[Fold | Table]:
     """A table per pool: the first column of `order` (budget or rule), the method, then the numbers of `names`."""
     key, tables = order[0], list[Fold | Table]()
+    forms = {name: ",.0f" if name in ("judged", "most") else ".3f" for name in names}
     head = [key, "method", *(TITLES.get(name, name) for name in names)]
     for pool in pools:
         part = means.filter(pool=pool)
         part = part.sort(*order, descending=[name == "tau" for name in order], nulls_last=True, maintain_order=True)
         rows = [
-            [f"{row[key]:,}" if key == "budget" else row[key], row["method"], *(_figure(row, name) for name in names)]
+            [f"{row[key]:,}" if key == "budget" else row[key], row["method"],
+             *(None if row[name] is None else f"{row[name]:{form}}" for name, form in forms.items())]
             for row in part.iter_rows(named=True)
-        ]
+        ]  # fmt: skip
         table = Table(head, rows, words=2, caption="" if folded else pool)
         tables.append(Fold(f"{pool}: all figures", [table]) if folded else table)
     return tables
-
-
-def _figure(row: dict[str, Any], name: str) -> str:
-    if row[name] is None:
-        return "–"
-    return f"{row[name]:,.0f}" if name in ("judged", "most") else f"{row[name]:.3f}"
 
 
 def _ranking_quality(frame: pl.DataFrame, pools: Sequence[str]) -> Section:

@@ -27,7 +27,7 @@ from cluster.output.methods import (
     with_factors,
     with_methods,
 )
-from cluster.reports.canvas import INK, Look, family_grid, grid, legend, looks, name_axes
+from cluster.reports.canvas import INK, Look, family_grid, grid, label_ticks, legend, looks, name_axes
 from cluster.reports.labels import broken, by_family, distinct_names
 from cluster.reports.labels import value as printed
 from cluster.statistics.oscillation import DEV_LOSS, dev_losses
@@ -212,7 +212,7 @@ def hyperparameters(trials: pl.DataFrame, measure: str) -> Figure | None:
 
 
 def _numbers(ax: Axes, here: pl.DataFrame, looks: dict[str, Look]) -> None:
-    levels = here["number"].unique().sort().to_numpy()
+    levels = here["number"].unique().sort().to_list()
     few = len(levels) <= LEVELS
     if len(levels) and levels[0] > 0 and levels[-1] > 20 * levels[0]:
         ax.set_xscale("log")
@@ -224,8 +224,7 @@ def _numbers(ax: Axes, here: pl.DataFrame, looks: dict[str, Look]) -> None:
         if few and 1 < len(means) < len(of):
             ax.plot(means["number"], means["value"], color=look.colour, ls=look.line, lw=1.2, alpha=0.75)
     if few:
-        ax.set_xticks(levels, [f"{level:g}" for level in levels])
-        ax.set_xticks([], minor=True)
+        label_ticks(ax.xaxis, levels)
 
 
 def _names(ax: Axes, here: pl.DataFrame, looks: dict[str, Look]) -> None:
