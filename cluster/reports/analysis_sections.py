@@ -246,17 +246,15 @@ def power_section(frame: pl.DataFrame) -> list[Section]:
 
     def table(shown: Mapping[str, str]) -> Table:
         rows: Rows = []
-        for part in frame.partition_by("ranker", "method", maintain_order=True):
-            ranker, method, against, pairs, spread = part.select("ranker", "method", "against", "pairs", "spread").row(
-                0
-            )
-            rows += [ranker] if ranker not in rows else []
-            rows_at = {row["difference"]: row for row in part.iter_rows(named=True)}
-            counts = [
-                " / ".join(f"> {most:,}" if row[name] is None else str(row[name]) for name, most in tried.items())
-                for row in map(rows_at.__getitem__, DIFFERENCES)
-            ]
-            rows.append([shown[method], shown[against], pairs, value(spread), *counts])
+        for title, family in by_family(frame.filter(pl.col("difference").is_in(DIFFERENCES))):
+            rows.append(title)
+            for part in family.partition_by("method", maintain_order=True):
+                method, against, pairs, spread = part.select("method", "against", "pairs", "spread").row(0)
+                counts = [
+                    " / ".join(f"> {most:,}" if row[name] is None else str(row[name]) for name, most in tried.items())
+                    for row in part.iter_rows(named=True)
+                ]
+                rows.append([shown[method], shown[against], pairs, value(spread), *counts])
         return Table(head, rows, words=2, note=note)
 
     head = ["method", "against", "pairs", "spread", *(f"for {size:g}".replace("0.", ".") for size in DIFFERENCES)]

@@ -8,11 +8,13 @@ from rich.console import Console
 
 from cluster.output.storage import Storage
 from cluster.reports.actions_taken import actions_section
+from cluster.reports.analysis_sections import power_section
 from cluster.reports.labels import broken, p_value
 from cluster.reports.report import STYLE, Cell, Drawing, Fold, Report, Section, Table, TerminalLine, canvas
 from cluster.reports.study_report import StudyResults, study_report
 from cluster.reports.study_tables import action_rows
 from cluster.runs.outcome import Outcome
+from cluster.statistics.power import power
 from ranking.errors import BadInput
 from tests.cluster.reports.conftest import METHODS, files_of
 
@@ -213,6 +215,16 @@ def test_names_are_broken_between_their_parts_and_probabilities_rounded():
     assert broken("policy.actions=[in_batch,bm25:1-4,bm25@simans] · s0") == (
         "policy.actions=[in_batch,bm25:1-4,\nbm25@simans] · s0"
     )
+
+
+def test_seeds_that_differences_take_are_shown_for_each_collection(made_up_study):
+    trials = [made_up_study(methods=METHODS[:2], collection=name)[0] for name in ("pydocs", "medquad")]
+    (section,) = power_section(power(pl.concat(trials)))
+    (alone,) = power_section(power(trials[0]))
+    both, one = section.parts[0].lines, alone.parts[0].lines
+    assert [line for line in both if isinstance(line, str)] == ["feed_forward on medquad", "feed_forward on pydocs"]
+    assert one[0] == "feed_forward"
+    assert both[-len(one) + 1 :] == one[1:]
 
 
 def test_actions_are_counted_by_epoch(made_up_study):
