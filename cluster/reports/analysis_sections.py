@@ -105,14 +105,13 @@ def _decisions(
     rows, lines = [], dict[frozenset[str], str]()
     for row in frame.iter_rows(named=True):
         verdict, more = row["verdict"], _outlook(row, rule)
-        words = f"{row['method']} is {verdict} than {row['against']}"
-        if verdict == "open":
-            words = f"{row['method']} and {row['against']} can't be told apart"
-        elif verdict == "equal":
-            words = f"{row['method']} and {row['against']} differ by less than {rule.equal_within:g}"
-            verdict = f"equal within {rule.equal_within:g}"
+        words = {
+            "open": f"{row['method']} and {row['against']} can't be told apart",
+            "equal": f"{row['method']} and {row['against']} differ by less than {rule.equal_within:g}",
+        }.get(verdict, f"{row['method']} is {verdict} than {row['against']}")
+        within = f" within {rule.equal_within:g}" if verdict == "equal" else ""
         rows.append([
-            row["method"], row["ranker"], row["against"], verdict, signed(row["difference"]),
+            row["method"], row["ranker"], row["against"], f"{verdict}{within}", signed(row["difference"]),
             signed_interval(row["low"], row["high"]), p_value(row["p"]),
             signed_interval(row["low_both"], row["high_both"]), p_value(row["p_both"]), row["seeds"], more,
         ])  # fmt: skip

@@ -86,26 +86,20 @@ class StudyResults:
         """Read the results of a finished study; refuse a folder without any, and damaged tables."""
         by_run = {"queries": required_scan(storage, "queries"), "steps": scan_table(storage, "steps")}
         others = {name: read_table(storage, name) for name in ("embeddings", "zero_shot", "examples", "actions")}
-        return cls._of(storage, {"trials": required_trials(storage), **by_run, **others})
+        return cls.of_tables(storage, {"trials": required_trials(storage), **by_run, **others})
 
     @classmethod
-    def of_tables(
-        cls, storage: Storage, tables: Mapping[str, pl.DataFrame | RunRows], waiting: int = 0
-    ) -> StudyResults:
+    def of_tables(cls, storage: Storage, tables: Mapping[str, Any], waiting: int = 0) -> StudyResults:
         """Take the tables of `cluster.reports.study_tables.tables_of`; those of queries and steps, once they are
         written, are read from their files rather than from the runs' results.
         """
-
-        def rows(name: str, table: RunRows) -> pl.LazyFrame:
-            written = None if waiting else scan_table(storage, name)
-            return table.lazy() if written is None else written
-
-        read = {name: rows(name, table) if isinstance(table, RunRows) else table for name, table in tables.items()}
-        return cls._of(storage, read, waiting)
-
-    @classmethod
-    def _of(cls, storage: Storage, tables: Mapping[str, Any], waiting: int = 0) -> StudyResults:
-        shown = {name: table for name, table in tables.items() if table is not None and name != "samplers"}
+        shown = {}
+        for name, table in tables.items():
+            if isinstance(table, RunRows):
+                written = None if waiting else scan_table(storage, name)
+                table = table.lazy() if written is None else written
+            if table is not None and name != "samplers":
+                shown[name] = table
         return cls(
             **shown | {"trials": with_converged(tables["trials"], storage)},
             config=read_config(storage),
