@@ -18,6 +18,8 @@ import yaml
 from ranking.errors import BadInput
 
 METHOD = ("ranker", "policy", "function", "selector")
+METHOD_KEYS = ["collection", "ranker", "method"]
+"""Columns that tell methods apart, by their short names."""
 CHECKPOINT = "ranker.checkpoint"
 BM25 = "BM25 alone"  # in the method column: the ranking in which the candidates came
 RUN = "the run alone"  # the same for candidates of a run file
@@ -146,7 +148,7 @@ def method_columns(trials: pl.DataFrame) -> list[str]:
 def first_runs(trials: pl.DataFrame, among: Sequence[str]) -> pl.DataFrame:
     """Return the run of each method with the lowest seed: the columns of `with_methods`, and seed."""
     runs = with_methods(trials).join(trials.select("run", "seed"), on="run").filter(pl.col("run").is_in(list(among)))
-    return runs.sort("seed", "run").unique(["collection", "ranker", "method"], keep="first", maintain_order=True)
+    return runs.sort("seed", "run").unique(METHOD_KEYS, keep="first", maintain_order=True)
 
 
 def with_methods(trials: pl.DataFrame) -> pl.DataFrame:

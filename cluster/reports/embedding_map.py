@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from cluster.output.methods import first_runs
+from cluster.output.methods import METHOD_KEYS, first_runs
 from cluster.reports.canvas import COLOURS, Look, grid, legend, name_axes
 from cluster.reports.labels import title_of
 from cluster.reports.report import Drawing, Section
@@ -21,7 +21,6 @@ OTHER = "other"
 # The last of the colours of methods is grey, for rare categories; two more are as far from the others.
 PALETTE = (*COLOURS[:-1], "#7B52AB", "#999933")
 PERPLEXITY = 30.0
-METHOD = ["collection", "ranker", "method"]
 
 
 def map_section(trials: pl.DataFrame, vectors: pl.DataFrame | None) -> list[Section]:
@@ -50,14 +49,14 @@ def embedding_map(trials: pl.DataFrame, embeddings: pl.DataFrame) -> Figure | No
     """
     points = _points(trials, embeddings)
     maps = []
-    for of in points.partition_by(METHOD, maintain_order=True):
+    for of in points.partition_by(METHOD_KEYS, maintain_order=True):
         vectors = np.array(of["vector"].to_list(), np.float64)
         if len(np.unique(vectors, axis=0)) >= LEAST:
             maps.append((of, *planes(vectors)))
     if not maps:
         return None
     colours = _colours(pl.concat([of for of, *_ in maps]))
-    names = [of.select(METHOD).row(0) for of, *_ in maps]
+    names = [of.select(METHOD_KEYS).row(0) for of, *_ in maps]
     several = len({collection for collection, *_ in names}) > 1
     titles = [f"{title_of(ranker, collection, several)} · {method}" for collection, ranker, method in names]
     figure, axes = grid([textwrap.fill(title, 110) for title in titles], ["", ""], height=3.8)
@@ -99,7 +98,7 @@ def planes(vectors: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[n
 def _points(trials: pl.DataFrame, embeddings: pl.DataFrame) -> pl.DataFrame:
     """The finite vectors of one finished run of each method, by method, in their order."""
     done = trials.filter(pl.col("run").is_in(embeddings["run"].unique().to_list()), status="done")
-    first = first_runs(trials, done["run"].to_list()).sort(METHOD).select("run", *METHOD)
+    first = first_runs(trials, done["run"].to_list()).sort(METHOD_KEYS).select("run", *METHOD_KEYS)
     finite = pl.col("vector").list.eval(pl.element().is_finite()).list.all()
     known = embeddings.drop("collection", strict=False).drop_nulls("vector").filter(finite)
     return first.join(known, on="run", maintain_order="left_right")

@@ -10,7 +10,7 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from cluster.output.methods import with_methods
+from cluster.output.methods import METHOD_KEYS, with_methods
 from cluster.reports.canvas import Look, family_grid, legend, looks, name_axes
 from cluster.reports.labels import by_family, distinct_names
 from cluster.reports.report import Cell, Drawing, Fold, Part, Rows, Section, Table
@@ -28,7 +28,6 @@ FIGURES = {
     "misranked": "share of misranked negatives",
     "age": "age of the index (steps)",
 }
-METHOD = ["collection", "ranker", "method"]
 
 
 def examples_section(trials: pl.DataFrame, examples: pl.DataFrame | None) -> list[Section]:
@@ -162,8 +161,8 @@ def at_the_end(trials: pl.DataFrame, traces: pl.DataFrame | pl.LazyFrame) -> pl.
     empty = traces.lazy().head(0).join(done.clear().lazy(), on="run").collect()
     every = pl.concat([empty, *_of_methods(done, traces, lambda steps: steps.filter(still))])
     versions = pl.col("version").max() + 1
-    runs = every.group_by(*METHOD, "run", maintain_order=True).agg(*map(mean, figures), versions=versions)
-    return runs.group_by(METHOD, maintain_order=True).agg(
+    runs = every.group_by(*METHOD_KEYS, "run", maintain_order=True).agg(*map(mean, figures), versions=versions)
+    return runs.group_by(METHOD_KEYS, maintain_order=True).agg(
         pl.len().alias("runs"),
         pl.col(figures).mean(),
         pl.col(figures).std().name.suffix("_std"),
@@ -174,7 +173,7 @@ def at_the_end(trials: pl.DataFrame, traces: pl.DataFrame | pl.LazyFrame) -> pl.
 def _done(trials: pl.DataFrame) -> pl.DataFrame:
     """The finished runs, with their methods."""
     done = trials.filter(pl.col("status") == "done").select("run")
-    return with_methods(trials).join(done, on="run", how="semi").select("run", *METHOD)
+    return with_methods(trials).join(done, on="run", how="semi").select("run", *METHOD_KEYS)
 
 
 def _of_methods(
@@ -183,12 +182,12 @@ def _of_methods(
     summarised: Callable[[pl.DataFrame], pl.DataFrame],
 ) -> Iterator[pl.DataFrame]:
     """Yield a summary of each method's steps, if its runs have any."""
-    for method in runs.sort(*METHOD, "run").partition_by(METHOD, maintain_order=True):
+    for method in runs.sort(*METHOD_KEYS, "run").partition_by(METHOD_KEYS, maintain_order=True):
         parts = []
         for block in method.iter_slices(BLOCK):
             steps = traces.lazy().filter(pl.col("run").is_in(block["run"].to_list())).collect(engine="streaming")
             if len(steps):
-                parts.append(summarised(steps.join(block, on="run").sort(*METHOD, "run", "fold", "step")))
+                parts.append(summarised(steps.join(block, on="run").sort(*METHOD_KEYS, "run", "fold", "step")))
         if parts:
             yield pl.concat(parts)
 
