@@ -76,9 +76,11 @@ def test_who_wakes_from_a_stall_leaves_the_folder_to_its_new_holder(monkeypatch)
         taken = b"process 7 on another machine;token;0"
 
         def stalled() -> None:
+            deadline = time.monotonic() + 30
             with output_lock(storage):
-                storage.write(lock.FILE, taken)
-                time.sleep(30)
+                while time.monotonic() < deadline:  # the holder renews it, so that no renewal of ours stays
+                    storage.write(lock.FILE, taken)
+                    time.sleep(0.3)
 
         with pytest.raises(BadInput, match=r"^store://bucket/out: process 7 on another machine writes to it"):
             stalled()
