@@ -193,7 +193,7 @@ def _variation(frame: pl.DataFrame) -> list[Section]:
 
 
 def across(frame: pl.DataFrame) -> list[Section]:
-    """The differences of methods over collections and rankers; no table where there are fewer than two places."""
+    """The differences of methods over collections and rankers; no table with fewer than two places."""
     figure, frames = draw.across_figure(frame), {"across.parquet": frame}
     if figure is None:
         return [Section("", [], frames=frames)] if len(frame) else []

@@ -57,7 +57,7 @@ from ranking.errors import BadInput
 
 @dataclass(frozen=True)
 class StudyResults:
-    """The results of a study: its tables by the names of their files, and what its folder says of it."""
+    """The results of a study: its tables by the names of their files, its configuration and losses."""
 
     trials: pl.DataFrame
     queries: pl.DataFrame | pl.LazyFrame
