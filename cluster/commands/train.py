@@ -23,9 +23,8 @@ from cluster.config.validate import check_run
 from cluster.executors.resources import check_demand
 from cluster.index.attach import check_room, served_functions
 from cluster.output.event_log import EventLog
-from cluster.output.failure_summary import print_failures
 from cluster.output.manifest import CONFIG, read_config, refuse_other_files, verb_of
-from cluster.output.run_log import RunLog
+from cluster.output.run_log import RunLog, print_failures
 from cluster.output.storage import Storage
 from cluster.output.terminal import counted, print_lines
 from cluster.output.throttle import Throttle

@@ -60,7 +60,7 @@ def killed_for_memory(error: BaseException) -> bool:
 
 
 NOTICE = "is to be taken away"
-"""Part of the log's messages, by which `output.failure_summary` counts them."""
+"""Part of the log's messages, by which `output.run_log` counts them."""
 _log = logging.getLogger(__name__)
 
 
