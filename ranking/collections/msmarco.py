@@ -16,8 +16,7 @@ from ranking.collections.faults import Faults
 from ranking.collections.judgement_files import judgements_of
 from ranking.collections.lines import lines, tables
 from ranking.collections.opened import ENDINGS
-from ranking.collections.reader import DOCUMENTS, QUERIES, Portion, Span, stamps, together
-from ranking.collections.spans import spans_of
+from ranking.collections.reader import DOCUMENTS, QUERIES, spans_of, stamps, together
 from ranking.collections.splits import DEV, TEST, TRAIN
 from ranking.errors import BadInput
 
@@ -79,34 +78,21 @@ class MsMarco(FolderWithCandidates):
         return stamps([*files, *self.given_files()])
 
     def read_documents(self, faults: Faults) -> Iterator[pl.DataFrame]:
-        return self._read(faults)
+        return self.read_portion(None, faults)
 
-    def portions(self, size: int) -> Sequence[Portion]:
+    def portions(self, size: int) -> Sequence[tuple[int, int]]:
         return spans_of(self._documents(), size)
 
-    def read_portion(self, portion: Portion, faults: Faults) -> Iterator[pl.DataFrame]:
-        assert isinstance(portion, Span)
-        return self._read(faults, (portion.start, portion.stop))
-
-    def _read(self, faults: Faults, within: tuple[int, int] | None = None) -> Iterator[pl.DataFrame]:
+    def read_portion(self, portion: tuple[int, int] | None, faults: Faults) -> Iterator[pl.DataFrame]:
         file = self._documents()
         columns = _columns(file, _PASSAGE)
-        texts = [name for name in ("title", "body", "text") if name in columns]
-        text = pl.concat_str(texts, separator=" ")
-        none = pl.lit(None, pl.String)
-        for rows in tables(file, columns, faults, separator="\t", within=within):
-            yield (
-                _without_header(rows)
-                .select(
-                    "id", text.alias("text"), none.alias("category"), none.alias("subcategory"), _file(file), "line"
-                )
-                .select(list(DOCUMENTS))
-            )
+        text = pl.concat_str([name for name in ("title", "body", "text") if name in columns], separator=" ")
+        for rows in tables(file, columns, faults, separator="\t", within=portion):
+            yield _without_header(rows).select("id", text.alias("text"), *_no_category(file), "line").select(*DOCUMENTS)
 
     def read_queries(self, faults: Faults) -> pl.DataFrame:
-        none = pl.lit(None, pl.String)
         parts = (
-            _without_header(rows).with_columns(none.alias("category"), none.alias("subcategory"), _file(file))
+            _without_header(rows).with_columns(_no_category(file))
             for file in dict.fromkeys(queries for queries, _ in self._splits().values())
             for rows in tables(file, _columns(file, _QUERY), faults, separator="\t")
         )
@@ -188,5 +174,6 @@ def _without_header(rows: pl.DataFrame) -> pl.DataFrame:
     return rows[1:] if len(first) > 1 and first <= HEADER else rows
 
 
-def _file(file: Path) -> pl.Expr:
-    return pl.lit(str(file)).alias("file")
+def _no_category(file: Path) -> list[pl.Expr]:
+    none = pl.lit(None, pl.String)
+    return [none.alias("category"), none.alias("subcategory"), pl.lit(str(file)).alias("file")]

@@ -15,8 +15,7 @@ from ranking.collections.faults import Faults
 from ranking.collections.json_documents import read_json
 from ranking.collections.judgement_files import judgements_of
 from ranking.collections.opened import plain_name
-from ranking.collections.reader import DOCUMENTS, QUERIES, FolderReader, Portion, frames, stamps, together
-from ranking.collections.spans import groups_of
+from ranking.collections.reader import DOCUMENTS, QUERIES, FolderReader, frames, groups_of, stamps, together
 from ranking.collections.topic_files import read_topics
 from ranking.errors import BadInput
 
@@ -64,19 +63,15 @@ class Trec(FolderReader):
         return stamps([*self._files("documents"), *self._files("topics"), *self._files("qrels")])
 
     def read_documents(self, faults: Faults) -> Iterator[pl.DataFrame]:
-        return self._read(self._files("documents"), faults)
+        return self.read_portion(self._files("documents"), faults)
 
-    def portions(self, size: int) -> Sequence[Portion]:
+    def portions(self, size: int) -> Sequence[list[Path]]:
         return groups_of(self._files("documents"), size)
 
-    def read_portion(self, portion: Portion, faults: Faults) -> Iterator[pl.DataFrame]:
-        assert isinstance(portion, tuple)
-        return self._read(portion, faults)
-
-    def _read(self, files: Sequence[Path], faults: Faults) -> Iterator[pl.DataFrame]:
+    def read_portion(self, portion: list[Path], faults: Faults) -> Iterator[pl.DataFrame]:
         rows = (
             row
-            for file in files
+            for file in portion
             for row in (
                 read_json(file, faults)
                 if plain_name(file).endswith((".jsonl", ".json"))
