@@ -13,7 +13,7 @@ import polars as pl
 
 from ranking.collections.candidate_files import FolderWithCandidates
 from ranking.collections.faults import Faults
-from ranking.collections.json_documents import read_json, read_parquet
+from ranking.collections.json_documents import read_entries
 from ranking.collections.judgement_files import judgements_of
 from ranking.collections.opened import ENDINGS, plain_name
 from ranking.collections.reader import DOCUMENTS, QUERIES, frames, spans_of, stamps, together
@@ -51,7 +51,7 @@ class Beir(FolderWithCandidates):
         return spans_of(files[0], size) if files[0].suffix != ".parquet" else []
 
     def read_portion(self, portion: tuple[int, int], faults: Faults) -> Iterator[pl.DataFrame]:
-        return frames(read_json(self._files("corpus")[0], faults, portion), DOCUMENTS)
+        return frames(read_entries(self._files("corpus")[0], faults, portion), DOCUMENTS)
 
     def read_queries(self, faults: Faults) -> pl.DataFrame:
         return together(frames(self._texts("queries", faults), QUERIES), QUERIES)
@@ -71,7 +71,7 @@ class Beir(FolderWithCandidates):
 
     def _texts(self, name: str, faults: Faults) -> Iterator[tuple[object, ...]]:
         for file in self._files(name):
-            yield from (read_parquet(file, faults) if file.suffix == ".parquet" else read_json(file, faults))
+            yield from read_entries(file, faults)
 
     def _files(self, name: str) -> list[Path]:
         here = self.folder

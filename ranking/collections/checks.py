@@ -45,22 +45,22 @@ def table(rows: object, schema: Mapping[str, pl.DataType], method: str) -> pl.Da
     return rows
 
 
-def with_text(rows: pl.DataFrame, what: str, faults: Faults) -> pl.DataFrame:
+def with_text(read: object, what: str, faults: Faults) -> pl.DataFrame:
     """Return the rows of documents or queries that have an id and a text, in Unicode's composed form, without blanks
     around it.
 
     Composed (NFC) and decomposed letters look the same, but are other words to a tokenizer.
     """
-    rows = table(rows, DOCUMENTS, f"read_{'queries' if what == 'query' else 'documents'}")
+    rows = table(read, DOCUMENTS, f"read_{'queries' if what == 'query' else 'documents'}")
     rows = rows.with_columns(pl.col("text").str.normalize("NFC").str.strip_chars())
     rows = _only(rows, pl.col("id").fill_null("") != "", "broken line", f"a {what} has no id", faults)
     complaint = f"the {what} {{id!r}} has no text"
     return _only(rows, pl.col("text").fill_null("") != "", "empty text", complaint, faults)
 
 
-def documents_with_text(chunks: Iterable[pl.DataFrame] | None, faults: Faults) -> Iterator[pl.DataFrame]:
+def documents_with_text(chunks: Iterable[object] | None, faults: Faults) -> Iterator[pl.DataFrame]:
     """Yield the chunks of documents, see `with_text`."""
-    for chunk in [chunks] if chunks is None else chunks:  # None if the user's method neither yields nor returns
+    for chunk in [None] if chunks is None else chunks:  # None if the user's method neither yields nor returns
         yield with_text(chunk, "document", faults)
 
 

@@ -12,7 +12,7 @@ import polars as pl
 
 from ranking.collections import trec_markup
 from ranking.collections.faults import Faults
-from ranking.collections.json_documents import read_json
+from ranking.collections.json_documents import read_entries
 from ranking.collections.judgement_files import judgements_of
 from ranking.collections.opened import plain_name
 from ranking.collections.reader import DOCUMENTS, QUERIES, FolderReader, frames, groups_of, stamps, together
@@ -73,7 +73,7 @@ class Trec(FolderReader):
             row
             for file in portion
             for row in (
-                read_json(file, faults)
+                read_entries(file, faults)
                 if plain_name(file).endswith((".jsonl", ".json"))
                 else trec_markup.documents(file, faults, self.encoding)
             )
