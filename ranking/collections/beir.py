@@ -16,7 +16,7 @@ from ranking.collections.faults import Faults
 from ranking.collections.json_documents import read_entries
 from ranking.collections.judgement_files import judgements_of
 from ranking.collections.opened import ENDINGS, plain_name
-from ranking.collections.reader import DOCUMENTS, QUERIES, frames, spans_of, stamps, together
+from ranking.collections.reader import DOCUMENTS, QUERIES, frames, not_read, spans_of, stamps, together
 from ranking.collections.row_files import NO_DATA
 from ranking.collections.splits import SPLIT_FILES, split_named
 from ranking.errors import BadInput
@@ -67,7 +67,7 @@ class Beir(FolderWithCandidates):
             read_name = self._files(name)[0].name
             twins = (f"{name}.jsonl{ending}" for ending in ("", *ENDINGS))
             others += [twin for twin in twins if twin != read_name and (self.folder / twin).exists()]
-        return {"files that are not read": f"{len(others):,} ({', '.join(others[:3])})"} if others else {}
+        return not_read(others)
 
     def _texts(self, name: str, faults: Faults) -> Iterator[tuple[object, ...]]:
         for file in self._files(name):

@@ -11,14 +11,14 @@ from typing import Any
 
 import polars as pl
 
-from ranking.collections.faults import Faults
+from ranking.collections.faults import Faults, RowFault
 from ranking.collections.json_rows import DECODER, json_rows
 from ranking.collections.judgement_files import run_rows
 from ranking.collections.lines import lines
 from ranking.collections.opened import plain_name
 from ranking.collections.reader import GIVEN, FolderReader
-from ranking.collections.row_files import TextOptions, read_rows
-from ranking.collections.row_forms import IDS, RowFault, number
+from ranking.collections.row_files import read_rows
+from ranking.collections.row_forms import IDS, number
 
 QUERIES = ("qid", "query_id", "query-id", "query")
 DOCUMENTS = re.compile(r"(pos|neg|positive|negative)s?(_document|_passage)?(_?p?ids?)?(_\d+)?", re.I)
@@ -78,10 +78,9 @@ def each_once(rows: pl.DataFrame, faults: Faults) -> pl.DataFrame:
 
 def _candidates(file: Path, faults: Faults) -> Iterable[Candidate] | pl.DataFrame:
     if plain_name(file).endswith(".parquet"):
-        first = next((row for _, row in read_rows(file, faults, TextOptions())), {})
-        if any(map(DOCUMENTS.fullmatch, first)):
-            return _of_rows(file, read_rows(file, faults, TextOptions()), faults)
-        return _of_run(file, faults)
+        first = next((row for _, row in read_rows(file, faults)), {})
+        is_row = any(map(DOCUMENTS.fullmatch, first))
+        return _of_rows(file, read_rows(file, faults), faults) if is_row else _of_run(file, faults)
     _, line = next(lines(file, Faults(strict=False)), (0, ""))
     line = line.strip()
     if line.startswith("[") and _is_list_of_ids(line):
@@ -152,7 +151,7 @@ def _of_rows(file: Path, rows: Iterable[tuple[int, Mapping[str, Any]]], faults: 
         try:
             documents = [document for name in names for document in _ids(row[name])]
         except RowFault as fault:
-            faults.report(fault.kind, fault.what, file, place)
+            faults.report_row(fault, file, place)
             continue
         yield from ((str(query), *document) for document in documents)
 

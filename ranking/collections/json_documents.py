@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ranking.collections.faults import Faults
+from ranking.collections.faults import Faults, RowFault
 from ranking.collections.json_rows import Point, array_items, json_lines
 from ranking.collections.lines import lines
-from ranking.collections.row_files import TextOptions, read_rows
+from ranking.collections.row_files import read_rows
 from ranking.collections.row_forms import IDS, TEXT
 
 NAMES = ("_id", "id", "query_id", "qid", *(name for name in IDS if name not in ("_id", "id")))
@@ -23,7 +23,7 @@ def read_entries(file: Path, faults: Faults, within: tuple[int, int] | None = No
     """Yield the documents or queries of parquet, JSON lines, or one JSON array; see `json_lines` for `within`."""
     entries: Iterator[tuple[int, Any]]
     if file.suffix == ".parquet":
-        entries = read_rows(file, faults, TextOptions())
+        entries = read_rows(file, faults)
     elif within is None and next(lines(file, Faults(strict=False)), (0, ""))[1].lstrip().startswith("["):
         entries = array_items(file, faults)
     else:
@@ -34,38 +34,34 @@ def read_entries(file: Path, faults: Faults, within: tuple[int, int] | None = No
             "".join(filter(None, row)).encode()
         except UnicodeEncodeError:
             faults.report("broken line", "half of a surrogate pair, which is no character", file, number)
-        except _NoText as error:
-            faults.report("broken line", str(error), file, number)
+        except RowFault as fault:
+            faults.report_row(fault, file, number)
         else:
             yield *row, str(file), number
 
 
-class _NoText(ValueError):
-    """An entry without an id and a text."""
-
-
 def _identifier(entry: object) -> str:
     if not isinstance(entry, dict):
-        raise _NoText("not a JSON object")
+        raise RowFault("not a JSON object")
     name = next((name for name in NAMES if name in entry), None)
     if name is None:
-        raise _NoText(f"no `_id` (or id, docid, docno, qid): it has {', '.join(entry) or 'nothing'}")
+        raise RowFault(f"no `_id` (or id, docid, docno, qid): it has {', '.join(entry) or 'nothing'}")
     if not isinstance(entry[name], str | int) or isinstance(entry[name], bool | Point):
-        raise _NoText(f"`{name}` is not a string")
+        raise RowFault(f"`{name}` is not a string")
     return str(entry[name])
 
 
 def _text(entry: Any) -> str:
     name = next((name for name in TEXTS if name in entry), None)
     if name is None:
-        raise _NoText(f"no `text` (or contents, passage, query): it has {', '.join(entry)}")
+        raise RowFault(f"no `text` (or contents, passage, query): it has {', '.join(entry)}")
     # Some exports write null for what is empty, and a list of paragraphs.
     title, body = entry.get("title") or "", entry[name] or ""
     if isinstance(body, list) and all(isinstance(paragraph, str) for paragraph in body):
         body = " ".join(body)
     for key, value in (("title", title), (name, body)):
         if not isinstance(value, str) or isinstance(value, Point):
-            raise _NoText(f"`{key}` is not a string")
+            raise RowFault(f"`{key}` is not a string")
     return f"{title} {body}" if title else body
 
 

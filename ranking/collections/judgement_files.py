@@ -6,13 +6,14 @@ import itertools
 import json
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from ranking.collections.faults import Faults
+from ranking.collections.json_rows import json_lines
 from ranking.collections.lines import BLANK, QUOTED, lines, tables
 from ranking.collections.opened import encoding_of, open_bytes, plain_name
 from ranking.collections.reader import JUDGEMENTS
@@ -286,40 +287,47 @@ def _parquet(path: str | Path, value: str, faults: Faults) -> Iterator[pl.DataFr
 
 
 def _json_rows(path: str | Path, first: str, value: str, faults: Faults, encoding: str) -> Iterator[pl.DataFrame]:
-    def entries() -> Iterator[tuple[Any, Any, Any, int]]:
-        if first.startswith("{") and first.endswith("}") and first != "{}" and _is_flat(first):  # JSON lines
-            for number, line in lines(path, faults, encoding):
-                yield from named(number, line, _parse)
-            return
+    if first.startswith("{") and first.endswith("}") and first != "{}" and _is_flat(first):
+        rows = _of_objects(json_lines(Path(path), faults, encoding, parse=_parse), value, path, faults)
+    else:
         try:
             with open_bytes(path) as stream:
                 content = _parse(stream.read().decode(encoding_of(path, encoding)))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise BadInput(f"can't be read as JSON ({error})", path) from None
-        if not isinstance(content, _Object):
-            for number, entry in enumerate(content, 1):
-                yield from named(number, entry, list)
-            return
-        for query, documents in content:
-            if isinstance(documents, list) and all(isinstance(document, str) for document in documents):
-                # Relevant documents, or a ranking.
-                numbers = range(len(documents)) if value == "score" else [-1] * len(documents)
-                yield from ((query, document, -number, 1) for document, number in zip(documents, numbers, strict=True))
-                continue
-            if not isinstance(documents, _Object):
-                raise BadInput(f"the query {query!r} has no documents", path, f"write {{query: {{document: {value}}}}}")
-            yield from ((query, document, number, 1) for document, number in documents)
+        if isinstance(content, _Object):
+            rows = _of_queries(content, value, path)
+        else:
+            rows = _of_objects(enumerate(content, 1), value, path, faults)
+    yield from _checked(rows, value, path, faults)
 
-    def named(number: int, entry: Any, parse: Callable[[Any], Any]) -> Iterator[tuple[Any, Any, Any, int]]:
+
+def _of_objects(
+    entries: Iterable[tuple[int, Any]], value: str, path: str | Path, faults: Faults
+) -> Iterator[tuple[Any, Any, Any, int]]:
+    """Yield query, document, value and line of objects with these names."""
+    for number, pairs in entries:
         try:
-            fields = _fields(dict(parse(entry)), value)
+            entry = dict(pairs)
+            names = {_our_name(name, name): name for name in entry}
+            fields = [entry[names[name]] for name in ("query", "document", value if value in names else "score")]
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             what = f"not a JSON object of query, document and {value} ({error})"
             faults.report("broken line", what, path, number)
         else:
-            yield (*fields, number)
+            yield *fields, number
 
-    yield from _checked(entries(), value, path, faults)
+
+def _of_queries(content: _Object, value: str, path: str | Path) -> Iterator[tuple[Any, Any, Any, int]]:
+    """Yield query, document, value and line of an object of queries: the values of documents, or a list of these."""
+    for query, documents in content:
+        if isinstance(documents, list) and all(isinstance(document, str) for document in documents):
+            # Relevant documents, or a ranking.
+            yield from ((query, document, -n if value == "score" else 1, 1) for n, document in enumerate(documents))
+        elif isinstance(documents, _Object):
+            yield from ((query, document, number, 1) for document, number in documents)
+        else:
+            raise BadInput(f"the query {query!r} has no documents", path, f"write {{query: {{document: {value}}}}}")
 
 
 class _Object(list[tuple[str, Any]]):
@@ -327,25 +335,16 @@ class _Object(list[tuple[str, Any]]):
 
 
 def _parse(text: str) -> Any:
-    """Parse JSON; numbers stay as they are written. Raises ValueError if it is not JSON."""
-    try:
-        return json.loads(text, parse_int=str, parse_float=str, object_pairs_hook=_Object)
-    except RecursionError:
-        raise ValueError("nested too deeply") from None
+    """Parse JSON; numbers stay as they are written."""
+    return json.loads(text, parse_int=str, parse_float=str, object_pairs_hook=_Object)
 
 
 def _is_flat(line: str) -> bool:
     try:
         entry = _parse(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return not any(isinstance(value, list) for _, value in entry)
-
-
-def _fields(entry: Mapping[str, Any], value: str) -> tuple[Any, Any, Any]:
-    names = {_our_name(name, name): name for name in entry}
-    number = value if value in names else "score"
-    return entry[names["query"]], entry[names["document"]], entry[names[number]]
 
 
 def _checked(

@@ -16,7 +16,7 @@ from ranking.collections.faults import Faults
 from ranking.collections.judgement_files import judgements_of
 from ranking.collections.lines import lines, tables
 from ranking.collections.opened import ENDINGS
-from ranking.collections.reader import DOCUMENTS, QUERIES, spans_of, stamps, together
+from ranking.collections.reader import DOCUMENTS, QUERIES, not_read, spans_of, stamps, together
 from ranking.collections.splits import DEV, TEST, TRAIN
 from ranking.errors import BadInput
 
@@ -106,7 +106,7 @@ class MsMarco(FolderWithCandidates):
         options |= {f"{split} queries": self.queries for split in (TRAIN, DEV, TEST)}
         options |= {f"{split} qrels": self.qrels for split in (TRAIN, DEV, TEST)}
         others = [file.name for kind, option in options.items() if not option for file in self._present(kind)[1:]]
-        return {"files that are not read": f"{len(others):,} ({', '.join(others[:3])})"} if others else {}
+        return not_read(others)
 
     def _documents(self) -> Path:
         file = self.named(self.documents) if self.documents else self._usual("documents")

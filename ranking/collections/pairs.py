@@ -19,11 +19,11 @@ import polars as pl
 from ranking.bounds import Between, checked
 from ranking.collections.arrow_files import batches, write
 from ranking.collections.candidate_files import each_once
-from ranking.collections.faults import Faults
+from ranking.collections.faults import Faults, RowFault
 from ranking.collections.hub_files import HUB, local_path
-from ranking.collections.reader import DOCUMENTS, GIVEN, JUDGEMENTS, QUERIES, Reader, frames, stamps
-from ranking.collections.row_files import Row, TextOptions, header_of, kind_of, read_rows, row_files, unread_files
-from ranking.collections.row_forms import BESIDE, Parts, RowFault, RowForm
+from ranking.collections.reader import DOCUMENTS, GIVEN, JUDGEMENTS, QUERIES, Reader, frames, not_read, stamps
+from ranking.collections.row_files import Row, TextOptions, kind_of, read_rows, row_files, unread_files
+from ranking.collections.row_forms import BESIDE, Parts, RowForm
 from ranking.collections.splits import TEST, TRAIN, shuffled, split_named
 from ranking.errors import BadInput
 
@@ -147,20 +147,17 @@ class Pairs(Reader):
         return {name: value for name, value in vars(self).items() if name != "_read"}
 
     def _fill(self, content: _Content, faults: Faults) -> None:
-        form = RowForm(
-            self.query, self.positive, _listed(self.negatives), self.scores, self.label, self.relevant_from
-        )  # fmt: skip
+        form = RowForm(self.query, self.positive, self.negatives, self.scores, self.label, self.relevant_from)
         options = TextOptions(self.separator, self.encoding, self.quote)
         files = self._files()
         named = {split for split, _ in files} - {None}
         unnamed = [file.name for split, file in files if split is None]
         if named and unnamed:
             content.facts["files without a split in their name"] = f"{', '.join(unnamed[:3])} read as train"
-        if unread := unread_files(local_path(self.path), [file for _, file in files]):
-            content.facts["files that are not read"] = f"{len(unread):,} ({', '.join(unread[:3])})"
-        beside = itertools.chain.from_iterable(read_rows(file, faults, options) for _, file in self._beside())
-        extra = beside if self._beside() else None
-        content.write_documents(self._read_files(files, named, form, options, extra, content, faults))
+        content.facts |= not_read(unread_files(local_path(self.path), [file for _, file in files]))
+        ids = [read_rows(file, faults, options) for _, file in self._beside()]
+        beside = itertools.chain.from_iterable(ids) if ids else None
+        content.write_documents(self._read_files(files, named, form, options, beside, content, faults))
         content.finish()
         if self.scores is not None and not content.rows["score"].count():
             raise BadInput("no row has a score", self.path, "leave collection.scores out, or name the column of scores")
@@ -181,26 +178,22 @@ class Pairs(Reader):
     ) -> Iterator[tuple[str, str, str, int]]:
         """Add the rows of all files to the content, and yield each document that is new: id, text, file, line."""
         for split, file in files:
-            columns: list[str] = header_of(file) or []
-            if columns:
-                _check(form, columns, file)
-            split = TRAIN if split is None and named else split
+            kind, split = kind_of(file), TRAIN if split is None and named else split
             count, names, labelled, skipped = 0, dict[str, None](), None, dict(faults.skipped)
             for line, row in read_rows(file, faults, options, form.names()):
                 count += 1
-                if count == 1 and kind_of(file) == "csv":
-                    _check(form, list(row), file, without_header=True)
+                if count == 1 and kind != "json":
+                    _check(form, list(row), file, without_header=kind == "csv")
                 if not row.keys() <= names.keys():
                     names |= dict.fromkeys(row)
                 if beside is not None:
                     row = _with_ids(row, next(beside, None), file)
                 try:
                     parts = form.parts(row)
+                    if labelled not in (None, parts.labelled):
+                        raise RowFault("has no label, or those before have none")
                 except RowFault as fault:
-                    _report(fault, file, line, faults)
-                    continue
-                if labelled not in (None, parts.labelled):
-                    _report(RowFault("broken line", "has no label, or those before have none"), file, line, faults)
+                    faults.report_row(fault, file, line)
                     continue
                 labelled = parts.labelled
                 content.source["rows"] += 1
@@ -211,8 +204,8 @@ class Pairs(Reader):
                 yield from content.add(parts, of_row or split, str(file), line, faults)
             if not count and skipped == faults.skipped:
                 faults.report("empty file", "has no rows", file)
-            elif count and not columns:
-                _check(form, list(names), file)  # rows of JSON may differ: a column has to be in one of them
+            elif count and kind == "json":
+                _check(form, list(names), file)  # rows may differ: a column has to be in one of them
 
 
 class _Content:
@@ -366,15 +359,6 @@ def _check(form: RowForm, columns: Sequence[str], file: Path, without_header: bo
         raise BadInput(fault.what, file, remedy) from None
 
 
-def _report(fault: RowFault, file: Path, line: int, faults: Faults) -> None:
-    if fault.always:
-        raise BadInput(fault.what, f"{file}:{line}", fault.remedy) from None
-    if fault.remedy:
-        faults.report(fault.kind, fault.what, file, line, remedy=fault.remedy)
-    else:
-        faults.report(fault.kind, fault.what, file, line)
-
-
 def _with_ids(row: Mapping[str, Any], ids: Row | None, file: Path) -> dict[str, Any]:
     """Return a row with the ids and scores of the table next to it."""
     if ids is None:
@@ -389,7 +373,3 @@ def _filled(rows: pl.DataFrame, schema: Mapping[str, pl.DataType]) -> pl.DataFra
     return rows.select(
         (pl.col(name) if name in rows.columns else pl.lit(None)).cast(kind).alias(name) for name, kind in schema.items()
     )
-
-
-def _listed(option: str | Sequence[str] | None) -> list[str] | None:
-    return option if option is None else [option] if isinstance(option, str) else list(option)

@@ -212,6 +212,11 @@ def groups_of(files: Sequence[Path], size: int) -> list[list[Path]]:
     return groups
 
 
+def not_read(files: Sequence[str]) -> dict[str, str]:
+    """Return the fact about files that may hold data and are not read."""
+    return {"files that are not read": f"{len(files):,} ({', '.join(files[:3])})"} if files else {}
+
+
 def stamps(files: Iterable[Path]) -> dict[str, str]:
     """Return the state of files, which shows a change: path, size in bytes and time of change in nanoseconds."""
     state = {}

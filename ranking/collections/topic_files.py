@@ -87,7 +87,7 @@ def topic_rows(file: Path, faults: Faults, encoding: str) -> Iterator[tuple[int,
 
 def _rows(file: Path, faults: Faults, encoding: str) -> Iterator[Row]:
     if file.name.lower().endswith(".parquet"):
-        return read_rows(file, faults, TextOptions())
+        return read_rows(file, faults)
     head = next((text for _, text in blocks(file, Faults(strict=False), encoding)), "").lstrip("\ufeff \t\r\n")
     if re.search(r"<top\b[^<>]*>", head, re.I):
         return topics(file, faults, encoding)
