@@ -19,10 +19,7 @@ MERGED = {"max": "the highest grade counts", "mean": "the mean of the grades cou
 
 
 def table(rows: object, schema: Mapping[str, pl.DataType], method: str) -> pl.DataFrame:
-    """Return what a reader, which may be the user's, has read.
-
-    Args:
-        method: the reader's method, for the message.
+    """Return what a method of a reader, which may be the user's, has read.
 
     Raises:
         BadInput: if it is no data frame of polars, lacks a column, has one of another type, or an unknown split.
@@ -78,11 +75,6 @@ def join_repeats(
     As separate queries they would leak: a query of the test may have been trained on, and the answer to one would be a
     hard negative of the other.
 
-    Args:
-        queries: columns id, text and split.
-        judgements: a frame of `ranking.collections.reader.JUDGEMENTS`, checked.
-        given: a frame of `ranking.collections.reader.GIVEN`.
-
     Returns:
         The queries, the first of each text with its id, in the most valuable split among them (test, then dev); the
         judgements of all of them, the highest grade if several judge one document; what is given with them; and the
@@ -118,9 +110,7 @@ def sound(
     """Return judgements of known documents for known queries, each pair once, each query in one split.
 
     Args:
-        judgements: a frame of `ranking.collections.reader.JUDGEMENTS`.
-        queries: all queries, with their ids.
-        documents: all documents, with their ids; possibly far more than fit into memory, if mapped from a file.
+        documents: all documents; possibly far more than fit into memory, if mapped from a file.
         faults: receives the others. When not strict, a query in several splits stays in the most valuable one
             (test, then dev).
         repeated: the grade of a document that is judged more than once for a query: the highest (`max`), the mean,

@@ -50,16 +50,7 @@ class Faults:
         remedy: str = SKIP,
         times: int = 1,
     ) -> None:
-        """Report a fault, or `times` faults of a kind of which this is the first.
-
-        Args:
-            kind: the name under which it is counted, e.g. "broken line".
-            what: the fault, in the user's words.
-            line: its line, counted from 1.
-
-        Raises:
-            BadInput: at once, if strict.
-        """
+        """Report a fault, or `times` faults of a kind of which this is the first; raise it as `BadInput` if strict."""
         if self.strict:
             remedy = remedy.replace("strict=false", self.option)
             raise BadInput(f"{kind}: {what}", file if line is None else f"{file}:{line}", remedy)

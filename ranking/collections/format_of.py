@@ -7,11 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ranking.collections.beir import Beir
-from ranking.collections.hub_files import HUB
 from ranking.collections.msmarco import MsMarco
 from ranking.collections.pairs import Pairs
 from ranking.collections.trec import Trec
 from ranking.errors import BadInput
+from ranking.hub import HUB
 
 FOLDERS = {"beir": Beir, "msmarco": MsMarco, "trec": Trec}
 """Readers of folders by the names of their formats. The first one that can read a folder is taken."""

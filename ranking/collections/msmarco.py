@@ -102,18 +102,17 @@ class MsMarco(FolderWithCandidates):
         return judgements_of([(split, file) for split, (_, file) in self._splits().items()], faults)
 
     def facts(self) -> dict[str, str]:
-        options: dict[str, object] = {"documents": self.documents}
-        options |= {f"{split} queries": self.queries for split in (TRAIN, DEV, TEST)}
-        options |= {f"{split} qrels": self.qrels for split in (TRAIN, DEV, TEST)}
-        others = [file.name for kind, option in options.items() if not option for file in self._present(kind)[1:]]
-        return not_read(others)
+        guessed = [kind for kind in _USUAL_NAMES if not getattr(self, kind.split()[-1])]
+        return not_read([file.name for kind in guessed for file in self._present(kind)[1:]])
 
     def _documents(self) -> Path:
-        file = self.named(self.documents) if self.documents else self._usual("documents")
-        if file is None:
+        if self.documents:
+            return self.named(self.documents)
+        present = self._present("documents")
+        if not present:
             usual = " or ".join(_USUAL_NAMES["documents"][:2])
             raise BadInput(f"no {usual}", self.path, "name the file: collection.documents=FILE")
-        return file
+        return present[0]
 
     def _splits(self) -> dict[str, tuple[Path, Path]]:
         """Return the files of queries and qrels of each split that has both."""
@@ -122,28 +121,22 @@ class MsMarco(FolderWithCandidates):
                 raise BadInput(f"no split is called {sorted(unknown)[0]!r}", self.path, "take train, dev or test")
         splits = {}
         for split in (TRAIN, DEV, TEST):
-            queries = self._of("queries", self.queries, split)
-            qrels = self._of("qrels", self.qrels, split)
+            queries, qrels = self._of_split(split, "queries"), self._of_split(split, "qrels")
             if queries and qrels:
                 splits[split] = queries, qrels
             elif self.qrels and split in self.qrels:
-                raise BadInput(
-                    f"no queries for the qrels of {split}",
-                    self.path,
-                    f"name them: 'collection.queries={{{split}: FILE}}'",
-                )
+                remedy = f"name them: 'collection.queries={{{split}: FILE}}'"
+                raise BadInput(f"no queries for the qrels of {split}", self.path, remedy)
         if not splits:
             remedy = "name them: 'collection.queries={train: FILE}' 'collection.qrels={train: FILE}'"
             raise BadInput("no split has both its queries and its qrels", self.path, remedy)
         return splits
 
-    def _of(self, what: str, option: Mapping[str, str] | None, split: str) -> Path | None:
+    def _of_split(self, split: str, what: str) -> Path | None:
+        option: Mapping[str, str] | None = getattr(self, what)
         if option is None:
-            return self._usual(f"{split} {what}")
+            return next(iter(self._present(f"{split} {what}")), None)
         return self.named(option[split]) if split in option else None
-
-    def _usual(self, kind: str) -> Path | None:
-        return next(iter(self._present(kind)), None)
 
     def _present(self, kind: str) -> list[Path]:
         """Return the files with a usual name; the first one counts."""

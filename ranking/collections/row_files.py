@@ -118,11 +118,7 @@ def _tables_in(folder: Path) -> list[Path]:
 
 
 def kind_of(file: Path) -> str:
-    """Return the format of a file from its name: a key of `KINDS`.
-
-    Raises:
-        BadInput: if the name does not show it.
-    """
+    """Return the format of a file, a key of `KINDS`; raise `BadInput` if its name does not show it."""
     kind = _kind(file)
     if kind is None:
         remedy = f"give it an ending by its format: {ENDINGS_OF_TABLES}"

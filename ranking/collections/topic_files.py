@@ -34,12 +34,7 @@ Row = tuple[int, Mapping[str, Any]]
 def read_topics(
     file: Path, fields: Sequence[str], faults: Faults, encoding: str
 ) -> Iterator[tuple[str, str, None, None, str, int]]:
-    """Yield topics as queries: id, the fields' texts, no category, no subcategory, file, line.
-
-    Args:
-        file: see `topic_rows`.
-        fields: the fields (of `FIELDS`) to join into the query.
-        faults: receives each topic that has no number, or lacks one of the fields.
+    """Yield topics as queries: id, the joined texts of the fields, no category, no subcategory, file, line.
 
     Raises:
         BadInput: if the file can't be read, or has no topics.
