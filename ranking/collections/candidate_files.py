@@ -93,13 +93,10 @@ def _candidates(file: Path, faults: Faults) -> Iterable[Candidate] | pl.DataFram
     if len(cells) == 4 and not re.fullmatch(r"-?[\d.]+", cells[2].strip()) and cells[2].strip().lower() != "rank":
         return _of_lines(file, r"\t", 4, faults)
     cells = re.split(_BETWEEN, line)
-    is_triple = len(cells) == 3 and not _is_rank(cells[2], file) and cells[2].strip().lower() not in ("rank", "score")
+    third = cells[2].strip().lower() if len(cells) == 3 else "rank"
+    is_rank = third == "1" and "triple" not in file.name.lower()  # as in MS MARCO's runs, whose first rank is 1
+    is_triple = not is_rank and third not in ("rank", "score")
     return _of_lines(file, _BETWEEN, 3, faults) if is_triple else _of_run(file, faults)
-
-
-def _is_rank(cell: str, file: Path) -> bool:
-    """Return whether the third of three columns is a rank, as in MS MARCO's runs: the first of them is 1."""
-    return cell.strip() == "1" and "triple" not in file.name.lower()
 
 
 def _is_list_of_ids(line: str) -> bool:

@@ -85,17 +85,17 @@ class MsMarco(FolderWithCandidates):
 
     def read_portion(self, portion: tuple[int, int] | None, faults: Faults) -> Iterator[pl.DataFrame]:
         file = self._documents()
-        columns = _columns(file, _PASSAGE)
+        columns, named = _columns(file, _PASSAGE)
         text = pl.concat_str([name for name in ("title", "body", "text") if name in columns], separator=" ")
-        for rows in tables(file, columns, faults, separator="\t", within=portion):
-            yield _without_header(rows).select("id", text.alias("text"), *_no_category(file), "line").select(*DOCUMENTS)
+        for rows in tables(file, columns, faults, separator="\t", header=named or (), within=portion):
+            yield rows.select("id", text.alias("text"), *_no_category(file), "line").select(*DOCUMENTS)
 
     def read_queries(self, faults: Faults) -> pl.DataFrame:
-        parts = (
-            _without_header(rows).with_columns(_no_category(file))
-            for file in dict.fromkeys(queries for queries, _ in self._splits().values())
-            for rows in tables(file, _columns(file, _QUERY), faults, separator="\t")
-        )
+        parts = []
+        for file in dict.fromkeys(queries for queries, _ in self._splits().values()):
+            columns, named = _columns(file, _QUERY)
+            rows = tables(file, columns, faults, separator="\t", header=named or ())
+            parts += [part.with_columns(_no_category(file)) for part in rows]
         return together(parts, QUERIES)
 
     def read_judgements(self, faults: Faults) -> pl.DataFrame:
@@ -144,27 +144,15 @@ class MsMarco(FolderWithCandidates):
         return [self.folder / name for name in names if (self.folder / name).exists()]
 
 
-def _columns(file: Path, usual: Mapping[str, pl.DataType]) -> dict[str, pl.DataType]:
-    """Return the columns of a file from its first line: by the names of its header, or by their number."""
+def _columns(file: Path, usual: Mapping[str, pl.DataType]) -> tuple[dict[str, pl.DataType], bool]:
+    """Return the columns of a file, by the names of its header or by their number, and whether it has a header."""
     _, first = next(lines(file, Faults(strict=False)), (0, ""))
     cells = [cell.strip().lower() for cell in first.rstrip("\r").split("\t")]
     named = [next((ours for ours, names in COLUMNS.items() if cell in names), f"_{n}") for n, cell in enumerate(cells)]
-    if (
-        set(cells) & COLUMNS["id"]
-        and len(named) > 1
-        and len(set(named)) == len(named)
-        and {"text", "body"} & set(named)
-    ):
-        return dict.fromkeys(named, pl.String())
-    return dict(_DOCUMENT if len(cells) == 4 and usual is _PASSAGE else usual)
-
-
-def _without_header(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return rows without a first line that names the columns."""
-    if not len(rows) or rows["line"][0] != 1:
-        return rows
-    first = {str(value).strip().lower() for name, value in rows.row(0, named=True).items() if name != "line"}
-    return rows[1:] if len(first) > 1 and first <= HEADER else rows
+    if set(cells) & COLUMNS["id"] and 1 < len(set(named)) == len(named) and {"text", "body"} & set(named):
+        return dict.fromkeys(named, pl.String()), True
+    columns = _DOCUMENT if len(cells) == 4 and usual is _PASSAGE else usual
+    return dict(columns), len(set(cells)) > 1 and set(cells) <= HEADER
 
 
 def _no_category(file: Path) -> list[pl.Expr]:
