@@ -39,12 +39,9 @@ def format_of(path: str | Path) -> str:
     inside = sorted(place.iterdir())
     inner = next((folder for folder in inside if folder.is_dir() and _recognised(folder)), None)
     remedy = f"give collection=NAME, of {', '.join([*FOLDERS, 'pairs'])}; docs/guide/collections.md has their files"
+    remedy = f"name the folder in it: {inner}" if inner else remedy
     holds = ", ".join(file.name for file in inside[:6]) or "nothing"
-    raise BadInput(
-        f"can't recognise the format of the collection (the folder holds {holds})",
-        place,
-        f"name the folder in it: {inner}" if inner else remedy,
-    )
+    raise BadInput(f"can't recognise the format of the collection (the folder holds {holds})", place, remedy)
 
 
 def _recognised(folder: Path) -> str | None:

@@ -150,9 +150,8 @@ class FolderReader(Reader):
         """
         named = Path(self.path).expanduser()
         if not named.is_dir():
-            raise BadInput(
-                "no such folder" if not named.exists() else "not a folder", named, "check the path (collection.path=)"
-            )
+            what = "not a folder" if named.exists() else "no such folder"
+            raise BadInput(what, named, "check the path (collection.path=)")
         return named
 
     def named(self, file: str) -> Path:

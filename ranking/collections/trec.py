@@ -98,12 +98,8 @@ class Trec(FolderReader):
         if not paths:
             raise BadInput(f"no file looks like the {option}", here, f"name it: collection.{option}=FILE")
         if option != "documents" and len(paths) > 1:
-            several = ", ".join(path.name for path in paths)
-            raise BadInput(
-                f"{len(paths)} files look like the {option} ({several})",
-                here,
-                f"name them: 'collection.{option}=[FILE,FILE]'",
-            )
+            what = f"{len(paths)} files look like the {option} ({', '.join(path.name for path in paths)})"
+            raise BadInput(what, here, f"name them: 'collection.{option}=[FILE,FILE]'")
         return [file for path in paths for file in _text_files(path)]
 
 
