@@ -207,9 +207,7 @@ class Pool:
         from cluster.commands.judge import judge
 
         texts = [*as_collection(data).overrides(), *self.overrides(self.method)]
-        named = Method.of(
-            "method", self.method
-        ).name  # the page follows one method: a class of the user's own replaces the default
+        named = Method.of("method", self.method).name  # the page follows one; the user's own replaces the default
         one = f"method={named}" if named else "~method"
         texts = [one if text == f"method=[{named}]" else text for text in texts]
         texts += settings(seed=self.seed, out=os.fspath(out), topics=topics and os.fspath(topics), options=options)

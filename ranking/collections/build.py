@@ -181,10 +181,11 @@ def _repeated(documents: pl.DataFrame) -> pl.Series:
 
     Equal ids have equal hashes, of eight bytes: ids are only compared if their hashes repeat, which is rare.
     """
-    hashes = pl.concat([part["id"].hash() for part in documents.select("id").iter_slices(_CHUNK)])
-    ordered = np.sort(hashes.to_numpy())
-    suspects = pl.Series(ordered[1:][ordered[1:] == ordered[:-1]]).unique()
-    rows = documents.select("id").with_row_index("row").filter(hashes.is_in(suspects.implode()))
+    hashes = np.sort(documents["id"].hash().to_numpy())
+    suspects = pl.Series(np.unique(hashes[1:][hashes[1:] == hashes[:-1]]), dtype=pl.UInt64)
+    if suspects.is_empty():
+        return pl.Series(dtype=pl.UInt32)
+    rows = documents.select("id").with_row_index("row").filter(documents["id"].hash().is_in(suspects.implode()))
     return rows.filter(~pl.col("id").is_first_distinct())["row"]
 
 

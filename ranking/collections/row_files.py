@@ -21,6 +21,7 @@ import pyarrow as pa
 from ranking.collections.faults import Faults
 from ranking.collections.json_rows import Point, json_rows, rows_of_columns, unnamed
 from ranking.collections.opened import ENDINGS, compression_of, encoding_of, open_bytes, plain_name
+from ranking.collections.row_forms import NAME_BESIDE
 from ranking.collections.splits import split_named
 from ranking.errors import BadInput
 
@@ -214,14 +215,13 @@ def csv_rows(file: Path, faults: Faults, options: TextOptions, names: Sequence[s
         named = not tabs or _is_header(cells, names)
         numbers = [number for number, cell in enumerate(cells, 1) if cell.strip().isdigit()]
         if not named and len(cells) > 1 and numbers:
-            what = "every cell of the first row is a number: are they ids, not texts?"
-            remedy = "name it beside the texts: collection=msmarco (or beir) collection.path=… collection.given=FILE"
-            if len(numbers) < len(cells):
-                what = (
-                    f"cell {numbers[0]} of the first row is a number, and no header says whether it is an id or a label"
-                )
-                remedy = "write a header above, such as qid, query, positive, negative, label, between tabs"
-            raise BadInput(what, f"{file}:{start}", remedy)
+            place = f"{file}:{start}"
+            if len(numbers) == len(cells):
+                what = "every cell of the first row is a number: are they ids, not texts?"
+                raise BadInput(what, place, NAME_BESIDE)
+            what = f"cell {numbers[0]} of the first row is a number, and no header says whether it is an id or a label"
+            remedy = "write a header above, such as qid, query, positive, negative, label, between tabs"
+            raise BadInput(what, place, remedy)
         quote = options.quote if options.quote is not None else '"' if named else ""
         quoting = {"quotechar": quote} if quote else {"quoting": csv.QUOTE_NONE}
         table = csv.reader(itertools.chain([first], text), delimiter=separator, strict=True, **quoting)

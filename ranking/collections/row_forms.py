@@ -32,6 +32,8 @@ BESIDE = "scores beside"
 """The column of the scores in the tables `ids` that `pyrite mine` writes."""
 TEXT = ("text", "contents", "content", "passage", "document", "body", "context")
 IDS = ("docid", "doc_id", "docno", "passage_id", "psg_id", "pid", "_id", "id")
+NAME_BESIDE = "name it beside the texts: collection=msmarco (or beir) collection.path=… collection.given=FILE"
+"""What to do with a file of ids."""
 PAIRED_IDS = re.compile(r"^(pos|positive|neg|negative)s?(_document)?_p?ids$")
 """Columns of ids in place of texts, as Tevatron and the hard negatives of MS MARCO have them."""
 LISTED = ("texts", "pair", "triplet", "set")
@@ -255,8 +257,7 @@ def _without_columns(
     ids = [name for name in names if PAIRED_IDS.match(name)] or (["qid", "pos", "neg"] if absent[0] == "query" else [])
     if not given and ids and set(ids) <= set(names):
         what = f"holds ids, not texts ({', '.join(ids)})"
-        remedy = "name it beside the texts: collection=msmarco (or beir) collection.path=… collection.given=FILE"
-        return RowFault(what, remedy, always=True)
+        return RowFault(what, NAME_BESIDE, always=True)
     if {"data", "annotations"} <= set(names):
         what = "is an export of Label Studio, which has the texts within `data`"
         return RowFault(what, "export it as JSON-MIN or CSV", always=True)
