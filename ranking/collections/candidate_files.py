@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from ranking.collections.faults import Faults, RowFault
-from ranking.collections.json_rows import DECODER, json_rows
+from ranking.collections.json_rows import DECODER, json_rows, parsed
 from ranking.collections.judgement_files import run_rows
 from ranking.collections.lines import lines
 from ranking.collections.opened import plain_name
@@ -83,7 +82,8 @@ def _candidates(file: Path, faults: Faults) -> Iterable[Candidate] | pl.DataFram
         return _of_rows(file, read_rows(file, faults), faults) if is_row else _of_run(file, faults)
     _, line = next(lines(file, Faults(strict=False)), (0, ""))
     line = line.strip()
-    if line.startswith("[") and _is_list_of_ids(line):
+    items = parsed(line) if line.startswith("[") else None
+    if items and len(items) > 1 and not isinstance(items[0], list) and not any(isinstance(it, dict) for it in items):
         return _of_lists(file, faults)
     if line.startswith(("{", "[")):
         entry = next((entry for _, entry in json_rows(file, Faults(strict=False))), {})
@@ -97,14 +97,6 @@ def _candidates(file: Path, faults: Faults) -> Iterable[Candidate] | pl.DataFram
     is_rank = third == "1" and "triple" not in file.name.lower()  # as in MS MARCO's runs, whose first rank is 1
     is_triple = not is_rank and third not in ("rank", "score")
     return _of_lines(file, _BETWEEN, 3, faults) if is_triple else _of_run(file, faults)
-
-
-def _is_list_of_ids(line: str) -> bool:
-    try:
-        entry = json.loads(line)
-    except ValueError:
-        return False
-    return len(entry) > 1 and not any(isinstance(item, dict) for item in entry) and not isinstance(entry[0], list)
 
 
 def _of_run(file: Path, faults: Faults) -> pl.DataFrame:

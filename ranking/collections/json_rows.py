@@ -39,9 +39,11 @@ def json_rows(file: Path, faults: Faults, encoding: str = "utf-8") -> Iterator[t
         BadInput: if an array or a whole object is broken.
     """
     head = _head(file, encoding)
-    if head.startswith("[") and not _is_row(head):
+    items = parsed(head) if head.startswith("[") else None
+    is_row = isinstance(items, list) and not any(isinstance(item, (dict, list)) for item in items)
+    if head.startswith("[") and not is_row:
         entries = array_items(file, faults, encoding)
-    elif head.startswith("{") and not _is_object(head.split("\n", 1)[0]) and file.name.lower().find(".json") >= 0:
+    elif head.startswith("{") and ".json" in file.name.lower() and head.split("\n", 1)[0].rstrip() == "{":
         entries = _whole(file, faults, encoding)
     else:
         entries = json_lines(file, faults, encoding)
@@ -70,21 +72,12 @@ def _head(file: Path, encoding: str) -> str:
     return start.decode(encoding_of(file, encoding), "replace").lstrip("\ufeff \t\r\n")
 
 
-def _is_row(line: str) -> bool:
-    """Return whether a line is a list of texts, and not the beginning or the whole of an array of rows."""
+def parsed(line: str) -> Any:
+    """Return what a line of JSON holds; None if it is broken."""
     try:
-        return not any(isinstance(item, (dict, list)) for item in json.loads(line))
+        return json.loads(line)
     except (ValueError, RecursionError):
-        return False
-
-
-def _is_object(line: str) -> bool:
-    try:
-        return isinstance(json.loads(line), dict)
-    except RecursionError:
-        return True
-    except ValueError:
-        return line.rstrip() not in ("{", "")  # a broken line of JSON lines is reported as such
+        return None
 
 
 def _decoded(line: str) -> Any:

@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 
 from ranking.collections.faults import Faults
-from ranking.collections.json_rows import json_lines
+from ranking.collections.json_rows import json_lines, parsed
 from ranking.collections.lines import BLANK, QUOTED, lines, tables
 from ranking.collections.opened import encoding_of, open_bytes, plain_name
 from ranking.collections.reader import JUDGEMENTS
@@ -287,7 +287,8 @@ def _parquet(path: str | Path, value: str, faults: Faults) -> Iterator[pl.DataFr
 
 
 def _json_rows(path: str | Path, first: str, value: str, faults: Faults, encoding: str) -> Iterator[pl.DataFrame]:
-    if first.startswith("{") and first.endswith("}") and first != "{}" and _is_flat(first):
+    entry = parsed(first)
+    if entry and isinstance(entry, dict) and not any(isinstance(value, (dict, list)) for value in entry.values()):
         rows = _of_objects(json_lines(Path(path), faults, encoding, parse=_parse), value, path, faults)
     else:
         try:
@@ -337,14 +338,6 @@ class _Object(list[tuple[str, Any]]):
 def _parse(text: str) -> Any:
     """Parse JSON; numbers stay as they are written."""
     return json.loads(text, parse_int=str, parse_float=str, object_pairs_hook=_Object)
-
-
-def _is_flat(line: str) -> bool:
-    try:
-        entry = _parse(line)
-    except (ValueError, RecursionError):
-        return False
-    return not any(isinstance(value, list) for _, value in entry)
 
 
 def _checked(
