@@ -304,6 +304,9 @@ def test_a_file_without_candidates_is_named(tmp_path):
     (tmp_path / "run").write_text("\n")
     with pytest.raises(BadInput, match=r"run: empty file: has no candidates"):
         read_candidates(tmp_path / "run", Faults())
+    (tmp_path / "deep").write_text("[" * 3000 + "]" * 3000)
+    with pytest.raises(BadInput, match=r"deep:1: nested too deeply"):
+        read_candidates(tmp_path / "deep", Faults())
     pl.DataFrame({"query_id": ["7"], "positive_id": ["1"], "negative_id": ["2"]}).write_parquet(tmp_path / "t.parquet")
     assert read_candidates(tmp_path / "t.parquet", Faults())["document"].to_list() == ["1", "2"]
 
