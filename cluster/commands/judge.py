@@ -77,14 +77,14 @@ def judge(overrides: Sequence[str], console: Console, resume: str | None = None)
     port = listening.getsockname()[1]
     shown = "127.0.0.1" if config["host"] in ("0.0.0.0", "") else config["host"]
     address = f"http://{f'[{shown}]' if ':' in shown else shown}:{port}" if config["url"] is None else config["url"]
-    links = [(visitor, f"{address.rstrip('/')}/?token={token}") for visitor, token in judging.links]
-    for visitor, link in links:
-        label = "your link, as the owner" if visitor.owner else f"link for {visitor.assessor or 'assessors'}"
-        print_lines(console, f"{label}: {link}")
+    addresses = [f"{address.rstrip('/')}/?token={link.token}" for link in judging.links]
+    for link, linked in zip(judging.links, addresses, strict=True):
+        label = "your link, as the owner" if link.owner else f"link for {link.assessor or 'assessors'}"
+        print_lines(console, f"{label}: {linked}")
     if not _is_loopback(config["host"]):
         console.print("[yellow]other machines can reach this page over plain HTTP: anyone with a link can use it[/]")
     if config["open_browser"]:
-        webbrowser.open(links[0][1])
+        webbrowser.open(addresses[0])
     try:
         run(judging.app, listening)
     except KeyboardInterrupt:

@@ -15,7 +15,6 @@ from pooling.campaign import Campaign
 from pooling.judging.access import Link, links_of, secret_of
 from pooling.judging.documents import PooledDocuments
 from pooling.judging.options import Options
-from pooling.judging.outlook import estimate_recall, expected_yield
 from pooling.judging.progress import TopicProgress
 from pooling.judging.search import CollectionSearch
 from pooling.judging.server import application
@@ -146,11 +145,11 @@ def _rehearse(session: Session, method: Method) -> None:
         place = campaign.next(topic)
         if place is not None:
             campaign.judge(*place, grades[-1] if step else grades[0])
-    expected_yield([True], 1)
+    progress = TopicProgress()
+    progress.set(0, True)
+    progress.ahead(1)
     if rule is not None:
-        progress = TopicProgress()
-        progress.set(0, True)
-        estimate_recall(progress, 2, 0, rule)
+        progress.recall(2, 0, rule)
 
 
 def _of_topics(qrels: pl.DataFrame, pool: Pool) -> pl.DataFrame:

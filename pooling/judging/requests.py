@@ -31,17 +31,22 @@ class SignInRequest(PageRequest):
     name: Id
 
 
-class GradedRequest(PageRequest):
-    """The part that a judgement and its correction share.
+class DocumentOfTopic(PageRequest):
+    """The part that requests about a document share."""
 
-    Args:
-        request: id of the request, the same if the page sends it again.
-        grade: one of the page's grades; required unless `cannot_judge` is true.
-        cannot_judge: whether the assessor can't judge the document.
-        note: the assessor's note.
-    """
+    topic: Id
+    document: Id
+
+
+class Change(PageRequest):
+    """The part that requests share which are recognised by an id if the page sends them again."""
 
     request: RequestId
+
+
+class GradedRequest(Change):
+    """The part that a judgement and its correction share; the grade may lack only if the assessor can't judge."""
+
     grade: int | None = None
     cannot_judge: bool = False
     note: str = ""
@@ -54,22 +59,13 @@ class GradedRequest(PageRequest):
         return note.strip()
 
     def arguments(self) -> dict[str, Any]:
-        """Return the fields, with the grade None if the assessor can't judge.
-
-        Raises:
-            Refused: if there is neither a grade nor that.
-        """
-        if self.grade is None and not self.cannot_judge:
-            raise Refused("The grade is missing.")
+        """Return the fields, with the grade None if the assessor can't judge."""
         fields = dict(self)
-        return fields | {"grade": None} if fields.pop("cannot_judge") else fields
-
-
-class DocumentOfTopic(PageRequest):
-    """The part that requests about a document share: ids of topic and document."""
-
-    topic: Id
-    document: Id
+        if fields.pop("cannot_judge"):
+            return fields | {"grade": None}
+        if self.grade is None:
+            raise Refused("The grade is missing.")
+        return fields
 
 
 class JudgeRequest(DocumentOfTopic, GradedRequest):
@@ -82,24 +78,17 @@ class CorrectRequest(GradedRequest):
     judgement: int
 
 
-class SkipRequest(DocumentOfTopic):
+class SkipRequest(DocumentOfTopic, Change):
     """Lay the document on the screen aside."""
 
-    request: RequestId
 
-
-class UndoRequest(PageRequest):
+class UndoRequest(Change):
     """Withdraw the assessor's last judgement."""
-
-    request: RequestId
 
 
 class TurnRequest(PageRequest):
-    """Turn to a topic; None lets the method choose it.
-
-    Args:
-        topic: its id.
-        step: instead, 1 or -1: the next or previous topic with documents left for the assessor.
+    """Turn to a topic; None lets the method choose it. Instead, a step turns to the next or previous topic with
+    documents left for the assessor.
     """
 
     topic: Id | None = None
@@ -135,24 +124,17 @@ class SearchRequest(PageRequest):
     query: Id
 
 
-class ResolveRequest(DocumentOfTopic):
+class ResolveRequest(DocumentOfTopic, Change):
     """Decide which grade counts if assessors differ."""
 
     grade: int
-    request: RequestId
 
 
 Model = TypeVar("Model", bound=PageRequest)
 
 
 def parse(body: bytes, model: type[Model]) -> Model:
-    """Check the body of a request.
-
-    Half a surrogate pair, which JSON may hold and no file can, is replaced by U+FFFD.
-
-    Raises:
-        Refused: if the body is not a JSON object, or a value is missing or of the wrong type.
-    """
+    """Check the body of a request. Half a surrogate pair, which JSON may hold and no file can, becomes U+FFFD."""
     try:
         content = json.loads(body, parse_constant=_no_constant)
     except (ValueError, RecursionError):

@@ -11,11 +11,10 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import betabinom, poisson
+from scipy.stats import betabinom
 
 from pooling.judging.agreement import cohen_kappa, krippendorff_alpha
 from pooling.judging.export import RULES, disagreements, qrels, write_qrels, write_table
-from pooling.judging.outlook import _quantile, estimate_recall, expected_yield
 from pooling.judging.progress import CURVE_POINTS, TopicProgress
 from pooling.judging.store import Event, Snapshot, Store, read
 from pooling.stopping import TargetRecall
@@ -155,7 +154,7 @@ def progress_of(relevant: list[bool]) -> TopicProgress:
 def test_the_page_says_stop_when_the_rule_does(relevant, rest, target):
     rule = TargetRecall(target)
     whole = np.array(relevant + [False] * rest)
-    said = estimate_recall(progress_of(relevant), len(whole), 0, rule)
+    said = progress_of(relevant).recall(len(whole), 0, rule)
     assert (said is not None and said.may_stop) == bool(rule.holds(whole)[len(relevant) - 1])
     if said is not None:
         assert 0 <= said.most <= rest
@@ -164,27 +163,20 @@ def test_the_page_says_stop_when_the_rule_does(relevant, rest, target):
 
 def test_what_was_known_before_counts_as_found():
     progress = progress_of([True] * 5 + [False] * 40)
-    alone, more = (estimate_recall(progress, 100, known, TargetRecall(0.9)) for known in (0, 95))
+    alone, more = (progress.recall(100, known, TargetRecall(0.9)) for known in (0, 95))
     assert more.most == alone.most
     assert more.recall == pytest.approx(100 / (100 + more.most))
-    assert estimate_recall(progress_of([False] * 9), 10, 3, TargetRecall()) is None
-    assert estimate_recall(progress, 45, 0, TargetRecall()) == (0, 1.0, True)
+    assert progress_of([False] * 9).recall(10, 3, TargetRecall()) is None
+    assert progress.recall(45, 0, TargetRecall()) == (0, 1.0, True)
 
 
-@given(st.floats(0, 500), st.floats(0.5, 0.999))
-def test_the_bound_is_the_poisson_quantile(mean, share):
-    number = _quantile(share, mean)
-    assert poisson.cdf(number, mean) >= share - 1e-9
-    assert poisson.cdf(number - 1, mean) < share + 1e-9
-
-
-@given(st.lists(st.booleans(), max_size=20), st.integers(0, 15))
-def test_the_interval_holds_nine_tenths(recent, left):
-    found = expected_yield(recent, left)
+@given(st.lists(st.booleans(), max_size=25), st.integers(0, 15))
+def test_the_interval_holds_nine_tenths(judged, left):
+    found, recent = progress_of(judged).ahead(left), judged[-20:]
     if found is None:
         assert left == 0
         return
-    assert (found.documents, found.recent) == (min(left, 10), len(recent))
+    assert found.documents == min(left, 10)
     number = betabinom(min(left, 10), 0.5 + sum(recent), 0.5 + len(recent) - sum(recent))
     assert number.cdf(found.high) - number.cdf(found.low - 1) >= 0.9 - 1e-9
     assert number.cdf(found.low - 1) < 0.05
@@ -206,7 +198,6 @@ def test_running_figures_are_those_of_all_judgements(changes):
     assert len(progress) == len(order)
     assert progress.found == sum(order)
     assert progress.places == pytest.approx(sum(place + 0.5 for place, relevant in enumerate(order) if relevant))
-    assert progress.recent(3) == order[::-1][:3]
     assert progress.curve() == [(place, sum(order[:place])) for place in range(1, len(order) + 1) if order[place - 1]]
 
 

@@ -20,10 +20,11 @@ import pytest
 from pooling.across_topics import AcrossTopics
 from pooling.adjudicators.bandit.bandit import Bandit
 from pooling.adjudicators.max_mean import MaxMean
-from pooling.judging.access import LONGEST_BODY, links_of, secret_of
+from pooling.judging.access import links_of, secret_of
 from pooling.judging.documents import write_texts
 from pooling.judging.opening import Judging, open_judging
 from pooling.judging.options import Options
+from pooling.judging.server import LONGEST_BODY
 from pooling.judging.store import Event
 from pooling.judging.topics import TopicText
 from pooling.pool import Pool
@@ -76,7 +77,7 @@ class Served:
 
     def client(self, name: str | None = None, owner: bool = False) -> Client:
         client = Client(self.port)
-        link = next(each for each in self.judging.links if each.visitor.owner == owner)
+        link = next(each for each in self.judging.links if each.owner == owner)
         assert client.send("GET", f"/?token={link.token}")[0] == 200
         if name is not None:
             assert client.post("/sign-in", {"name": name})[0] == 200
@@ -523,8 +524,8 @@ def test_second_judgements_are_blind(serve):
 
 def test_each_assessor_has_a_link_that_ends_with_the_place_on_the_list(tmp_path, serve):
     served = serve(Options(assessors=["ada", "grace"]))
-    assert [each.visitor for each in served.judging.links] == [(True, None), (False, "ada"), (False, "grace")]
-    tokens = {each.visitor.assessor: each.token for each in served.judging.links}
+    assert [each[:2] for each in served.judging.links] == [(True, None), (False, "ada"), (False, "grace")]
+    tokens = {each.assessor: each.token for each in served.judging.links}
     ada = Client(served.port)
     ada.send("GET", f"/?token={tokens['ada']}")
     state = ada.post("/next")[1]  # without signing in
@@ -541,7 +542,7 @@ def test_each_assessor_has_a_link_that_ends_with_the_place_on_the_list(tmp_path,
         ways = [each for link in links_of(secret, assessors) for each in (link.token, link.cookie)]
         assert tokens["ada"] not in ways
         assert served.judging.links[1].cookie not in ways
-    assert len({each for link in served.judging.links for each in link[1:]}) == 3
+    assert len({link.token for link in served.judging.links}) == 3
 
 
 def test_who_was_taken_off_the_list_judges_no_more(serve):
@@ -603,7 +604,7 @@ def test_ones_own_judgements_are_listed_and_corrected_in_place(serve):
     assert ada.post("/correct", asked | {"grade": 0})[0] == 400
     again = ada.post("/judged")[1]["judgements"][-1]
     assert (again["id"], again["grade"], again["note"]) == (first["id"], 1, "on reflection")
-    assert ada.post("/document", {"judgement": first["id"]})[1]["document"] == documents[0]
+    assert ada.post("/document", {"judgement": first["id"]})[1]["name"] == documents[0]
     for path in ("/document", "/correct"):  # others' are not to be had
         status, answer = grace.post(path, asked | {"request": "g"})
         assert (status, answer["message"]) == (400, "This judgement was taken back.")
