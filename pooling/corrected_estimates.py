@@ -43,10 +43,7 @@ def corrected(
     machine's verdict: a few judgements without an error do not show that it makes none.
 
     Args:
-        pool: the topic's pool, with the machine's grades.
-        sample: the documents that people judged.
         relevant: bool [documents]; values of documents not judged are ignored.
-        relevant_from: lowest grade that counts as relevant.
         trust: λ (`trusts_in`).
     """
     machine = verdicts(pool, relevant_from)
@@ -69,9 +66,6 @@ def trusts_in(
     That is the covariance of verdicts and judgements divided by the variance of verdicts, under the design
     (Angelopoulos, Duchi and Zrnic 2023, "PPI++: efficient prediction-powered inference"). A topic's λ is estimated
     without its judgements (cross-fitting): estimated with them, it would follow their chance, and bias the estimate.
-
-    Args:
-        pools, samples, relevant, relevant_from: one per topic, see `corrected`.
     """
     shared, of_verdicts = np.zeros(len(pools)), np.zeros(len(pools))
     for number, (pool, sample, known) in enumerate(zip(pools, samples, relevant, strict=True)):
@@ -98,16 +92,8 @@ def sampled_kappa(
     documents that it represents.
 
     An order that looks for relevant documents meets those that the machine, too, finds relevant: κ of these alone means
-    little. So the κ is that of a sample (`pooling.adjudicators.sampled.Sampled`), by its weights.
-
-    Args:
-        pools: the topics' pools, with the machine's grades.
-        samples: the documents of each that people judged.
-        relevant: for each topic bool [documents]; values of documents not judged are ignored.
-        relevant_from: lowest grade that counts as relevant.
-
-    Returns:
-        None if there are no documents that both judged, or if both gave one verdict to all.
+    little. So the κ is that of a sample (`pooling.adjudicators.sampled.Sampled`), by its weights. None if there are no
+    documents that both judged, or if both gave one verdict to all.
     """
     people, machine, weights = [], [], []
     for pool, sample, known in zip(pools, samples, relevant, strict=True):

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from scipy.special import betaincinv, ndtri, stdtrit
 
 from pooling.adjudicators.sampled import CERTAIN, Sample
-from pooling.jackknife import jackknife_variance
 from pooling.pool import TopicPool
 
 CONFIDENCE = 0.95
@@ -51,13 +50,11 @@ def estimate(pool: TopicPool, sample: Sample, relevant: NDArray[np.bool_]) -> To
 
     Variances and the probabilities of pairs are Hájek's (1964, "Asymptotic theory of rejective sampling") within each
     stratum, which follow from those of single documents; for a uniform sample without replacement they are the usual
-    ones. AP's are by the jackknife (`pooling.jackknife`), and its bias, that of its linear part (Deville 1999,
+    ones. AP's are by the jackknife (`jackknife_variance`), and its bias, that of its linear part (Deville 1999,
     "Variance estimation for complex statistics and estimators"), is subtracted to the first order. If each draw
     depended on the former ones, variances are of the draws' estimates, which are uncorrelated (Raj 1956, "Some
-    estimators in sampling with varying probabilities without replacement").
-
-    Args:
-        relevant: bool [documents]; values of documents not judged are ignored.
+    estimators in sampling with varying probabilities without replacement"). Values of `relevant` for documents that
+    were not judged are ignored.
     """
     weights = sample.weights
     judged = weights > 0
@@ -91,16 +88,12 @@ def design_of(pool: TopicPool, sample: Sample) -> Design:
 def relevant_interval(
     samples: Sequence[Sample], relevant: Sequence[NDArray[np.bool_]], estimate: float, variance: float
 ) -> tuple[float, float]:
-    """Return the 95% interval of the relevant documents of some topics together.
+    """Return the 95% interval of the relevant documents of some topics together, given the estimate and its variance.
 
     That of Korn and Graubard (1998, "Confidence intervals for proportions with small expected number of positive
     counts"): Clopper and Pearson's for as many draws as would have this variance, fewer if strata are many. So it does
     not vanish if the sample found nothing, and is never below what was found nor above what is left. For a single topic
     with draws that depended on the former ones there are at most as many as the weights are worth (Kish).
-
-    Args:
-        relevant: for each topic bool [documents].
-        estimate, variance: estimate for all of them together, and its variance.
     """
     found = certain = rest = left = 0.0
     strata = 0
@@ -254,3 +247,100 @@ def _runs(  # type: ignore[no-untyped-def]  # pragma: no cover
                 precision[run] += counted[held[place]] / cutoff
                 influence[held[place]] = 1.0 / cutoff
         precision_variance[run] = max(sampling_covariance(design, influence, influence), 0.0)
+
+
+@njit(nogil=True, cache=True)
+def jackknife_variance(  # type: ignore[no-untyped-def]  # pragma: no cover
+    held, places, weights, strata, left, spread, sizes, drawn, relevant, total
+):
+    """Compute the variance of one run's AP: each drawn document is left out in turn, the others of its stratum replace
+    it.
+
+    For a statistic that is not a sum the jackknife is too large rather than too small (Efron and Stein 1981, "The
+    jackknife estimate of variance"); a linear approximation leaves out the joint effect of pairs of documents, and is
+    too small. Each term counts by 1 - π, as a document that was certain to be drawn adds nothing. A stratum with one
+    document drawn counts as if without it nothing represented the stratum.
+
+    Args:
+        held: int64 [documents], relevant judged ones of the run, best first.
+        places: int64, their ranks from 0.
+        weights: float64 [documents of the pool], those of relevant judged ones, 0 for all others.
+        strata: int32 [documents of the pool].
+        left: float64 [documents of the pool], 1 - π of those drawn.
+        spread, sizes: float64 [strata], see `Design`.
+        drawn: int64 [draws], documents.
+        relevant: float64 [documents of the pool], 1 or 0 for judged ones.
+        total: the estimate of the relevant documents, above 0.
+    """
+    count, groups = len(held), len(sizes)
+    # The contribution of each to the sum of precisions: alone, with others of its stratum, and with all others.
+    alone, inside, outside = np.zeros(count), np.zeros(count), np.zeros(count)
+    sum_alone, sum_inside, sum_outside = np.zeros(groups), np.zeros(groups), np.zeros(groups)
+    everything = 0.0
+    for below in range(count):
+        document, rank = held[below], places[below] + 1
+        stratum = strata[document]
+        alone[below] = weights[document] / rank
+        everything += alone[below]
+        if stratum >= 0:
+            sum_alone[stratum] += alone[below]
+        for above in range(below):
+            other = held[above]
+            together, same = 1.0, stratum >= 0 and stratum == strata[other]
+            if same and left[document] > 0:
+                together -= left[document] * left[other] / spread[stratum]
+            pair = weights[document] * weights[other] / (rank * together)
+            everything += pair
+            if same:
+                inside[below] += pair
+                inside[above] += pair
+                sum_inside[stratum] += pair
+            else:
+                outside[below] += pair
+                outside[above] += pair
+                if stratum >= 0:
+                    sum_outside[stratum] += pair
+                if strata[other] >= 0:
+                    sum_outside[strata[other]] += pair
+    base = everything / total
+    of_stratum, rest, hits = np.zeros(groups), np.zeros(groups), np.zeros(groups)
+    for document in drawn:
+        of_stratum[strata[document]] += weights[document]
+        rest[strata[document]] += left[document]
+        hits[strata[document]] += relevant[document]
+    place_of = np.full(len(weights), -1, np.int64)
+    for place in range(count):
+        place_of[held[place]] = place
+    variance = 0.0
+    for stratum in range(groups):
+        size = sizes[stratum]
+        if size < 1:
+            continue
+        more = size / (size - 1) if size > 1 else 0.0
+        # Without one that is not relevant; without each relevant one.
+        fixed = everything - sum_alone[stratum] - sum_inside[stratum] - sum_outside[stratum]
+        scaled = more * (sum_alone[stratum] + sum_outside[stratum]) + more * more * sum_inside[stratum]
+        without = total - of_stratum[stratum] + more * of_stratum[stratum]
+        plain = (fixed + scaled) / without if without > 1e-12 else base
+        mean = plain * (size - hits[stratum]) / size
+        values = np.zeros(int(hits[stratum]) + 1)
+        weighs = np.zeros(int(hits[stratum]) + 1)
+        found = 0
+        for document in drawn:
+            if strata[document] != stratum or relevant[document] == 0:
+                continue
+            place, lost = place_of[document], 0.0
+            if place >= 0:
+                lost = more * (alone[place] + outside[place]) + more * more * inside[place]
+            relevant_left = without - more * weights[document]
+            value = (fixed + scaled - lost) / relevant_left if relevant_left > 1e-12 else base
+            values[found], weighs[found] = value, left[document]
+            mean += value / size
+            rest[stratum] -= left[document]
+            found += 1
+        centre = mean if size > 1 else base
+        factor = (size - 1) / size if size > 1 else 1.0
+        variance += factor * max(rest[stratum], 0.0) * (plain - centre) ** 2
+        for number in range(found):
+            variance += factor * weighs[number] * (values[number] - centre) ** 2
+    return variance

@@ -22,10 +22,6 @@ def estimation(adjudicator: Sampled, pool: Pool, seed: int, budgets: Sequence[in
 
     Relevant documents outside the pool are beyond any sample of it: the truth here is the pool's.
 
-    Args:
-        adjudicator: the sampling order.
-        budgets: judgements per topic.
-
     Returns:
         One row per budget: budget, judged (per topic); relevant, relevant_low, relevant_high, relevant_true (documents
             per topic); topics_covered (share of the topics whose interval holds the truth); and for MAP and P@10 over

@@ -31,9 +31,6 @@ def mean_precision(
     If an order leaves only one stratum (a uniform sample of the rest), few of its documents are in a run's first ranks,
     and a run none of whose documents was found relevant would have no variance at all: then the share of relevant
     documents among those drawn from any run's first ranks estimates what to expect there.
-
-    Args:
-        relevant: for each topic bool [documents]; values of documents not judged are ignored.
     """
     variance = np.sum([estimate.precision_variance for estimate in estimates], axis=0) + _unseen_in_front(
         pools, samples, relevant
@@ -71,16 +68,13 @@ def mean_average_precision(
 ) -> MeanEstimate:
     """Estimate MAP. Its variance has three parts, of which the sum of the topics' variances would have one:
 
-    - the draws, by the jackknife (`pooling.jackknife`);
+    - the draws, by the jackknife (`pooling.estimates.jackknife_variance`);
     - relevant documents in a stratum in which a topic's sample found none: the topic alone would estimate zero
       (variance 0), so the other topics estimate how many to expect there for each relevant document of a topic, plus
       half a find. One of them, of weight w, would reduce an AP by w / (relevant + w) of it;
     - topics in which nothing relevant was found at all: their AP is unknown. It is not 0, nor is it the mean of the
       others, since nothing is found in topics whose runs have nothing relevant at the top; so it counts as half that
       mean, and the interval reaches from 0 to the whole.
-
-    Args:
-        relevant: for each topic bool [documents]; values of documents not judged are ignored.
     """
     topics, known = len(estimates), [estimate for estimate in estimates if estimate.relevant > 0]
     if not known:

@@ -213,9 +213,6 @@ def make_pool(
         beyond: topic, document, place: documents of a collection to pool too, all of them, as the last run, `BEYOND`, a
             separate team; those of other topics are ignored.
         on_progress: called with the topics that are done.
-
-    Raises:
-        BadInput: if no topic is in both, or an option is out of range.
     """
     if depth < 1 or relevant_from < 1:
         raise BadInput(f"depth is {depth} and relevant_from {relevant_from}", remedy="give 1 or more")
@@ -283,14 +280,7 @@ def team_numbers(teams: Sequence[str]) -> NDArray[np.int32]:
 
 
 def with_machine(pool: Pool, grades: pl.DataFrame) -> Pool:
-    """Return the same pool with a machine's grades of its documents.
-
-    Args:
-        grades: query, document, grade, from any model.
-
-    Raises:
-        BadInput: if none is of a pooled document.
-    """
+    """Return the same pool with a machine's grades of its documents: query, document, grade, from any model."""
     by_topic = grades.unique(["query", "document"], keep="last").partition_by("query", as_dict=True)
     topics, missing = [], 0
     for topic in pool.topics:

@@ -26,7 +26,7 @@ from cluster.output.provenance import contents
 from cluster.output.throttle import Throttle
 from pooling.pool import UNJUDGED_NOTE, Pool, make_pool, with_machine
 from pooling.runs import OnProgress, files_of, read_runs
-from pooling.terms import CollectionTexts, with_terms
+from pooling.terms import with_terms
 from ranking.bm25 import Bm25, Bm25Options
 from ranking.collections.cache import open_collection
 from ranking.collections.collection import Collection
@@ -82,7 +82,7 @@ class PoolTexts:
         """Return the pool with its documents' vectors, for methods that learn from texts."""
         queries = self.collection.queries
         topics = dict(zip(queries["id"], queries["text"], strict=True))
-        return with_terms(pool, CollectionTexts(self.collection.documents, topics))
+        return with_terms(pool, self.collection.documents, topics)
 
     @cached_property
     def _index(self) -> Bm25:

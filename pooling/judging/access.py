@@ -61,9 +61,6 @@ class Link(NamedTuple):
 def secret_of(folder: Path) -> bytes:
     """Return the secret of a folder, created if it does not exist: 256 random bits in a file that only its owner may
     read.
-
-    Raises:
-        BadInput: if it can't be read or written.
     """
     path = folder / FILE
     try:

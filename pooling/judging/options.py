@@ -38,9 +38,6 @@ class Options:
             None never reports it.
         confidence: confidence of that report.
         seed: seed of the method's random choices.
-
-    Raises:
-        BadInput: if an option is out of range.
     """
 
     grades: Sequence[int] = (0, 1)
@@ -83,11 +80,7 @@ class Options:
 
 
 def assessor_name(name: str) -> str:
-    """Normalize an assessor's name.
-
-    Raises:
-        BadInput: if it is empty, too long or not printable.
-    """
+    """Normalize an assessor's name, and refuse one that is empty, too long or not printable."""
     plain = " ".join(unicodedata.normalize("NFC", name).split())
     if not plain or len(plain) > LONGEST_NAME or not plain.isprintable():
         raise BadInput(f"an assessor's name has 1 to {LONGEST_NAME} printable characters", "assessors")

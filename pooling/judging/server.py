@@ -41,7 +41,7 @@ def application(
     hosts: Iterable[str] = (),
     encrypted: bool = False,
 ) -> Starlette:
-    """Build the web application: the page, its requests, and downloads of the judgements.
+    """Build the web application.
 
     Every request of the page is a POST (`pooling.judging.requests`). Those by which one judges return all that the page
     shows (`View.of`), the next document included; `/judge`, `/correct`, `/skip` and `/undo` carry an id, by which a
@@ -49,8 +49,7 @@ def application(
 
     Args:
         folder: the folder of the session's store.
-        links: the links that let visitors in, the owner's first.
-        hosts, encrypted: see `pooling.judging.access.AccessControl`.
+        links, hosts, encrypted: see `pooling.judging.access`.
     """
     server = hashlib.sha256(links[0].cookie.encode()).hexdigest()[:8]
     handlers = _Handlers(session, view, folder, f"assessor-{server}")

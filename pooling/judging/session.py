@@ -39,14 +39,9 @@ class Session:
 
     Args:
         pool: the pool; its judgements are not used.
-        method: decides the order.
         store: holds earlier events and the judgements made before; the session continues from there.
         gold: topic, document, grade: pooled documents with known grades, to test assessors; None for none.
         holds: returns whether the collection has a document; None accepts every id.
-
-    Raises:
-        BadInput: if no grade, or every grade, would be relevant, or owners name a topic or assessor that does not
-            exist.
     """
 
     def __init__(
@@ -144,11 +139,9 @@ class Session:
             grade: one of the options' grades; None if the assessor can't judge: others may, and this one does not get
                 it again.
             request: id of the request; a second one with the same content changes nothing.
-            note: the assessor's note.
 
         Raises:
             Stale: if the document is not on this assessor's screen.
-            Refused: if there is no such grade, or the note is too long.
         """
         self._check_grade(grade, note)
         with self.up_to_date():

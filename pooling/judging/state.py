@@ -25,11 +25,8 @@ class Judgement(NamedTuple):
     Args:
         id: id of the event by which the document was first judged.
         event: the same, or that of the last correction.
-        assessor: name of the assessor.
-        place: topic and document.
-        grade: the grade; None if the assessor could not judge the document.
+        grade: None if the assessor could not judge the document.
         at: seconds since 1970.
-        note: the assessor's note.
     """
 
     id: int
@@ -38,7 +35,7 @@ class Judgement(NamedTuple):
     place: Place
     grade: int | None
     at: float
-    note: str | None = None
+    note: str | None
 
 
 @dataclass

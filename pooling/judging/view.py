@@ -10,12 +10,10 @@ from statistics import median
 from typing import Any
 
 from pooling.judging.agreement import agreement_of, krippendorff_alpha
-from pooling.judging.documents import PooledDocuments, readable
-from pooling.judging.marking import Marking
+from pooling.judging.documents import CollectionSearch, Marking, PooledDocuments, readable
 from pooling.judging.progress import TopicProgress
 from pooling.judging.requests import Refused
 from pooling.judging.revocable_order import Place
-from pooling.judging.search import CollectionSearch
 from pooling.judging.session import PAGE, Session
 from pooling.judging.topics import TopicText
 from pooling.sentinels import NO_GRADE
@@ -40,8 +38,7 @@ class View:
 
     Args:
         topics: texts by id.
-        stemming: language of the stemmer for words that are marked (`pooling.judging.marking.Marking`).
-        title: title of the page.
+        stemming: language of the stemmer for words that are marked (`pooling.judging.documents.Marking`).
         search: search over the whole collection; None if the page has none.
     """
 
@@ -146,9 +143,7 @@ class View:
         return {"found": shown, "topic": None if turned is None else self._session.pool.topics[turned].name}
 
     def overview(self) -> dict[str, Any]:
-        """Return what only the owner may see: each assessor's work, their agreement, and documents that could not be
-        judged.
-        """
+        """Return what only the owner may see."""
         session, shown = self._session, self._session.pool.topics[:TOPICS]
         with session.up_to_date() as state:
             return {

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from pooling.average_precision import PoolEvaluation
-from pooling.correlation import Drop, kendall_tau, largest_drops, ranks, tau_aps
+from pooling.correlation import kendall_tau, largest_drops, ranks, tau_aps
 from pooling.judging_order import JudgingOrder
 from pooling.pool import Pool
 from pooling.ranking_quality import RankingQuality
@@ -110,7 +110,7 @@ def tau_ap(full: np.ndarray, partial: np.ndarray) -> float:
     return tau
 
 
-def largest_drop(full: np.ndarray, partial: np.ndarray) -> Drop:
+def largest_drop(full: np.ndarray, partial: np.ndarray) -> tuple[float, int | None]:
     [drop] = largest_drops(full, partial[None])
     return drop
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy.stats import betabinom
 
 from pooling.judging.agreement import cohen_kappa, krippendorff_alpha
-from pooling.judging.export import RULES, disagreements, qrels, write_qrels, write_table
+from pooling.judging.export import RULES, disagreements, qrels, table, write, write_qrels
 from pooling.judging.progress import CURVE_POINTS, TopicProgress
 from pooling.judging.store import Event, Snapshot, Store, read
 from pooling.stopping import TargetRecall
@@ -55,10 +55,10 @@ def test_disagreements_are_a_table_for_any_number_of_judges(tmp_path):
         tmp_path, ("ada", "1", "d1", 0), ("grace", "1", "d1", 1), ("ada", "1", "d2", 1), ("ada", "1", "d3", 0),
         ("grace", "1", "d3", 1), ("edsger", "1", "d3", 0),
     )  # fmt: skip
-    table = pl.read_csv(disagreements(snapshot, "last").encode(), separator="\t")
+    made = pl.read_csv(disagreements(snapshot, "last").encode(), separator="\t")
     names = [f"{name} {column}" for name in ("first", "second", "third") for column in ("assessor", "grade")]
-    assert table.columns == ["topic", "document", "grade", *names]
-    assert table.rows() == [
+    assert made.columns == ["topic", "document", "grade", *names]
+    assert made.rows() == [
         (1, "d1", 1, "ada", 0, "grace", 1, None, None), (1, "d3", 0, "ada", 0, "grace", 1, "edsger", 0),
     ]  # fmt: skip
 
@@ -70,7 +70,7 @@ def test_the_table_says_who_and_when(tmp_path):
     )
     store.close()
     path = tmp_path / "made" / "judgements.csv"
-    write_table(read(tmp_path), path)
+    write(path, table(read(tmp_path)))
     with path.open(newline="") as file:
         assert list(csv.reader(file)) == [
             ["topic", "document", "grade", "assessor", "time", "note"],

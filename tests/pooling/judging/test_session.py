@@ -457,7 +457,7 @@ def test_the_method_hears_a_correction_as_if_it_had_been_the_first(tmp_path, poo
     [
         ({"grades": [1]}, "grades"), ({"grades": [1, 0]}, "grades"), ({"grades": [0, 0]}, "grades"),
         ({"names": ["no"]}, "1 names for 2"), ({"budget": 0}, "budget"), ({"double": 1.5}, "double"),
-        ({"double": -1}, "double"), ({"resolve": "mean"}, "choose highest, first or last"), ({"assessors": [""]}, "printable"),
+        ({"double": -1}, "double"), ({"resolve": "mean"}, "choose highest, first"), ({"assessors": [""]}, "printable"),
     ],
 )  # fmt: skip
 def test_options_out_of_range(wrong, says):
