@@ -22,6 +22,14 @@ CUTOFF = 10
 """Ranks that P counts."""
 
 
+class JudgedTopic(NamedTuple):
+    """A topic of which a sample was judged. Values of `relevant` (bool [documents]) for others are ignored."""
+
+    pool: TopicPool
+    sample: Sample
+    relevant: NDArray[np.bool_]
+
+
 class TopicEstimates(NamedTuple):
     """Estimates for one topic: Horvitz–Thompson estimates (1952), in which a judged document represents 1/π documents.
 
@@ -45,7 +53,7 @@ class TopicEstimates(NamedTuple):
     precision_variance: NDArray[np.float64]
 
 
-def estimate(pool: TopicPool, sample: Sample, relevant: NDArray[np.bool_]) -> TopicEstimates:
+def estimate(topic: JudgedTopic) -> TopicEstimates:
     """Estimate a topic from its judged documents.
 
     Variances and the probabilities of pairs are Hájek's (1964, "Asymptotic theory of rejective sampling") within each
@@ -53,15 +61,13 @@ def estimate(pool: TopicPool, sample: Sample, relevant: NDArray[np.bool_]) -> To
     ones. AP's are by the jackknife (`jackknife_variance`), and its bias, that of its linear part (Deville 1999,
     "Variance estimation for complex statistics and estimators"), is subtracted to the first order. If each draw
     depended on the former ones, variances are of the draws' estimates, which are uncorrelated (Raj 1956, "Some
-    estimators in sampling with varying probabilities without replacement"). Values of `relevant` for documents that
-    were not judged are ignored.
+    estimators in sampling with varying probabilities without replacement").
     """
-    weights = sample.weights
-    judged = weights > 0
-    counted = np.where(relevant & judged, weights, 0.0)
+    pool, sample, relevant = topic
+    known = (relevant & (sample.weights > 0)).astype(np.float64)
+    counted = known * sample.weights
     total = float(counted.sum())
     design = design_of(pool, sample)
-    known = (relevant & judged).astype(np.float64)
     variance = max(sampling_covariance(design, known, known), 0.0)
     runs = len(pool.ranking)
     ap, ap_variance, precision, precision_variance = (np.zeros(runs) for _ in range(4))
@@ -69,7 +75,7 @@ def estimate(pool: TopicPool, sample: Sample, relevant: NDArray[np.bool_]) -> To
         pool.ranking, sample.strata, design, known, counted, total, CUTOFF,
         ap, ap_variance, precision, precision_variance,
     )  # fmt: skip
-    low, high = relevant_interval([sample], [relevant], total, variance)
+    low, high = relevant_interval([topic], total, variance)
     return TopicEstimates(total, variance, low, high, ap, ap_variance, precision, precision_variance)
 
 
@@ -85,9 +91,7 @@ def design_of(pool: TopicPool, sample: Sample) -> Design:
     return Design(drawn, own, rest, sizes, spread, weights, sample.drawn, sample.chances, pool.size - certain)
 
 
-def relevant_interval(
-    samples: Sequence[Sample], relevant: Sequence[NDArray[np.bool_]], estimate: float, variance: float
-) -> tuple[float, float]:
+def relevant_interval(topics: Sequence[JudgedTopic], estimate: float, variance: float) -> tuple[float, float]:
     """Return the 95% interval of the relevant documents of some topics together, given the estimate and its variance.
 
     That of Korn and Graubard (1998, "Confidence intervals for proportions with small expected number of positive
@@ -98,7 +102,7 @@ def relevant_interval(
     found = certain = rest = left = 0.0
     strata = 0
     weights: list[NDArray[np.float64]] = []
-    for sample, known in zip(samples, relevant, strict=True):
+    for _, sample, known in topics:
         judged, drawn = sample.weights > 0, sample.strata != CERTAIN
         found += float((known & judged).sum())
         certain += float((known & judged & ~drawn).sum())
@@ -114,7 +118,7 @@ def relevant_interval(
     share = float(np.clip((estimate - certain) / rest, 0.0, 1.0))
     kish = every.sum() ** 2 / (every**2).sum() / max(1.0 - len(every) / rest, 1e-9)
     draws = share * (1 - share) * rest**2 / variance if variance > 0 and 0 < share < 1 else kish
-    if len(samples) == 1 and len(samples[0].drawn):  # a topic's few draws tell little of their own variance
+    if len(topics) == 1 and len(topics[0].sample.drawn):  # a topic's few draws tell little of their own variance
         draws = min(draws, kish)
     free = max(len(every) - strata, 1)
     # Quantiles as in scipy.stats' t and beta, which spend far more time on checks and broadcasting.

@@ -122,13 +122,6 @@ class Topic:
     judged: NDArray[np.bool_]
     relevant: int = 0
 
-    @cached_property
-    def of_one_team(self) -> NDArray[np.bool_]:
-        """Documents that only the runs of one team hold: bool [documents]."""
-        teams, starts = self.pool.teams[self.pool.holders], self.pool.offsets[:-1]
-        alone: NDArray[np.bool_] = np.minimum.reduceat(teams, starts) == np.maximum.reduceat(teams, starts)
-        return alone
-
 
 @dataclass(frozen=True)
 class Pool:
@@ -178,7 +171,11 @@ class Pool:
     @cached_property
     def of_one_team(self) -> NDArray[np.bool_]:
         """Documents that only the runs of one team hold: bool [documents of all topics]."""
-        return np.concatenate([topic.of_one_team for topic in self.topics])
+        alone = []
+        for pool in (topic.pool for topic in self.topics):
+            teams, starts = pool.teams[pool.holders], pool.offsets[:-1]
+            alone.append(np.minimum.reduceat(teams, starts) == np.maximum.reduceat(teams, starts))
+        return np.concatenate(alone)
 
     def is_relevant(self, topic: Topic) -> NDArray[np.bool_]:
         """Return which of a topic's documents are relevant: bool [documents]."""

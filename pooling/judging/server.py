@@ -18,9 +18,9 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from pooling.judging import export, requests, store
+from pooling.judging import export, store
 from pooling.judging.access import AccessControl, Link, set_cookie
-from pooling.judging.requests import Model, PageRequest, Refused, parse
+from pooling.judging.requests import Id, Note, Refused, RequestId, parse, well_formed
 from pooling.judging.session import Session, Stale
 from pooling.judging.view import View
 
@@ -43,9 +43,10 @@ def application(
 ) -> Starlette:
     """Build the web application.
 
-    Every request of the page is a POST (`pooling.judging.requests`). Those by which one judges return all that the page
-    shows (`View.of`), the next document included; `/judge`, `/correct`, `/skip` and `/undo` carry an id, by which a
-    request that arrives twice is recognised. Others' judgements are for the owner only: `/overview` and the downloads.
+    Every request of the page is a POST whose fields are the arguments of the function that meets it. Those by which one
+    judges return all that the page shows (`View.of`), the next document included; `/judge`, `/correct`, `/skip` and
+    `/undo` carry an id, by which a request that arrives twice is recognised. Others' judgements are for the owner only:
+    `/overview` and the downloads.
 
     Args:
         folder: the folder of the session's store.
@@ -54,9 +55,9 @@ def application(
     server = hashlib.sha256(links[0].cookie.encode()).hexdigest()[:8]
     handlers = _Handlers(session, view, folder, f"assessor-{server}")
     posts: dict[str, Endpoint] = {"/sign-in": handlers.sign_in, "/leave": handlers.leave}
-    posts |= {path: handlers.act(act, model) for path, (act, model) in _ACTS.items()}
-    posts |= {path: handlers.look(look, model) for path, (look, model) in _LOOKS.items()}
-    posts |= {path: handlers.own(act, model) for path, (act, model) in _OWNERS.items()}
+    posts |= {path: handlers.act(act) for path, act in _ACTS.items()}
+    posts |= {path: handlers.look(look) for path, look in _LOOKS.items()}
+    posts |= {path: handlers.own(act) for path, act in _OWNERS.items()}
     return Starlette(
         routes=[
             *(Route(path, _file(*named)) for path, named in _PAGE.items()),
@@ -82,27 +83,27 @@ class _Handlers:
     def __init__(self, session: Session, view: View, folder: Path, cookie: str) -> None:
         self._session, self._view, self._folder, self._cookie = session, view, folder, cookie
 
-    def act(self, act: Callable[..., None], model: type[PageRequest]) -> Endpoint:
+    def act(self, act: Callable[..., None]) -> Endpoint:
         """An endpoint that changes the session and returns the page's new state."""
 
         def run(link: Link, assessor: str, **fields: Any) -> dict[str, Any]:
             act(self._session, assessor, **fields)
             return self._state(link, assessor)
 
-        return self._endpoint(run, model)
+        return self._endpoint(run, act)
 
-    def look(self, look: Callable[..., dict[str, Any]], model: type[PageRequest]) -> Endpoint:
+    def look(self, look: Callable[..., dict[str, Any]]) -> Endpoint:
         """An endpoint for assessors that changes nothing."""
-        return self._endpoint(lambda link, assessor, **fields: look(self._view, assessor, **fields), model)
+        return self._endpoint(lambda link, assessor, **fields: look(self._view, assessor, **fields), look)
 
-    def own(self, act: Callable[..., None], model: type[PageRequest]) -> Endpoint:
+    def own(self, act: Callable[..., None]) -> Endpoint:
         """An endpoint for the owner, which returns the overview."""
 
         def run(link: Link, assessor: str, **fields: Any) -> dict[str, Any]:
             act(self._session, assessor or "owner", **fields)
             return self._view.overview()
 
-        return self._endpoint(run, model, of_owner=True)
+        return self._endpoint(run, act, of_owner=True)
 
     def download(self, name: str, content: Callable[[store.Snapshot, export.Rule], str]) -> Endpoint:
         """An endpoint for the owner, which returns a file."""
@@ -116,9 +117,9 @@ class _Handlers:
         return endpoint
 
     def _endpoint(
-        self, run: Callable[..., dict[str, Any]], model: type[PageRequest], of_owner: bool = False
+        self, run: Callable[..., dict[str, Any]], function: Callable[..., Any], of_owner: bool = False
     ) -> Endpoint:
-        """An endpoint that returns what `run` returns for the link, the assessor and the fields of the request."""
+        """An endpoint that returns what `run` returns for the link, the assessor and the arguments of the function."""
 
         async def endpoint(request: Request) -> Response:
             link, assessor = _link(request), self._assessor(request)
@@ -126,7 +127,7 @@ class _Handlers:
                 return _owner_only()
             if not of_owner and not await run_in_threadpool(self._signed_in, link, assessor):
                 return self._ask_for_name(link)
-            fields = (await _content(request, model)).arguments()
+            fields = await _fields(request, function)
             try:
                 return _json(await run_in_threadpool(run, link, assessor, **fields))
             except Stale as stale:
@@ -137,10 +138,10 @@ class _Handlers:
 
     async def sign_in(self, request: Request) -> Response:
         """Sign in under a name, and remember it in a cookie."""
-        content, link = await _content(request, requests.SignInRequest), _link(request)
-        if link.assessor not in (None, content.name):
+        fields, link = await _fields(request, Session.sign_in), _link(request)
+        if link.assessor not in (None, fields["name"]):
             raise Refused(f"This is the link of {link.assessor}.")
-        assessor = await run_in_threadpool(self._session.sign_in, content.name)
+        assessor = await run_in_threadpool(self._session.sign_in, **fields)
         answer = _json(await run_in_threadpool(self._state, link, assessor))
         set_cookie(answer, self._cookie, quote(assessor), request.scope)
         return answer
@@ -173,26 +174,42 @@ def _nothing(session: Session, assessor: str) -> None:
     """Change nothing: the answer is all that is asked for."""
 
 
-# The request's fields are arguments by name.
-_ACTS: Mapping[str, tuple[Callable[..., None], type[PageRequest]]] = {
-    "/next": (_nothing, PageRequest),
-    "/judge": (Session.judge, requests.JudgeRequest),
-    "/correct": (Session.correct, requests.CorrectRequest),
-    "/skip": (Session.skip, requests.SkipRequest),
-    "/undo": (Session.undo, requests.UndoRequest),
-    "/turn": (Session.turn, requests.TurnRequest),
-    "/take": (Session.take, requests.TakeRequest),
+def _judge(
+    session: Session, assessor: str, topic: Id, document: Id, request: RequestId, grade: int | None = None,
+    cannot_judge: bool = False, note: Note = "",
+) -> None:  # fmt: skip
+    session.judge(assessor, topic, document, _given(grade, cannot_judge), request, note)
+
+
+def _correct(
+    session: Session, assessor: str, judgement: int, request: RequestId, grade: int | None = None,
+    cannot_judge: bool = False, note: Note = "",
+) -> None:  # fmt: skip
+    session.correct(assessor, judgement, _given(grade, cannot_judge), request, note)
+
+
+def _given(grade: int | None, cannot_judge: bool) -> int | None:
+    if grade is None and not cannot_judge:
+        raise Refused("The grade is missing.")
+    return None if cannot_judge else grade
+
+
+_ACTS: Mapping[str, Callable[..., None]] = {
+    "/next": _nothing,
+    "/judge": _judge,
+    "/correct": _correct,
+    "/skip": Session.skip,
+    "/undo": Session.undo,
+    "/turn": Session.turn,
+    "/take": Session.take,
 }
-_LOOKS: Mapping[str, tuple[Callable[..., dict[str, Any]], type[PageRequest]]] = {
-    "/judged": (View.judged, requests.JudgedRequest),
-    "/document": (View.document_of, requests.DocumentRequest),
-    "/rest": (View.rest, requests.RestRequest),
-    "/search": (View.found, requests.SearchRequest),
+_LOOKS: Mapping[str, Callable[..., dict[str, Any]]] = {
+    "/judged": View.judged,
+    "/document": View.document_of,
+    "/rest": View.rest,
+    "/search": View.found,
 }
-_OWNERS: Mapping[str, tuple[Callable[..., None], type[PageRequest]]] = {
-    "/overview": (_nothing, PageRequest),
-    "/resolve": (Session.resolve, requests.ResolveRequest),
-}
+_OWNERS: Mapping[str, Callable[..., None]] = {"/overview": _nothing, "/resolve": Session.resolve}
 _DOWNLOADS: Mapping[str, Callable[[store.Snapshot, export.Rule], str]] = {
     "qrels.txt": export.qrels,
     "disagreements.tsv": export.disagreements,
@@ -214,7 +231,7 @@ def _link(request: Request) -> Link:
     return link
 
 
-async def _content(request: Request, model: type[Model]) -> Model:
+async def _fields(request: Request, function: Callable[..., Any]) -> dict[str, Any]:
     if request.headers.get("content-type", "").partition(";")[0] != "application/json":
         raise Refused("Requests are JSON.")
     body = b""
@@ -222,14 +239,14 @@ async def _content(request: Request, model: type[Model]) -> Model:
         body += chunk
         if len(body) > LONGEST_BODY:
             raise HTTPException(413, "That is too much.")
-    return parse(body, model)
+    return parse(body, function)
 
 
 def _json(content: dict[str, Any], status: int = 200) -> JSONResponse:
     try:
         return JSONResponse(content, status)
     except UnicodeEncodeError:  # half a surrogate pair in a document
-        return JSONResponse(requests.well_formed(content), status)
+        return JSONResponse(well_formed(content), status)
 
 
 def _owner_only() -> Response:

@@ -15,7 +15,7 @@ import polars as pl
 
 from pooling.across_topics import AcrossTopics
 from pooling.judging.options import LONGEST_NOTE, Options, assessor_name
-from pooling.judging.requests import Refused
+from pooling.judging.requests import Id, Refused, RequestId
 from pooling.judging.revocable_order import Place, RevocableOrder
 from pooling.judging.state import Judgement, JudgingState
 from pooling.judging.store import Event, Kind, Store
@@ -107,7 +107,7 @@ class Session:
         with self.up_to_date() as state:
             return name in state.assessors and self.is_listed(name)
 
-    def sign_in(self, name: str) -> str:
+    def sign_in(self, name: Id) -> str:
         """Admit an assessor, new or known, if one of this name may judge. Returns the normalised name."""
         try:
             name = assessor_name(name)
@@ -186,14 +186,14 @@ class Session:
             )  # fmt: skip
             return list(islice(wanted, PAGE))
 
-    def skip(self, assessor: str, topic: str, document: str, request: str) -> None:
+    def skip(self, assessor: str, topic: Id, document: Id, request: RequestId) -> None:
         """Put the document on the screen aside: after some judgements of the topic it is handed out again, to anyone.
         Raises `Stale` as `judge` does.
         """
         with self.up_to_date():
             self._record_held(Event("skip", assessor, topic, document, request=request))
 
-    def undo(self, assessor: str, request: str) -> None:
+    def undo(self, assessor: str, request: RequestId) -> None:
         """Withdraw the assessor's last judgement and put its document back on the screen.
 
         The document that was on the screen is returned, as it was chosen using the judgement that is withdrawn.
@@ -215,7 +215,7 @@ class Session:
             numbers = {"withdraws": last.event, "original": None if last.event == last.id else last.id}
             self._record(*events, self._event("withdraw", assessor, last.place, request=request, **numbers))
 
-    def turn(self, assessor: str, topic: str | None = None, step: Literal[1, -1] | None = None) -> None:
+    def turn(self, assessor: str, topic: Id | None = None, step: Literal[1, -1] | None = None) -> None:
         """Turn to a topic; a document on the screen stays the assessor's until they come back to it.
 
         Args:
@@ -246,7 +246,7 @@ class Session:
             held = [place for place in state.open[assessor] if topic is None or place[0] == topic]
             return held[-1] if held else None
 
-    def take(self, assessor: str, topic: str, document: str) -> None:
+    def take(self, assessor: str, topic: Id, document: Id) -> None:
         """Put a document that the assessor found on the screen, of the pool or not: "judge this too"."""
         # Outside the lock: the index may have to be built first, while others judge.
         exists = self._holds is None or self._holds(document)
@@ -280,7 +280,7 @@ class Session:
                 events.append(Event("hand back", assessor, topic, document))
             self._record(*events, Event("hand out", assessor, topic, document))
 
-    def resolve(self, assessor: str, topic: str, document: str, grade: int, request: str) -> None:
+    def resolve(self, assessor: str, topic: Id, document: Id, grade: int, request: RequestId) -> None:
         """Record which grade counts if assessors differ; it may be a third one. The latest decision counts."""
         self._check_grade(grade, "")
         with self.up_to_date() as state:

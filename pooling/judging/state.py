@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations, permutations
 from typing import NamedTuple, TypeVar
 
 from pooling.judging.options import Options
@@ -122,12 +121,9 @@ class JudgingState:
         self.own_progress: defaultdict[tuple[str, int], TopicProgress] = defaultdict(TopicProgress)
         # Handed out, not judged, and at least one assessor could not judge it.
         self.unjudgeable: list[dict[int, None]] = [{} for _ in names]
-        self.agreement: defaultdict[tuple[str, str], Counter[tuple[int, int]]] = defaultdict(Counter)
         # Documents with two different grades, and the grades that count while they differ, by the owner's decision.
         self.disputed: dict[Place, None] = {}
         self.resolved: dict[Place, int] = {}
-        # Ordered pairs of the grades of documents, by the number of grades, for Krippendorff's α.
-        self.coincidences: defaultdict[int, Counter[tuple[int, int]]] = defaultdict(Counter)
         self._topics = {name: number for number, name in enumerate(names)}
         self._documents = list(names.values())
         self._sizes = list(map(len, self._documents))
@@ -248,7 +244,6 @@ class JudgingState:
         number, (topic, document) = event.original or event.id, place
         judgement = Judgement(number, event.id, event.assessor, place, event.grade, event.at, event.note)
         assignment = self.assignments[topic][document]
-        self._count_agreement(assignment, -1)
         before = assignment.judgements.get(judgement.assessor)
         if before is not None and before.grade is None:
             del assignment.judgements[judgement.assessor]  # this is its first grade, and follows the existing ones
@@ -277,7 +272,6 @@ class JudgingState:
         judgement = self.judgements.pop(int(event.original or event.withdraws or 0))
         topic, document = place
         assignment = self.assignments[topic][document]
-        self._count_agreement(assignment, -1)
         del assignment.judgements[judgement.assessor], self.of_assessor[judgement.assessor][judgement.id]
         if judgement.note:
             self.withdrawn_notes[judgement.assessor, place] = judgement.note
@@ -295,18 +289,10 @@ class JudgingState:
         self.own_progress[assessor, topic].set(document, own[0] >= self._relevant_from if own else None)
         _mark(self.unjudgeable[topic], document, bool(assignment.judgements) and not grades)
         _mark(self.disputed, place, len({grade for _, grade in grades}) > 1)
-        self._count_agreement(assignment, 1)
 
     def _resolve(self, event: Event, place: Place) -> None:
         if event.grade is not None:
             self.resolved[place] = event.grade
-
-    def _count_agreement(self, assignment: Assignment, by: int) -> None:
-        grades = [grade for _, grade in assignment.grades]
-        for pair in permutations(grades, 2):
-            _add(self.coincidences[len(grades)], pair, by)
-        for (one, first), (other, second) in combinations(sorted(assignment.grades), 2):
-            _add(self.agreement[one, other], (first, second), by)
 
     def _stop_waiting(self, assignment: Assignment, place: Place) -> None:
         if assignment.since is not None:
@@ -339,10 +325,3 @@ def _mark(marked: dict[T, None], key: T, is_marked: bool) -> None:
         marked[key] = None
     else:
         marked.pop(key, None)
-
-
-def _add(counts: Counter[tuple[int, int]], pair: tuple[int, int], by: int) -> None:
-    """Change the count of a pair. Pairs that do not occur have no entry."""
-    counts[pair] += by
-    if not counts[pair]:
-        del counts[pair]

@@ -169,7 +169,7 @@ class Store:
         begun = self._connection.execute("SELECT 1 FROM events LIMIT 1").fetchone() is not None
         stored = dict(self._connection.execute("SELECT name, value FROM settings").fetchall())
         encoded = {name: json.dumps(value, sort_keys=True) for name, value in settings.items()}
-        other = {name for name in stored.keys() | encoded.keys() if stored and stored.get(name) != encoded.get(name)}
+        other = {name for name in stored.keys() | encoded.keys() if stored.get(name) != encoded.get(name)}
         if begun and not other <= ({"pool"} if self._grow else set()):
             what = f"holds judgements made with other options ({', '.join(sorted(other))})"
             if other == {"pool"}:
@@ -177,17 +177,15 @@ class Store:
             else:
                 same = "give the same as then, or choose another out="
             raise BadInput(what, folder, same)
-        if stored and not other:
+        if stored == encoded:
             return
         self._connection.execute("BEGIN IMMEDIATE")
         if not begun:  # settings without an event bind nothing: that start may have been refused for its options
             self._connection.execute("DELETE FROM settings")
             self._connection.execute("DELETE FROM known")
-            stored = {}
-        changed = [(name, value) for name, value in encoded.items() if not stored or name in other]
-        self._connection.executemany("INSERT OR REPLACE INTO settings VALUES (?, ?)", changed)
-        if known is not None and not stored:
-            self._connection.executemany("INSERT INTO known VALUES (?, ?, ?)", known.select(list(KNOWN)).iter_rows())
+            rows = [] if known is None else known.select(list(KNOWN)).iter_rows()
+            self._connection.executemany("INSERT INTO known VALUES (?, ?, ?)", rows)
+        self._connection.executemany("INSERT OR REPLACE INTO settings VALUES (?, ?)", encoded.items())
         self._connection.execute("COMMIT")
 
 

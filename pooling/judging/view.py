@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from itertools import islice, pairwise
+from itertools import combinations, islice, pairwise
 from statistics import median
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from pooling.judging.agreement import agreement_of, krippendorff_alpha
 from pooling.judging.documents import CollectionSearch, Marking, PooledDocuments, readable
 from pooling.judging.progress import TopicProgress
-from pooling.judging.requests import Refused
+from pooling.judging.requests import Id, Refused
 from pooling.judging.revocable_order import Place
 from pooling.judging.session import PAGE, Session
 from pooling.judging.topics import TopicText
@@ -106,7 +108,7 @@ class View:
                 "pace": self._pace(assessor),
             }
 
-    def judged(self, assessor: str, topic: str | None = None, before: int | None = None) -> dict[str, Any]:
+    def judged(self, assessor: str, topic: Id | None = None, before: int | None = None) -> dict[str, Any]:
         """Return the judgements of `Session.judged_by`; `more` is whether others may follow."""
         made = self._session.judged_by(assessor, topic, before)
         listed = [
@@ -119,14 +121,14 @@ class View:
         """Return a document that the assessor judged."""
         return self._document(self._session.judgement_of(assessor, judgement).place)
 
-    def rest(self, assessor: str, topic: str, document: str, start: int) -> dict[str, Any]:
+    def rest(self, assessor: str, topic: Id, document: Id, start: Annotated[int, Field(ge=0)]) -> dict[str, Any]:
         """Return more of a long document, from a character on."""
         text, number = self._text(document), self._session.topics.get(topic)
         if text is None or number is None:
             raise Refused("There is no text of this document.")
         return self._pieces(number, text[start:])
 
-    def found(self, assessor: str, query: str) -> dict[str, Any]:
+    def found(self, assessor: str, query: Id) -> dict[str, Any]:
         """Return the collection's documents for a query, and whether the assessor judged each for the topic."""
         if self._search is None:
             raise Refused("This page has no search.")
@@ -148,8 +150,7 @@ class View:
         with session.up_to_date() as state:
             return {
                 "assessors": [self._work(name) for name in sorted(state.assessors)],
-                "agreement": self._agreement(),
-                "alpha": krippendorff_alpha(state.coincidences),
+                **self._agreement(),
                 "machine": self._machine_agreement(),
                 "grades": list(zip(session.options.grades, self._grade_names, strict=True)),
                 "disputed": [self._dispute(place) for place in list(state.disputed)[:PAGE]],
@@ -280,13 +281,19 @@ class View:
             "listed": self._session.is_listed(name),
         }
 
-    def _agreement(self) -> list[dict[str, Any]]:
-        """Return the agreement of each pair of assessors with common documents."""
-        return [
-            {"assessors": [one, other], **agreement_of(counts, self._session.pool.relevant_from)}
-            for (one, other), counts in sorted(self._session.state.agreement.items())
-            if counts
+    def _agreement(self) -> dict[str, Any]:
+        """Return the agreement of each pair of assessors with common documents, and that of all."""
+        documents, by_pair = [], defaultdict[tuple[str, str], Counter[tuple[int, int]]](Counter)
+        for assignments in self._session.state.assignments:
+            for grades in (each.grades for each in assignments.values() if len(each.judgements) > 1):
+                documents.append([grade for _, grade in grades])
+                for (one, first), (other, second) in combinations(sorted(grades), 2):
+                    by_pair[one, other][first, second] += 1
+        pairs = [
+            {"assessors": pair, **agreement_of(counts, self._session.pool.relevant_from)}
+            for pair, counts in sorted(by_pair.items())
         ]
+        return {"agreement": pairs, "alpha": krippendorff_alpha(documents)}
 
     def _machine_agreement(self) -> dict[str, Any] | None:
         """Return how far people agree with a machine's grades on documents with both; None without such grades. The

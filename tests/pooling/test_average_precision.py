@@ -41,11 +41,6 @@ def by_trec_eval(pool: Pool, order: JudgingOrder, spent: np.ndarray) -> dict[str
     return values
 
 
-def test_a_topic_with_one_relevant_document_and_one_with_none(pool_of):
-    full = PoolEvaluation(pool_of([[[0, 1]], [[0, 1]]], [[0, 1], [0, 0]])).full()
-    assert full.tolist() == [[0.5], [0.0]]
-
-
 @pytest.mark.parametrize("seed", range(5))
 def test_agrees_with_trec_eval(random_pool, seed):
     pool = random_pool(np.random.default_rng(seed))
@@ -80,13 +75,6 @@ def test_grades_below_relevant_are_judged_and_not_relevant(pool_of):
     one, other = (evaluation.spent(order, np.arange(4)[:, None]) for evaluation in (graded, binary))
     assert (one.ap == other.ap).all()
     assert (one.inf_ap == other.inf_ap).all()
-
-
-def test_documents_that_are_not_judged_count_for_the_rank_alone(pool_of):
-    evaluation = PoolEvaluation(pool_of([[[0, 1, 2]]], [[1, 0, 1]]))
-    values = evaluation.spent(JudgingOrder([np.array([2, 0, 1], np.int32)]), np.array([[1]]))
-    assert values.ap[0, 0, 0] == pytest.approx(1 / 3)
-    assert values.inf_ap[0, 0, 0] == pytest.approx(1 / 3 + 2 / 3 * 2 / 2 * 1 / 2)  # two pooled of two, a half relevant
 
 
 def test_several_points_at_once_are_each_as_if_alone(random_pool):

@@ -78,8 +78,9 @@ def test_a_batch_stands_for_what_was_not_judged_of_it(random_pool):
     passed = 22  # judgements after which every document has been in a batch
     told = []
     for seed in range(40):
-        [sample] = topic_samples(method, pool, topic, seed, [passed])
-        told.append(estimate(topic.pool, sample, relevant).relevant)
+        [judged] = topic_samples(method, pool, topic, seed, [passed])
+        told.append(estimate(judged).relevant)
+        sample = judged.sample
         assert sample.weights.sum() == pytest.approx(topic.pool.size)
         assert (sample.strata[sample.weights == 1] == CERTAIN).all()
     error = np.std(told) / np.sqrt(len(told))

@@ -70,6 +70,10 @@ class Client:
         status, _, answer = self.send("POST", path, content, **headers)
         return status, answer
 
+    def judge(self, document: str, grade: int | None, request: str, **more: Any) -> tuple[int, Any]:
+        """Judge a document of topic 1."""
+        return self.post("/judge", {"topic": "1", "document": document, "grade": grade, "request": request, **more})
+
 
 class Served:
     def __init__(self, judging: Judging, port: int) -> None:
@@ -306,15 +310,15 @@ def test_a_judgement_brings_the_next_document(serve):
     assert state["topic"]["description"] == "Who digs <b>tunnels</b>?"
     assert [each["name"] for each in state["grades"]] == ["not relevant", "relevant"]
     assert not state["undo"]
-    asked = {"topic": "1", "document": state["document"]["name"], "grade": 1, "request": "first"}
-    status, after = client.post("/judge", asked)
+    name = state["document"]["name"]
+    status, after = client.judge(name, 1, "first")
     assert status == 200
-    assert after["document"]["name"] != state["document"]["name"]
+    assert after["document"]["name"] != name
     assert after["topics"][0]["judged"] == 1
     assert after["topic"]["figures"] == {"judged": 1, "found": 1, "curve": [[1, 1]]}
     assert after["undo"]
-    assert client.post("/judge", asked) == (200, after)  # the answer was lost, and the page asked again
-    status, answer = client.post("/judge", asked | {"request": "second"})
+    assert client.judge(name, 1, "first") == (200, after)  # the answer was lost, and the page asked again
+    status, answer = client.judge(name, 1, "second")
     assert (status, answer["state"]) == (409, after)
     assert "no longer yours" in answer["message"]
     assert client.post("/undo", {"request": "third"})[1]["document"] == state["document"]
@@ -328,7 +332,7 @@ def test_texts_come_in_pieces_that_are_not_markup(serve, pool):
     for turn in range(pool.topics[0].pool.size):
         document = client.post("/next")[1]["document"]
         seen[document["name"]] = document["pieces"]
-        client.post("/judge", {"topic": "1", "document": document["name"], "grade": 0, "request": str(turn)})
+        client.judge(document["name"], 0, str(turn))
     without = pool.topics[0].documents[0]
     assert seen.pop(without) is None
     assert served.judging.notes["pooled documents that the collection lacks"] == len(
@@ -364,8 +368,7 @@ def test_a_missing_text_does_not_wait_for_the_index_of_the_search(serve):
     client = serve(collection=unread, documents=pl.DataFrame({"id": ["other"], "text": ["other"]})).client("ada")
     document = client.post("/next")[1]["document"]
     assert document["pieces"] is None
-    asked = {"topic": "1", "document": document["name"], "grade": 0, "request": "a"}
-    assert client.post("/judge", asked)[0] == 200
+    assert client.judge(document["name"], 0, "a")[0] == 200
     (judged,) = client.post("/judged")[1]["judgements"]
     assert client.post("/document", {"judgement": judged["id"]})[1]["pieces"] is None
 
@@ -405,9 +408,8 @@ def test_the_index_of_the_search_is_built_while_others_judge(serve):
     )
     thread.start()
     assert building.wait(60)
-    document = grace.post("/next")[1]  # would wait for ever
-    asked = {"topic": document["topic"]["name"], "document": document["document"]["name"]}
-    assert grace.post("/judge", asked | {"grade": 1, "request": "g"})[0] == 200
+    state = grace.post("/next")[1]  # would wait for ever
+    assert grace.judge(state["document"]["name"], 1, "g", topic=state["topic"]["name"])[0] == 200
     built.set()
     thread.join(60)
     assert taken == [200]
@@ -440,10 +442,9 @@ def test_a_note_that_was_taken_back_is_there_to_be_saved_again(serve):
     client = serve().client("ada")
     document = client.post("/next")[1]["document"]
     assert document["note"] == ""
-    asked = {"topic": "1", "document": document["name"], "grade": 1, "request": "a", "note": "moles, nuts"}
-    assert client.post("/judge", asked)[1]["document"]["note"] == ""
+    assert client.judge(document["name"], 1, "a", note="moles, nuts")[1]["document"]["note"] == ""
     assert client.post("/undo", {"request": "b"})[1]["document"] == document | {"note": "moles, nuts"}
-    client.post("/judge", asked | {"request": "c", "note": ""})  # the assessor deleted it
+    client.judge(document["name"], 1, "c")  # the assessor deleted it
     assert client.post("/undo", {"request": "d"})[1]["document"]["note"] == ""
 
 
@@ -454,8 +455,7 @@ def test_a_method_may_choose_the_topic(serve):
     topics = []
     for turn in range(4):
         topics.append(state["topic"]["name"])
-        asked = {"topic": topics[-1], "document": state["document"]["name"], "grade": 0, "request": str(turn)}
-        state = client.post("/judge", asked)[1]
+        state = client.judge(state["document"]["name"], 0, str(turn), topic=topics[-1])[1]
     assert topics == ["1", "2", "1", "2"]
     state = client.post("/turn", {"topic": "2"})[1]
     assert (state["turned"], state["topic"]["name"]) == ("2", "2")
@@ -478,9 +478,9 @@ def test_downloads_and_overview_are_the_owners(serve):
     one, other = served.client("ada"), served.client("grace")
     name = one.post("/next")[1]["document"]["name"]
     other.post("/turn", {"topic": "1"})
-    one.post("/judge", {"topic": "1", "document": name, "grade": 0, "request": "a", "note": "=no; moles"})
+    one.judge(name, 0, "a", note="=no; moles")
     assert other.post("/next")[1]["document"]["name"] == name
-    assert other.post("/judge", {"topic": "1", "document": name, "grade": 1, "request": "b"})[0] == 200
+    assert other.judge(name, 1, "b")[0] == 200
     owner = served.client(owner=True)
     status, headers, text = owner.send("GET", "/qrels.txt")
     assert (status, text) == (200, f"1 0 {name} 1\n")
@@ -509,8 +509,7 @@ def test_second_judgements_are_blind(serve):
     ada, grace = served.client("ada"), served.client("grace")
     grace.post("/turn", {"topic": "1"})
     for turn in range(4):
-        document = ada.post("/next")[1]["document"]["name"]
-        ada.post("/judge", {"topic": "1", "document": document, "grade": 1, "request": f"a{turn}"})
+        ada.judge(ada.post("/next")[1]["document"]["name"], 1, f"a{turn}")
     shown = grace.post("/next")[1]
     assert shown["topics"][0]["judged"] == 4
     assert shown["blind"]
@@ -582,8 +581,7 @@ def test_ones_own_judgements_are_listed_and_corrected_in_place(serve):
     documents = []
     for turn in range(3):
         documents.append(ada.post("/next")[1]["document"]["name"])
-        asked = {"topic": "1", "document": documents[-1], "grade": 0, "request": f"a{turn}", "note": f"n{turn} "}
-        ada.post("/judge", asked)
+        ada.judge(documents[-1], 0, f"a{turn}", note=f"n{turn} ")
     on_screen = ada.post("/next")[1]["document"]
     listed = ada.post("/judged")[1]
     assert not listed["more"]
@@ -618,8 +616,7 @@ def test_what_an_assessor_cannot_judge_goes_to_another(serve):
     grace.post("/turn", {"topic": "1"})
     waiting = grace.post("/next")[1]["document"]
     document = ada.post("/next")[1]["document"]["name"]
-    asked = {"topic": "1", "document": document, "cannot_judge": True, "request": "a", "note": "Klingon"}
-    state = ada.post("/judge", asked)[1]
+    state = ada.judge(document, None, "a", cannot_judge=True, note="Klingon")[1]
     assert state["topics"][0]["judged"] == 0
     assert state["topic"]["unjudgeable"] == 1
     assert state["undo"]
@@ -627,10 +624,10 @@ def test_what_an_assessor_cannot_judge_goes_to_another(serve):
     shown = owner.post("/overview")[1]
     assert shown["unjudgeable"] == [{"topic": "1", "document": document}]
     assert shown["unjudgeable_count"] == 1  # the list ends after some
-    grace.post("/judge", {"topic": "1", "document": waiting["name"], "grade": 0, "request": "g"})
+    grace.judge(waiting["name"], 0, "g")
     state = grace.post("/next")[1]
     assert state["document"]["name"] == document
-    state = grace.post("/judge", {"topic": "1", "document": document, "grade": 1, "request": "h"})[1]
+    state = grace.judge(document, 1, "h")[1]
     assert state["topic"]["unjudgeable"] == 0
     assert owner.send("GET", "/qrels.txt")[2].splitlines().count(f"1 0 {document} 1") == 1
     rows = list(csv.DictReader(io.StringIO(owner.send("GET", "/judgements.csv")[2])))
@@ -642,7 +639,6 @@ def test_a_write_that_fails_is_not_done_or_not_done_twice(serve, monkeypatch, wr
     served = serve()
     client, store = served.client("ada"), served.judging.store
     name = client.post("/next")[1]["document"]["name"]
-    asked = {"topic": "1", "document": name, "grade": 1, "request": "r"}
     append = store.append
 
     def fails(*events: Event) -> None:
@@ -652,13 +648,13 @@ def test_a_write_that_fails_is_not_done_or_not_done_twice(serve, monkeypatch, wr
 
     with monkeypatch.context() as broken:
         broken.setattr(store, "append", fails)
-        status, answer = client.post("/judge", asked)
+        status, answer = client.judge(name, 1, "r")
     assert status == 503
     if not written:
         assert "disk full" in answer["message"]
         assert not served.judging.session.state.judgements
         assert client.post("/next")[1]["document"]["name"] == name
-    assert client.post("/judge", asked)[0] == 200  # the page tries again
+    assert client.judge(name, 1, "r")[0] == 200  # the page tries again
     state = client.post("/next")[1]
     assert state["topics"][0]["judged"] == 1
     assert state["document"]["name"] != name
