@@ -1,3 +1,4 @@
+import itertools
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -30,17 +31,6 @@ METHODS: dict[str, Callable[[], Method]] = {
 }
 
 
-class Clock:
-    """A second passes each time it is looked at."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        self.now += 1
-        return self.now
-
-
 class Room:
     """A session with requests that number themselves, and truth for assessors who make no mistakes."""
 
@@ -55,7 +45,7 @@ class Room:
             self.session.sign_in(name)
 
     def open(self) -> Session:
-        self.store = Store(self.folder, {"method": self.method}, self.known, Clock())
+        self.store = Store(self.folder, {"method": self.method}, self.known, itertools.count(1.0).__next__)
         self.session = Session(self.pool, METHODS[self.method](), self.store, self.options, self.gold)
         return self.session
 
