@@ -37,7 +37,7 @@ from pooling.judging.topics import read_topics, topics_of
 from pooling.pool import make_pool, with_machine
 from pooling.runs import files_of, read_runs
 from pooling.simulation import needs_of
-from pooling.terms import CollectionTexts, with_terms
+from pooling.terms import with_terms
 from ranking.collections.faults import Faults
 from ranking.collections.lines import lines
 from ranking.digest import digest
@@ -61,9 +61,6 @@ def judge(overrides: Sequence[str], console: Console, resume: str | None = None)
     Args:
         overrides: overrides of conf/judge.yaml. The folder remembers them.
         resume: a folder whose pool may grow: the runs in `overrides` are added to its runs, and its depth may rise.
-
-    Raises:
-        BadInput: if an option is wrong, the folder holds other judgements, or the port is in use.
     """
     if resume is not None:
         overrides = _grown(resume, overrides)
@@ -77,14 +74,14 @@ def judge(overrides: Sequence[str], console: Console, resume: str | None = None)
     port = listening.getsockname()[1]
     shown = "127.0.0.1" if config["host"] in ("0.0.0.0", "") else config["host"]
     address = f"http://{f'[{shown}]' if ':' in shown else shown}:{port}" if config["url"] is None else config["url"]
-    links = [(visitor, f"{address.rstrip('/')}/?token={token}") for visitor, token in judging.links]
-    for visitor, link in links:
-        label = "your link, as the owner" if visitor.owner else f"link for {visitor.assessor or 'assessors'}"
-        print_lines(console, f"{label}: {link}")
+    addresses = [f"{address.rstrip('/')}/?token={link.token}" for link in judging.links]
+    for link, linked in zip(judging.links, addresses, strict=True):
+        label = "your link, as the owner" if link.owner else f"link for {link.assessor or 'assessors'}"
+        print_lines(console, f"{label}: {linked}")
     if not _is_loopback(config["host"]):
         console.print("[yellow]other machines can reach this page over plain HTTP: anyone with a link can use it[/]")
     if config["open_browser"]:
-        webbrowser.open(links[0][1])
+        webbrowser.open(addresses[0])
     try:
         run(judging.app, listening)
     except KeyboardInterrupt:
@@ -136,9 +133,6 @@ def write_qrels(overrides: Sequence[str], path: str, console: Console) -> None:
         overrides: `out`, and `resolve` to use another rule than the page's.
         path: the path of the qrels. If documents were judged twice, `PATH.disagreements.tsv` is written too. A path
             that ends in .csv receives a table of all judgements, with assessor, time and note.
-
-    Raises:
-        BadInput: if there are no judgements, or the file can't be written.
     """
     storage = _folder(overrides)
     wrong = [key_of(text) for text in overrides if key_of(text) not in ("out", "resolve")]
@@ -154,7 +148,7 @@ def write_qrels(overrides: Sequence[str], path: str, console: Console) -> None:
     options = Options(resolve=cast(export.Rule, rule)) if rule is not None else Options()
     content = store.read(Path(storage.path("")))
     if as_table:
-        export.write_table(content, Path(path))
+        export.write(Path(path), export.table(content))
         print_lines(console, f"{counted(len(content.judgements), 'judgement')}: {path}")
         return
     disagreements = export.write_qrels(content, options.resolve, Path(path))
@@ -240,7 +234,7 @@ def _open(config: dict[str, Any], console: Console, grow: bool = False) -> Judgi
         method = build(node)
         if "texts" in needs_of(method):
             topic_texts = {name: " ".join(filter(None, fields)) for name, fields in topics.items()}
-            pool = with_terms(pool, CollectionTexts(texts, topic_texts))
+            pool = with_terms(pool, texts, topic_texts)
         console.print("[dim]preparing the order; at the first use of a method it is compiled …[/]")
         judging = open_judging(
             config["out"], pool, method, texts, topics, options,
