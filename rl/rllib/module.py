@@ -23,9 +23,8 @@ class PolicyModule(TorchRLModule, InferenceOnlyAPI, ValueFunctionAPI):
     """
 
     def setup(self) -> None:
-        # RLlib may have added options of its networks.
-        options = {name: value for name, value in self.model_config.items() if name in ("channels", "hidden", "last")}
-        generator = torch.Generator().manual_seed(self.model_config["seed"])
+        options = dict(self.model_config)
+        generator = torch.Generator().manual_seed(options.pop("seed"))
         space = self.action_space
         if isinstance(space, gymnasium.spaces.MultiDiscrete):
             outputs, width = int(space.nvec.sum()), int(space.nvec.max())

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import gymnasium
 import numpy as np
 import torch
-from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
-from ray.rllib.core import DEFAULT_MODULE_ID
 from ray.rllib.core.columns import Columns
-from ray.rllib.env import INPUT_ENV_SINGLE_SPACES, INPUT_ENV_SPACES
-from ray.rllib.env.single_agent_env_runner import SingleAgentEnvRunner
+from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 
 from rl.draws import draw_action
@@ -21,55 +18,42 @@ from rl.vector_environment import IDLE, Observations
 
 Summary = dict[str, Any]
 """The record of a finished episode: copy, episode, return, length, actions, and the environment's summary."""
+LOOKBACK = 1
+"""Steps before a cut that RLlib keeps in the rest of an episode."""
 
 
-class LockstepRunner(SingleAgentEnvRunner):
+class LockstepRunner:
     """Steps its share of the copies together, a quota of steps or of whole episodes for each.
 
     RLlib's runner spends a vector step on each reset, returns whichever episodes finish first, and draws actions from
     torch's global generator, so its samples depend on how copies are divided. Here every copy contributes the same
     number of steps (or of episodes), in the order of the copies, and every draw is seeded by (seed, copy, decision).
 
-    `config.env_config["make"](first, count)` makes the copies first … first + count − 1 (see
-    `rl.vector_environment.VectorEnvironment`). Nothing of RLlib's sampling is used: algorithms call `collect` (see
-    `rl.rllib.lockstep.Lockstep`).
+    Args:
+        make: makes the copies first … first + count − 1 (see `rl.vector_environment.VectorEnvironment`).
+        spec: the module, or the part of it that chooses actions.
+        seed: seed of the draws.
+        cpus: cores of this process.
     """
 
-    def make_env(self) -> None:
-        """Make this runner's share of the copies."""
-        set_threads(self.config.num_cpus_per_env_runner)
-        count = self.config.num_envs_per_env_runner
-        self.first = max(0, self.worker_index - 1) * count
-        self.env = self.config.env_config["make"](self.first, count)
-        self.num_envs = self.env.num_envs
+    def __init__(
+        self, make: Callable[[int, int], Any], first: int, count: int, spec: RLModuleSpec, seed: int, cpus: float
+    ) -> None:
+        set_threads(cpus)
+        self.env, self.first, self.num_envs, self.seed = make(first, count), first, count, seed
+        self.module: Any = spec.build()
         space = self.env.single_action_space
         self._plain = isinstance(space, gymnasium.spaces.Discrete)
         self._picks = 1 if self._plain else len(space.nvec)
-        self._tallies = [Tally() for _ in range(self.num_envs)]
+        self._tallies = [Tally() for _ in range(count)]
         self._summaries: list[Summary] = []
         self._steps = 0
         self._latest: tuple[Observations, list[dict[str, Any]]] = ({}, [])
         self._needs_initial_reset = True
-        if not hasattr(self.env, "observation_space"):  # RLlib reads it, and then uses a single copy's
-            self.env.observation_space, self.env.action_space = self.get_spaces()[INPUT_ENV_SPACES]
 
     def __repr__(self) -> str:
         """Return its name in Ray's dashboard and logs."""
         return f"runner of copies {self.first} to {self.first + self.num_envs - 1}"
-
-    def get_spaces(self) -> dict[str, Any]:
-        """Return the spaces of one copy and of all; remote copies need only define the former."""
-        if self.env is None:
-            return self.spaces
-        single = self.env.single_observation_space, self.env.single_action_space
-        together = tuple(batch_space(space, self.num_envs) for space in single)
-        return {INPUT_ENV_SPACES: together, INPUT_ENV_SINGLE_SPACES: single, DEFAULT_MODULE_ID: single}
-
-    def make_module(self) -> None:
-        """Build the module, or the part of it that chooses actions."""
-        spec = self.config.get_rl_module_spec(spaces=self.get_spaces(), inference_only=True)
-        self.module = spec.build()
-        self.module.to(self._device)
 
     def collect(
         self, weights: dict[str, Any], steps: int | None = None, episodes: int | None = None
@@ -90,8 +74,10 @@ class LockstepRunner(SingleAgentEnvRunner):
 
     def _sample(self, steps: int | None, episodes: int | None) -> list[SingleAgentEpisode]:
         """Return episodes by copy and time: `steps` steps of each copy, or `episodes` whole episodes."""
-        if self._needs_initial_reset:
-            self._begin()
+        if self._needs_initial_reset:  # the tallies of unfinished episodes are kept
+            self._latest = self.env.reset()
+            self._episodes = [self._open(copy) for copy in range(self.num_envs)]
+            self._needs_initial_reset = False
         by_steps = steps is not None
         quota = np.full(self.num_envs, steps or episodes or 0)
         finished: list[list[SingleAgentEpisode]] = [[] for _ in range(self.num_envs)]
@@ -121,12 +107,6 @@ class LockstepRunner(SingleAgentEnvRunner):
                 quota[copy] -= by_steps or over
         return [episode for copy in range(self.num_envs) for episode in finished[copy] + self._cut(copy, by_steps)]
 
-    def _begin(self) -> None:
-        """Reset the copies; the tallies of unfinished episodes are kept."""
-        self._latest = self.env.reset()
-        self._episodes = [self._open(copy) for copy in range(self.num_envs)]
-        self._needs_initial_reset = False
-
     def _open(self, copy: int) -> SingleAgentEpisode:
         """Return the episode that a copy has just begun."""
         observations, infos = self._latest
@@ -144,25 +124,25 @@ class LockstepRunner(SingleAgentEnvRunner):
             {"copy": int(info["copy"])} | self._tallies[copy].close() | {"summary": dict(info.get("summary", {}))}
         )
         self._episodes[copy] = self._open(copy)
-        return episode.to_numpy() if self.episodes_to_numpy else episode
+        return episode.to_numpy()
 
     def _cut(self, copy: int, by_steps: bool) -> list[SingleAgentEpisode]:
         """Return what a copy's unfinished episode has so far; it continues in the next sample."""
         episode = self._episodes[copy]
         if not by_steps or not len(episode):
             return []
-        self._episodes[copy] = episode.cut(len_lookback_buffer=self.config.episode_lookback_horizon)
-        return [episode.to_numpy() if self.episodes_to_numpy else episode]
+        self._episodes[copy] = episode.cut(len_lookback_buffer=LOOKBACK)
+        return [episode.to_numpy()]
 
     def _act(self, active: NDArray[np.int64]) -> tuple[NDArray[np.int64], dict[str, NDArray[Any]]]:
         """Return actions of the active copies, and what episodes store with them for the learner: logits and ln π."""
         observations, infos = self._latest
         rows = {name: np.ascontiguousarray(part[active]) for name, part in observations.items()}
-        tensors = {name: torch.from_numpy(part).to(self._device) for name, part in rows.items()}
+        tensors = {name: torch.from_numpy(part) for name, part in rows.items()}
         answer = self.module.forward_exploration({Columns.OBS: tensors})
-        logits = answer[Columns.ACTION_DIST_INPUTS].cpu().numpy()
+        logits = answer[Columns.ACTION_DIST_INPUTS].numpy()
         drawn = [
-            draw_action(row.reshape(self._picks, -1), self.config.seed, infos[copy]["copy"], infos[copy]["decision"])
+            draw_action(row.reshape(self._picks, -1), self.seed, infos[copy]["copy"], infos[copy]["decision"])
             for row, copy in zip(logits, active, strict=True)
         ]
         chances = np.array([chance for _, chance in drawn], np.float32)
@@ -185,15 +165,13 @@ class LockstepRunner(SingleAgentEnvRunner):
         self._tallies = [Tally(**tally) for tally in state["tallies"]]
         self._needs_initial_reset = True
 
+    def close(self) -> None:
+        """Close the copies."""
+        self.env.close()
+
 
 class Tally:
-    """The record of a copy's unfinished episode.
-
-    Args:
-        episode: number of episodes that the copy has ended before.
-        total: sum of the rewards so far.
-        actions: the actions so far.
-    """
+    """The record of a copy's unfinished episode: its number, the sum of its rewards, and its actions."""
 
     def __init__(self, episode: int = 0, total: float = 0.0, actions: list[Any] | None = None) -> None:
         self.episode, self.total, self.actions = episode, total, list(actions or [])

@@ -9,7 +9,7 @@ from gymnasium.spaces import MultiDiscrete
 from ray.rllib.core import DEFAULT_MODULE_ID
 from ray.rllib.core.columns import Columns
 
-from benchmarks.toys import EarlyLate, maker, policy_value, shares_of_first
+from benchmarks.toys import policy_value, shares_of_first
 from cluster.config.build import build
 from cluster.config.groups import option
 from ranking.checkpoint import from_bytes, to_bytes
@@ -40,21 +40,6 @@ def test_it_learns_which_function_is_better_when(agent, updates, start):
     assert abs(policy_value(policy) - 0.5) < 0.02
     play(trainer, updates)
     assert policy_value(described(trainer.network, trainer.policy_weights())) > 0.8
-
-
-@pytest.mark.parametrize(
-    ("options", "says"),
-    [
-        ({"copies": 5, "workers": 2}, "5 copies can't be divided equally among 2 runners"),
-        ({"copies": 0}, "0 copies"),
-        ({"gamma": 1.1}, "γ is 1.1"),
-        ({"seed": -1}, "seed is -1"),
-    ],
-)
-def test_what_cannot_be_built_is_refused(options, says):
-    environment = EarlyLate()
-    with pytest.raises(BadInput, match=says):
-        ActorCritic().build(maker(0), environment.observation_space, environment.action_space, **options)
 
 
 def test_the_random_agent_learns_nothing_and_is_uniform(start):
@@ -203,9 +188,8 @@ def test_one_step_follows_equations_9_to_11(terminated, truncated):
 
 def test_the_agent_as_printed_follows_equations_9_to_11_and_nothing_else():
     printed: ActorCritic = build(option("agent", "as_printed"))
-    assert printed.options["quota"] == {"steps": 1}
-    options = {name: value for name, value in printed.options.items() if name != "quota"}
-    assert_equations_9_to_11(episode_of(1, False), **options | {"actor_lr": 0.5})
+    assert printed.quota == {"steps": 1}
+    assert_equations_9_to_11(episode_of(1, False), **printed.options | {"actor_lr": 0.5})
 
 
 @pytest.mark.nightly

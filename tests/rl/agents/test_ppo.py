@@ -49,7 +49,7 @@ def test_ppo_leaves_the_global_generators_alone(start):
         if weights:
             np.random.random(5)  # noqa: NPY002
         else:
-            learner = trainer.algorithm.learner
+            learner = trainer.learner
             assert type(learner).__name__ == "SeededPPOLearner"
             states: list[Any] = []
             update = learner.update

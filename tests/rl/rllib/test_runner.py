@@ -9,7 +9,6 @@ from ray.rllib.core.columns import Columns
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 
 from benchmarks.toys import EarlyLate
-from rl.agents.actor_critic import ActorCritic
 from rl.rllib.module import PolicyModule
 from rl.rllib.runner import LockstepRunner
 from rl.vector_environment import VectorEnvironment
@@ -55,18 +54,12 @@ class Picking(Uneven):
 
 
 def runner_of(copies: int = 3, seed: int = 5, environment: type[Uneven] = Uneven) -> LockstepRunner:
-    config = ActorCritic().config(copies)
-    config.environment(
-        observation_space=environment().observation_space,
-        action_space=environment().action_space,
-        env_config={
-            "make": lambda first, count: VectorEnvironment([environment(first + i, seed) for i in range(count)])
-        },
-    )
-    config.env_runners(num_envs_per_env_runner=copies, num_env_runners=0)
-    config.rl_module(rl_module_spec=RLModuleSpec(PolicyModule, model_config={"seed": 1}))
-    config.debugging(seed=seed)
-    return LockstepRunner(config=config, worker_index=0)
+    def make(first: int, count: int) -> VectorEnvironment:
+        return VectorEnvironment([environment(first + index, seed) for index in range(count)])
+
+    spaces = environment().observation_space, environment().action_space
+    spec = RLModuleSpec(PolicyModule, *spaces, inference_only=True, model_config={"seed": 1})
+    return LockstepRunner(make, 0, copies, spec, seed, 1)
 
 
 def where(episodes: list[Any]) -> list[tuple[int, list[int]]]:
