@@ -80,15 +80,15 @@ def attach_indexes(
 ) -> Iterator[dict[str, RemoteIndex | ServedBm25]]:
     """Attach an index on actors to each function that needs one: dense with a live index, or BM25 in shards.
 
-    A dense index starts when the first weights are published, at the start of training.
+    A dense index starts when the first weights are published, at the start of training. At the end actors stop and
+    their files are deleted.
 
     Args:
-        config: configuration of the run, whose parts are in the cache.
         name: name of the run; actors are called `negative-index:NAME:FUNCTION#TOKEN`.
         log: called with one line about an index's size, and when an index is lost or back.
 
     Yields:
-        The indexes by the name of their function. At the end their actors stop and their files are deleted.
+        The indexes by the name of their function.
 
     Raises:
         BadInput: if the ranker has no vectors, a value is out of range, or memory or disk are too small.

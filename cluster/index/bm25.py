@@ -24,10 +24,8 @@ class ServedBm25(Bm25Index):
     One thread at a time may search.
 
     Args:
-        index: an index in pieces, which the shards share.
         shards: number of actors; limited to the number of pieces.
         folder: folder for the shards' files; each index makes a subfolder there.
-        log: called with one line when a shard is lost, and when it is back.
         on_lost: wait for a shard that died, or answer without its documents.
     """
 

@@ -31,11 +31,8 @@ if TYPE_CHECKING:
 class IndexShard:
     """The versions of one shard, on the disk of the actor's node.
 
-    The constructor takes only a folder, and every call names its version. A restarted actor therefore opens what is
-    on its disk when it is called, and returns None for a version that is not.
-
-    Args:
-        folder: folder of its versions, `INDEX/shards/N`.
+    The constructor takes only their folder, `INDEX/shards/N`, and every call names its version. A restarted actor
+    therefore opens what is on its disk when it is called, and returns None for a version that is not.
     """
 
     def __init__(self, folder: str) -> None:
@@ -69,12 +66,12 @@ class IndexShard:
         write_block(building / DOCUMENTS, start, vectors)
         return True
 
-    def finish(self, building: Path, version: int, step: int, digest: str, options: IndexOptions) -> None:
-        """Build FAISS's index if no encoder of this node could; do nothing if the version is lost."""
+    def finish(self, building: Path, *arguments: Any) -> None:
+        """Call `finish_version` if no encoder of this node could; do nothing if the version is lost."""
         from ranking.index_versions import finish_version
 
         if building.exists():
-            finish_version(building, self.version_path(step), version, step, digest, options)
+            finish_version(building, *arguments)
 
     def has(self, step: int, digest: str) -> bool:
         """Return whether the version of these weights exists and is complete."""
@@ -104,7 +101,7 @@ class IndexShard:
 
         Args:
             index: folder of a `PiecedBm25`, which every node sees or fetches; postings are mapped from there.
-            pieces: numbers of the pieces, and the documents of each.
+            pieces: documents of each piece by its number.
             terms, depth, pairs: see `Bm25Index.find`.
         """
         return search_pieces(index, pieces, terms, depth, pairs, 1)
@@ -151,8 +148,7 @@ class ShardActors:
         ranges: documents of each shard.
         nodes: preferred nodes, used round-robin.
         log: called with one line when a shard is lost, and when it is back.
-        of: the index, for these lines.
-        meanwhile: what happens until a lost shard is back, for its line.
+        of, meanwhile: the index, and what happens until a lost shard is back, for these lines.
 
     Attributes:
         lost: shards that did not answer their last call.
@@ -188,11 +184,7 @@ class ShardActors:
         return reply
 
     def ask(self, method: str, arguments: Sequence[Sequence[Any]]) -> list[Any]:
-        """Call a method of all shards at once, with separate arguments for each.
-
-        Returns:
-            One reply per shard; None if the shard is lost, or returned None.
-        """
+        """Call a method of all shards at once, each with its arguments; a lost shard's reply is None."""
         calls = [getattr(actor, method).remote(*each) for actor, each in zip(self.actors, arguments, strict=True)]
         return [self._receive(shard, call)[1] for shard, call in enumerate(calls)]
 

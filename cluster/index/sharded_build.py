@@ -48,15 +48,13 @@ class ShardedBuild(IndexBuild):
     def kept(self, size: CorpusSize) -> int:
         return 0
 
-    def fill(
-        self, building: Path, publication: Publication, version: int, weights: ray.ObjectRef, size: CorpusSize
-    ) -> None:
+    def fill(self, building: Path, publication: Publication, size: CorpusSize) -> None:
         ranges = shard_ranges(size.documents, self.spec.shards, self.spec.block)
         self._start(ranges)
         with self._encoding:
             queries = self.pool.blocks(range(size.queries), True, building / QUERIES)
-            self.pool.encode(weights, publication.digest, queries)
-            self._fill(publication, version, weights, size.dimension)
+            self.pool.encode(publication, queries)
+            self._fill(publication, size.dimension)
         (building / SHARDS).write_text(json.dumps([[documents.start, documents.stop] for documents in ranges]))
 
     def complete(self, version: IndexVersion) -> Searched:
@@ -89,15 +87,11 @@ class ShardedBuild(IndexBuild):
         if self.actors is None:
             self.actors = ShardActors(self.folder.path, ranges, self.pool.nodes())
 
-    def _fill(self, publication: Publication, version: int, weights: ray.ObjectRef, dimension: int) -> None:
-        """Build the version on every shard that does not have it.
-
-        Raises:
-            RuntimeError: if shards are lost repeatedly during the build.
-        """
+    def _fill(self, publication: Publication, dimension: int) -> None:
+        """Build the version on every shard that does not have it."""
         actors, pool, options = self.actors, self.pool, self.spec.options
         assert actors is not None
-        step, digest = publication.step, publication.digest
+        version, step, digest = publication.version, publication.step, publication.digest
         for _ in range(1 + MAX_RESTARTS):
             has = actors.ask("has", [(step, digest)] * len(actors.ranges))
             missing = [
@@ -117,12 +111,12 @@ class ShardedBuild(IndexBuild):
                 for shard in missing
                 for block in pool.blocks(actors.ranges[shard], False, building[shard] / DOCUMENTS, shard)
             ]
-            pool.encode(weights, digest, blocks, actors.actors, nodes)
-            arguments = {
+            pool.encode(publication, blocks, actors.actors, nodes)
+            arguments: dict[int | None, Sequence[Any]] = {
                 shard: (path, path.with_name(path.name.split(".")[0]), version, step, digest, options)
                 for shard, path in building.items()
             }
-            pool.finish_shards(arguments, actors.actors)
+            pool.finish(arguments, actors.actors)
         raise RuntimeError(f"shards {missing} of the index were lost {1 + MAX_RESTARTS} times while they were built")
 
     def searchable(self, version: IndexVersion) -> IndexVersion:
@@ -130,10 +124,10 @@ class ShardedBuild(IndexBuild):
 
         def repair(shard: int) -> None:
             content = np.fromfile(self.folder.version_path(version.step) / WEIGHTS, np.uint8)
-            publication = Publication(version.step, version.version, version.digest)
+            publication = Publication(version.step, version.version, version.digest, ray.put(content))
             logger.warning("shard %s has lost version %s and builds it again", shard, version.version)
             with self._encoding, unwrapped():
-                self._fill(publication, version.version, ray.put(content), version.queries.shape[1])
+                self._fill(publication, version.queries.shape[1])
 
         def repair_in_background(shard: int) -> None:
             if shard in self._repairing:
