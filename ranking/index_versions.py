@@ -39,7 +39,6 @@ class IndexVersion:
         version: the number of the version, from 0.
         step: the trainer's step when these weights were published.
         digest: the `weights_digest` of the weights.
-        index: the documents' index.
         queries: float32 [queries, dimension], all queries in their order.
         lists: lists of queries that were searched when the version was built. Other queries are searched on demand.
     """
@@ -95,11 +94,7 @@ def start_version(folder: Path, documents: int, queries: int, dimension: int, op
 
 
 def create_vectors(path: Path, rows: int, dimension: int, precision: str = "float32") -> None:
-    """Create a file for `rows` vectors, which `write_block` fills.
-
-    Raises:
-        BadInput: if it can't be written.
-    """
+    """Create a file for `rows` vectors, which `write_block` fills."""
     header = {"descr": npy.dtype_to_descr(np.dtype(precision)), "fortran_order": False, "shape": (rows, dimension)}
     with _writable(path), path.open("wb") as file:
         npy.write_array_header_1_0(file, header)
@@ -148,7 +143,6 @@ def finish_version(
     Args:
         building: the folder of `start_version`, with every block written.
         folder: the version's folder; a version that is already there is replaced.
-        version, step, digest: see `ranking.index_versions.IndexVersion`.
 
     Raises:
         BadInput: if faiss can't build it or the disk is full.
