@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any, ClassVar
 
 import gymnasium
 import ray
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
+from ray.rllib.core import DEFAULT_MODULE_ID
 from ray.rllib.core.learner.learner import Learner
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
@@ -76,23 +76,22 @@ class Agent(ABC):
         """
         set_threads(cpus)
         logging.getLogger("ray.rllib").setLevel(logging.ERROR)
-        spec = partial(
-            RLModuleSpec, PolicyModule, observation_space, action_space, model_config={"seed": seed, **self.widths}
-        )
-        learner = self.learner(config=self.config().training(gamma=gamma).debugging(seed=seed), module_spec=spec())
+        options = {"seed": seed, **self.widths}
+        spec = RLModuleSpec(PolicyModule, observation_space, action_space, model_config=options)
+        learner = self.learner(config=self.config().training(gamma=gamma).debugging(seed=seed), module_spec=spec)
         learner.build()
-        share = copies // max(1, workers)
-        arguments = [(make, first, share, spec(inference_only=True), seed, cpus) for first in range(0, copies, share)]
+        share, actor = copies // max(1, workers), learner.module[DEFAULT_MODULE_ID].actor
+        arguments = [(make, first, share, actor, seed, cpus) for first in range(0, copies, share)]
         if not workers:
             return AgentTrainer(self, learner, copies, [LockstepRunner(*arguments[0])])
-        actor: Any = ray.remote(num_cpus=cpus, max_restarts=0)(LockstepRunner)
+        runner: Any = ray.remote(num_cpus=cpus, max_restarts=0)(LockstepRunner)
         group = get_current_placement_group()
         places = [
             PlacementGroupSchedulingStrategy(group, 1 + number, True) if group else "DEFAULT"
             for number in range(workers)
         ]
-        actors = [
-            actor.options(scheduling_strategy=place).remote(*of_runner)
+        runners = [
+            runner.options(scheduling_strategy=place).remote(*of_runner)
             for place, of_runner in zip(places, arguments, strict=True)
         ]
-        return AgentTrainer(self, learner, copies, actors)
+        return AgentTrainer(self, learner, copies, runners)

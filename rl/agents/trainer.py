@@ -34,6 +34,7 @@ class AgentTrainer:
 
     def __init__(self, agent: Agent, learner: Any, copies: int, runners: Sequence[Any]) -> None:
         self.agent, self.learner, self.copies, self.runners = agent, learner, copies, runners
+        self.module = learner.module[DEFAULT_MODULE_ID]
         self.remote = isinstance(runners[0], ray.actor.ActorHandle)
         self.counters = {"updates": 0, "decisions": 0, "episodes": 0}
 
@@ -44,7 +45,7 @@ class AgentTrainer:
             One dict per episode that ended, by copy and episode: `copy`, `episode` (its number within the copy),
             `return` (undiscounted), `length`, `actions` and the environment's `summary`.
         """
-        weights = self.learner.module[DEFAULT_MODULE_ID].get_state(inference_only=True)
+        weights = self.policy_weights()
         requests = [ray.put(weights) if self.remote else weights] * len(self.runners)
         episodes, summaries, steps = zip(*self._call("collect", requests, **self.agent.quota), strict=True)
         self.agent.update(self.learner, [part for share in episodes for part in share], self.counters["updates"])
@@ -62,7 +63,7 @@ class AgentTrainer:
         shares = self._call("runner_state")
         copies = [state["copies"] for state in shares]
         return {
-            "weights": _copied(self.learner.module[DEFAULT_MODULE_ID]),
+            "weights": _copied(self.module),
             "optimizers": {name: optimizer.state_dict() for name, optimizer in self.learner._named_optimizers.items()},
             "copies": None if None in copies else [state for share in copies for state in share],
             "tallies": [tally for state in shares for tally in state["tallies"]],
@@ -78,9 +79,8 @@ class AgentTrainer:
         if len(state["tallies"]) != self.copies:
             what = f"was learnt with {len(state['tallies'])} copies, not {self.copies}"
             raise BadInput(what, "checkpoint", "give the same copies")
-        module = self.learner.module[DEFAULT_MODULE_ID]
         try:
-            module.load_state_dict(state["weights"])
+            self.module.load_state_dict(state["weights"])
             for name, optimizer in self.learner._named_optimizers.items():
                 optimizer.load_state_dict(state["optimizers"][name])
         except (KeyError, RuntimeError, ValueError) as error:
@@ -88,7 +88,7 @@ class AgentTrainer:
             raise BadInput(f"holds another agent ({reason})", "checkpoint", "give the same agent and options") from None
         self.counters = dict(state["counters"])
         share = self.copies // len(self.runners)
-        weights = module.get_state(inference_only=True)
+        weights = self.policy_weights()
         states = [
             {
                 "copies": state["copies"] and state["copies"][first : first + share],
@@ -101,16 +101,16 @@ class AgentTrainer:
 
     def begin_with(self, weights: Mapping[str, Tensor]) -> None:
         """Set the actor's weights before the first update, for example from imitation."""
-        self._actor().load_state_dict(dict(weights))  # runners receive them with the first request to sample
+        self.module.actor.load_state_dict(dict(weights))  # runners receive them with the first request to sample
 
     @property
     def network(self) -> dict[str, Any]:
         """The description of the actor's network, for `rl.networks.described`."""
-        return self._actor().description()
+        return self.module.actor.description()
 
     def policy_weights(self) -> dict[str, Tensor]:
         """Return the actor's current weights by name, on the CPU."""
-        return _copied(self._actor())
+        return _copied(self.module.actor)
 
     def close(self) -> None:
         """Close the copies and end the runners."""
@@ -122,9 +122,6 @@ class AgentTrainer:
         )
         for actor in self.runners:
             ray.kill(actor)
-
-    def _actor(self) -> Any:
-        return self.learner.module[DEFAULT_MODULE_ID].actor
 
     def _call(self, method: str, *arguments: Sequence[Any], **options: Any) -> list[Any]:
         """Call a method of every runner; each sequence of arguments has one value per runner."""

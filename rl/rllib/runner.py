@@ -10,10 +10,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from ray.rllib.core.columns import Columns
-from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 
-from rl.draws import draw_action
+from rl.draws import draw_action, logits_of
+from rl.networks import PolicyNetwork
 from rl.vector_environment import IDLE, Observations
 
 Summary = dict[str, Any]
@@ -31,17 +31,17 @@ class LockstepRunner:
 
     Args:
         make: makes the copies first … first + count − 1 (see `rl.vector_environment.VectorEnvironment`).
-        spec: the module, or the part of it that chooses actions.
+        actor: the network that chooses actions.
         seed: seed of the draws.
         cpus: cores of this process.
     """
 
     def __init__(
-        self, make: Callable[[int, int], Any], first: int, count: int, spec: RLModuleSpec, seed: int, cpus: float
+        self, make: Callable[[int, int], Any], first: int, count: int, actor: PolicyNetwork, seed: int, cpus: float
     ) -> None:
         set_threads(cpus)
-        self.env, self.first, self.num_envs, self.seed = make(first, count), first, count, seed
-        self.module: Any = spec.build()
+        self.env, self.first, self.num_envs = make(first, count), first, count
+        self.actor, self.seed = actor, seed
         space = self.env.single_action_space
         self._plain = isinstance(space, gymnasium.spaces.Discrete)
         self._picks = 1 if self._plain else len(space.nvec)
@@ -58,12 +58,12 @@ class LockstepRunner:
     def collect(
         self, weights: dict[str, Any], steps: int | None = None, episodes: int | None = None
     ) -> tuple[list[SingleAgentEpisode], list[Summary], int]:
-        """Load the weights, then sample a quota of steps or of whole episodes from each copy.
+        """Load the actor's weights, then sample a quota of steps or of whole episodes from each copy.
 
         Returns:
             The episodes by copy and time, summaries of those that ended, and the steps of all copies.
         """
-        self.module.set_state(weights)
+        self.actor.load_state_dict(weights)
         return self._sample(steps, episodes), *self._progress()
 
     def _progress(self) -> tuple[list[Summary], int]:
@@ -137,17 +137,16 @@ class LockstepRunner:
     def _act(self, active: NDArray[np.int64]) -> tuple[NDArray[np.int64], dict[str, NDArray[Any]]]:
         """Return actions of the active copies, and what episodes store with them for the learner: logits and ln π."""
         observations, infos = self._latest
-        rows = {name: np.ascontiguousarray(part[active]) for name, part in observations.items()}
-        tensors = {name: torch.from_numpy(part) for name, part in rows.items()}
-        answer = self.module.forward_exploration({Columns.OBS: tensors})
-        logits = answer[Columns.ACTION_DIST_INPUTS].numpy()
+        # One by one: the last bits of a matrix product depend on the number of rows, and an action must not depend on
+        # which copies share a runner.
+        logits = np.stack([logits_of(self.actor, _row(observations, copy)) for copy in active])
         drawn = [
             draw_action(row.reshape(self._picks, -1), self.seed, infos[copy]["copy"], infos[copy]["decision"])
             for row, copy in zip(logits, active, strict=True)
         ]
         chances = np.array([chance for _, chance in drawn], np.float32)
         actions = np.stack([picks for picks, _ in drawn])
-        extras = {Columns.ACTION_DIST_INPUTS: logits, Columns.ACTION_LOGP: chances}
+        extras = {Columns.ACTION_DIST_INPUTS: logits.astype(np.float32), Columns.ACTION_LOGP: chances}
         return actions[:, 0] if self._plain else actions, extras
 
     def runner_state(self) -> dict[str, Any]:
@@ -161,7 +160,7 @@ class LockstepRunner:
         """Continue from `runner_state`."""
         if state["copies"] is not None:
             self.env.load_state_dict({"copies": state["copies"]})
-        self.module.set_state(state["weights"])
+        self.actor.load_state_dict(state["weights"])
         self._tallies = [Tally(**tally) for tally in state["tallies"]]
         self._needs_initial_reset = True
 

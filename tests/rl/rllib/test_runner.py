@@ -58,8 +58,8 @@ def runner_of(copies: int = 3, seed: int = 5, environment: type[Uneven] = Uneven
         return VectorEnvironment([environment(first + index, seed) for index in range(count)])
 
     spaces = environment().observation_space, environment().action_space
-    spec = RLModuleSpec(PolicyModule, *spaces, inference_only=True, model_config={"seed": 1})
-    return LockstepRunner(make, 0, copies, spec, seed, 1)
+    module = RLModuleSpec(PolicyModule, *spaces, model_config={"seed": 1}).build()
+    return LockstepRunner(make, 0, copies, module.actor, seed, 1)
 
 
 def where(episodes: list[Any]) -> list[tuple[int, list[int]]]:
@@ -131,7 +131,7 @@ def test_a_runner_goes_on_where_another_stopped():
     runner, fresh = runner_of(), runner_of()
     runner._sample(4, None)
     runner._progress()
-    fresh.load_runner_state(runner.runner_state() | {"weights": runner.module.get_state()})
+    fresh.load_runner_state(runner.runner_state() | {"weights": runner.actor.state_dict()})
     one, other = (each._sample(5, None) for each in (runner, fresh))
     assert where(one) == where(other)
     for mine, theirs in zip(one, other, strict=True):
