@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import chain
 from typing import Any
 
 import gymnasium
@@ -45,9 +46,7 @@ class LockstepRunner:
         space = self.env.single_action_space
         self._plain = isinstance(space, gymnasium.spaces.Discrete)
         self._picks = 1 if self._plain else len(space.nvec)
-        self._tallies = [Tally() for _ in range(count)]
-        self._summaries: list[Summary] = []
-        self._steps = 0
+        self._tallies = [_tally(0) for _ in range(count)]
         self._latest: tuple[Observations, list[dict[str, Any]]] = ({}, [])
         self._needs_initial_reset = True
 
@@ -58,54 +57,54 @@ class LockstepRunner:
     def collect(
         self, weights: dict[str, Any], steps: int | None = None, episodes: int | None = None
     ) -> tuple[list[SingleAgentEpisode], list[Summary], int]:
-        """Load the actor's weights, then sample a quota of steps or of whole episodes from each copy.
+        """Load the actor's weights, then sample `steps` steps or `episodes` whole episodes of each copy.
+
+        With a quota of steps, an unfinished episode is cut, and continues in the next sample.
 
         Returns:
             The episodes by copy and time, summaries of those that ended, and the steps of all copies.
         """
         self.actor.load_state_dict(weights)
-        return self._sample(steps, episodes), *self._progress()
-
-    def _progress(self) -> tuple[list[Summary], int]:
-        """Return the summaries of episodes that ended since the last call, by copy, and the steps of all copies."""
-        ended, steps = sorted(self._summaries, key=lambda row: (row["copy"], row["episode"])), self._steps
-        self._summaries, self._steps = [], 0
-        return ended, steps
-
-    def _sample(self, steps: int | None, episodes: int | None) -> list[SingleAgentEpisode]:
-        """Return episodes by copy and time: `steps` steps of each copy, or `episodes` whole episodes."""
         if self._needs_initial_reset:  # the tallies of unfinished episodes are kept
             self._latest = self.env.reset()
             self._episodes = [self._open(copy) for copy in range(self.num_envs)]
             self._needs_initial_reset = False
-        by_steps = steps is not None
-        quota = np.full(self.num_envs, steps or episodes or 0)
-        finished: list[list[SingleAgentEpisode]] = [[] for _ in range(self.num_envs)]
+        quota, count = np.full(self.num_envs, steps or episodes or 0), 0
+        sampled: list[list[SingleAgentEpisode]] = [[] for _ in range(self.num_envs)]
+        ended: list[list[Summary]] = [[] for _ in range(self.num_envs)]
         while quota.any():
             active = np.flatnonzero(quota)
+            count += len(active)
             chosen, extras = self._act(active)
             sent = np.full((self.num_envs, *chosen.shape[1:]), IDLE)
             sent[active] = chosen
             observations, rewards, terminated, truncated, infos = self.env.step(sent)
             self._latest = observations, infos
-            self._steps += len(active)
             for row, copy in enumerate(active.tolist()):
+                episode, tally = self._episodes[copy], self._tallies[copy]
                 over = bool(terminated[copy] or truncated[copy])
-                ended = infos[copy]["final_info"] if over else infos[copy]
-                self._episodes[copy].add_env_step(
+                info = infos[copy]["final_info"] if over else infos[copy]
+                episode.add_env_step(
                     observation=infos[copy]["final_observation"] if over else _row(observations, copy),
                     action=chosen[row],
                     reward=rewards[copy],
-                    infos=ended,
+                    infos=info,
                     terminated=bool(terminated[copy]),
                     truncated=bool(truncated[copy]),
                     extra_model_outputs={name: values[row] for name, values in extras.items()},
                 )
-                self._tallies[copy].add(chosen[row], float(rewards[copy]))
+                tally["total"] += float(rewards[copy])
+                tally["actions"].append(chosen[row].tolist())
                 if over:
-                    finished[copy].append(self._end(copy, ended))
-                quota[copy] -= by_steps or over
-        return [episode for copy in range(self.num_envs) for episode in finished[copy] + self._cut(copy, by_steps)]
+                    sampled[copy].append(episode.to_numpy())
+                    ended[copy].append(_summary(tally, info))
+                    self._episodes[copy], self._tallies[copy] = self._open(copy), _tally(tally["episode"] + 1)
+                quota[copy] -= over or steps is not None
+        for copy, episode in enumerate(self._episodes):
+            if steps is not None and len(episode):
+                self._episodes[copy] = episode.cut(len_lookback_buffer=LOOKBACK)
+                sampled[copy].append(episode.to_numpy())
+        return list(chain(*sampled)), list(chain(*ended)), count
 
     def _open(self, copy: int) -> SingleAgentEpisode:
         """Return the episode that a copy has just begun."""
@@ -116,23 +115,6 @@ class LockstepRunner:
         )
         episode.add_env_reset(observation=_row(observations, copy), infos=info)
         return episode
-
-    def _end(self, copy: int, info: Mapping[str, Any]) -> SingleAgentEpisode:
-        """Close a copy's episode, keep its summary and open the next."""
-        episode = self._episodes[copy]
-        self._summaries.append(
-            {"copy": int(info["copy"])} | self._tallies[copy].close() | {"summary": dict(info.get("summary", {}))}
-        )
-        self._episodes[copy] = self._open(copy)
-        return episode.to_numpy()
-
-    def _cut(self, copy: int, by_steps: bool) -> list[SingleAgentEpisode]:
-        """Return what a copy's unfinished episode has so far; it continues in the next sample."""
-        episode = self._episodes[copy]
-        if not by_steps or not len(episode):
-            return []
-        self._episodes[copy] = episode.cut(len_lookback_buffer=LOOKBACK)
-        return [episode.to_numpy()]
 
     def _act(self, active: NDArray[np.int64]) -> tuple[NDArray[np.int64], dict[str, NDArray[Any]]]:
         """Return actions of the active copies, and what episodes store with them for the learner: logits and ln π."""
@@ -153,7 +135,7 @@ class LockstepRunner:
         """Return the state of the copies and of their unfinished episodes, one entry per copy."""
         return {
             "copies": self.env.state_dict()["copies"] if not self._needs_initial_reset else None,
-            "tallies": [vars(tally).copy() for tally in self._tallies],
+            "tallies": self._tallies,
         }
 
     def load_runner_state(self, state: Mapping[str, Any]) -> None:
@@ -161,7 +143,7 @@ class LockstepRunner:
         if state["copies"] is not None:
             self.env.load_state_dict({"copies": state["copies"]})
         self.actor.load_state_dict(state["weights"])
-        self._tallies = [Tally(**tally) for tally in state["tallies"]]
+        self._tallies = [tally | {"actions": list(tally["actions"])} for tally in state["tallies"]]
         self._needs_initial_reset = True
 
     def close(self) -> None:
@@ -169,28 +151,20 @@ class LockstepRunner:
         self.env.close()
 
 
-class Tally:
-    """The record of a copy's unfinished episode: its number, the sum of its rewards, and its actions."""
+def _tally(episode: int) -> dict[str, Any]:
+    """Return the record of an episode that begins: its number within the copy, its rewards, and its actions."""
+    return {"episode": episode, "total": 0.0, "actions": []}
 
-    def __init__(self, episode: int = 0, total: float = 0.0, actions: list[Any] | None = None) -> None:
-        self.episode, self.total, self.actions = episode, total, list(actions or [])
 
-    def add(self, action: NDArray[np.int64], reward: float) -> None:
-        """Count one step."""
-        self.total += reward
-        self.actions.append(action.tolist())
-
-    def close(self) -> Summary:
-        """Return the finished episode, and start the next one."""
-        row = {"episode": self.episode, "return": self.total, "length": len(self.actions), "actions": self.actions}
-        self.episode, self.total, self.actions = self.episode + 1, 0.0, []
-        return row
+def _summary(tally: Mapping[str, Any], info: Mapping[str, Any]) -> Summary:
+    """Return the record of an episode that has ended, from its last info."""
+    actions = tally["actions"]
+    row = {"copy": int(info["copy"]), "episode": tally["episode"], "return": tally["total"], "length": len(actions)}
+    return row | {"actions": actions, "summary": dict(info.get("summary", {}))}
 
 
 def set_threads(cpus: float) -> None:
-    """Set the number of threads, on which the last bits of a sum depend: the same in every process that samples or
-    learns.
-    """
+    """Set the number of threads, on which a sum's last bits depend: the same in all processes that sample or learn."""
     torch.set_num_threads(max(1, int(cpus)))
 
 
