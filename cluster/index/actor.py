@@ -22,6 +22,8 @@ from cluster.telemetry.metrics import EVERY, ThrottledCounter, record
 from ranking.index_versions import IndexVersion
 from sampling.retrieval.live_index import Answer
 
+SEARCH_TIMEOUT_S = 2.0
+"""How long a search waits for its version before the client checks that the actor has all publications."""
 logger = logging.getLogger(__name__)
 
 
@@ -113,7 +115,6 @@ class NegativeIndexActor:
         least: int | None = None,
         vectors: NDArray[np.float32] | None = None,
         guarded: int = 0,
-        timeout_s: float = 1.0,
     ) -> IndexReply:
         """Return the best documents of each query.
 
@@ -122,9 +123,8 @@ class NegativeIndexActor:
             least: answer from the version of this step or a later one.
             vectors: vectors of the queries [q, d]; None takes those of the version.
             guarded: documents that the guard has dropped since the last search.
-            timeout_s: seconds to wait for such a version.
         """
-        index = self._version(exactly, least, timeout_s)
+        index = self._version(exactly, least)
         self.metrics.guarded(guarded)
         if index is None:
             return IndexReply(None, self._steps(), self.build.lost)
@@ -139,10 +139,9 @@ class NegativeIndexActor:
         documents: NDArray[np.integer],
         exactly: int,
         vectors: NDArray[np.float32] | None = None,
-        timeout_s: float = 1.0,
     ) -> NDArray[np.float32] | None:
         """Return inner products [q, m] in the version of step `exactly`, or None if it does not exist."""
-        index = self._version(exactly, None, timeout_s)
+        index = self._version(exactly, None)
         return None if index is None else index.scores(queries, documents, vectors)
 
     @ray.method(concurrency_group="reading")
@@ -163,9 +162,9 @@ class NegativeIndexActor:
         self.build.clear()
         self.folder.delete()
 
-    def _version(self, exactly: int | None, least: int | None, timeout_s: float) -> IndexVersion | None:
+    def _version(self, exactly: int | None, least: int | None) -> IndexVersion | None:
         """Return the version that may answer, or None if it is not built in time."""
-        deadline = time.monotonic() + timeout_s
+        deadline = time.monotonic() + SEARCH_TIMEOUT_S
         with self._changed:
             while True:
                 if self._failure is not None:

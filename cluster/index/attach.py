@@ -96,17 +96,13 @@ def attach_indexes(
     indexes: dict[str, RemoteIndex | ServedBm25] = {}
     try:
         for function in bm25_in_shards(config):
-            indexes[function] = _attach_bm25(functions[function], config, _folder(config, name, function), log)
+            indexes[function] = _attach_bm25(functions[function], config, log)
         for function in live_functions(config):
             indexes[function] = _attach_dense(function, functions[function], training, config, name, log)
         yield indexes
     finally:
         for index in indexes.values():
             index.close()
-
-
-def _folder(config: Mapping[str, Any], name: str, function: str) -> Path:
-    return machine_folder(config) / "indexes" / re.sub(r"[^\w+.-]", "_", f"{name}-{function}")
 
 
 def _attach_dense(
@@ -131,7 +127,7 @@ def _attach_dense(
             f"function={name}",
             "choose ranker=bi_encoder",
         )
-    folder = _folder(config, run, name)
+    folder = machine_folder(config) / "indexes" / re.sub(r"[^\w+.-]", "_", f"{run}-{name}")
     _check_size(training, training.ranker.dimension, function, len(live_functions(config)), folder, log)
     shards = len(shard_ranges(len(training.encoded.documents), function.shards, BLOCK))
     if shards < function.shards:
@@ -153,9 +149,7 @@ def _attach_dense(
     return index
 
 
-def _attach_bm25(
-    function: RetrievalFunction, config: dict[str, Any], folder: Path, log: Callable[[str], None]
-) -> ServedBm25:
+def _attach_bm25(function: RetrievalFunction, config: dict[str, Any], log: Callable[[str], None]) -> ServedBm25:
     from cluster.index.bm25 import ServedBm25
     from cluster.runs.artifacts import Artifacts
     from ranking.bm25_pieces import PiecedBm25
@@ -165,7 +159,7 @@ def _attach_bm25(
     artifacts = Artifacts()
     index = artifacts.sources(config, artifacts.part(config, "base")).bm25(function.options, function.shards)
     assert isinstance(index, PiecedBm25)
-    served = ServedBm25(index, function.shards, folder, log, function.on_lost_shard)
+    served = ServedBm25(index, function.shards, log, function.on_lost_shard)
     function.attach_index(served)
     return served
 

@@ -16,16 +16,11 @@ from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 from torch import Tensor
 
 from cluster.index.actor import IndexReply, NegativeIndexActor
-from cluster.index.calls import CLOSE_TIMEOUT_S, claim, release, retries, unwrapped
+from cluster.index.calls import CLOSE_TIMEOUT_S, MAX_SEARCHES, claim, release, retries, unwrapped
 from cluster.index.version_build import IndexSpec
 from ranking.checkpoint import to_bytes
 from sampling.retrieval.dense import Refresh
 from sampling.retrieval.live_index import Answer, PublishedWeights, served_from
-
-MAX_SEARCHES = 16
-"""Searches that an index answers at once; others wait."""
-SEARCH_TIMEOUT_S = 2.0
-"""How long a search waits for its version before the client checks that the actor has all publications."""
 
 
 class RemoteIndex:
@@ -88,7 +83,7 @@ class RemoteIndex:
         while True:
             guarded = max(0, self.guarded() - self._reported_guarded)
             self._reported_guarded = self.guarded()
-            arguments = (queries, depth, step, exactly, least, vectors, guarded, SEARCH_TIMEOUT_S)
+            arguments = (queries, depth, step, exactly, least, vectors, guarded)
             reply: IndexReply = self._call("search", *arguments)
             self._catch_up(reply.known)
             if reply.answer is not None:
@@ -104,7 +99,7 @@ class RemoteIndex:
         if self._answered is None:
             raise RuntimeError("no version has answered yet")
         while True:
-            scores = self._call("scores", queries, documents, self._answered.step, vectors, SEARCH_TIMEOUT_S)
+            scores = self._call("scores", queries, documents, self._answered.step, vectors)
             if scores is not None:
                 return np.asarray(scores)
             self._catch_up(frozenset())

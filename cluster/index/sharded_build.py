@@ -14,10 +14,10 @@ import numpy as np
 import ray
 from numpy.typing import NDArray
 
-from cluster.index.calls import MAX_RESTARTS, unwrapped
+from cluster.index.calls import CLOSE_TIMEOUT_S, MAX_RESTARTS, ShardActors, unwrapped
 from cluster.index.encoder import CorpusSize
 from cluster.index.index_folder import WEIGHTS, IndexFolder, Publication
-from cluster.index.shard import ShardActors
+from cluster.index.shard import IndexShard
 from cluster.index.version_build import IndexBuild, IndexSpec
 from ranking.index_versions import DOCUMENTS, QUERIES, IndexVersion
 from ranking.ranges import merge, shard_ranges, within
@@ -38,6 +38,7 @@ class ShardedBuild(IndexBuild):
     def __init__(self, spec: IndexSpec, folder: IndexFolder) -> None:
         super().__init__(spec, folder)
         self.actors: ShardActors | None = None
+        self.ranges: Sequence[range] = ()
         self._encoding = threading.Lock()  # builds and repairs use the same encoders
         self._repairing: set[int] = set()
 
@@ -81,11 +82,13 @@ class ShardedBuild(IndexBuild):
 
     def clear(self) -> None:
         if self.actors:
-            self.actors.clear()
+            calls = self.actors.send_all("clear")
+            ray.wait(calls, num_returns=len(calls), timeout=CLOSE_TIMEOUT_S)
 
     def _start(self, ranges: Sequence[range]) -> None:
         if self.actors is None:
-            self.actors = ShardActors(self.folder.path, ranges, self.pool.nodes())
+            folders = [(str(self.folder.path / "shards" / str(number)),) for number in range(len(ranges))]
+            self.actors, self.ranges = ShardActors(IndexShard, folders, self.pool.nodes()), ranges
 
     def _fill(self, publication: Publication, dimension: int) -> None:
         """Build the version on every shard that does not have it."""
@@ -93,7 +96,7 @@ class ShardedBuild(IndexBuild):
         assert actors is not None
         version, step, digest = publication.version, publication.step, publication.digest
         for _ in range(1 + MAX_RESTARTS):
-            has = actors.ask("has", [(step, digest)] * len(actors.ranges))
+            has = actors.ask("has", [(step, digest)] * len(self.ranges))
             missing = [
                 shard
                 for shard, present in enumerate(has)
@@ -103,13 +106,13 @@ class ShardedBuild(IndexBuild):
                 return
             nodes = {shard: actors.call(shard, "node") for shard in missing}
             building: dict[int, Path] = {
-                shard: actors.call(shard, "start", step, len(actors.ranges[shard]), dimension, options)
+                shard: actors.call(shard, "start", step, len(self.ranges[shard]), dimension, options)
                 for shard in missing
             }
             blocks = [
                 block
                 for shard in missing
-                for block in pool.blocks(actors.ranges[shard], False, building[shard] / DOCUMENTS, shard)
+                for block in pool.blocks(self.ranges[shard], False, building[shard] / DOCUMENTS, shard)
             ]
             pool.encode(publication, blocks, actors.actors, nodes)
             arguments: dict[int | None, Sequence[Any]] = {
@@ -145,7 +148,9 @@ class ShardedBuild(IndexBuild):
             threading.Thread(target=work, name="repair", daemon=True).start()
 
         skip = self.spec.on_lost == "skip"
-        index = ShardedVersion(self.actors, version.step, version.digest, repair, repair_in_background, skip)
+        index = ShardedVersion(
+            self.actors, self.ranges, version.step, version.digest, repair, repair_in_background, skip
+        )
         return replace(version, index=index)
 
 
@@ -161,6 +166,7 @@ class ShardedVersion(Searched):
     """
 
     actors: ShardActors
+    ranges: Sequence[range]
     step: int
     digest: str
     repair: Callable[[int], None]
@@ -168,8 +174,8 @@ class ShardedVersion(Searched):
     skip: bool = False
 
     def search(self, queries: NDArray[np.float32], depth: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-        replies = self._ask("topk", [(ray.put(queries), depth)] * len(self.actors.ranges))
-        ranges = [self.actors.ranges[shard] for shard in replies]
+        replies = self._ask("topk", [(ray.put(queries), depth)] * len(self.ranges))
+        ranges = [self.ranges[shard] for shard in replies]
         if not ranges:
             return np.full((len(queries), depth), -1, np.int32), np.full((len(queries), depth), -np.inf, np.float32)
         documents, products = merge(list(replies.values()), ranges, depth)
@@ -177,7 +183,7 @@ class ShardedVersion(Searched):
 
     def scores(self, queries: NDArray[np.float32], documents: NDArray[np.integer]) -> NDArray[np.float32]:
         vectors = ray.put(queries)
-        replies = self._ask("scores", [(vectors, within(documents, rows)) for rows in self.actors.ranges])
+        replies = self._ask("scores", [(vectors, within(documents, rows)) for rows in self.ranges])
         return np.max([np.full(documents.shape, -np.inf, np.float32), *replies.values()], axis=0)
 
     def _ask(self, method: str, arguments: Sequence[Sequence[Any]]) -> dict[int, Any]:

@@ -12,18 +12,19 @@ from ranking.index import IndexOptions, VectorIndex
 
 VECTORS = np.random.default_rng(0).standard_normal((10, 4)).astype(np.float32)
 QUERIES = np.eye(4, dtype=np.float32)
+RANGES = [range(5), range(5, 10)]
 
 
 class Played:
     """Two shards of five documents; `without` names those that lack the version, `lost` those that do not answer."""
 
     def __init__(self, without: set[int], lost: set[int]) -> None:
-        self.ranges, self.without, self.lost = [range(5), range(5, 10)], without, lost
+        self.without, self.lost = without, lost
 
     def call(self, number: int, method: str, step: int, digest: str, *arguments: Any) -> Any:
         if method == "has":
             return number not in self.without
-        held = self.ranges[number]
+        held = RANGES[number]
         index = VectorIndex.build(VECTORS[held.start : held.stop], IndexOptions())
         return None if number in self.without else getattr(index, method)(*arguments)
 
@@ -46,7 +47,10 @@ def made(actors: Any, skip: bool) -> tuple[ShardedVersion, list[tuple[str, int]]
         done.append(("repair", number))
         actors.without.discard(number)
 
-    return ShardedVersion(actors, 3, "digest", repair, lambda number: done.append(("background", number)), skip), done
+    def background(number: int) -> None:
+        done.append(("background", number))
+
+    return ShardedVersion(actors, RANGES, 3, "digest", repair, background, skip), done
 
 
 def test_a_shard_without_the_version_is_repaired_before_an_answer_and_a_lost_one_when_it_is_back():
