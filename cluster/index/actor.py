@@ -56,7 +56,7 @@ class NegativeIndexActor:
     def __init__(self, spec: IndexSpec, folder: str, every: bool) -> None:
         self.every = every
         self.folder = IndexFolder(Path(folder))
-        self.build = (IndexBuild if spec.shards == 1 else ShardedBuild)(spec, self.folder)
+        self.build = (ShardedBuild if len(spec.ranges) > 1 else IndexBuild)(spec, self.folder)
         self.metrics = IndexMetrics(spec.tags)
         self._changed = threading.Condition()
         self._versions: dict[int, IndexVersion] = self.build.opened()

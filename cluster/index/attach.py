@@ -129,9 +129,11 @@ def _attach_dense(
         )
     folder = machine_folder(config) / "indexes" / re.sub(r"[^\w+.-]", "_", f"{run}-{name}")
     _check_size(training, training.ranker.dimension, function, len(live_functions(config)), folder, log)
-    shards = len(shard_ranges(len(training.encoded.documents), function.shards, BLOCK))
-    if shards < function.shards:
-        log(f"{name}: {shards} of {function.shards} shards: the collection has no more blocks of {BLOCK:,} documents")
+    ranges = shard_ranges(len(training.encoded.documents), function.shards, BLOCK)
+    if len(ranges) < function.shards:
+        log(
+            f"{name}: {len(ranges)} of {function.shards} shards: the collection has no more blocks of {BLOCK:,} documents"
+        )
     spec = IndexSpec(
         f"negative-index:{run}:{name}",
         PreparedCorpus(config),
@@ -140,7 +142,7 @@ def _attach_dense(
         EncoderOptions.of(config, function.precision),
         {"run": run, "function": name},
         apart=config["resources"]["workers"] > 1,
-        shards=shards,
+        ranges=ranges,
         on_lost=function.refresh.on_lost_shard,
         listed=function.listed(training),
     )

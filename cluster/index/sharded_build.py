@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,11 +19,9 @@ from cluster.index.index_folder import WEIGHTS, IndexFolder, Publication
 from cluster.index.shard import IndexShard
 from cluster.index.version_build import IndexBuild, IndexSpec
 from ranking.index_versions import DOCUMENTS, QUERIES, IndexVersion
-from ranking.ranges import merge, shard_ranges, within
+from ranking.ranges import merge, within
 from ranking.shards import Searched
 
-SHARDS = "shards.json"
-"""First and last document of each shard of a version."""
 logger = logging.getLogger(__name__)
 
 
@@ -38,7 +35,7 @@ class ShardedBuild(IndexBuild):
     def __init__(self, spec: IndexSpec, folder: IndexFolder) -> None:
         super().__init__(spec, folder)
         self.actors: ShardActors | None = None
-        self.ranges: Sequence[range] = ()
+        self.ranges = spec.ranges
         self._encoding = threading.Lock()  # builds and repairs use the same encoders
         self._repairing: set[int] = set()
 
@@ -50,30 +47,21 @@ class ShardedBuild(IndexBuild):
         return 0
 
     def fill(self, building: Path, publication: Publication, size: CorpusSize) -> None:
-        ranges = shard_ranges(size.documents, self.spec.shards, self.spec.block)
-        self._start(ranges)
+        self._start()
         with self._encoding:
             queries = self.pool.blocks(range(size.queries), True, building / QUERIES)
             self.pool.encode(publication, queries)
             self._fill(publication, size.dimension)
-        (building / SHARDS).write_text(json.dumps([[documents.start, documents.stop] for documents in ranges]))
 
     def complete(self, version: IndexVersion) -> Searched:
         assert isinstance(version.index, ShardedVersion)
         return replace(version.index, skip=False)
 
     def opened(self) -> dict[int, IndexVersion]:
-        versions = {}
-        for step, version in super().opened().items():
-            try:
-                bounds = json.loads((self.folder.version_path(step) / SHARDS).read_text())
-                ranges = [range(*of_shard) for of_shard in bounds]
-            except (OSError, ValueError):
-                self.folder.remove(step)
-                continue
-            self._start(ranges)
-            versions[step] = self.searchable(version)
-        return versions
+        versions = super().opened()
+        if versions:
+            self._start()
+        return {step: self.searchable(version) for step, version in versions.items()}
 
     def remove(self, step: int) -> None:
         if self.actors:
@@ -85,10 +73,11 @@ class ShardedBuild(IndexBuild):
             calls = self.actors.send_all("clear")
             ray.wait(calls, num_returns=len(calls), timeout=CLOSE_TIMEOUT_S)
 
-    def _start(self, ranges: Sequence[range]) -> None:
+    def _start(self) -> None:
+        """Start the shards near the encoders, which have to be started before."""
         if self.actors is None:
-            folders = [(str(self.folder.path / "shards" / str(number)),) for number in range(len(ranges))]
-            self.actors, self.ranges = ShardActors(IndexShard, folders, self.pool.nodes()), ranges
+            folders = [(str(self.folder.path / "shards" / str(number)),) for number in range(len(self.ranges))]
+            self.actors = ShardActors(IndexShard, folders, self.pool.nodes())
 
     def _fill(self, publication: Publication, dimension: int) -> None:
         """Build the version on every shard that does not have it."""
@@ -123,35 +112,30 @@ class ShardedBuild(IndexBuild):
         raise RuntimeError(f"shards {missing} of the index were lost {1 + MAX_RESTARTS} times while they were built")
 
     def searchable(self, version: IndexVersion) -> IndexVersion:
-        assert self.actors is not None
+        return replace(version, index=ShardedVersion(self, version, self.spec.on_lost == "skip"))
 
-        def repair(shard: int) -> None:
-            content = np.fromfile(self.folder.version_path(version.step) / WEIGHTS, np.uint8)
-            publication = Publication(version.step, version.version, version.digest, ray.put(content))
-            logger.warning("shard %s has lost version %s and builds it again", shard, version.version)
-            with self._encoding, unwrapped():
-                self._fill(publication, version.queries.shape[1])
+    def repair(self, version: IndexVersion, shard: int) -> None:
+        """Build a version on a shard that has lost its disk."""
+        content = np.fromfile(self.folder.version_path(version.step) / WEIGHTS, np.uint8)
+        publication = Publication(version.step, version.version, version.digest, ray.put(content))
+        logger.warning("shard %s has lost version %s and builds it again", shard, version.version)
+        with self._encoding, unwrapped():
+            self._fill(publication, version.queries.shape[1])
 
-        def repair_in_background(shard: int) -> None:
-            if shard in self._repairing:
-                return
+    def repair_in_background(self, version: IndexVersion, shard: int) -> None:
+        """Start `repair`, unless the shard is being repaired."""
+
+        def work() -> None:
+            try:
+                self.repair(version, shard)
+            except FileNotFoundError:
+                logger.warning("version %s was deleted before shard %s had it again", version.version, shard)
+            finally:
+                self._repairing.discard(shard)
+
+        if shard not in self._repairing:
             self._repairing.add(shard)
-
-            def work() -> None:
-                try:
-                    repair(shard)
-                except FileNotFoundError:
-                    logger.warning("version %s was deleted before shard %s had it again", version.version, shard)
-                finally:
-                    self._repairing.discard(shard)
-
             threading.Thread(target=work, name="repair", daemon=True).start()
-
-        skip = self.spec.on_lost == "skip"
-        index = ShardedVersion(
-            self.actors, self.ranges, version.step, version.digest, repair, repair_in_background, skip
-        )
-        return replace(version, index=index)
 
 
 @dataclass(frozen=True)
@@ -159,23 +143,16 @@ class ShardedVersion(Searched):
     """The vectors of one version on all shards.
 
     Args:
-        step, digest: step and weights of the version.
-        repair: builds the version on a shard that has lost its disk, and returns when it is built.
-        repair_in_background: starts the same, and returns at once.
         skip: answer without shards that are lost, and repair them in the background.
     """
 
-    actors: ShardActors
-    ranges: Sequence[range]
-    step: int
-    digest: str
-    repair: Callable[[int], None]
-    repair_in_background: Callable[[int], None]
-    skip: bool = False
+    build: ShardedBuild
+    version: IndexVersion
+    skip: bool
 
     def search(self, queries: NDArray[np.float32], depth: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-        replies = self._ask("topk", [(ray.put(queries), depth)] * len(self.ranges))
-        ranges = [self.ranges[shard] for shard in replies]
+        replies = self._ask("topk", [(ray.put(queries), depth)] * len(self.build.ranges))
+        ranges = [self.build.ranges[shard] for shard in replies]
         if not ranges:
             return np.full((len(queries), depth), -1, np.int32), np.full((len(queries), depth), -np.inf, np.float32)
         documents, products = merge(list(replies.values()), ranges, depth)
@@ -183,20 +160,20 @@ class ShardedVersion(Searched):
 
     def scores(self, queries: NDArray[np.float32], documents: NDArray[np.integer]) -> NDArray[np.float32]:
         vectors = ray.put(queries)
-        replies = self._ask("scores", [(vectors, within(documents, rows)) for rows in self.ranges])
+        replies = self._ask("scores", [(vectors, within(documents, rows)) for rows in self.build.ranges])
         return np.max([np.full(documents.shape, -np.inf, np.float32), *replies.values()], axis=0)
 
     def _ask(self, method: str, arguments: Sequence[Sequence[Any]]) -> dict[int, Any]:
         """Return the replies by shard, without those of skipped shards."""
-        calls = [(self.step, self.digest, *each) for each in arguments]
-        replies = {}
-        for shard, reply in enumerate(self.actors.ask(method, calls)):
+        actors, weights, replies = self.build.actors, (self.version.step, self.version.digest), {}
+        assert actors is not None
+        for shard, reply in enumerate(actors.ask(method, [(*weights, *each) for each in arguments])):
             while reply is None and not self.skip:
-                if not self.actors.call(shard, "has", self.step, self.digest):
-                    self.repair(shard)
-                reply = self.actors.call(shard, method, *calls[shard])
+                if not actors.call(shard, "has", *weights):
+                    self.build.repair(self.version, shard)
+                reply = actors.call(shard, method, *weights, *arguments[shard])
             if reply is not None:
                 replies[shard] = reply
-            elif shard not in self.actors.lost:  # it is back, without the version
-                self.repair_in_background(shard)
+            elif shard not in actors.lost:  # it is back, without the version
+                self.build.repair_in_background(self.version, shard)
         return replies

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -30,7 +30,7 @@ class IndexSpec:
         tags: metric tags, `run` and `function`.
         block: texts per call to an encoder.
         apart: take free resources of the cluster, instead of a share of the caller's placement group.
-        shards: actors that share the documents; with 1, the serving actor holds all of them.
+        ranges: documents of each shard; with less than two, the serving actor holds all documents.
         on_lost: wait for a shard that died, or answer without its documents.
         listed: queries that are searched once per version; None searches queries as they come.
     """
@@ -43,7 +43,7 @@ class IndexSpec:
     tags: Mapping[str, str]
     block: int = BLOCK
     apart: bool = False
-    shards: int = 1
+    ranges: Sequence[range] = ()
     on_lost: Literal["wait", "skip"] = "wait"
     listed: Listed | None = None
 

@@ -20,6 +20,7 @@ from cluster.index.version_build import IndexSpec
 from ranking.checkpoint import from_bytes, to_bytes
 from ranking.index import IndexOptions
 from ranking.query_lists import Listed
+from ranking.ranges import shard_ranges
 from sampling.retrieval.dense import Refresh
 from sampling.retrieval.live_index import Answer, LocalIndex, NegativeIndex
 from tests.cluster.index.toy_corpus import ToyCorpus, WordSums, exact, weights_of
@@ -47,7 +48,7 @@ def start(folder: Path, refresh: Refresh, shards: int = 1, listed: Listed | None
     name, tags = f"negative-index:test:{refresh.mode}:{shards}", {"run": "test", "function": refresh.mode}
     spec = IndexSpec(
         name, ToyCorpus(folder=str(folder)), folder / "index", IndexOptions(), EncoderOptions(1, cpu=0.1), tags,
-        block=7, shards=shards, on_lost=refresh.on_lost_shard, listed=listed,
+        block=7, ranges=shard_ranges(60, shards, 7), on_lost=refresh.on_lost_shard, listed=listed,
     )  # fmt: skip
     said: list[str] = []
     index = RemoteIndex(spec, refresh, said.append)
