@@ -15,6 +15,7 @@ from cluster.config.groups import option
 from ranking.checkpoint import from_bytes, to_bytes
 from ranking.errors import BadInput
 from rl.agents.actor_critic import ActorCritic, ActorCriticLearner
+from rl.agents.agent import Agent
 from rl.agents.policy_gradient import ENDS, _running_rms, transitions
 from rl.agents.ppo import PPO
 from rl.agents.random import RandomAgent
@@ -22,8 +23,15 @@ from rl.agents.reinforce import Reinforce, ReinforceLearner
 from rl.agents.trainer import AgentTrainer
 from rl.networks import described
 from tests.ranking.trained import equal
+from tests.rl.agents.conftest import play
 from tests.rl.agents.learners import ACTOR_LR, CRITIC_LR, GAMMA, episode_of, gradient, learner_of, observation, stepped
-from tests.rl.agents.toys import SMALL, play
+
+SMALL: dict[str, Agent] = {
+    "actor_critic": ActorCritic(hidden=20, fragment=3),
+    "reinforce": Reinforce(hidden=20),
+    "ppo": PPO(hidden=20, fragment=9, minibatch=16, epochs=2),
+    "ppo_episodes": PPO(hidden=20, episodes=1, minibatch=16, epochs=2),
+}
 
 
 @pytest.mark.parametrize(
@@ -62,13 +70,13 @@ def test_the_random_agent_learns_nothing_and_is_uniform(start):
 )
 def test_neither_runners_nor_interrupts_change_what_is_learned(name, workers, start):
     updates = {"reinforce": 2, "ppo": 3, "ppo_episodes": 2}.get(name, 9)  # in mid-episode for two of them
-    agent = (lambda: ActorCritic(hidden=20, fragment=3)) if name == "actor_critic" else SMALL[name]
-    whole = start(agent())
+    agent = SMALL[name]
+    whole = start(agent)
     before = play(whole, updates)
     middle = to_bytes(whole.state())
     after = play(whole, updates)
     assert whole.counters["episodes"] == len(before + after) > 0
-    other, fresh = start(agent(), workers=workers), start(agent())
+    other, fresh = start(agent, workers=workers), start(agent)
 
     def ends_alike(trainer: AgentTrainer) -> bool:
         rows = play(trainer, updates)
@@ -85,7 +93,7 @@ def test_neither_runners_nor_interrupts_change_what_is_learned(name, workers, st
 
 
 def test_the_state_of_another_agent_is_refused(start):
-    trainer = start(SMALL["actor_critic"]())
+    trainer = start(SMALL["actor_critic"])
     state = from_bytes(to_bytes(trainer.state()))
     with pytest.raises(BadInput, match="holds another agent"):
         start(ActorCritic(hidden=21)).restore(state)
