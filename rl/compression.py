@@ -42,7 +42,6 @@ def compress(encoded: EncodedCollection, vectors: WordVectors, weighting: str) -
     ones.
 
     Args:
-        vectors: f_e, the word vectors that rankers start from; a word without one adds nothing.
         weighting: `tf` counts every occurrence as 1, `idf` as the word's idf.
     """
     weights = encoded.idf if weighting == "idf" else np.ones_like(encoded.idf)

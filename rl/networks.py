@@ -45,11 +45,9 @@ class PolicyNetwork(nn.Module):
     Args:
         space: the space of one observation, or the shapes of its parts by name (`shapes`).
         outputs: number of outputs per observation; with candidates a multiple of queries · documents, query by query.
-        generator: draws the weights.
         channels: channels of both kernels. With 0 there are none, and the first affine layer reads the rows of the
             batch: the feed-forward state of section 3.1.2, with which the paper's agents were no better than random.
-        hidden: units of the first affine layer.
-        width: units of the second, |A|; None takes `outputs`.
+        hidden, width: units of the first affine layer, and of the second, |A|; None takes `outputs`.
         last: factor of the last layer's initial weights.
         per_document: false for a critic, which evaluates the state even if there are candidates.
     """

@@ -131,9 +131,8 @@ def _attach_dense(
     _check_size(training, training.ranker.dimension, function, len(live_functions(config)), folder, log)
     ranges = shard_ranges(len(training.encoded.documents), function.shards, BLOCK)
     if len(ranges) < function.shards:
-        log(
-            f"{name}: {len(ranges)} of {function.shards} shards: the collection has no more blocks of {BLOCK:,} documents"
-        )
+        held = f"{len(ranges)} of {function.shards} shards"
+        log(f"{name}: {held}: the collection has no more blocks of {BLOCK:,} documents")
     spec = IndexSpec(
         f"negative-index:{run}:{name}",
         PreparedCorpus(config),

@@ -91,8 +91,7 @@ class ShardActors:
     """One actor per shard. Ray restarts one that dies, on another node if its own is gone.
 
     Args:
-        kind: class of the actors.
-        arguments: arguments of each one's constructor.
+        kind, arguments: class of the actors, and arguments of each one's constructor.
         nodes: preferred nodes, used round-robin.
         log: called with one line when a shard is lost, and when it is back.
         of, meanwhile: the index, and what happens until a lost shard is back, for these lines.

@@ -75,11 +75,9 @@ class PolicyGradientLearner(TorchLearner):
 
 
 def _running_rms(moments: Tensor, advantages: Tensor) -> Tensor:
-    """Return the running root mean square of advantages.
+    """Return the running root mean square of advantages, after one more batch of them.
 
-    Args:
-        moments: float32 [2], the weighted sums of mean squares and of weights; both are updated in place.
-        advantages: the advantages of one more batch.
+    The moments [2] are the weighted sums of mean squares and of weights; both are updated in place.
     """
     moments.mul_(MEMORY).add_((1 - MEMORY) * torch.stack([advantages.square().mean(), moments.new_ones(())]))
     return (moments[0] / moments[1]).sqrt().clamp(min=1e-8)

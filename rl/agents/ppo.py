@@ -46,9 +46,6 @@ def minibatch_rows(steps: int, epochs: int, size: int, rng: np.random.Generator)
     """Yield the rows of each minibatch, all of one size: the first pass in order, each later one shuffled.
 
     A minibatch may cross from one pass into the next. The last one is filled up from one more pass, as RLlib does it.
-
-    Args:
-        size: rows per minibatch, at most `steps`.
     """
     passes = [np.arange(steps), *(rng.permutation(steps) for _ in range(epochs))]
     rows = np.concatenate(passes)

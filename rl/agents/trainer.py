@@ -39,12 +39,7 @@ class AgentTrainer:
         self.counters = {"updates": 0, "decisions": 0, "episodes": 0}
 
     def update(self) -> list[Summary]:
-        """Make one training step.
-
-        Returns:
-            One dict per episode that ended, by copy and episode: `copy`, `episode` (its number within the copy),
-            `return` (undiscounted), `length`, `actions` and the environment's `summary`.
-        """
+        """Make one training step, and return the records of the episodes that ended, by copy and episode."""
         weights = self.policy_weights()
         requests = [ray.put(weights) if self.remote else weights] * len(self.runners)
         episodes, summaries, steps = zip(*self._call("collect", requests, **self.agent.quota), strict=True)

@@ -18,7 +18,8 @@ from rl.networks import PolicyNetwork
 from rl.vector_environment import IDLE, Observations
 
 Summary = dict[str, Any]
-"""The record of a finished episode: copy, episode, return, length, actions, and the environment's summary."""
+"""The record of a finished episode: `copy`, `episode` (its number within the copy), `return` (undiscounted), `length`,
+`actions`, and the environment's `summary`."""
 LOOKBACK = 1
 """Steps before a cut that RLlib keeps in the rest of an episode."""
 
