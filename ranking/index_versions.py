@@ -24,6 +24,7 @@ from ranking.faiss_index import read_index
 from ranking.index import IndexOptions, VectorIndex
 from ranking.query_lists import QueryLists
 from ranking.shards import Searched
+from ranking.whole_file import sync
 
 FORMAT = 1
 DOCUMENTS, QUERIES, FAISS, RECORD = "documents.npy", "queries.npy", "faiss.index", "version.json"
@@ -135,10 +136,8 @@ def in_precision(vectors: NDArray[np.float32], dtype: np.typing.DTypeLike) -> ND
     return np.ascontiguousarray(vectors, dtype)
 
 
-def finish_version(
-    building: Path, folder: Path, version: int, step: int, digest: str, options: IndexOptions
-) -> IndexVersion:
-    """Build faiss's index from the written vectors, give the version its name, and open it.
+def finish_version(building: Path, folder: Path, version: int, step: int, digest: str, options: IndexOptions) -> None:
+    """Build faiss's index from the written vectors, and give the version its name.
 
     Args:
         building: the folder of `start_version`, with every block written.
@@ -158,14 +157,9 @@ def finish_version(
         }  # fmt: skip
         (building / RECORD).write_text(json.dumps(record))
         for file in building.iterdir():
-            with file.open("rb") as written:
-                os.fsync(written.fileno())
+            sync(file)
         shutil.rmtree(folder, ignore_errors=True)
         building.rename(folder)
-    finished = open_version(folder)
-    if finished is None:
-        raise RuntimeError(f"{folder} was written and can't be opened")
-    return finished
 
 
 def open_version(folder: Path) -> IndexVersion | None:

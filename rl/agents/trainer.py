@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import ray
 from ray.rllib.core import DEFAULT_MODULE_ID
@@ -11,9 +11,6 @@ from torch import Tensor
 
 from ranking.errors import BadInput
 from rl.rllib.runner import Summary
-
-if TYPE_CHECKING:
-    from rl.agents.agent import Agent
 
 CLOSE_TIMEOUT_S = 5.0
 """How long the end of a learning waits for runners to close their copies."""
@@ -25,6 +22,7 @@ class AgentTrainer:
     All runners receive the newest weights with the request to sample, then sample the same quota from each copy.
 
     Args:
+        agent: the `rl.agents.agent.Agent`, which updates the learner.
         copies: number of copies of the environment.
         runners: `rl.rllib.runner.LockstepRunner` actors in the order of their copies, or one in this process.
 
@@ -32,7 +30,7 @@ class AgentTrainer:
         counters: `updates`, `decisions` (of all copies together) and finished `episodes` so far.
     """
 
-    def __init__(self, agent: Agent, learner: Any, copies: int, runners: Sequence[Any]) -> None:
+    def __init__(self, agent: Any, learner: Any, copies: int, runners: Sequence[Any]) -> None:
         self.agent, self.learner, self.copies, self.runners = agent, learner, copies, runners
         self.module = learner.module[DEFAULT_MODULE_ID]
         self.remote = isinstance(runners[0], ray.actor.ActorHandle)

@@ -20,6 +20,7 @@ from ranking.index_versions import (
     IndexVersion,
     finish_version,
     in_precision,
+    open_version,
     start_version,
     weights_digest,
     write_block,
@@ -191,7 +192,9 @@ class LocalIndex(NegativeIndex):
             for start in block_starts(len(held)):
                 rows = np.arange(held.start + start, min(held.start + start + BLOCK, held.stop))
                 write_block(building / DOCUMENTS, start, embed(self.ranker, self.encoded.documents, rows))
-            finished = finish_version(building, folder, version, step, digest, self.options)
+            finish_version(building, folder, version, step, digest, self.options)
+            finished = open_version(folder)
+            assert finished is not None
             assert isinstance(finished.index, VectorIndex)
             shards.append(finished.index)
         return ShardedIndex(shards)
