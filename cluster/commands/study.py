@@ -121,7 +121,7 @@ class StudyExperiment(Experiment):
 
     def prepare(self, console: Console) -> Work:
         from cluster.executors.object_store import largest_and_all
-        from cluster.rollouts.wanted_agents import missing, with_agents
+        from cluster.rollouts.request import missing, with_agents
 
         plan = self.plan
         self.artifacts = artifacts = self.artifacts_of(console, rerank)
