@@ -203,7 +203,7 @@ class StudyExperiment(Experiment):
 
     def _scheduler(self, known: Sequence[Planned], planned: Sequence[Planned | Point]) -> EarlyStopping | None:
         """Return what stops runs of the search early; None if the study requests nothing."""
-        from cluster.search.schedulers import EarlyStopping, built_as, read_log, schedulers_of
+        from cluster.search.schedulers import EarlyStopping, built_as, schedulers_of
 
         options, artifacts = self.plan.options, self.artifacts
         asked = [key for key in ("trial_scheduler", "stoppers") if options.get(key)]
@@ -214,12 +214,10 @@ class StudyExperiment(Experiment):
             raise BadInput(what, remedy="leave it out, or search: 'optimizer.lr=tag(log,interval(1e-4,1e-2))'")
         from ray.tune import Stopper
 
-        stopped, reached = read_log(EventLog.read(self.plan.storage))
         scheduler = EarlyStopping(
             schedulers_of(options.get("trial_scheduler")),
             built_as(Stopper, options.get("stoppers", []), "stoppers"),
-            stopped,
-            reached,
+            EventLog.read(self.plan.storage),
             lambda config: content_digest(artifacts.provenance(config)),
         )
         scheduler.enter(known)
