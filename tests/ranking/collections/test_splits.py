@@ -31,26 +31,27 @@ def counts(frame: pl.DataFrame) -> dict[str | None, int]:
     return dict(frame["split"].value_counts().iter_rows())
 
 
-def test_three_splits_stay():
-    frame = queries(train=8, dev=1, test=1)
-    assert usable(frame).equals(frame)
-
-
-@pytest.mark.parametrize(("trains", "tests"), [("train", "test"), ("train", "dev"), ("dev", "test")])
-def test_dev_is_cut_off_what_trains(trains, tests):
-    """Dev is the test if there is no other, and trains if nothing else does."""
-    cut = usable(queries(**{trains: 100, tests: 7}))
-    assert counts(cut) == {"train": 90, "dev": 10, "test": 7}
-    assert set(cut.filter(pl.col("id").str.starts_with(tests))["split"]) == {"test"}
-    assert counts(usable(queries(**{trains: 3, tests: 1}))) == {"train": 2, "dev": 1, "test": 1}
-
-
 @pytest.mark.parametrize(
-    "given_counts",
-    [{"test": 9}, {"train": 9}, {"none": 5}, {"none": 1, "train": 4, "test": 4}, {"train": 1, "test": 3}],
+    ("present", "expected"),
+    [
+        ({"train": 8, "dev": 1, "test": 1}, {"train": 8, "dev": 1, "test": 1}),
+        ({"train": 100, "test": 7}, {"train": 90, "dev": 10, "test": 7}),
+        ({"train": 100, "dev": 7}, {"train": 90, "dev": 10, "test": 7}),  # dev is the test if there is no other
+        ({"dev": 100, "test": 7}, {"train": 90, "dev": 10, "test": 7}),  # and trains if nothing else does
+        ({"train": 3, "test": 1}, {"train": 2, "dev": 1, "test": 1}),
+        ({"test": 9}, {None: 9}),
+        ({"train": 9}, {None: 9}),
+        ({"none": 5}, {None: 5}),
+        ({"none": 1, "train": 4, "test": 4}, {None: 9}),
+        ({"train": 1, "test": 3}, {None: 4}),
+    ],
 )
-def test_no_split_otherwise(given_counts):
-    assert counts(usable(queries(**given_counts))) == {None: sum(given_counts.values())}
+def test_there_are_three_splits_or_none(present, expected):
+    cut = usable(queries(**present))
+    assert counts(cut) == expected
+    if None not in expected:
+        tested = cut.filter(pl.col("id").str.starts_with(list(present)[-1]))
+        assert set(tested["split"]) == {"test"}
 
 
 def test_the_cut_goes_by_the_id_and_not_by_the_order():

@@ -204,6 +204,7 @@ WITHIN = {
 }
 
 
+@pytest.fixture(scope="module")
 def six() -> Sources:
     """Six documents and seven queries of as many words as `SIX` and `ASKED` say."""
     documents = [
@@ -224,12 +225,11 @@ def six() -> Sources:
     return Sources(made, Encoder(min_count=1).encode(made)[0], None)
 
 
-def test_the_space_of_a_category_by_hand():
-    sources = six()
-    candidates = OwnCategory(None).candidates(sources, np.arange(7))
+def test_the_space_of_a_category_by_hand(six):
+    candidates = OwnCategory(None).candidates(six, np.arange(7))
     assert candidates.documents is None
     assert candidates.depth is None
-    values = Evaluation(sources.encoded, candidates, list(WITHIN))(Lengths())
+    values = Evaluation(six.encoded, candidates, list(WITHIN))(Lengths())
     for name, of_queries in WITHIN.items():
         assert values[name].tolist() == pytest.approx(of_queries), name
 
@@ -242,33 +242,28 @@ def test_the_space_of_a_category_by_hand():
         (OwnCategory(1), [0, 1, 0, 0, 0, 0, 1]),
     ],
 )
-def test_ranks_beyond_the_depth_do_not_count(origin, reciprocal):
-    sources = six()
-    candidates = origin.candidates(sources, np.arange(7))
-    assert Evaluation(sources.encoded, candidates, ["RR"])(Lengths())["RR"].tolist() == pytest.approx(reciprocal)
-    whole = type(origin)(None).candidates(sources, np.arange(7)).head(candidates.depth)
-    assert Evaluation(sources.encoded, whole, ["RR"])(Lengths())["RR"].tolist() == pytest.approx(reciprocal)
+def test_ranks_beyond_the_depth_do_not_count(origin, reciprocal, six):
+    candidates = origin.candidates(six, np.arange(7))
+    assert Evaluation(six.encoded, candidates, ["RR"])(Lengths())["RR"].tolist() == pytest.approx(reciprocal)
+    whole = type(origin)(None).candidates(six, np.arange(7)).head(candidates.depth)
+    assert Evaluation(six.encoded, whole, ["RR"])(Lengths())["RR"].tolist() == pytest.approx(reciprocal)
 
 
-def test_an_own_categorys_queries_are_measured_alone_as_together():
-    sources = six()
-    every = OwnCategory(None).candidates(sources, np.arange(7))
+def test_an_own_categorys_queries_are_measured_alone_as_together(six):
+    every = OwnCategory(None).candidates(six, np.arange(7))
     assert every.categories.tolist() == [0, 1, -1, 2, 0, 0, 1]
     some = np.array([1, 2, 5])
-    for candidates in (every.take(some), OwnCategory(None).candidates(sources, some)):
+    for candidates in (every.take(some), OwnCategory(None).candidates(six, some)):
         assert candidates.categories.tolist() == [1, -1, 0]
-        assert Evaluation(sources.encoded, candidates, ["RR"])(Lengths())["RR"].tolist() == pytest.approx(
-            [1, 1 / 2, 1 / 3]
-        )
+        assert Evaluation(six.encoded, candidates, ["RR"])(Lengths())["RR"].tolist() == pytest.approx([1, 1 / 2, 1 / 3])
 
 
-def test_the_best_order_within_a_category_lacks_what_lies_outside():
-    sources = six()
-    evaluation = Evaluation(sources.encoded, OwnCategory(None).candidates(sources, np.arange(7)), ["AP", "RR"])
+def test_the_best_order_within_a_category_lacks_what_lies_outside(six):
+    evaluation = Evaluation(six.encoded, OwnCategory(None).candidates(six, np.arange(7)), ["AP", "RR"])
     ideal = evaluation.of_ideal()
     assert ideal["AP"].tolist() == pytest.approx([1 / 2, 1, 1, 0, 0, 1, 2 / 3])
     assert ideal["RR"].tolist() == [1, 1, 1, 0, 0, 1, 1]
-    everything = Evaluation(sources.encoded, FullCollection(None).candidates(sources, np.arange(7)), ["AP"])
+    everything = Evaluation(six.encoded, FullCollection(None).candidates(six, np.arange(7)), ["AP"])
     assert everything.of_ideal()["AP"].tolist() == [1] * 7
 
 
