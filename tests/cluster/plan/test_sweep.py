@@ -26,6 +26,10 @@ def test_lines_are_united_and_give_way_to_what_the_user_gives():
     # A line whose policy has nothing to choose is left out.
     assert all("policy=fixed" in text for text in texts(MAIN, ["function=bm25"]))
     assert any("policy=random" in text for text in texts(MAIN, ["function=bm25", "policy=random"]))
+    # So is a point of a line with other policies.
+    assert texts([["policy=fixed,random", "selector=top"]], ["function=bm25"]) == [
+        "policy=fixed selector=top function=bm25"
+    ]
 
 
 def test_a_policy_that_chooses_takes_the_functions_together_and_others_each_alone():
