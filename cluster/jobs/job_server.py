@@ -70,15 +70,15 @@ def refusals_in_one_line(url: str) -> Iterator[None]:
         raise BadInput(what, url, f"put the cluster's token into {TOKEN}") from None
     except requests.exceptions.ProxyError as error:
         host = urlsplit(url).hostname
-        raise BadInput(f"the proxy does not answer ({_short(error)})", url, f"add {host} to NO_PROXY") from None
+        raise BadInput(f"the proxy does not answer ({in_one_line(error)})", url, f"add {host} to NO_PROXY") from None
     except (ConnectionError, requests.RequestException) as error:
-        raise BadInput(f"no server answers ({_short(error)})", url, f"is this its address? {START}") from None
+        raise BadInput(f"no server answers ({in_one_line(error)})", url, f"is this its address? {START}") from None
     except RuntimeError as error:
         refused = re.match(r"Request failed with status code (\d+): (.*?)\.?$", str(error), re.DOTALL)
         if not refused:
             raise
         last = [line for line in refused[2].splitlines() if line.strip()][-1:]
-        raise BadInput(f"the job server refuses ({refused[1]}: {_short(*last)})", url) from None
+        raise BadInput(f"the job server refuses ({refused[1]}: {in_one_line(*last)})", url) from None
 
 
 def find_server(address: str | None) -> str:
@@ -127,5 +127,6 @@ def _local_server() -> str:
     raise BadInput("the cluster requires its token", address, f"put it into {TOKEN}")
 
 
-def _short(reason: object = "") -> str:
+def in_one_line(reason: object = "") -> str:
+    """Return what an error says, cut to a length that one line has."""
     return " ".join(str(reason).split())[:200]
