@@ -28,7 +28,6 @@ from cluster.pools.trial import StoredPools, plan_trial, pool_tables, resources_
 from cluster.telemetry.live_table import LiveTable
 from cluster.telemetry.run_watch import RunWatch, raise_unwritable
 from cluster.telemetry.tracking.tracking import Tracking
-from cluster.telemetry.training_metrics import study_of
 from pooling.simulation import needs_of
 from ranking.cores import cores
 from ranking.errors import BadInput
@@ -165,7 +164,7 @@ class PoolExperiment(Experiment):
         tasks = [task_of(trial, plan.storage, plan.config) for trial in self.waiting]
         retry = Retry(errors=plan.config["retries"])
         with LiveTable(console, len(tasks) + self.ready, self.ready, "area", "seed") as table:
-            watch = RunWatch(table, study_of(plan.storage.place), tracking)
+            watch = RunWatch(table, tracking)
             for done in self._executor().run(tasks, watch=watch, retry=retry):
                 raise_unwritable(done)
             watch.record_states()

@@ -45,7 +45,6 @@ from cluster.search.time_budget import TimeBudget
 from cluster.telemetry.live_table import LiveTable
 from cluster.telemetry.run_watch import RunWatch, raise_unwritable
 from cluster.telemetry.tracking.tracking import Tracking, as_override_of, as_overrides
-from cluster.telemetry.training_metrics import study_of
 from cluster.training.study_runs import capacity_of, check_resources, task_of
 from ranking.errors import BadInput
 
@@ -304,7 +303,7 @@ class StudyExperiment(Experiment):
         with LiveTable(console, others + proposals.total, self.ready, measure) as table:
             proposals.on_total = lambda count: setattr(table, "total", others + count)
             stopped = self.scheduler.stopped if self.scheduler else None
-            watch = RunWatch(table, study_of(plan.storage.place), tracking, stopped=stopped)
+            watch = RunWatch(table, tracking, stopped=stopped)
             retry = Retry(errors=plan.options["retries"])
             for source in sources:
                 for done in executor.run(source, watch=watch, retry=retry, stop=budget.spent):

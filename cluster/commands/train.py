@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -21,11 +20,11 @@ from cluster.config.override import root_of
 from cluster.config.quoting import override_of
 from cluster.config.validate import check_run
 from cluster.executors.resources import check_demand
+from cluster.executors.task import Done, Watch
 from cluster.index.attach import check_room, served_functions
 from cluster.output.event_log import EventLog
 from cluster.output.failure_summary import print_failures
 from cluster.output.manifest import CONFIG, read_config, refuse_other_files, verb_of
-from cluster.output.run_log import RunLog
 from cluster.output.storage import Storage
 from cluster.output.terminal import counted, print_lines
 from cluster.output.throttle import Throttle
@@ -41,11 +40,11 @@ from cluster.runs.rerank import rerank
 from cluster.runs.results import execute_run
 from cluster.runs.what_was_read import sentence
 from cluster.runs.zero_shot import zero_shot_rows
-from cluster.telemetry.live_table import duration
-from cluster.telemetry.tracking.tracker import TrackedRun
+from cluster.telemetry.live_table import LiveTable, duration
+from cluster.telemetry.run_watch import RunWatch
 from cluster.telemetry.tracking.tracking import Tracking, trackers
 from cluster.telemetry.training_metrics import run_tags
-from cluster.training.study_runs import launcher
+from cluster.training.study_runs import launcher, report_of, task_of
 from ranking.errors import BadInput
 
 
@@ -119,29 +118,23 @@ class TrainExperiment(Experiment):
             raise BadInput(what, before.get("run"), "choose another out=")
 
     def execute(self, console: Console, tracking: Tracking | None) -> None:
-        if not self.local and not os.environ.get("RAY_ADDRESS"):
-            _check_resources(self.planned.config)
         planned, started = self.planned, time.perf_counter()
-        log = None if tracking is None else RunLog(tracking.events)
-        batches = Throttle(5 if console.is_terminal else 60)
+        if not self.local and not os.environ.get("RAY_ADDRESS"):
+            _check_resources(planned.config)
+        measure, batches = planned.config["validation"]["measure"], Throttle(5 if console.is_terminal else 60)
+        watch = Watch() if tracking is None else RunWatch(LiveTable(Console(quiet=True), 1, 0, measure), tracking)
 
         def on_epoch(progress: Progress) -> None:
             fold = f"fold {progress.fold + 1}/{progress.folds} " if progress.folds > 1 else ""
-            measure = planned.config["validation"]["measure"]
             console.print(
                 f"{fold}epoch {progress.epoch:2d}  loss {progress.loss:.4f}  {measure} {progress.validation:.4f}"
                 f"  [dim]{time.perf_counter() - started:.0f} s[/]",
             )
-            if log is not None and tracking is not None:
-                step = progress.fold * progress.max_epochs + progress.epoch
-                numbers = {"loss": progress.loss, "validation": progress.validation}
-                log.reached(planned.name, step, numbers)
-                tracking.log(planned.name, step, numbers)
+            watch.progress(planned.name, report_of(progress))
 
         def on_note(line: str) -> None:
             console.print(f"[dim]{escape(line)}[/]")
-            if log is not None:
-                log.says(planned.name, [line])
+            watch.progress(planned.name, {"notes": [line]})
 
         def on_batch(progress: Progress) -> None:
             if batches.due():
@@ -153,17 +146,15 @@ class TrainExperiment(Experiment):
                 )
 
         start = launcher(planned.config, planned.name, on_note, on_batch)
-        if self.storage is None or tracking is None or log is None:
-            watch = run_tags("train", planned.config)
-            self.outcome = start(planned.config, self.parts, on_epoch, watch=watch)
+        if self.storage is None:
+            self.outcome = start(planned.config, self.parts, on_epoch, watch=run_tags("train", planned.config))
             return
-        log.started(planned.name)
-        tracking.begin(TrackedRun(planned.name, planned.parameters, shlex.join(planned.overrides)))
+        task = task_of(planned, self.artifacts, self.storage)
+        watch.started(task)
         self.outcome = outcome = execute_run(
             planned.name, planned.config, self.made_of, self.parts, self.storage, on_epoch, start
         )
-        log.ended(planned.name, mean_best(outcome))
-        tracking.end(planned.name, "done", outcome.means() | {"best": mean_best(outcome)})
+        watch.ended(Done(task, {"best": mean_best(outcome), "numbers": outcome.means()}))
 
     def finalize(self, console: Console) -> int:
         if self.storage is not None:

@@ -70,15 +70,19 @@ def study_run(
     def report(progress: Progress) -> None:
         nonlocal best
         best = max(best, progress.validation)
-        shown = {key: getattr(progress, key) for key in ("fold", "epoch", "max_epochs", "validation")}
-        numbers = {"loss": progress.loss, "validation": progress.validation}
-        context.report(shown | {"best": best, "numbers": numbers, "notes": list(notes)})
+        context.report(report_of(progress) | {"best": best, "notes": list(notes)})
         notes.clear()
 
     parts = opened.of(config, keys)
     start = launcher(config, name, notes.append, leave=context.leave)
     outcome = execute_run(name, config, made_of, parts, storage, report, start)
     return {"best": mean_best(outcome), "numbers": outcome.means(), "notes": notes}
+
+
+def report_of(progress: Progress) -> dict[str, Any]:
+    """Return what a `Watch` is told of a run's progress."""
+    shown = {key: getattr(progress, key) for key in ("fold", "epoch", "max_epochs", "validation")}
+    return shown | {"numbers": {"loss": progress.loss, "validation": progress.validation}}
 
 
 def launcher(

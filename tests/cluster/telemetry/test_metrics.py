@@ -182,7 +182,7 @@ def test_a_study_tells_its_trials_by_state(told, tmp_path):
     tasks = [Task("one", lambda: {"best": 0.5}), Task("two", lambda: {"best": 0.5})]
     storage, console = Storage(str(tmp_path / "states")), Console(quiet=True)
     with tracked([], storage, console, "study", False) as tracking, LiveTable(console, 2, 0, "AP") as shown:
-        watch = RunWatch(shown, "states", tracking)
+        watch = RunWatch(shown, tracking)
         for done in LocalExecutor().run(tasks, watch=watch):
             assert done.error is None
         watch.record_states()
@@ -192,7 +192,7 @@ def test_a_study_tells_its_trials_by_state(told, tmp_path):
     assert found == {"waiting": 0, "running": 0, "done": 2, "failed": 0, "stopped": 0}
     table = LiveTable(Console(file=io.StringIO()), total=5, done=1, measure="AP")
     table.retried = 2
-    metrics = RunWatch(table, "s", tracking, every=1e9)
+    metrics = RunWatch(table, tracking, every=1e9)
     told.clear()
     for _ in range(100):
         metrics.tick()
@@ -208,7 +208,7 @@ def test_the_traceback_of_a_run_that_fails_is_logged_once_and_each_new_start_in_
 
     storage, console = Storage(str(tmp_path / "failed")), Console(quiet=True)
     with tracked([], storage, console, "study", False) as tracking, LiveTable(console, 1, 0, "AP") as shown:
-        watch = RunWatch(shown, "failed", tracking)
+        watch = RunWatch(shown, tracking)
         [done] = LocalExecutor().run([Task("one", fails)], watch=watch, retry=Retry(errors=2))
     assert str(done.error) == "too wide"
     again = "ValueError: too wide; run one starts again"
