@@ -69,7 +69,7 @@ class StudyExperiment(Experiment):
 
     def __init__(self, plan: StudyPlan) -> None:
         super().__init__(plan.options, plan.storage)
-        self.plan, self.storage = plan, plan.storage
+        self.plan = plan
         self._errors: dict[str, str] = {}
         self._shown, self._apart = 0, False
         self._budget: TimeBudget | None = None
@@ -142,11 +142,10 @@ class StudyExperiment(Experiment):
         artifacts.check([each.config for each in _distinct([*planned, *examples])])
         artifacts.make([each.config for each in _distinct(known)], only=())
         self.collections = {each.name: artifacts.collection(each.config) for each in known}
-        compared = [plan.options.get(key) for key in ("baseline", "factors", "contrasts")]
-        if any(named is not None for named in compared):
+        baseline, factors, contrasts = (plan.options.get(key) for key in ("baseline", "factors", "contrasts"))
+        if baseline is not None or factors is not None or contrasts is not None:
             from cluster.reports.study_tables import check_comparison
 
-            baseline, factors, contrasts = compared
             check_comparison(baseline, factors, known, self.collections, contrasts, complete=not adaptive)
         store = run_store(plan.storage, self.runs, artifacts.provenance)
         done, outdated = store.finished(planned.name for planned in self.runs)
@@ -162,10 +161,8 @@ class StudyExperiment(Experiment):
         line = f"{counted(total, 'run')} ({self.ready} done) over {', '.join(names)}, results in {plan.storage}"
         print_lines(console, *itertools.chain.from_iterable(self.read_sentences.values()), line)
         # Seed by seed: an interrupted study then compares all methods, and slow methods do not all come last.
-        order = {seed: number for number, seed in enumerate(plan.seeds)}
-        self.waiting = sorted(
-            (each for each in self.runs if each.name not in done), key=lambda run: order[run.config["seed"]]
-        )
+        waiting, seeds = [each for each in self.runs if each.name not in done], plan.seeds
+        self.waiting = sorted(waiting, key=lambda run: seeds.index(run.config["seed"]))
         left, facts = self.ready < total, {"runs": total, "done": self.ready}
         if not left:
             return Work(left, facts=facts)
@@ -249,16 +246,16 @@ class StudyExperiment(Experiment):
 
     def manifest(self) -> dict[str, Any]:
         plan, chosen = self.plan, as_override_of("trial_scheduler", self.plan.options.get("trial_scheduler"))
-        distinct = {each.fingerprint: each for each in self.collections.values()}
+        distinct = {each.fingerprint: each for each in self.collections.values()}.values()
         return {
             "command": plan.command(_options([])[0], [*chosen, *as_overrides(plan.options.get("track", {}))]),
             "study": plan.options,
             "overrides": plan.arguments,
             "design": plan.design,
-            "collections": {fingerprint: collection.name for fingerprint, collection in distinct.items()},
+            "collections": {collection.fingerprint: collection.name for collection in distinct},
             "read": self.read_sentences,
-            "facts": {collection.name: collection.facts for collection in distinct.values()},
-            "skipped": {collection.name: collection.skipped for collection in distinct.values() if collection.skipped},
+            "facts": {collection.name: collection.facts for collection in distinct},
+            "skipped": {collection.name: collection.skipped for collection in distinct if collection.skipped},
         }
 
     def check_unchanged(self, before: dict[str, Any]) -> None:
