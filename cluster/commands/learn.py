@@ -198,14 +198,11 @@ def _comparison(config: dict[str, Any], overrides: Sequence[str], where: str) ->
     """Return the overrides of a study that compares the agent with chance, in runs like those it learned on."""
     run_options = {*SHAPES["config"].model_fields, "scale"} - {"seed"}
     own = [text for text in overrides if root_of(text) in run_options]
-    given, chosen = {key_of(text) for text in own}, config[CHOICES]
-    # The defaults of a study differ for these.
-    own += [f"{key}={chosen[key]}" for key in ("ranker", "scale") if key not in given]
+    given, shared = {key_of(text) for text in own}, {key: config[CHOICES][key] for key in ("ranker", "scale")}
     if config["actions"]["documents"] is None:
-        own += [] if "function" in given else [f"function=[{','.join(config['function'])}]"]
-        own += [] if "selector" in given else [f"selector={chosen['selector']}"]
-    mixture = config["actions"]["mixture"]
-    if mixture is not None:
+        shared |= {"function": f"[{','.join(config['function'])}]", "selector": config[CHOICES]["selector"]}
+    own += [f"{key}={value}" for key, value in shared.items() if key not in given]  # a study has other defaults
+    if (mixture := config["actions"]["mixture"]) is not None:
         each = [f"policy.each={mixture['each']}"] if mixture["each"] else ["policy.per=negative"]
         return [*own, "policy=learned,schedule,mixture", *each, f"policy.checkpoint={where}"]
     if config["actions"]["documents"] is None:
