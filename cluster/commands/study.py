@@ -20,6 +20,7 @@ from cluster.config.durations import seconds_of
 from cluster.config.groups import CHOICES
 from cluster.config.other_names import suggestion
 from cluster.config.override import key_of, root_of
+from cluster.config.quoting import override_of
 from cluster.config.refusals import refuse_renamed
 from cluster.config.schema import SHAPES
 from cluster.config.trust import check_classes
@@ -44,7 +45,7 @@ from cluster.runs.results import run_store
 from cluster.search.time_budget import TimeBudget
 from cluster.telemetry.live_table import LiveTable
 from cluster.telemetry.run_watch import RunWatch, raise_unwritable
-from cluster.telemetry.tracking.tracking import Tracking, as_override_of, as_overrides
+from cluster.telemetry.tracking.tracking import Tracking
 from cluster.training.study_runs import capacity_of, check_resources, task_of
 from ranking.errors import BadInput
 
@@ -66,6 +67,8 @@ class StudyExperiment(Experiment):
         "renew_every", "search_storage", "never_below", "time_budget",
     )  # fmt: skip
     without_ray = "local=true"
+    command: str = ""
+    """The command that starts it, to be copied; only of a new study."""
 
     def __init__(self, plan: StudyPlan) -> None:
         super().__init__(plan.options, plan.storage)
@@ -85,9 +88,13 @@ class StudyExperiment(Experiment):
             raise BadInput("seed= and seeds= say two things", remedy="give one of them")
         if options["time_budget"] is not None:
             seconds_of(options["time_budget"], "time_budget")
-        options["out"] = options["out"] or new_place("study")
         runs = [text for text in arguments if text not in mine]
-        return cls(StudyPlan(options, runs, design, Storage(options["out"])))
+        if options["out"] is None:
+            options["out"] = new_place("study")
+            arguments = [*arguments, override_of("out", options["out"])]
+        study = cls(StudyPlan(options, runs, design, Storage(options["out"])))
+        study.command = shlex.join(["pyrite", "study", *arguments])
+        return study
 
     @classmethod
     def check_change(cls, text: str, folder: str) -> None:
@@ -245,10 +252,10 @@ class StudyExperiment(Experiment):
         return None
 
     def manifest(self) -> dict[str, Any]:
-        plan, chosen = self.plan, as_override_of("trial_scheduler", self.plan.options.get("trial_scheduler"))
+        plan = self.plan
         distinct = {each.fingerprint: each for each in self.collections.values()}.values()
         return {
-            "command": plan.command(_options([])[0], [*chosen, *as_overrides(plan.options.get("track", {}))]),
+            "command": self.command,
             "study": plan.options,
             "overrides": plan.arguments,
             "design": plan.design,

@@ -11,8 +11,7 @@ from typing import Any
 from rich.console import Console
 
 from cluster.config.build import build
-from cluster.config.groups import group_options, option
-from cluster.config.quoting import override_of
+from cluster.config.groups import option
 from cluster.output.event_log import EventLog, reason
 from cluster.output.run_log import unfinished
 from cluster.output.storage import Storage
@@ -28,27 +27,6 @@ def trackers(nodes: Mapping[str, Any]) -> list[Tracker]:
     for tracker in built:
         tracker.check()
     return built
-
-
-def as_overrides(nodes: Mapping[str, Any]) -> list[str]:
-    """Return the overrides that choose the trackers of a configuration."""
-    overrides = [] if list(nodes) == ["tensorboard"] else [f"track=[{','.join(nodes)}]"]
-    for name, node in nodes.items():
-        defaults = option("track", name)[name]
-        changed = {key: value for key, value in node.items() if value != defaults.get(key)}
-        overrides += [override_of(f"track.{name}.{key}", value) for key, value in changed.items()]
-    return overrides
-
-
-def as_override_of(group: str, node: Mapping[str, Any] | None) -> list[str]:
-    """Return the overrides that choose a part of a group from its node; none if it is None."""
-    if node is None:
-        return []
-    parts = {name: option(group, name) for name in group_options()[group]}
-    name = next((name for name, part in parts.items() if part["_target_"] == node["_target_"]), next(iter(parts)))
-    changed = {key: value for key, value in node.items() if parts[name].get(key) != value}
-    signs = {key: "" if key in parts[name] else "+" for key in changed}
-    return [f"{group}={name}", *(override_of(f"{signs[key]}{group}.{key}", changed[key]) for key in changed)]
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from cluster.statistics.summary import COSTS
 from cluster.telemetry.tracking.mlflow import STORE, MLflow
 from cluster.telemetry.tracking.tensorboard import TensorBoard
 from cluster.telemetry.tracking.tracker import Status, TrackedRun, Tracker
-from cluster.telemetry.tracking.tracking import Tracking, as_overrides, trackers
+from cluster.telemetry.tracking.tracking import Tracking, trackers
 from cluster.telemetry.tracking.wandb import WandB
 from ranking.errors import BadInput
 from tests.cluster.command_line import command
@@ -182,8 +182,6 @@ def test_tensorboard_is_among_them_in_any_case():
     node = {"_target_": "cluster.telemetry.tracking.wandb.WandB", "project": "owls", "mode": None, "entity": None}
     assert [type(each) for each in trackers({})] == [TensorBoard]
     assert [type(each) for each in trackers({"wandb": node})] == [TensorBoard, WandB]
-    assert as_overrides({"tensorboard": {}, "wandb": node}) == ["track=[tensorboard,wandb]", "track.wandb.project=owls"]
-    assert as_overrides({"tensorboard": {}}) == []
     with pytest.raises(BadInput, match="mode"):
         trackers({"wandb": node | {"mode": "loud"}})
 
