@@ -70,15 +70,8 @@ def run_verb(chosen: argparse.Namespace, console: Console) -> int:
 
 
 def compare(folders: Sequence[Storage], baseline: str | None = None) -> Report:
-    """Compare studies.
-
-    Returns:
-        A report of what differs, of equal runs, of all methods, and of each method that several studies ran with
-        different options. Of studies on different collections: their common methods over all places.
-
-    Raises:
-        BadInput: if they have no measure, or neither a collection nor two methods in common, or a folder holds no
-            results of a study.
+    """Report what differs between studies, and compare their methods: by seed if they have a collection in common,
+    else those that all have, over their collections.
     """
     studies = read_studies(folders)
     common = set.intersection(*(set(study.trials["fingerprint"].drop_nulls()) for study in studies))
@@ -96,11 +89,7 @@ def compare(folders: Sequence[Storage], baseline: str | None = None) -> Report:
 
 
 def common_evaluations(studies: Sequence[Compared]) -> list[str]:
-    """Return the columns of evaluations that all studies have, in the order of the first study's.
-
-    Raises:
-        BadInput: if there is none.
-    """
+    """Return the columns of evaluations that all studies have, in the order of the first study's."""
     made = [[f"{origin}:{measure}" for origin, measure in evaluations(study.trials)] for study in studies]
     common = [name for name in made[0] if all(name in names for names in made)]
     if not common:
@@ -157,8 +146,7 @@ def over_places(
 ) -> list[Section]:
     """Compare the methods that studies on different collections have in common, over their collections.
 
-    The options that differ between studies are not part of the methods here. Studies without two common methods are
-    refused.
+    The options that differ between studies are not part of the methods here.
     """
     swept_keys = {pair["key"] for study in studies for pairs in study.trials["swept"].to_list() for pair in pairs or []}
     left_out = {*options, *(key for key in swept_keys if root_of(key) == "collection")}
@@ -264,11 +252,7 @@ def _composed(overrides: str) -> dict[str, Any] | None:
 
 
 def pool(studies: Sequence[Compared], options: Sequence[str], collections: set[str]) -> tuple[pl.DataFrame, int]:
-    """Join the runs of all studies; differing options become part of the methods.
-
-    Returns:
-        The runs, equal ones once, and the number of runs left out because another study has them.
-    """
+    """Join the runs of all studies, equal ones once, and return the number left out; options become part of methods."""
     frames = []
     for study in studies:
         swept = [

@@ -60,13 +60,10 @@ class Work:
 
 
 class Experiment(ABC):
-    """A command that leaves a folder of results.
+    """A command that leaves a folder of results, or none if `storage` is None.
 
-    `conduct` calls `prepare`, `manifest`, `execute` and `finalize`, in this order. A verb fills them in.
-
-    Args:
-        options: `address`, `dashboard` and `track`, and `local` if the verb can run without Ray.
-        storage: the output folder; None if nothing is saved.
+    `conduct` calls `prepare`, `manifest`, `execute` and `finalize`, in this order. A verb fills them in. Its options
+    have `address`, `dashboard` and `track`, and `local` if the verb can run without Ray.
     """
 
     verb: ClassVar[str]
@@ -225,7 +222,7 @@ def conduct(experiment: Experiment, console: Console) -> int:
 def runs_here(options: Mapping[str, Any], work: Work) -> bool:
     """Return whether work is done without Ray: if the user requests it, or starting Ray would take longer.
 
-    A running or named Ray needs no start, and is used unless the user requests otherwise.
+    A running or named Ray needs no start.
     """
     local = options.get("local", False)
     if local is True and work.left and work.needs:

@@ -61,9 +61,6 @@ def judge(overrides: Sequence[str], console: Console, resume: str | None = None)
     Args:
         overrides: overrides of conf/judge.yaml. The folder remembers them.
         resume: a folder whose pool may grow: the runs in `overrides` are added to its runs, and its depth may rise.
-
-    Raises:
-        BadInput: if an option is wrong, the folder holds other judgements, or the port is in use.
     """
     if resume is not None:
         overrides = _grown(resume, overrides)
@@ -141,9 +138,6 @@ def write_qrels(overrides: Sequence[str], path: str, console: Console) -> None:
         overrides: `out`, and `resolve` to use another rule than the page's.
         path: the path of the qrels. If documents were judged twice, `PATH.disagreements.tsv` is written too. A path
             that ends in .csv receives a table of all judgements, with assessor, time and note.
-
-    Raises:
-        BadInput: if there are no judgements, or the file can't be written.
     """
     storage = _folder(overrides)
     for text in overrides:

@@ -57,11 +57,7 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
 
 
 def rank(arguments: Sequence[str], console: Console) -> str:
-    """Rank, write the run, and return its path or URI.
-
-    Raises:
-        BadInput: if an option or an input is wrong, or the file already exists.
-    """
+    """Rank, write the run, and return its path or URI."""
     config = compose(arguments, "rank")
     if len(config["origin"]) != 1:
         raise BadInput("a run ranks the candidates of one origin", "origin", "name one")

@@ -109,10 +109,7 @@ class ClusterPaths:
         return self.same_machine or any(Path(path).is_relative_to(self.absolute(folder)) for folder in self.shared)
 
     def output(self, out: str, option: str = "out") -> str:
-        """Return where the job writes its results: a URI, or an absolute path that every node sees.
-
-        Other paths are refused: results that a node writes there would be lost.
-        """
+        """Return where the job writes its results: a URI, or an absolute path that every node sees."""
         if "://" in out and not out.startswith("file://"):
             return out
         path = self.absolute(out.removeprefix("file://"))
@@ -127,7 +124,7 @@ class ClusterPaths:
         """Return the overrides with paths that the job can read; refuse paths that exist on this machine only.
 
         A path in the working folder becomes relative to it, since the job runs in a copy. URIs, and paths that do not
-        exist on this machine, stay as they are, since the nodes may know them.
+        exist on this machine, stay: the nodes may know them.
         """
         return [self._override(*text.partition("=")) for text in overrides]
 
