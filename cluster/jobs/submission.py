@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import math
 import os
 import re
@@ -207,13 +206,10 @@ def follow_commands(job: str, address: str) -> str:
 
 
 def _resources(text: str | None) -> dict[str, float]:
+    from pydantic import NonNegativeFloat, TypeAdapter, ValidationError
+
     try:
-        resources = json.loads(text) if text else {}
-    except ValueError:
-        resources = None
-    valid = isinstance(resources, dict) and all(
-        isinstance(share, int | float) and not isinstance(share, bool) and share >= 0 for share in resources.values()
-    )
-    if not valid:
-        raise BadInput(f"{text!r} does not map resources to numbers", "--resources", "write '{\"big_memory\": 1}'")
-    return {str(name): float(share) for name, share in resources.items()} if resources else {}
+        return TypeAdapter(dict[str, NonNegativeFloat]).validate_json(text or "{}", strict=True)
+    except ValidationError:
+        what = f"{text!r} does not map resources to numbers"
+        raise BadInput(what, "--resources", "write '{\"big_memory\": 1}'") from None
