@@ -35,9 +35,8 @@ def tracked(
 ) -> Iterator[Tracking]:
     """Track the runs of a command, and write its log."""
     events = EventLog(storage)
-    earlier = unfinished(EventLog.read(storage)) if resumed else {}
     with events.session(verb, resumed, **facts):
-        tracking = Tracking(built, events, lambda line: console.print(line, markup=False), earlier)
+        tracking = Tracking(built, events, lambda line: console.print(line, markup=False))
         try:
             yield tracking
         finally:
@@ -51,15 +50,9 @@ class Tracking:
     dropped, with one message.
     """
 
-    def __init__(
-        self,
-        built: Sequence[Tracker],
-        events: EventLog,
-        log: Callable[[str], None],
-        earlier: Mapping[str, Mapping[int, Mapping[str, float]]],
-    ) -> None:
+    def __init__(self, built: Sequence[Tracker], events: EventLog, log: Callable[[str], None]) -> None:
         self.events, self._log_line = events, log
-        self._logged = {name: dict(steps) for name, steps in earlier.items()}
+        self._logged = unfinished(EventLog.read(events.storage))
         self._running: dict[str, bool] = {}  # whether each run has logged anything
         self._queue: SimpleQueue[tuple[str, tuple[Any, ...]]] = SimpleQueue()
         self._requested = self._done = 0
@@ -85,7 +78,7 @@ class Tracking:
             for before in sorted(logged):
                 if before < step:
                     self._put("log", name, before, logged[before])
-        logged[step] = numbers
+        logged[step] = dict(numbers)
         self._put("log", name, step, numbers)
 
     def end(self, name: str, status: Status, numbers: Mapping[str, float]) -> None:

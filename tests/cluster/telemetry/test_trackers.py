@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from cluster.output.event_log import FILE, EventLog
-from cluster.output.run_log import RunLog, unfinished
+from cluster.output.run_log import RunLog
 from cluster.output.storage import Storage
 from cluster.statistics.summary import COSTS
 from cluster.telemetry.tracking.mlflow import STORE, MLflow
@@ -56,8 +56,7 @@ def out(tmp_path, empty_store) -> Path:
 
 
 def tracking(place: object, said: list[str], *built: Tracker) -> Tracking:
-    storage = Storage(str(place))
-    return Tracking(built, EventLog(storage), said.append, unfinished(EventLog.read(storage)))
+    return Tracking(built, EventLog(Storage(str(place))), said.append)
 
 
 @pytest.mark.by_day(2)
@@ -242,8 +241,8 @@ def study(base, tmp_path_factory) -> Path:
     return out
 
 
-@pytest.mark.nightly
-def test_trackers_have_what_the_tables_have(study):
+def check_trackers(study: Path) -> None:
+    """Compare what trackers have of a study with its tables."""
     trials = pl.read_parquet(study / "trials.parquet")
     for read, measure in ((of_tensorboard, "bm25/AP_10"), (of_wandb, "bm25/AP@10")):
         found = read(study)
@@ -280,7 +279,7 @@ def test_a_study_that_goes_on_is_tracked_once(study):
     before = pl.read_csv(study / "summary.csv").drop(COSTS)  # the run is trained again, which costs something else
     assert command("study", "--resume", str(study), "track=wandb") == 0
     assert pl.read_csv(study / "summary.csv").drop(COSTS).equals(before)
-    test_trackers_have_what_the_tables_have(study)
+    check_trackers(study)
     (went_on,) = (event for event in EventLog.read(Storage(str(study))) if event["event"] == "run went on")
     assert (went_on["run"], went_on["after"], went_on["repeats"]) == (name, 0, 2)
 
