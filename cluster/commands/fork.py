@@ -50,10 +50,11 @@ class ForkExperiment(Experiment):
     verb = "fork"
     may_change = ("workers", "address", "dashboard", "regress")
     without_ray = "workers=0"
+    storage: Storage
 
     def __init__(self, options: dict[str, Any], config: dict[str, Any], storage: Storage) -> None:
         super().__init__({**options, "local": options["workers"] == 0}, storage)
-        self.requested, self.output = options, storage
+        self.requested = options
         self.functions = list(config["function"])
         texts = options["instead"] or self.functions
         self.actions = list(dict.fromkeys(map(Action.parse, texts)))  # bm25*.5 and bm25*0.5 are one action
@@ -97,12 +98,12 @@ class ForkExperiment(Experiment):
         self.facts = {"collection": collection.name, "fingerprint": collection.fingerprint}
         self.parts = artifacts.parts(self.config)
         self.kept = self._kept(artifacts)
-        self.store = ResultStore(self.output, "forks", artifacts.provenance(self.config))
+        self.store = ResultStore(self.storage, "forks", artifacts.provenance(self.config))
         forks = self.forks()
         done, outdated = self.store.finished(fork.key for fork in forks)
         print_lines(console, *outdated_lines(outdated, "forks"))
         self.waiting = [fork for fork in forks if fork.key not in done]
-        line = f"{counted(len(forks), 'fork')} ({len(done)} done) of {self.options['run']}, results in {self.output}"
+        line = f"{counted(len(forks), 'fork')} ({len(done)} done) of {self.options['run']}, results in {self.storage}"
         print_lines(console, line)
         size = sum(artifacts.bytes_of(self.config).values())
         return Work(bool(self.waiting), size, size, {"forks": len(forks), "runs": len(forks), "done": len(done)})
@@ -128,7 +129,7 @@ class ForkExperiment(Experiment):
 
     def check_unchanged(self, before: dict[str, Any]) -> None:
         if before.get("facts") != self.facts:
-            raise BadInput("the collection has changed since these forks began", self.output.place, "start others")
+            raise BadInput("the collection has changed since these forks began", self.storage.place, "start others")
 
     def execute(self, console: Console, tracking: Tracking) -> None:
         executor, count = self._executor(), 0
@@ -163,13 +164,13 @@ class ForkExperiment(Experiment):
         if missed := sorted({fork.at for fork, result in results if result is None}):
             console.print(f"some trainings end before batch {', '.join(map(str, missed))}")
         forks, measure = pl.DataFrame(rows), self.config["validation"]["measure"]
-        self.output.write("forks.parquet", as_parquet(forks))
+        self.storage.write("forks.parquet", as_parquet(forks))
         if self.options["by"]:
-            show_by_query(forks, self.options["by"], measure, self.output, console)
+            show_by_query(forks, self.options["by"], measure, self.storage, console)
         else:
-            show(forks, measure, self.output, console)
+            show(forks, measure, self.storage, console)
         if self.options["regress"]:
-            show_regression(regress(forks), self.options["length"], self.output, console)
+            show_regression(regress(forks), self.options["length"], self.storage, console)
         return 0
 
 
