@@ -116,5 +116,5 @@ def _local_server() -> str:
 
 
 def in_one_line(reason: object = "") -> str:
-    """Return what an error says, cut to a length that one line has."""
+    """Return an error in one line, cut to 200 letters."""
     return " ".join(str(reason).split())[:200]

@@ -80,7 +80,7 @@ def study_run(
 
 
 def report_of(progress: Progress) -> dict[str, Any]:
-    """Return what a `Watch` is told of a run's progress."""
+    """Return the progress of a run as a `Watch` receives it."""
     shown = {key: getattr(progress, key) for key in ("fold", "epoch", "max_epochs", "validation")}
     return shown | {"numbers": {"loss": progress.loss, "validation": progress.validation}}
 
