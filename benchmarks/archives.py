@@ -15,7 +15,7 @@ import polars as pl
 
 from cluster.output.methods import AGENTS, LABEL, METHOD, evaluations, measurements, with_methods
 from cluster.statistics.by_query import values_by_run
-from cluster.statistics.comparison import MethodRuns, runs_of
+from cluster.statistics.comparison import MethodRuns, methods_of
 from cluster.statistics.oscillation import DEV_LOSS, dev_loss_variance
 from cluster.statistics.paired import (
     CrossedDifference,
@@ -86,7 +86,7 @@ class Archive:
         key = origin, measure or self.measure
         if key not in self._methods:
             every = self.measured.filter(candidates=key[0], measure=key[1])
-            runs = [runs_of(part, (*METHOD, "method")) for part in every.partition_by("method")]
+            runs = list(methods_of(every, (*METHOD, "method")).values())
             runs.sort(key=lambda method: (_in_order(method.method), -method.mean, method.method))
             self._methods[key] = {method.method: method for method in runs if method.runs}
         return self._methods[key]
@@ -122,7 +122,7 @@ class Archive:
 
     def _values(self, measure: str) -> dict[str, dict[str, np.ndarray[Any, Any]]]:
         if measure not in self._by_measure:
-            self._by_measure[measure] = values_by_run(self.queries, self.trials["run"].to_list(), measure)
+            self._by_measure[measure] = values_by_run(self.queries, self.trials, measure)
         return self._by_measure[measure]
 
     @cached_property

@@ -101,7 +101,7 @@ def theirs(chosen: argparse.Namespace) -> dict[str, Any]:
 def pairs_of(chosen: argparse.Namespace) -> tuple[list[str], list[tuple[str, str]]]:
     """All distinct texts of documents, and the pairs that ours mines for."""
     from cluster.config.compose import compose, texts_config
-    from cluster.mining.shards import shards_of
+    from cluster.mining.miner import shards_of
     from cluster.runs.artifacts import Artifacts
     from cluster.runs.parts import Base
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,31 +29,44 @@ class LabelCounts:
         return self.categories + self.subcategories
 
 
-def encode_labels(collection: Collection) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+def label_names(collection: Collection) -> list[list[str]]:
+    """Return the categories and the subcategories of documents and queries together, each in ascending order.
+
+    A subcategory that occurs in several categories (a type of question, say) is one label.
+    """
+    kinds = [pl.concat([some.drop_nulls().unique() for some in _labels(collection, kind)]) for kind in KINDS]
+    return [names.unique().sort().to_list() for names in kinds]
+
+
+def encode_labels(
+    collection: Collection, names: Sequence[Sequence[str]] | None = None
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Return category and subcategory of each document and of each query, int32 [texts, 2], −1 for none.
 
-    A label's number is its index among the distinct labels of its kind, of documents and queries together, in
-    ascending order. A subcategory that occurs in several categories (a type of question, say) is one label.
+    Args:
+        names: the labels of each kind, of which the numbers are indices; −1 for others. None takes the collection's.
     """
     columns: tuple[list[NDArray[np.int32]], ...] = ([], [])
-    sizes = collection.size, len(collection.queries)
-    for kind in KINDS:
-        # Columns that are known to be empty are not opened: they may lie on another machine.
-        frames = (None if kind in collection.empty else collection.documents, collection.queries)
-        labels = [_labels(frame, kind, size) for frame, size in zip(frames, sizes, strict=True)]
-        names = pl.concat([some.drop_nulls().unique() for some in labels]).unique().sort()
-        numbers = pl.DataFrame({kind: names, "number": np.arange(len(names), dtype=np.int32)})
-        for column, some in zip(columns, labels, strict=True):
+    for kind, known in zip(KINDS, names or label_names(collection), strict=True):
+        numbers = pl.DataFrame(
+            {kind: pl.Series(known, dtype=pl.String), "number": np.arange(len(known), dtype=np.int32)}
+        )
+        for column, some in zip(columns, _labels(collection, kind), strict=True):
             ids = some.to_frame().join(numbers, on=kind, how="left", maintain_order="left")["number"]
             column.append(ids.fill_null(-1).to_numpy().astype(np.int32))
     return np.stack(columns[0], 1), np.stack(columns[1], 1)
 
 
-def _labels(frame: pl.DataFrame | None, kind: str, size: int) -> pl.Series:
-    """Return a column; nulls if there is none."""
-    if frame is None or kind not in frame.columns:
-        return pl.Series(kind, [None] * size, pl.String)
-    return frame[kind].cast(pl.String)
+def _labels(collection: Collection, kind: str) -> list[pl.Series]:
+    """Return the labels of documents and of queries; nulls if they have none."""
+    # Columns that are known to be empty are not opened: they may lie on another machine.
+    frames = (None if kind in collection.empty else collection.documents, collection.queries)
+    return [
+        pl.Series(kind, [None] * size, pl.String)
+        if frame is None or kind not in frame.columns
+        else frame[kind].cast(pl.String)
+        for frame, size in zip(frames, (collection.size, len(collection.queries)), strict=True)
+    ]
 
 
 def label_counts(documents: Texts, queries: Texts) -> LabelCounts:

@@ -22,7 +22,6 @@ REACHED = {
     "cluster/reports/fork_figure.py": "cluster/runs/test_fork.py",
     "cluster/mining/data_card.py": "cluster/mining/test_mine.py",
     "cluster/mining/miner.py": "cluster/mining/test_mine.py",
-    "cluster/mining/shards.py": "cluster/mining/test_mine.py",
     "cluster/mining/writing.py": "cluster/mining/test_mine.py",
     "cluster/reports/pool_figures.py": "cluster/commands/test_pool.py",
     "cluster/reports/pool_report.py": "cluster/commands/test_pool.py",

@@ -19,8 +19,7 @@ from cluster.executors.local import LocalExecutor
 from cluster.executors.resources import Resources, check_bundle
 from cluster.executors.task import Executor, LossLines, Once, Task, TaskLost
 from cluster.mining.data_card import finish, remarks
-from cluster.mining.miner import Miner
-from cluster.mining.shards import shards_of
+from cluster.mining.miner import Miner, shards_of
 from cluster.mining.writing import shard_store
 from cluster.output.manifest import resume_command
 from cluster.output.result_store import outdated_lines

@@ -40,9 +40,8 @@ from cluster.plan.size import run_seconds, saved
 from cluster.plan.study import StudyPlan
 from cluster.plan.sweep import Planned, Point, given_seeds, identity
 from cluster.runs import what_was_read
+from cluster.runs.outcome import run_store
 from cluster.runs.rerank import rerank
-from cluster.runs.results import run_store
-from cluster.search.time_budget import TimeBudget
 from cluster.telemetry.live_table import LiveTable
 from cluster.telemetry.run_watch import RunWatch, raise_unwritable
 from cluster.telemetry.tracking.tracking import Tracking
@@ -51,7 +50,7 @@ from ranking.errors import BadInput
 
 if TYPE_CHECKING:
     from cluster.search.proposals import Proposals
-    from cluster.search.schedulers import EarlyStopping
+    from cluster.search.schedulers import EarlyStopping, TimeBudget
 
 
 BESIDE = Path("../shared/data")
@@ -136,7 +135,7 @@ class StudyExperiment(Experiment):
         planned, adaptive = plan.runs()
         self.scheduler = self._scheduler(planned, [*planned, *adaptive])
         self.proposals = proposals = self._proposals(adaptive)
-        examples = proposals.examples()
+        examples = proposals.examples
         _look_for_data(plan.options.get("data"), [*planned, *examples])
         self.runs, agents = with_agents(planned, plan.storage, plan.scaled.get("learn", []))
         known = [*self.runs, *examples]
@@ -183,22 +182,17 @@ class StudyExperiment(Experiment):
         return Work(left, *sizes, facts, self._saved(), self._needs())
 
     def _proposals(self, adaptive: Sequence[Point]) -> Proposals:
-        plan, options, provenance = self.plan, self.plan.options, self.artifacts.provenance
-        if options.get("stop") == "decided":
+        if self.plan.options.get("stop") == "decided":
             from cluster.search.decided_runs import DecidedRuns
-            from cluster.statistics.sequential import StoppingRule, is_baseline
 
-            rule, baseline = StoppingRule.of_options(options), options["baseline"] or plan.design.get("baseline")
-            named = partial(is_baseline, baseline)
-            return DecidedRuns(adaptive, plan.seeds, rule, named, plan.storage, provenance)
+            return DecidedRuns(self.plan, adaptive, self.artifacts.provenance)
         from cluster.search.optuna_runs import OptunaRuns
 
-        how = options.get("sampler", "tpe"), options.get("parallel", 1), self.scheduler, options.get("search_storage")
-        return OptunaRuns(adaptive, options["samples"], plan.seeds, plan.storage, provenance, *how, plan.swept)
+        return OptunaRuns(self.plan, adaptive, self.artifacts.provenance, self.scheduler)
 
     def _saved(self) -> float | None:
         """Seconds that waiting runs take less on all cores than on one, here; None if that is not known."""
-        examples, proposals = self.proposals.examples(), self.proposals
+        examples, proposals = self.proposals.examples, self.proposals
         each = (proposals.total - proposals.finished) / max(len(examples), 1)
         total = 0.0
         for planned, times in [*((run, 1.0) for run in self.waiting), *((run, each) for run in examples)]:
@@ -239,7 +233,7 @@ class StudyExperiment(Experiment):
             return "agents that are still to be learned"
         if self.plan.options.get("callbacks"):
             return "callbacks of Ray Tune"
-        for planned in [*self.waiting, *self.proposals.examples()]:
+        for planned in [*self.waiting, *self.proposals.examples]:
             asked = planned.config["resources"]
             if asked["workers"] > 1:
                 return f"resources.workers={asked['workers']}"
@@ -284,6 +278,7 @@ class StudyExperiment(Experiment):
 
     def execute(self, console: Console, tracking: Tracking) -> None:
         from cluster.search.decided_runs import DecidedRuns
+        from cluster.search.schedulers import TimeBudget
 
         plan = self.plan
         finished = self.scheduler.finished if self.scheduler else None
@@ -318,7 +313,7 @@ class StudyExperiment(Experiment):
     @property
     def _known(self) -> list[Planned]:
         """All runs that wait, and one per method whose runs are proposed later."""
-        return [*self.waiting, *self.proposals.examples()]
+        return [*self.waiting, *self.proposals.examples]
 
     @property
     def _planned(self) -> list[Planned]:
@@ -344,7 +339,7 @@ class StudyExperiment(Experiment):
         check_resources(configs, options["address"])
         callbacks = built_as(Callback, options.get("callbacks", []), "callbacks")
         capacity = capacity_of(configs, options["address"])
-        shared_parts = {"opened": OpenedParts(self.artifacts.share_all(configs))}
+        shared_parts = {"opened": OpenedParts(self.artifacts.share(configs))}
         return TuneExecutor(
             self.plan.storage, shared_parts, options["concurrent"], capacity, self.scheduler, callbacks, "StudyRun"
         )

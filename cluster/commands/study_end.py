@@ -16,8 +16,7 @@ from rich.text import Text
 from cluster.executors.processes import in_process
 from cluster.output.storage import Storage
 from cluster.plan.sweep import Planned
-from cluster.runs.outcome import Stop
-from cluster.runs.results import run_store
+from cluster.runs.outcome import Stop, run_store
 
 if TYPE_CHECKING:
     from cluster.runs.artifacts import Artifacts

@@ -35,7 +35,6 @@ from cluster.runs.negative_tables import write_guarded
 from cluster.runs.outcome import Outcome, mean_best
 from cluster.runs.progress import Progress
 from cluster.runs.rerank import rerank
-from cluster.runs.results import execute_run
 from cluster.runs.what_was_read import sentence
 from cluster.runs.zero_shot import zero_shot_rows
 from cluster.telemetry.live_table import LiveTable, duration
@@ -119,13 +118,24 @@ class TrainExperiment(Experiment):
             raise BadInput(what, before.get("run"), "choose another out=")
 
     def execute(self, console: Console, tracking: Tracking | None) -> None:
+        from cluster.runs.execute import execute_run
+
         planned, started = self.planned, time.perf_counter()
         if not self.local:
             check_resources([planned.config], None)
         measure, batches = planned.config["validation"]["measure"], Throttle(5 if console.is_terminal else 60)
         watch = Watch() if tracking is None else RunWatch(LiveTable(Console(quiet=True), 1, 0, measure), tracking)
 
-        def on_epoch(progress: Progress) -> None:
+        def on_progress(progress: Progress) -> None:
+            if progress.batches:  # within an epoch
+                if batches.due():
+                    left = "" if progress.left is None else f"  at most {duration(progress.left)} left"
+                    console.print(
+                        f"[dim]epoch {progress.epoch + 1:2d}  batch {progress.batch:,} of {progress.batches:,}"
+                        f"  loss {progress.loss:.4f}{left}[/]",
+                        end="\r" if console.is_terminal else "\n",
+                    )
+                return
             fold = f"fold {progress.fold + 1}/{progress.folds} " if progress.folds > 1 else ""
             console.print(
                 f"{fold}epoch {progress.epoch:2d}  loss {progress.loss:.4f}  {measure} {progress.validation:.4f}"
@@ -137,23 +147,14 @@ class TrainExperiment(Experiment):
             console.print(f"[dim]{escape(line)}[/]")
             watch.progress(planned.name, {"notes": [line]})
 
-        def on_batch(progress: Progress) -> None:
-            if batches.due():
-                left = "" if progress.left is None else f"  at most {duration(progress.left)} left"
-                console.print(
-                    f"[dim]epoch {progress.epoch + 1:2d}  batch {progress.batch:,} of {progress.batches:,}"
-                    f"  loss {progress.loss:.4f}{left}[/]",
-                    end="\r" if console.is_terminal else "\n",
-                )
-
-        start = launcher(planned.config, planned.name, on_note, on_batch)
+        start = launcher(planned.config, planned.name, on_note)
         if self.storage is None:
-            self.outcome = start(planned.config, self.parts, on_epoch, watch=run_tags("train", planned.config))
+            self.outcome = start(planned.config, self.parts, on_progress, watch=run_tags("train", planned.config))
             return
         task = task_of(planned, self.artifacts, self.storage)
         watch.started(task)
         self.outcome = outcome = execute_run(
-            planned.name, planned.config, self.made_of, self.parts, self.storage, on_epoch, start
+            planned.name, planned.config, self.made_of, self.parts, self.storage, on_progress, start
         )
         watch.ended(Done(task, {"best": mean_best(outcome), "numbers": outcome.means()}))
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 import yaml
 
-from cluster.mining.shards import Shard
+from cluster.mining.miner import Shard
 from cluster.mining.writing import ENDINGS
 from cluster.output.result_store import ResultStore
 from cluster.output.storage import Storage
@@ -30,36 +29,29 @@ DEEP = 100
 def summary_of(
     store: ResultStore, shards: Sequence[Shard], names: Sequence[str]
 ) -> tuple[dict[str, int], pl.DataFrame]:
-    """Return the totals of all shards.
+    """Return `COUNTS` of all shards together, and a table with one row per function.
 
-    Returns:
-        The numbers of examples, of rows, of examples left out, and of negatives that score above their positive. One
-        row per function with its counts, the median of its ranks and the rank that nine in ten do not exceed, and the
-        means of its scores and of the positives' scores.
+    A row has the function's counts, the median of its ranks and the rank that nine in ten do not exceed, and the means
+    of its scores and of the positives' scores.
     """
-    totals = dict.fromkeys((*COUNTS, "positives scored", "positives' scores"), 0.0)
-    by_function = {name: dict.fromkeys(SUMS, 0.0) for name in names}
-    ranks = {name: Counter[str]() for name in names}
-    for shard in shards:
-        counts = store.read(shard.name) or {}
-        for key in totals:
-            totals[key] += counts[key]
-        for name, sums in by_function.items():
-            for key in SUMS:
-                sums[key] += counts["functions"][name][key]
-            ranks[name].update(counts["functions"][name]["ranks"])
+    results = [store.read(shard.name) or {} for shard in shards]
+    totals = {key: sum(counts[key] for counts in results) for key in (*COUNTS, "positives scored", "positives' scores")}
     positives = _mean(totals.pop("positives' scores"), totals.pop("positives scored"))
-    rows = [
-        {
-            "function": name, "negatives": int(sums["negatives"]), "missing": int(sums["missing"]),
-            "fallback": int(sums["fallback"]), "guarded": int(sums["guarded"]), "same text": int(sums["repeats"]),
-            "median rank": _rank_of(ranks[name], 0.5), "rank of 90%": _rank_of(ranks[name], 0.9),
+    rows = []
+    for name in names:
+        supplied = [counts["functions"][name] for counts in results]
+        sums = {key: sum(counts[key] for counts in supplied) for key in SUMS}
+        ranks = Counter[str]()
+        for counts in supplied:
+            ranks.update(counts["ranks"])
+        rows.append({
+            "function": name, "negatives": sums["negatives"], "missing": sums["missing"],
+            "fallback": sums["fallback"], "guarded": sums["guarded"], "same text": sums["repeats"],
+            "median rank": _rank_of(ranks, 0.5), "rank of 90%": _rank_of(ranks, 0.9),
             "score of positives": positives, "of negatives": _mean(sums["scores"], sums["scored"]),
-        }
-        for name, sums in by_function.items()
-    ]  # fmt: skip
+        })  # fmt: skip
     kinds = dict.fromkeys(("median rank", "rank of 90%", "score of positives", "of negatives"), pl.Float64)
-    return {key: int(value) for key, value in totals.items()}, pl.DataFrame(rows, schema_overrides=kinds)
+    return totals, pl.DataFrame(rows, schema_overrides=kinds)
 
 
 def _rank_of(ranks: Mapping[str, int], share: float) -> float | None:
@@ -114,11 +106,7 @@ def remarks(totals: dict[str, int], functions: pl.DataFrame, guarded: bool) -> l
 def finish(
     store: ResultStore, shards: Sequence[Shard], config: dict[str, Any], command: str, about: dict[str, str]
 ) -> tuple[dict[str, int], pl.DataFrame]:
-    """Write the table of guarded documents, the summary, the card and, with `format=dataset`, the data set on disk.
-
-    Args:
-        about: further lines of the card, by their label.
-    """
+    """Write the table of guarded documents, the summary, the card and, with `format=dataset`, the data set on disk."""
     storage = store.storage
     totals, functions = summary_of(store, shards, list(config["function"]))
     storage.write("summary.csv", functions.write_csv().encode())
@@ -142,12 +130,10 @@ def _card(
 ) -> str:
     """Return the data set's card. Its head lists the files for `load_dataset`."""
     ending = ENDINGS[config["format"]]
-    splits = list(dict.fromkeys(shard.split for shard in shards))
+    splits = {shard.split: "validation" if shard.split == "dev" else shard.split for shard in shards}
 
     def files(folder: str, ends: str) -> list[dict[str, str]]:
-        return [
-            {"split": {"dev": "validation"}.get(split, split), "path": f"{folder}/{split}-*{ends}"} for split in splits
-        ]
+        return [{"split": name, "path": f"{folder}/{split}-*{ends}"} for split, name in splits.items()]
 
     configs: list[dict[str, Any]] = [{"config_name": "default", "default": True, "data_files": files("data", ending)}]
     named = ending == ".parquet"
@@ -179,12 +165,11 @@ def _save_dataset(storage: Storage, shards: Sequence[Shard], config: dict[str, A
         raise BadInput("the library datasets is not installed", "format=dataset", remedy) from None
     if not storage.local:
         raise BadInput("a data set can only be saved on a local disk", storage.place, "choose format=parquet")
-    root = Path(storage.path(""))
     files: dict[str, list[str]] = {}
     for shard in shards:
         files.setdefault(shard.split, []).append(storage.path(f"data/{shard.name}.parquet"))
     datasets.disable_progress_bars()
-    with tempfile.TemporaryDirectory(dir=root) as folder:
+    with tempfile.TemporaryDirectory(dir=storage.path("")) as folder:
         loaded = datasets.load_dataset("parquet", data_files=files, cache_dir=folder)
         whole = loaded if len(files) > 1 else next(iter(loaded.values()))
-        whole.save_to_disk(str(root / "dataset"))
+        whole.save_to_disk(storage.path("dataset"))

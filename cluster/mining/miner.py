@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 from cluster.config.build import build
 from cluster.config.compose import texts_config
 from cluster.config.counts import counts_of
-from cluster.mining.shards import Shard
 from cluster.output.terminal import counted
 from cluster.runs.artifacts import Artifacts
 from cluster.runs.trained import read_ranker
+from cluster.runs.zero_shot import at_most
 from ranking.batch import Batch, pairs_of
 from ranking.collections.splits import TEST_ONLY
 from ranking.embedding import embed, embed_sparse
-from ranking.encoding import EncodedCollection
+from ranking.encoding import SPLITS, EncodedCollection
 from ranking.errors import BadInput
 from ranking.frozen import FrozenRanker
 from ranking.index import IndexOptions, VectorIndex
@@ -39,6 +39,43 @@ from sampling.retrieval.ranked import Ranked
 from sampling.sampler import Sampler
 from sampling.selection.selector import Selector
 from sampling.selection.window import Window
+
+
+@dataclass(frozen=True)
+class Shard:
+    """Queries of one split that are mined, and resumed, together.
+
+    Args:
+        name: name of its files, as `train-00003`.
+        number: number among all shards. With the seed it determines every random draw.
+        queries: int64, ascending.
+    """
+
+    name: str
+    number: int
+    split: str
+    queries: NDArray[np.int64]
+
+
+def shards_of(encoded: EncodedCollection, config: dict[str, Any]) -> list[Shard]:
+    """Return the shards of the requested queries that have a relevant document; refuse a collection without any."""
+    answered = np.diff(encoded.judgements.relevant().offsets) > 0
+    wanted, size = config["queries"], config["shard"]
+    split = (encoded.split >= 0).any()
+    names = [wanted] if split and wanted != "all" else [*SPLITS] if split else ["test" if wanted == "test" else "train"]
+    shards: list[Shard] = []
+    for name in names:
+        of_split = encoded.queries_of(name) if split else np.arange(len(encoded.queries))
+        queries = at_most(config["most_queries"], encoded.queries, of_split[answered[of_split]])
+        for number, start in enumerate(range(0, len(queries), size)):
+            part = queries[start : start + size]
+            shards.append(Shard(f"{name}-{number:05d}", len(shards), name, part))
+    if not answered.any():
+        raise BadInput("no judgement is above 0, so no document is relevant", "collection", "check its grades")
+    if not shards:
+        wanted = "" if wanted == "all" else f"{wanted} "
+        raise BadInput(f"no {wanted}query has a relevant document", "queries", "choose train, dev, test or all")
+    return shards
 
 
 @dataclass(frozen=True)
@@ -72,22 +109,19 @@ class MinedShard:
 
 
 class Miner:
-    """Mines shards in one process, which opens collection, ranker and functions from the configuration.
-
-    Args:
-        config: conf/mine.yaml, composed.
-    """
+    """Mines shards in one process, which opens collection, ranker and functions from a composed conf/mine.yaml."""
 
     def __init__(self, config: dict[str, Any], artifacts: Artifacts | None = None) -> None:
         give_back()
-        artifacts = artifacts or Artifacts()
-        run = texts_config(config)
+        artifacts, run, queries = artifacts or Artifacts(), texts_config(config), config["queries"]
         self.config, self.collection, base = config, artifacts.collection(run), artifacts.part(run, "base")
-        if TEST_ONLY in self.collection.facts and config["queries"] not in ("test", "all"):
+        self.encoded, test_only = base.encoded, TEST_ONLY in self.collection.facts
+        if test_only and queries not in ("test", "all"):
             remedy = "queries=test mines for its test queries, which then test nothing any more"
             raise BadInput(f"has {TEST_ONLY}", self.collection.name, remedy)
-        self.encoded = base.encoded
-        self._check_split()
+        if not (queries in ("train", "all") or (queries == "test" and test_only) or (self.encoded.split >= 0).any()):
+            what = f"has no {queries} split: its queries are cross-validated"  # all of them would be taken for it
+            raise BadInput(what, self.collection.name, "queries=all mines for all of them")
         self.sources = Sources(self.collection, base.encoded, base.vectors)
         self.guard = build(config["guard"], "guard")
         self.ranker, self.ranker_encoded = None, base.encoded
@@ -101,30 +135,25 @@ class Miner:
         self.functions = {name: self._function(name, node) for name, node in config["function"].items()}
         self.names = list(self.functions)
         self._check_scores()
-        self._check_guard()
+        if self.guard.active and all(type(part).rank is RetrievalFunction.rank for part in self.functions.values()):
+            what = f"{' and '.join(self.names)} has no ranked list whose documents could be dropped"
+            raise BadInput(what, "guard", "leave it out, or choose a function that ranks: bm25, dense, …")
         self._check_count(self._sampler(np.random.default_rng(0)))  # refuses unsuitable parts before anything is mined
-
-    def _check_split(self) -> None:
-        """Refuse a split that the collection does not have: without splits, all queries would be taken for it."""
-        wanted = self.config["queries"]
-        its_own = wanted in ("train", "all") or (wanted == "test" and TEST_ONLY in self.collection.facts)
-        if not its_own and not (self.encoded.split >= 0).any():
-            what = f"has no {wanted} split: its queries are cross-validated"
-            raise BadInput(what, self.collection.name, "queries=all mines for all of them")
 
     def _check_scores(self) -> None:
         """Refuse a column of scores for losses in which some are missing, or are not on one scale."""
         relevant = self.encoded.judgements.relevant()
         if not self.config["with_scores"] or self.config["scores"] == "ranker" or not len(relevant.documents):
             return
-        remedy = "choose scores=ranker checkpoint=…, or leave it out; ids/ has the scores of each function"
+        query, document = relevant.rows()[:1], relevant.documents[:1, None]
         if len(self.functions) > 1:
             what = f"the scores of {' and '.join(self.names)} can't be compared with each other"
-            raise BadInput(what, "with_scores", remedy)
-        query, document = relevant.rows()[:1], relevant.documents[:1, None]
-        for name, function in self.functions.items():
-            if function.own_scores(self.sources, query, document) is None:
-                raise BadInput(f"{name} gives relevant documents no scores", "with_scores", remedy)
+        elif self.functions[self.names[0]].own_scores(self.sources, query, document) is None:
+            what = f"{self.names[0]} gives relevant documents no scores"
+        else:
+            return
+        remedy = "choose scores=ranker checkpoint=…, or leave it out; ids/ has the scores of each function"
+        raise BadInput(what, "with_scores", remedy)
 
     def _check_count(self, sampler: Sampler) -> None:
         """Refuse more negatives than the list of a function, or the window in it, has documents."""
@@ -141,19 +170,6 @@ class Miner:
                 what = f"{count} negatives are asked of {name}, and its list has {counted(depth, 'document')}"
                 raise BadInput(what, f"function.{name}.depth", "raise it, or ask for fewer (count=)")
 
-    def _check_asked(self, sampler: Sampler) -> None:
-        """Refuse a ranker that nothing asks, once the sampler has drawn."""
-        nearest = any(isinstance(function, NearestDocuments) for function in self.functions.values())
-        if self.ranker is not None and sampler.foresees and not nearest and self.config["scores"] != "ranker":
-            remedy = "choose scores=ranker, function=dense or a selector that reads scores; or leave it out"
-            raise BadInput("nothing here asks the ranker", "checkpoint", remedy)
-
-    def _check_guard(self) -> None:
-        """Refuse a guard without a list to guard."""
-        if self.guard.active and all(type(part).rank is RetrievalFunction.rank for part in self.functions.values()):
-            what = f"{' and '.join(self.names)} has no ranked list whose documents could be dropped"
-            raise BadInput(what, "guard", "leave it out, or choose a function that ranks: bm25, dense, …")
-
     def _function(self, name: str, node: dict[str, Any]) -> RetrievalFunction:
         function: RetrievalFunction = build(node, f"function.{name}")
         if not isinstance(function, Dense):
@@ -166,11 +182,9 @@ class Miner:
         config = self.config
         policy, selector = build(config["policy"], "policy"), build(config["selector"], "selector")
         selectors = {name: build(node, f"selector.{name}") for name, node in config["selectors"].items()}
-        parts = {"policy": policy, "selector": selector}
-        parts |= {f"selector.{name}": part for name, part in selectors.items()}
-        for where, part in parts.items():
-            base = SamplingPolicy if isinstance(part, SamplingPolicy) else Selector
-            learns = type(part).observe is not base.observe
+        named = {f"selector.{name}": part for name, part in selectors.items()}
+        for where, part in {"policy": policy, "selector": selector, **named}.items():
+            learns = type(part).observe not in (SamplingPolicy.observe, Selector.observe)
             if learns or isinstance(part, Schedule):
                 what = f"{type(part).__name__} {'learns' if learns else 'moves'} while a ranker is trained"
                 raise BadInput(what, where, "choose one that does not: mining trains no ranker")
@@ -188,59 +202,55 @@ class Miner:
             queries, own = queries[examples.queries], examples.positives
             examples = Batch(np.arange(len(examples)), examples.positives)
         shard_encoded = self.encoded.with_queries(queries)
-        lists: list[GuardedLists] = []
-        for function in self.functions.values():
-            lists.append(negatives_lists(function, self.sources, self.guard, queries, own))
-            function.prepare(shard_encoded, lists[-1].lists)
-        guarded = {name: guarded_lists.dropped for name, guarded_lists in zip(self.functions, lists, strict=True)}
+        lists: dict[str, GuardedLists] = {}
+        for name, function in self.functions.items():
+            lists[name] = negatives_lists(function, self.sources, self.guard, queries, own)
+            function.prepare(shard_encoded, lists[name].lists)
         sampler = self._sampler(rng)
-        count, batch_size = sampler.count, self.config["batch"]
         training: Any = FrozenRanker(self.ranker, self.ranker_encoded.with_queries(queries))
         order = rng.permutation(len(examples))
-        negatives = np.full((len(examples), count), -1, np.int32)
-        scores = np.full((len(examples), 1 + count), np.nan, np.float32)
+        negatives = np.full((len(examples), sampler.count), -1, np.int32)
+        scores = np.full((len(examples), 1 + sampler.count), np.nan, np.float32)
         functions = np.zeros(negatives.shape, np.int8)
-        for start in range(0, len(order), batch_size):
-            rows = order[start : start + batch_size]
-            batch = examples.take(rows)
-            negatives[rows] = sampler.negatives(batch, training)
+        for start in range(0, len(order), self.config["batch"]):
+            rows = order[start : start + self.config["batch"]]
+            negatives[rows] = sampler.negatives(examples.take(rows), training)
             functions[rows] = sampler.assigned
             scores[rows, 1:] = sampler.source_scores
-        self._check_asked(sampler)
         if self.config["scores"] == "ranker":
             documents = np.concatenate([examples.positives[:, None], negatives], axis=1)
             of_ranker = training.score(examples.queries, documents)
             scores = np.where(documents >= 0, of_ranker, np.nan).astype(np.float32)
             comparable = np.ones(negatives.shape, bool)
         else:
-            scores[:, 0], scorer = self._positive_scores(queries, examples.queries, examples.positives)
-            comparable = functions == scorer
-        ranks = _ranks(lists, examples.queries, negatives, functions)
+            nearest = any(isinstance(function, NearestDocuments) for function in self.functions.values())
+            if self.ranker is not None and sampler.foresees and not nearest:
+                remedy = "choose scores=ranker, function=dense or a selector that reads scores; or leave it out"
+                raise BadInput("nothing here asks the ranker", "checkpoint", remedy)
+            comparable = np.zeros(negatives.shape, bool)
+            for index, function in enumerate(self.functions.values()):
+                of_positives = function.own_scores(self.sources, queries[examples.queries], examples.positives[:, None])
+                if of_positives is not None:
+                    scores[:, 0], comparable = of_positives[:, 0], functions == index
+                    break
         scores[~np.isfinite(scores)] = np.nan
         above = (scores[:, 1:] > scores[:, :1]) & comparable & (negatives >= 0)
-        mined_queries = queries[examples.queries]
-        counted = int(above.any(axis=1).sum()), int(above.sum())
-        fallback = {name: stats.fallback for name, stats in sampler.stats.items()}
         return MinedShard(
-            mined_queries, examples.positives, negatives, functions, ranks, scores, guarded, *counted, fallback
+            queries[examples.queries],
+            examples.positives,
+            negatives,
+            functions,
+            _ranks(list(lists.values()), examples.queries, negatives, functions),
+            scores,
+            guarded={name: guarded_lists.dropped for name, guarded_lists in lists.items()},
+            above=int(above.any(axis=1).sum()),
+            above_negatives=int(above.sum()),
+            fallback={name: stats.fallback for name, stats in sampler.stats.items()},
         )
-
-    def _positive_scores(
-        self, shard: NDArray[np.int64], rows: NDArray[np.int64], positives: NDArray[np.int32]
-    ) -> tuple[NDArray[np.float32], int]:
-        """Return the scores of positives by the first function that has scores, and its index; nan and −1 if none."""
-        for index, function in enumerate(self.functions.values()):
-            scores = function.own_scores(self.sources, shard[rows], positives[:, None])
-            if scores is not None:
-                return scores[:, 0], index
-        return np.full(len(rows), np.nan, np.float32), -1
 
 
 def _ranks(
-    lists: list[GuardedLists],
-    rows: NDArray[np.int64],
-    negatives: NDArray[np.int32],
-    functions: NDArray[np.int8],
+    lists: list[GuardedLists], rows: NDArray[np.int64], negatives: NDArray[np.int32], functions: NDArray[np.int8]
 ) -> NDArray[np.int32]:
     """Return the rank of each negative in its function's unguarded list, from 1; 0 if that function has no list."""
     ranks = np.zeros(negatives.shape, np.int32)
@@ -256,14 +266,7 @@ def _ranks(
 
 
 class NearestDocuments(Ranked):
-    """The nearest documents by the vectors of a fixed ranker: `function=dense` without training.
-
-    Args:
-        encoded: the collection, encoded for this ranker.
-
-    Raises:
-        BadInput: if the ranker has no vectors.
-    """
+    """The nearest documents by the vectors of a fixed ranker: `function=dense` without training."""
 
     def __init__(self, ranker: Ranker, encoded: EncodedCollection, depth: int, index: IndexOptions) -> None:
         super().__init__(depth)
@@ -300,14 +303,11 @@ THRESHOLD = 128 << 10
 
 
 def give_back() -> bool:
-    """Fix the size from which glibc maps blocks separately, for the whole process.
+    """Fix the size from which glibc maps blocks separately; return False with other C libraries, which need no help.
 
     glibc raises this size, up to 32 MiB, each time a large block is freed. Later blocks below it come from the heap,
     and stay there if a small block follows them. Mining frees one matrix after another and keeps small results of
     each, which left a twentieth of its memory unused.
-
-    Returns:
-        Whether the size was fixed; False with other C libraries, which do not need it.
     """
     if platform.libc_ver()[0] != "glibc":
         return False

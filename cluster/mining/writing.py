@@ -9,20 +9,15 @@ import polars as pl
 from numpy.typing import NDArray
 
 from cluster.config.compose import texts_config
-from cluster.mining.miner import MinedShard, Miner
-from cluster.mining.shards import Shard
-from cluster.output.provenance import code
+from cluster.mining.miner import MinedShard, Miner, Shard
+from cluster.output.provenance import checkpoints_of, code, files_of
 from cluster.output.result_store import ResultStore
 from cluster.output.storage import Storage
 from cluster.output.tables import as_parquet
 from cluster.runs.artifacts import Artifacts
-from cluster.runs.file_contents import checkpoints_of, files_of
 from cluster.runs.negative_tables import guarded_rows
 from ranking.collections.collection import Collection
 from ranking.digest import digest
-
-FORMS = ("tuples", "triplets", "labelled_pairs")
-"""Forms of rows. Other libraries call them n-tuple, triplet and labeled-pair."""
 
 
 def rows_of(
@@ -31,7 +26,7 @@ def rows_of(
     """Return the rows of a shard.
 
     Args:
-        form: one of `FORMS`. Tuples that lack a negative are left out.
+        form: tuples (elsewhere called n-tuple), triplets or labelled_pairs. Tuples that lack a negative are left out.
         scores: whether the texts get a column of scores.
 
     Returns:
@@ -40,7 +35,6 @@ def rows_of(
         without a row, because they have too few negatives.
     """
     count = mined.negatives.shape[1]
-    examples = np.arange(len(mined.queries))
     present = mined.negatives >= 0
     if form == "tuples":
         kept = np.flatnonzero(present.all(axis=1))
@@ -51,45 +45,38 @@ def rows_of(
     else:
         kept, column = np.nonzero(np.concatenate([present.any(axis=1, keepdims=True), present], axis=1))
         columns = column[:, None]
-    ids = _id_rows(mined, collection, names, kept, columns)
-    documents = np.concatenate([mined.positives[:, None], mined.negatives], axis=1)[kept[:, None], columns]
-    table: dict[str, Any] = {"query": collection.queries["text"].gather(mined.queries[kept].astype(np.uint32))}
-    for index, name in enumerate(_column_names(form, count)):
-        table[name] = collection.gather("text", documents[:, index])
+
+    def cells(first: NDArray[Any], others: NDArray[Any]) -> NDArray[Any]:
+        """Return the values of each row, those of the positives first."""
+        return np.concatenate([first[:, None], others], axis=1)[kept[:, None], columns]
+
+    def lists(values: pl.Series) -> pl.Series:
+        return values.reshape(columns.shape).arr.to_list()
+
+    queries = collection.queries[mined.queries[kept]]
+    no_function = np.zeros(len(mined.queries), np.int32)
+    documents = cells(mined.positives, mined.negatives)
+    functions = cells(no_function, mined.functions + 1).ravel().astype(np.uint32)
+    ids = pl.DataFrame({
+        "query_id": queries["id"],
+        "document_ids": lists(collection.gather("id", documents.ravel())),
+        "ranks": lists(pl.Series(cells(no_function, mined.ranks).ravel())),
+        "scores": lists(pl.Series(mined.scores[kept[:, None], columns].ravel()).fill_nan(None)),
+        "functions": lists(pl.Series([None, *names], dtype=pl.String).gather(functions)),
+    })  # fmt: skip
+    table: dict[str, Any] = {"query": queries["text"]}
     if form == "labelled_pairs":
+        table["document"] = collection.gather("text", documents[:, 0])
         table["label"] = (columns[:, 0] == 0).astype(np.int64)
+    else:
+        negatives = columns.shape[1] - 1
+        numbered = ["negative"] if negatives == 1 else [f"negative_{number}" for number in range(1, 1 + negatives)]
+        for index, name in enumerate(["positive", *numbered]):
+            table[name] = collection.gather("text", documents[:, index])
     texts = pl.DataFrame(table)
     if scores:
-        of_rows = ids["scores"]
-        texts = texts.with_columns(of_rows.list.first().alias("score") if form == "labelled_pairs" else of_rows)
-    return texts, ids, len(examples) - len(np.unique(kept))
-
-
-def _column_names(form: str, count: int) -> list[str]:
-    if form == "labelled_pairs":
-        return ["document"]
-    if form == "triplets" or count == 1:
-        return ["positive", "negative"]
-    return ["positive", *(f"negative_{number}" for number in range(1, 1 + count))]
-
-
-def _id_rows(
-    mined: MinedShard, collection: Collection, names: list[str], kept: NDArray[np.intp], columns: NDArray[np.integer]
-) -> pl.DataFrame:
-    """Return ids, ranks, scores and functions of the documents of each row."""
-    positive = np.zeros((len(mined.queries), 1), np.int32)
-    documents = np.concatenate([mined.positives[:, None], mined.negatives], axis=1)[kept[:, None], columns]
-    ranks = np.concatenate([positive, mined.ranks], axis=1)[kept[:, None], columns]
-    functions = np.concatenate([positive, mined.functions + 1], axis=1)[kept[:, None], columns]
-    function_names = pl.Series([None, *names], dtype=pl.String)
-    shape = (len(kept), columns.shape[1])
-    return pl.DataFrame({
-        "query_id": collection.queries["id"].gather(mined.queries[kept].astype(np.uint32)),
-        "document_ids": collection.gather("id", documents.ravel()).reshape(shape).arr.to_list(),
-        "ranks": pl.Series(ranks.ravel()).reshape(shape).arr.to_list(),
-        "scores": pl.Series(mined.scores[kept[:, None], columns].ravel()).fill_nan(None).reshape(shape).arr.to_list(),
-        "functions": function_names.gather(functions.ravel().astype(np.uint32)).reshape(shape).arr.to_list(),
-    })  # fmt: skip
+        texts = texts.with_columns(ids["scores"].list.first().alias("score") if "label" in table else ids["scores"])
+    return texts, ids, len(mined.queries) - len(np.unique(kept))
 
 
 def counts_of(mined: MinedShard, names: list[str], rows: int, left_out: int) -> dict[str, Any]:
@@ -105,23 +92,18 @@ def counts_of(mined: MinedShard, names: list[str], rows: int, left_out: int) -> 
         supplied = asked & (mined.negatives >= 0)
         scores = mined.scores[:, 1:][supplied]
         scores = scores[~np.isnan(scores)]
+        ranks, times = np.unique(mined.ranks[supplied & (mined.ranks > 0)], return_counts=True)
         counts["functions"][name] = {
             "negatives": int(supplied.sum()),
             "missing": int((asked & ~supplied).sum()),
             "guarded": mined.guarded[name].total,
             "repeats": mined.guarded[name].repeats,
             "fallback": mined.fallback[name],
-            "ranks": _rank_counts(mined.ranks[supplied]),
+            "ranks": dict(zip(map(str, ranks.tolist()), times.tolist(), strict=True)),
             "scores": float(scores.sum(dtype=np.float64)),
             "scored": len(scores),
         }
     return counts
-
-
-def _rank_counts(ranks: NDArray[np.int32]) -> dict[str, int]:
-    """Return how often each rank occurs; documents without a rank have 0 and are left out."""
-    distinct, counts = np.unique(ranks[ranks > 0], return_counts=True)
-    return dict(zip(map(str, distinct.tolist()), counts.tolist(), strict=True))
 
 
 ENDINGS = {"parquet": ".parquet", "json": ".jsonl", "dataset": ".parquet"}
@@ -155,24 +137,17 @@ def mine_shard(miner: Miner, shard: Shard, store: ResultStore) -> dict[str, Any]
     finally:
         torch.set_num_threads(threads)
     texts, beside, left_out = rows_of(mined, miner.collection, miner.names, config["rows"], config["with_scores"])
-    dropped = [
-        guarded_rows(record, miner.collection)
-        .rename({"query": "query_id", "document": "document_id"})
-        .select(pl.lit(name).alias("function"), pl.all())
-        for name, record in mined.guarded.items()
-    ]
-    files = {
-        f"data/{shard.name}{ENDINGS[config['format']]}": _content(texts, config["format"]),
-        f"ids/{shard.name}.parquet": as_parquet(beside),
-    }
+    content = texts.write_ndjson().encode() if config["format"] == "json" else as_parquet(texts, ROWS)
+    files = {f"data/{shard.name}{ENDINGS[config['format']]}": content, f"ids/{shard.name}.parquet": as_parquet(beside)}
     if miner.guard.active:
-        files[f"guarded/{shard.name}.parquet"] = as_parquet(pl.concat(dropped))
+        dropped = [
+            guarded_rows(record, miner.collection).select(pl.lit(name).alias("function"), pl.all())
+            for name, record in mined.guarded.items()
+        ]
+        renamed = pl.concat(dropped).rename({"query": "query_id", "document": "document_id"})
+        files[f"guarded/{shard.name}.parquet"] = as_parquet(renamed)
     counts = counts_of(mined, miner.names, len(texts), left_out)
     unscored = beside["scores"].list.drop_nulls().list.len() < beside["scores"].list.len()
     counts["without scores"] = int(unscored.sum()) if config["with_scores"] else 0
     store.write(shard.name, counts, files)
     return counts
-
-
-def _content(texts: pl.DataFrame, format: str) -> bytes:
-    return texts.write_ndjson().encode() if format == "json" else as_parquet(texts, ROWS)

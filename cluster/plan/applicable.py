@@ -72,18 +72,14 @@ def has_option(overrides: Sequence[str], key: str) -> bool:
 def _chooses(overrides: Sequence[str], key: str) -> bool:
     """Return whether overrides choose the function or origin of an option, as `function.bm25.depth`."""
     group, _, name = key.partition(".")
-    return name.split(".")[0] in _names(overrides, "origin" if group == "origin" else "function")
+    chosen = values_by_key(overrides).get("origin" if group == "origin" else "function", "")
+    names = [part.rpartition("@")[2] for part in chosen.strip("[]").replace(" ", "").split(",")]
+    return bool(name) and name.split(".")[0] in names
 
 
 def _is_of_one(overrides: Sequence[str], key: str) -> bool:
     """Return whether a key sets the selector or the number of negatives of one function, as `selector.bm25`."""
     return root_of(key) in ("negatives", "selectors", "selector") and _chooses(overrides, key)
-
-
-def _names(overrides: Sequence[str], group: str) -> list[str]:
-    """Return the functions or origins that overrides choose."""
-    chosen = values_by_key(overrides).get(group, "")
-    return [part.rpartition("@")[2] for part in chosen.strip("[]").replace(" ", "").split(",") if part]
 
 
 def _keys(point: Point) -> list[str]:

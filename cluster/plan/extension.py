@@ -93,14 +93,8 @@ def _with_values(arguments: Sequence[str], runs: Sequence[Planned], text: str, p
     if key in NEUTRAL:
         return replaced(arguments, [text])
     given = [argument for argument in arguments if key_of(argument) == key]
-    before = values_of(given[-1]) if given else [_value(run, key, place) for run in runs]
-    values = ",".join(dict.fromkeys([*before, *values_of(text)]))
-    return replaced(arguments, [f"{text.partition('=')[0]}={values}"])
-
-
-def _value(run: Planned, key: str, place: str) -> str:
-    """Return the value of an option in a run, as an override has it."""
-    value = option_value(run.config, key)
-    if value is None:
+    before = values_of(given[-1]) if given else [option_value(run.config, key) for run in runs]
+    if None in before:
         raise BadInput(f"the runs of this study have no option {key}", place, START_ANOTHER)
-    return value
+    values = ",".join(dict.fromkeys(map(str, [*before, *values_of(text)])))
+    return replaced(arguments, [f"{text.partition('=')[0]}={values}"])

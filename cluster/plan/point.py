@@ -25,17 +25,15 @@ class Interval:
 
     def at(self, share: float) -> float | int:
         """Return the value at `share` (0 to 1) of the range. Whole numbers have equal shares of it."""
-        low, high = self._ends
-        value = float(np.exp(low + share * (high - low))) if self.log else low + share * (high - low)
+        margin = 0.5 if self.whole else 0.0
+        low, high = self.low - margin, self.high + margin
+        if self.log:
+            low, high = math.log(low), math.log(high)
+        value = low + share * (high - low)
+        value = float(np.exp(value)) if self.log else value
         if self.whole:
             return min(max(round(value), math.ceil(self.low)), math.floor(self.high))
         return float(f"{value:.6g}")
-
-    @property
-    def _ends(self) -> tuple[float, float]:
-        margin = 0.5 if self.whole else 0.0
-        low, high = self.low - margin, self.high + margin
-        return (math.log(low), math.log(high)) if self.log else (low, high)
 
 
 @dataclass(frozen=True)

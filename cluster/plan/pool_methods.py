@@ -82,7 +82,9 @@ def split(overrides: Sequence[str]) -> tuple[list[str], list[str], list[str]]:
             custom += [_method_of(text)] if key.endswith("._target_") and _method_of(text) not in known else []
         else:
             others.append(text)
-    every = [name for name in known if ALL in names and not _needs(name) - _at_hand(others)]
+    keys = {key_of(text) for text in others}
+    at_hand = keys & {"machine"} | ({"texts"} if "collection" in keys or not keys & {"runs", "pools"} else set())
+    every = [name for name in known if ALL in names and not _needs(name) - at_hand]
     chosen = [name for given in names for name in (every if given == ALL else [given])]
     for name in chosen:
         if name not in known:
@@ -108,7 +110,7 @@ def variants(names: Sequence[str], options: Sequence[str], preset: Sequence[str]
         swept = {key for key, text in given.items() if len(values_of(text)) > 1}
         for values in itertools.product(*(values_of(text) for text in given.values())):
             chosen = dict(zip(given, values, strict=True))
-            overrides = tuple(f"{_sign(given[key])}{key}={value}" for key, value in chosen.items())
+            overrides = tuple(f"{given[key].partition('=')[0]}={value}" for key, value in chosen.items())
             unchanged = name in plain and not overrides
             node = plain[name] if unchanged else compose([base, *overrides], "pool")["method"][name]
             for part in _with_files(node):  # trials run in other folders
@@ -129,15 +131,8 @@ def _plain(names: Sequence[str]) -> dict[str, dict[str, Any]]:
         return {}
 
 
-def _at_hand(others: Sequence[str]) -> set[str]:
-    """Return the other inputs of the pool: the texts of a collection, and the grades of a model."""
-    keys = {key_of(text) for text in others}
-    texts = "collection" in keys or not keys & {"runs", "pools"}
-    return ({"texts"} if texts else set()) | keys & {"machine"}
-
-
 def _needs(name: str) -> set[str]:
-    """Return the other inputs that a method needs."""
+    """Return the other inputs that a method needs: `texts` of a collection, grades of a `machine`."""
     target = option("method", name).get("_target_")
     return set() if target is None else set(getattr(locate(target), "needs", ()))
 
@@ -154,7 +149,3 @@ def _with_files(node: Any) -> Iterator[dict[str, Any]]:
 def _method_of(text: str) -> str:
     parts = key_of(text).split(".")
     return parts[1] if len(parts) > 2 else ""
-
-
-def _sign(text: str) -> str:
-    return text[: len(text) - len(text.lstrip("+"))]

@@ -6,18 +6,15 @@ from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, replace
 
 from cluster.config.override import key_of, root_of, values_by_key
-from cluster.output.methods import AGENTS, CHECKPOINT
+from cluster.output.methods import AGENTS, CHECKPOINT, METHOD
 from cluster.plan.point import Point
-from cluster.plan.sweep import METHOD
 from ranking.errors import BadInput
 
-COMPARED = frozenset((*METHOD, *AGENTS, "objective", CHECKPOINT))
+COMPARED = (*METHOD, *AGENTS, "objective", CHECKPOINT)
 """Keys by which methods differ. Each of their values has a search of its own."""
-MEASURED = frozenset(
-    (
-        "collection", "origin", "validation", "measures", "evaluate", "folds", "limits", "relabel", "judging", "strict",
-        "scale", "seed",
-    )
+MEASURED = (
+    "collection", "origin", "validation", "measures", "evaluate", "folds", "limits", "relabel", "judging", "strict",
+    "scale", "seed",
 )  # fmt: skip
 """Options that change what a validation measures, so that no search may choose among their values."""
 
@@ -59,19 +56,15 @@ class Search:
         parts = [value_of(point, part) for part in self.keys if key.startswith(f"{part}.")]
         return f"{key} ({', '.join(map(str, parts))})" if parts else key
 
-    @property
-    def conditional(self) -> str | None:
-        """A setting that only some of the points have, or that each alternative has for itself; None if none is."""
-        settings = [key for point in self.points for key in (*self.keys, *(key for key, _ in point.intervals))]
-        return next((key for key in settings if any(key.startswith(f"{part}.") for part in self.keys)), None)
-
     def check_sampler(self, sampler: str) -> None:
         """Refuse a sampler that can't search here: it draws numbers only, or no settings that depend on others."""
         if sampler == "cmaes" and self.keys:
             what = f"cmaes draws only numbers, and {self.keys[0]} is a choice among values"
             raise BadInput(what, "sampler", f"use sampler=tpe, or give {self.keys[0]} one value")
-        if sampler == "gp" and self.conditional is not None:
-            what = f"gp draws the same settings each time, and {self.conditional} depends on another choice"
+        settings = [key for point in self.points for key in (*self.keys, *(key for key, _ in point.intervals))]
+        depending = [key for key in settings if any(key.startswith(f"{part}.") for part in self.keys)]
+        if sampler == "gp" and depending:
+            what = f"gp draws the same settings each time, and {depending[0]} depends on another choice"
             raise BadInput(what, "sampler", "use sampler=tpe, or compare the alternatives in studies of their own")
 
 
@@ -90,9 +83,8 @@ def searches(points: Sequence[Point], swept: Set[str]) -> list[Search]:
     for (method, _), members in groups.items():
         keys: list[str] = sorted(chosen, key=lambda key: (key.count("."), key)) if len(members) > 1 else []
         if keys:
-            members = [
-                replace(each, searched=tuple(filter(is_chosen, map(key_of, each.overrides)))) for each in members
-            ]
+            searched = [tuple(filter(is_chosen, map(key_of, each.overrides))) for each in members]
+            members = [replace(each, searched=keys) for each, keys in zip(members, searched, strict=True)]
         keys = [key for key in keys if len({value_of(point, key) for point in members}) > 1]
         found.append(Search(method, tuple(members), tuple(keys)))
     return found

@@ -44,10 +44,5 @@ def run_seconds(config: Mapping[str, Any], ranker: str, queries: int, judgements
 
 
 def pool_seconds(documents: int, cells: int, seeds: int) -> float:
-    """Return the seconds that simulating and measuring a method takes.
-
-    Args:
-        documents: the number of documents in the pools of all topics.
-        cells: runs × topics × depth.
-    """
+    """Return the seconds that simulating and measuring a method takes; `cells` are runs × topics × depth."""
     return seeds * (PER_JUDGEMENT * documents + PER_CELL * cells)

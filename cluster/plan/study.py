@@ -51,21 +51,18 @@ class StudyPlan:
     @property
     def seeds(self) -> list[int]:
         """The seeds of each point."""
-        decided = self.options.get("stop") == "decided"
-        count = (
-            self.options["max_seeds"]
-            if decided
-            else self.options["seeds"] or self.scaled.get("seeds") or self.design["seeds"]
-        )
-        scheduled = self.options.get("trial_scheduler") or self.options.get("stoppers")
-        if scheduled and not decided:
+        given = given_seeds(self.arguments)
+        if self.options.get("stop") == "decided":
+            count = self.options["max_seeds"]
+        elif self.options.get("trial_scheduler") or self.options.get("stoppers"):
             count = self.options["seeds"] or 1
-            if max(count, len(given_seeds(self.arguments))) > 1:
+            if max(count, len(given)) > 1:
                 what = "settings are compared by their seeds, so no seed may be stopped by its result"
-                raise BadInput(
-                    what, "trial_scheduler", "search with seeds=1, and give the best setting many seeds then"
-                )
-        return given_seeds(self.arguments) or list(range(count))
+                remedy = "search with seeds=1, and give the best setting many seeds then"
+                raise BadInput(what, "trial_scheduler", remedy)
+        else:
+            count = self.options["seeds"] or self.scaled.get("seeds") or self.design["seeds"]
+        return given or list(range(count))
 
     def points(self) -> list[Point]:
         """Return the points; each runs with every seed."""
@@ -77,9 +74,9 @@ class StudyPlan:
         if not isinstance(methods[0], Mapping):
             return points(methods, common, given)
         lines = [method["overrides"] for method in methods]
-        replaced = {key_of(text) for line in lines for text in line} & {key_of(text) for text in given}
-        # What the user replaces may not be what a label says.
-        return points(lines, common, given) if replaced else labelled_points(methods, common, given)
+        if {key_of(text) for line in lines for text in line}.isdisjoint(map(key_of, given)):
+            return labelled_points(methods, common, given)
+        return points(lines, common, given)  # what the user replaces may not be what a label says
 
     @property
     def scaled(self) -> dict[str, Any]:

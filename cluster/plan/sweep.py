@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -16,6 +16,7 @@ from cluster.config.groups import CHOICES, group_options, option
 from cluster.config.override import key_of, replaced, root_of, values_by_key
 from cluster.config.refusals import QUOTES, list_form, unreadable
 from cluster.config.whole import takes_whole
+from cluster.output.methods import METHOD
 from cluster.plan.applicable import applicable_overrides, has_option
 from cluster.plan.point import Interval, Point
 from ranking.digest import digest
@@ -47,10 +48,6 @@ class Planned:
         return {group: str(chosen[group]) for group in METHOD} | dict(self.swept) | {"seed": str(self.config["seed"])}
 
 
-METHOD = ("ranker", "policy", "function", "selector")
-"""The groups that name a method; other swept keys are its hyperparameters or further categories."""
-
-
 UNIDENTIFIED = (
     "weights", "index", "cache", "save_every", "save_every_batches", "keep_at", "run_time", "run_memory",
 )  # fmt: skip
@@ -61,8 +58,6 @@ UNTRAINED = frozenset((*UNIDENTIFIED, *LISTED, "embeddings", "sampling.recorded"
 """Options on which no trained ranker depends. They are part of no method."""
 MEASUREMENT = ("measures", "limits.test")
 """Options that all methods of a study share, since other figures and other test queries can't be compared."""
-
-
 EACH_ALONE = ("policy=fixed", "selector=uniform")
 """The default method line for functions that a user sweeps over, or whose numbers of negatives the user gives."""
 
@@ -88,37 +83,32 @@ def points(
         common: overrides of all lines.
         given: the user's overrides. Each replaces the same key in `common` and in every line.
         labels: what the user calls the method of each line.
-
-    Raises:
-        BadInput: if an override is malformed, or lines with two labels are the same method.
     """
     _refuse_lost_sweeps(given)
     _refuse_untrained_sweeps(given)
     _refuse_repeated_values(given)
+    keys = set(map(key_of, given))
+    functions = None if labels or "policy" in keys else _parse_all(given).get("function")
+    numbers = any(root_of(key) == "negatives" for key in keys)
+    each_alone = functions is not None and (numbers or functions.is_sweep_override())
+    lines = [EACH_ALONE] if each_alone else methods or [[]]
+    # A user's path alone replaces the collection of the experiment, with its format.
+    of_path = "${" not in values_by_key(given).get("collection.path", "${") and "collection" not in keys
     expanded: list[Point] = []
-    lines = [EACH_ALONE] if _compares_functions(given) and not labels else methods or [[]]
     names: Sequence[str | None] = labels or [None] * len(lines)
     for whole_line, label in zip(lines, names, strict=True):
         for line, user in [(whole_line, given)] if labels else _without_negatives(whole_line, given):
-            merged = _parse_all([*_of_any_format([*common, *line], given), *user])
-            if _has_no_choice(merged, given):
-                continue
+            own = [text for text in (*common, *line) if not (of_path and key_of(text) == "collection")]
+            merged = _parse_all([*own, *user])
             expanded += [replace(point, label=label) for point in _expand(list(merged.values()))]
-    expanded = [point for point in expanded if not _has_other_functions(point, given)]
+    expanded = [point for point in expanded if _fits(point, keys)]
     distinct: dict[Any, Point] = {}
-    for point in map(_whole, applicable_overrides(expanded, set(map(key_of, given)))):
+    for point in map(_whole, applicable_overrides(expanded, keys)):
         known = distinct.setdefault((frozenset(point.overrides), point.intervals), point)
         if known.label != point.label:
             raise BadInput(f"{point.label!r} is the same as {known.label!r}", "methods", "leave one of them out")
     _refuse_unlike_measurement(list(distinct.values()))
     return _name_swept(list(distinct.values()))
-
-
-def _of_any_format(experiment: Sequence[str], given: Sequence[str]) -> list[str]:
-    """Return an experiment's overrides without the format of its collection if the user's path replaces that one."""
-    path = values_by_key(given).get("collection.path", "${")
-    alone = "${" not in path and "collection" not in map(key_of, given)
-    return [text for text in experiment if not (alone and key_of(text) == "collection")]
 
 
 def _refuse_lost_sweeps(given: Sequence[str]) -> None:
@@ -141,7 +131,7 @@ def _refuse_lost_sweeps(given: Sequence[str]) -> None:
 def _refuse_repeated_values(given: Sequence[str]) -> None:
     """Refuse a sweep that gives a value twice: `function=bm25,bm25` would be one method."""
     for text in given:
-        values = list(_parse(text).sweep_string_iterator()) if swept_keys([text]) else []
+        values = _swept_values(text)
         repeated = next((value for value in values if values.count(value) > 1), None)
         if repeated is not None:
             raise BadInput(f"gives {repeated} twice", text, "leave one of them out")
@@ -152,13 +142,10 @@ def _refuse_untrained_sweeps(given: Sequence[str]) -> None:
     for text in given:
         key = key_of(text)
         untrained = key in (*UNTRAINED, *MEASUREMENT) or root_of(key) in ("index", "resources")
-        if not swept_keys([text]) or not untrained:
-            continue
-        if key in ("resources.cpu", "resources.gpu"):
-            continue
-        values = ",".join(value.removeprefix("[").removesuffix("]") for value in values_of(text))
-        remedy = f"write {key}=[{values}]" if key in LISTED else "give it one value"
-        raise BadInput(f"sweeps over {key}, on which no training depends", text, remedy)
+        if untrained and key not in ("resources.cpu", "resources.gpu") and (swept := _swept_values(text)):
+            values = ",".join(value.removeprefix("[").removesuffix("]") for value in swept)
+            remedy = f"write {key}=[{values}]" if key in LISTED else "give it one value"
+            raise BadInput(f"sweeps over {key}, on which no training depends", text, remedy)
 
 
 def _refuse_unlike_measurement(expanded: Sequence[Point]) -> None:
@@ -176,12 +163,7 @@ def _refuse_unlike_measurement(expanded: Sequence[Point]) -> None:
 
 
 def refuse_sweeps(overrides: Sequence[str], config: str, remedy: str) -> None:
-    """Refuse sweeps in a verb that takes one value per option; the message names the list of values if it takes one.
-
-    Args:
-        config: the primary file of the verb's options.
-        remedy: what to do instead.
-    """
+    """Refuse sweeps in a verb that takes one value per option; the message names the list of values if it takes one."""
     _refuse_untrained_sweeps(overrides)
     for text in overrides:
         if "=" in text and _parse(text).is_sweep_override():
@@ -195,9 +177,6 @@ def labelled_points(methods: Sequence[Mapping[str, Any]], common: Sequence[str],
     Args:
         methods: a `label` and `overrides` each, or a list of alternatives of overrides that share the label.
         common, given: see `points`.
-
-    Raises:
-        BadInput: if an override sweeps, two methods have one label, or two labels are the same method.
     """
     lines: list[tuple[str, list[str]]] = []
     for method in methods:
@@ -211,13 +190,6 @@ def labelled_points(methods: Sequence[Mapping[str, Any]], common: Sequence[str],
                 raise BadInput(f"{text!r} sweeps", f"methods: {label}", "give each value a method with its own label")
         lines += [(label, each) for each in alternatives]
     return points([line for _, line in lines], common, given, [label for label, _ in lines])
-
-
-def _compares_functions(given: Sequence[str]) -> bool:
-    overrides = _parse_all(given)
-    if "function" not in overrides or "policy" in overrides:
-        return False
-    return overrides["function"].is_sweep_override() or any(root_of(key) == "negatives" for key in overrides)
 
 
 NEGATIVES = ("policy", "function", "selector", "selectors", "negatives")
@@ -238,11 +210,9 @@ def _without_negatives(line: Sequence[str], given: Sequence[str]) -> list[tuple[
         return [(rest, given)]
     policies = [value for text in given if key_of(text) == "policy" for value in values_of(text)]
     keeping = [name for name in policies if "function" not in keys and _names_functions(name)]
-    if not keeping:
-        return [(line, given)]
     others = [name for name in policies if name not in keeping]
-    if not others:
-        return [(rest, given)]
+    if not keeping or not others:
+        return [(rest if keeping else line, given)]
     pairs = ((rest, keeping), (line, others))
     return [(part, replaced(given, [f"policy={','.join(names)}"])) for part, names in pairs]
 
@@ -257,29 +227,19 @@ def _names_functions(policy: str) -> bool:
     return policy == "learned" or any(set(names) != LINED for names in functions)
 
 
-def _has_no_choice(merged: dict[str, Any], given: Sequence[str]) -> bool:
-    """Return whether the user's single function leaves the policy of a line nothing to choose. The line is left out.
+def _fits(point: Point, given: Set[str]) -> bool:
+    """Return whether a point's policy fits its functions; points of lines that don't fit are left out.
 
-    A policy that the user requested is kept, so that it is refused with a message.
+    A policy that chooses does not fit a single function, and a user's policy `fixed` does not fit several. If the user
+    requested both, the point is kept, so that it is refused with a message.
     """
-    function = merged.get("function")
-    single = function is not None and not function.is_sweep_override() and isinstance(function.value(), str)
-    chosen = merged["policy"].value() if "policy" in merged else "fixed"
-    return single and chosen != "fixed" and not any(key_of(text) == "policy" for text in given)
-
-
-def _has_other_functions(point: Point, given: Sequence[str]) -> bool:
-    """Return whether the functions of a line do not fit the user's policy. The point is left out.
-
-    A policy that chooses does not fit a single function, and `fixed` does not fit several. Functions that the user
-    requested are kept, so that they are refused with a message.
-    """
-    keys = set(map(key_of, given))
     chosen = values_by_key(point.overrides)
-    if "policy" not in keys or "function" in keys or "function" not in chosen:
-        return False
-    several = chosen["function"].startswith("[") and "," in chosen["function"]
-    return several == (chosen.get("policy") == "fixed")
+    functions, fixed = chosen.get("function"), chosen.get("policy", "fixed") == "fixed"
+    if functions is None or {"policy", "function"} <= given:
+        return True
+    if "policy" not in given:
+        return fixed or functions.startswith("[")
+    return (functions.startswith("[") and "," in functions) != fixed
 
 
 def _name_swept(distinct: list[Point]) -> list[Point]:
@@ -287,15 +247,11 @@ def _name_swept(distinct: list[Point]) -> list[Point]:
 
     A point whose part does not have an option does not count as another value of it.
     """
-    values: dict[str, set[str | None]] = {}
-    for point in distinct:
-        for text in point.overrides:
-            values.setdefault(key_of(text), set())
-    for point in distinct:
-        given = {key_of(text): text for text in point.overrides}
-        for key, known in values.items():
-            if has_option(point.overrides, key):
-                known.add(given.get(key))
+    given = [{key_of(text): text for text in point.overrides} for point in distinct]
+    values = {
+        key: {own.get(key) for own, point in zip(given, distinct, strict=True) if has_option(point.overrides, key)}
+        for key in dict.fromkeys(itertools.chain.from_iterable(given))
+    }
     varied = [key for key, known in values.items() if len(known) > 1]
     return [replace(point, swept=(*varied, *(key for key, _ in point.intervals))) for point in distinct]
 
@@ -312,8 +268,14 @@ def values_of(text: str) -> list[str]:
 
 def swept_keys(overrides: Sequence[str]) -> set[str]:
     """Return the keys for which overrides give several values, other than by an interval."""
-    parsed = [(key_of(text), _parse(text)) for text in overrides]
-    return {key for key, override in parsed if override.is_sweep_override() and not override.is_interval_sweep()}
+    return {key_of(text) for text in overrides if _swept_values(text)}
+
+
+def _swept_values(text: str) -> list[str]:
+    """Return the values of an override that sweeps over named values; none of any other."""
+    override = _parse(text)
+    named = override.is_sweep_override() and not override.is_interval_sweep()
+    return list(override.sweep_string_iterator()) if named else []
 
 
 def _parse_all(texts: Sequence[str]) -> dict[str, Any]:
@@ -332,26 +294,18 @@ def _parse(text: str) -> Any:
         raise unreadable(text, error) from None
     if not key_of(text):
         raise BadInput(f"the override {text!r} has no key", remedy=QUOTES)
-    if isinstance(override.value(), Glob):
-        return _matched(text, key_of(text), override.value())
-    return override
-
-
-def _matched(text: str, group: str, pattern: Any) -> Any:
-    """Return the sweep over the names of a group that a pattern matches, as `function=glob(b*)`."""
-    names = pattern.filter(group_options().get(group, []))
+    if not isinstance(override.value(), Glob):
+        return override
+    known = group_options().get(key_of(text), [])  # `function=glob(b*)` sweeps over the names that match
+    names = override.value().filter(known)
     if not names:
-        known = group_options().get(group)
         remedy = f"choose from {', '.join(known)}" if known else "glob(…) is for names of a group, such as function"
         raise BadInput("matches no name", text, remedy)
     return _parse(f"{text.split('=', 1)[0]}={','.join(names)}")
 
 
 def given_seeds(overrides: Sequence[str]) -> list[int]:
-    """Return the seeds that overrides name, as `seed=3` or `seed=range(0,10)`; empty if they name none.
-
-    Only whole numbers from 0 up are seeds; others are refused.
-    """
+    """Return the seeds that overrides name, as `seed=3` or `seed=range(0,10)`; whole numbers from 0 up."""
     seeds: list[Any] = []
     for override in (_parse(text) for text in overrides if key_of(text) == "seed"):
         discrete = override.is_sweep_override() and not override.is_interval_sweep()

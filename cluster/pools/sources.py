@@ -43,23 +43,14 @@ LISTED = 3
 
 
 class PoolTexts:
-    """The texts of a pool's documents and topics, read at first use.
-
-    Args:
-        node: node of conf/collection, composed; None if there are no texts.
-        cache: the cache folder.
-    """
+    """The texts of a pool's documents and topics, read at first use; `node` is None if there are none."""
 
     def __init__(self, node: dict[str, Any] | None, cache: Path) -> None:
         self._node, self._cache = node, cache
 
     @cached_property
     def collection(self) -> Collection:
-        """The whole collection.
-
-        Raises:
-            BadInput: if none is given.
-        """
+        """The whole collection."""
         if self._node is None:
             what = "the texts of documents and topics are not given"
             raise BadInput(what, remedy="give collection.path=FOLDER, or collection=NAME")
@@ -77,12 +68,6 @@ class PoolTexts:
         row, place = np.nonzero(lists.documents >= 0)
         documents = self.collection.documents["id"].gather(lists.documents[row, place])
         return pl.DataFrame({"topic": pl.Series(known).gather(row), "document": documents, "place": place})
-
-    def add_terms(self, pool: Pool) -> Pool:
-        """Return the pool with its documents' vectors, for methods that learn from texts."""
-        queries = self.collection.queries
-        topics = dict(zip(queries["id"], queries["text"], strict=True))
-        return with_terms(pool, CollectionTexts(self.collection.documents, topics))
 
     @cached_property
     def _index(self) -> Bm25:
@@ -131,22 +116,25 @@ def open_pools(
             are built.
         reads_texts: whether a method learns from texts.
         judged: whether the pools must have judgements; if not, none are read.
-
-    Raises:
-        BadInput: if files are missing or broken, or options exclude each other.
     """
     source = {key: config[key] for key in PoolSourceConfig.model_fields}
     cache = cache_of(config).expanduser()
-    node = config.get("collection")
+    own = config.get("collection")
+    built = config["pools"] is None and source["runs"] is None
+    node = option("collection", "pydocs") | {"queries": "topics"} if built and own is None else own
+    texts = PoolTexts(node, cache)
     if config["pools"] is not None:
         sources = _read_sources(config["pools"], source)
-    elif source["runs"] is None:
-        texts = PoolTexts(node or option("collection", "pydocs") | {"queries": "topics"}, cache)
-        return [_systems(source, texts, cache, on_progress, reads_texts, own=node is not None)]
+    elif built:
+        sources = _build_systems(source, None if own is None else texts.collection, cache, on_progress)
     else:
         sources = {_name(source["runs"]): source}
-    texts = PoolTexts(node, cache)
-    return [_named(name, source, texts, reads_texts, on_progress, judged) for name, source in sources.items()]
+    judged = judged or built
+    pools = [_named(name, source, texts, reads_texts, on_progress, judged) for name, source in sources.items()]
+    if built and own is None:
+        # A topic is a class or module, and its members are the relevant documents: all are known.
+        del pools[0].pool.notes[UNJUDGED_NOTE]
+    return [replace(pool, files=()) for pool in pools] if built else pools
 
 
 def _read_sources(path: str, defaults: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -169,7 +157,7 @@ def _name(runs: str | list[str]) -> str:
 
 
 def _named(
-    name: str, source: dict[str, Any], texts: PoolTexts, reads_texts: bool, on_progress: OnProgress, judged: bool = True
+    name: str, source: dict[str, Any], texts: PoolTexts, reads_texts: bool, on_progress: OnProgress, judged: bool
 ) -> NamedPool:
     if source["runs"] is None or (judged and source["qrels"] is None):
         missing = "runs" if source["runs"] is None else "qrels"
@@ -196,7 +184,9 @@ def _named(
     if source["machine"] is not None:
         pool = with_machine(pool, read(source["machine"]))
     if reads_texts:
-        pool = texts.add_terms(pool)
+        queries = texts.collection.queries
+        topics = dict(zip(queries["id"], queries["text"], strict=True))
+        pool = with_terms(pool, CollectionTexts(texts.collection.documents, topics))
     pool.notes["broken lines of the judgements left out"] = sum(faults.skipped.values())
     pool.notes.update(faults.notes)
     return NamedPool(name, pool, fingerprint(pool), tuple(_files(source)))
@@ -209,34 +199,22 @@ def _files(source: dict[str, Any]) -> list[str]:
     return [*(str(file) for path in paths for file in files_of(path)), *tables, *groups]
 
 
-def _systems(
-    source: dict[str, Any],
-    texts: PoolTexts,
-    cache: Path,
-    on_progress: OnProgress,
-    reads_texts: bool,
-    own: bool,
-) -> NamedPool:
-    """Return the pool of systems that are built over a collection, the user's or pydocs."""
+def _build_systems(
+    source: dict[str, Any], collection: Collection | None, cache: Path, on_progress: OnProgress
+) -> dict[str, dict[str, Any]]:
+    """Build systems over a collection, or over pydocs, and return the source of their pool by its name."""
     from cluster.runs.rerank import rerank
     from pooling.systems.systems import make_systems, pydocs_systems
 
     def on_system(system: str, done: int, total: int) -> None:
         on_progress(f"building systems to pool: {system}", done, total)
 
-    if own:
-        systems = make_systems(texts.collection, cache / "systems", rerank=rerank, on_system=on_system)
-        name = texts.collection.name
+    if collection is None:
+        systems = pydocs_systems(cache, rerank, on_system)
     else:
-        systems, name = pydocs_systems(cache, rerank, on_system), "pydocs"
-    named = _named(
-        name, {**source, "runs": str(systems.runs), "qrels": str(systems.qrels)}, texts, reads_texts, on_progress
-    )
-    named = replace(named, files=())
-    if not own:
-        # A topic is a class or module, and its members are the relevant documents: all are known.
-        del named.pool.notes[UNJUDGED_NOTE]
-    return named
+        systems = make_systems(collection, cache / "systems", rerank=rerank, on_system=on_system)
+    name = "pydocs" if collection is None else collection.name
+    return {name: {**source, "runs": str(systems.runs), "qrels": str(systems.qrels)}}
 
 
 def fingerprint(pool: Pool) -> str:
@@ -253,11 +231,7 @@ def fingerprint(pool: Pool) -> str:
 
 
 def file_digests(files: Sequence[str]) -> dict[str, str]:
-    """Return a digest of each file's content, in twelve hex digits.
-
-    Raises:
-        BadInput: if one can't be read.
-    """
+    """Return a digest of each file's content, in twelve hex digits."""
     return {file: content[:12] for file, content in zip(files, contents(files), strict=True)}
 
 
@@ -268,9 +242,8 @@ def changed_files(before: Mapping[str, str], now: Mapping[str, str]) -> str | No
         ("is gone", "are gone"): [file for file in before if file not in now],
         ("is new", "are new"): [file for file in now if file not in before],
     }
-    return ", ".join(f"{_listed(files)} {words[len(files) > 1]}" for words, files in changes.items() if files) or None
-
-
-def _listed(files: Sequence[str]) -> str:
-    more = len(files) - LISTED
-    return ", ".join(files[:LISTED]) + (f" and {more} more" if more > 0 else "")
+    parts = []
+    for words, files in changes.items():
+        more = f" and {len(files) - LISTED} more" if len(files) > LISTED else ""
+        parts += [f"{', '.join(files[:LISTED])}{more} {words[len(files) > 1]}"] if files else []
+    return ", ".join(parts) or None

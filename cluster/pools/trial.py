@@ -107,15 +107,12 @@ class StoredPools(dict[str, Any]):
 def execute_trial(trial: Trial, storage: Storage, pools: Mapping[str, Pool], context: Context) -> dict[str, Any]:
     """Simulate a method over a pool and write the results to the study's folder: the body of a trial's task.
 
-    Args:
-        context: receives the number of seeds that are done as `epoch`, the area of the last as `validation`, and its
-            `numbers`: the share of the relevant documents that each budget finds (`found/BUDGET`) and those of
-            `pooling.effort`.
-
-    Returns:
-        best: the mean area; numbers: the mean of each figure.
+    The context receives the number of seeds that are done as `epoch`, the area of the last as `validation`, and its
+    `numbers`: the share of the relevant documents that each budget finds (`found/BUDGET`) and those of
+    `pooling.effort`. The mean area is returned as `best`.
     """
-    started, pool, seeds = time.perf_counter(), pools[trial.pool], trial.options["seeds"]
+    started, pool = time.perf_counter(), pools[trial.pool]
+    seeds, budgets = trial.options["seeds"], trial.options["budgets"]
     method: Method = build(trial.node)
     tags = {"study": study_of(storage.place), "method": trial.label}
     judged = ThrottledCounter("pyrite_pool_judgements_total", tags)
@@ -125,7 +122,9 @@ def execute_trial(trial: Trial, storage: Storage, pools: Mapping[str, Pool], con
     for seed in range(seeds):
         orders += simulate(method, pool, [seed], max(1, int(trial.options["cpu"])))
         judged.add(sum(map(len, orders[-1].documents)))
-        figures.append(_figures(pool, orders[-1], trial.options["budgets"]))
+        found = found_at(pool, orders[-1], budgets).sum(1) / max(int(pool.relevant.sum()), 1)
+        shares = {f"found/{budget}": float(share) for budget, share in zip(budgets, found, strict=True)}
+        figures.append(effort(pool, orders[-1]) | shares)
         means = {key: sum(numbers[key] for numbers in figures) / len(figures) for key in figures[0]}
         shown = {"epoch": seed + 1, "max_epochs": seeds, "validation": figures[-1]["area"], "best": means["area"]}
         context.report(shown | {"numbers": figures[-1]})
@@ -146,9 +145,7 @@ def measure(
 ) -> dict[str, pl.DataFrame]:
     """Return the tables of a method's results, by name (docs/guide/pooling.md lists their columns).
 
-    Args:
-        options: see `Trial`.
-        orders: one judging order per seed.
+    `orders` has one judging order per seed.
     """
     budgets = options["budgets"]
     tables = {
@@ -179,13 +176,6 @@ def measure(
 
         tables["reuse"] = leave_out_teams(pool, lambda reduced: simulate(method, reduced, [0])[0], budgets)
     return tables
-
-
-def _figures(pool: Pool, order: JudgingOrder, budgets: Sequence[int]) -> dict[str, float]:
-    relevant = max(int(pool.relevant.sum()), 1)
-    found = found_at(pool, order, budgets).sum(1) / relevant
-    shares = {f"found/{budget}": float(share) for budget, share in zip(budgets, found, strict=True)}
-    return effort(pool, order) | shares
 
 
 def trial_store(storage: Storage, trials: Iterable[Trial]) -> ResultStore:

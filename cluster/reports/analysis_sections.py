@@ -26,7 +26,7 @@ from cluster.reports.run_figures import curves
 from cluster.runs.collections import MEAN
 from cluster.statistics.across_places import ALL, across_places, summarise_zero_shot
 from cluster.statistics.by_query import Queries
-from cluster.statistics.convergence import agents, convergence
+from cluster.statistics.convergence import convergence
 from cluster.statistics.few_judgements import few_judgements, profits
 from cluster.statistics.importance import importance
 from cluster.statistics.oscillation import oscillation
@@ -385,7 +385,7 @@ def _collections(part: pl.DataFrame, caption: str) -> Table:
 
 def convergence_rates(trials: pl.DataFrame, measure: str) -> list[Section]:
     """How many agents beat the random policy, if agents can be compared: with one another, or with that policy."""
-    every = convergence(trials)
+    every, agents = convergence(trials)
     frames = {"convergence.csv": every}
     rates = every.filter(measure=measure)
     if not ((rates["agents"] > 1) | rates["rate"].is_not_null()).any():
@@ -413,7 +413,7 @@ def convergence_rates(trials: pl.DataFrame, measure: str) -> list[Section]:
             {True: "yes", False: "no", None: None}[row["converged"]], row["runs"],
             *(value(row[name]) for name in ("mean", "random_mean")),
         ]
-        for row in agents(trials).filter(measure=measure).iter_rows(named=True)
+        for row in agents.filter(measure=measure).iter_rows(named=True)
     ]  # fmt: skip
     agent_head = ["collection", "ranker", "method", "candidates", "agent", "converged", "runs", "mean", "random policy"]
     text = (

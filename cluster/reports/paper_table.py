@@ -91,7 +91,7 @@ class PaperLayout:
         self.measure, self.origin = measure, origin
         summary = summary.filter(pl.col("ranker") != "bm25")
         self.summary = {_place(row): row for row in summary.iter_rows(named=True)}
-        self.rates = {_place(row): row["rate"] for row in convergence(trials).iter_rows(named=True)}
+        self.rates = {_place(row): row["rate"] for row in convergence(trials)[0].iter_rows(named=True)}
         self.baseline = "baseline_" if baseline_of(summary) else ""
         self.several = bool(published.measures) and summary["ranker"].n_unique() > 1
         self.matched = {name: self._rows_of(ours) for name, ours in map_methods(published, trials).items()}

@@ -13,12 +13,11 @@ from cluster.config.groups import CHOICES
 from cluster.config.override import key_of, root_of
 from cluster.config.validate import check_learning
 from cluster.output.manifest import CONFIG, read_config, write_config
-from cluster.output.provenance import code
+from cluster.output.provenance import checkpoints_of, code
 from cluster.output.result_store import ResultStore
 from cluster.output.storage import Storage
 from cluster.plan.sweep import refuse_sweeps
 from cluster.runs.agent_file import agent_of
-from cluster.runs.file_contents import checkpoints_of
 from ranking.digest import digest
 from ranking.errors import BadInput
 

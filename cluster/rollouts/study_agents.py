@@ -39,7 +39,7 @@ def learn_agents(
 ) -> None:
     """Learn agents, each in a trial; raise `BadInput` if one could not be learned."""
     console.print(f"{len(requests)} agent{'s' * (len(requests) > 1)} to learn first")
-    stored = artifacts.share_all(request.config for request in requests.values())
+    stored = artifacts.share(request.config for request in requests.values())
     tasks = []
     for name, request in requests.items():
         collection = artifacts.collection(request.config)

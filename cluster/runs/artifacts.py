@@ -6,9 +6,8 @@ key, and a study puts it into Ray's object store once for all runs that share it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,24 +16,22 @@ from cluster.config.build import build
 from cluster.config.validate import check_run
 from cluster.executors.pieces import run_pieces
 from cluster.output.cache import cache_of
-from cluster.output.file_lock import file_lock
 from cluster.output.storage import Storage
 from cluster.runs.agent_file import agent_content, agent_of, read_agent
 from cluster.runs.collections import Collections
 from cluster.runs.part_keys import keys_of, provenance
 from ranking.backing import at_hand, publish
 from ranking.checkpoint import from_bytes, to_bytes
-from ranking.collections.collection import Collection
 from ranking.errors import BadInput
 
 if TYPE_CHECKING:
     from cluster.runs.parts import Base
-    from pooling.systems.inputs import Rerank
     from ranking.sources import Sources
 
 MESSAGES = {
     "base": "encoding texts",
     "tokens": "tokenizing texts",
+    "labels": "reading categories",
     "validation": "ranking for validation",
     "objective": "preparing the objective",
     "teacher": "asking the teacher",
@@ -47,54 +44,36 @@ MESSAGES = {
 
 
 @dataclass
-class Artifacts:
-    """Makes the parts of configurations, and remembers what they share.
+class Artifacts(Collections):
+    """Opens the collections of configurations, makes their parts, and remembers what they share."""
 
-    Args:
-        note: receives a message per part that is made.
-        rerank: see `cluster.runs.collections.Collections`; not needed if such judgements exist already.
-        lock: is held while a part is made, so that processes that need the same part make it once.
-    """
-
-    note: Callable[[str], None] = lambda line: None
-    rerank: Rerank | None = None
-    lock: Callable[[Path], AbstractContextManager[None]] = file_lock
-
-    def __post_init__(self) -> None:
-        self.collections = Collections(self.note, self.rerank, self.lock)
-        self._sources: dict[str, Sources] = {}
-
-    def collection(self, config: dict[str, Any]) -> Collection:
-        """Return the collection of a configuration."""
-        return self.collections.of(config)
+    _sources: dict[str, Sources] = field(default_factory=dict)
 
     def make(self, configs: Iterable[dict[str, Any]], only: Sequence[str] | None = None) -> None:
         """Make what the cache lacks, in parallel if possible. Does nothing here: `part` makes a part when it is needed.
 
-        Args:
-            only: names of the parts to make in addition to collections; None makes all.
+        With `only`, these parts are made in addition to collections.
         """
 
-    def share(self, config: dict[str, Any], keys: Mapping[str, str]) -> dict[str, Any]:
-        """Put parts into Ray's object store, and return references by key."""
+    def share(self, configs: Iterable[dict[str, Any]]) -> dict[str, Any]:
+        """Put all parts of configurations into Ray's object store, each once, and return references by key."""
         import ray
 
-        return {key: ray.put(self.part(config, name)) for name, key in keys.items()}
+        wanted = {key: (config, name) for config in configs for name, key in self.keys(config).items()}
+        stored = self._opened_elsewhere(wanted)
+        return stored | {key: ray.put(self.part(*wanted[key])) for key in wanted if key not in stored}
 
-    def share_all(self, configs: Iterable[dict[str, Any]]) -> dict[str, Any]:
-        """Put all parts of configurations into Ray's object store, each once, and return references by key."""
-        stored: dict[str, Any] = {}
-        for config in configs:
-            stored |= self.share(config, {name: key for name, key in self.keys(config).items() if key not in stored})
-        return stored
+    def _opened_elsewhere(self, wanted: Mapping[str, tuple[dict[str, Any], str]]) -> dict[str, Any]:
+        """Return references to those parts that other processes have put into the object store, by key."""
+        return {}
 
     def keys(self, config: dict[str, Any]) -> dict[str, str]:
         """Return the key of each part of a configuration, by name. This is cheap: only the collection is read."""
-        return keys_of(config, self.collections)
+        return keys_of(config, self)
 
     def provenance(self, config: dict[str, Any]) -> dict[str, str]:
         """Return what a run's result depends on in addition to its configuration (`cluster.runs.part_keys`)."""
-        return provenance(config, self.collections)
+        return provenance(config, self)
 
     def part(self, config: dict[str, Any], name: str) -> Any:
         """Return one part, from the cache or newly made (`cluster.runs.parts`)."""
@@ -102,6 +81,8 @@ class Artifacts:
             return read_agent(checkpoint_of(config) or "")
         if name == "base" and (absent := build(config["vectors"], "vectors").stand_in()):
             self.note(absent[1])
+        from cluster.runs.parts import protect
+
         place = self.place(config, self.keys(config)[name])
         part = cached_part(name, place)
         if part is None:
@@ -111,8 +92,6 @@ class Artifacts:
                     part = self._make(config, name)
                     Storage(str(place.parent), "cache").write(place.name, to_bytes(part))
                     publish(place)
-        from cluster.runs.parts import protect
-
         protect(part)
         return part
 
@@ -126,23 +105,20 @@ class Artifacts:
             check_run(config, agent_of(config))
 
     def bytes_of(self, config: dict[str, Any]) -> dict[str, int]:
-        """Return the bytes of each part of a configuration, by key. It takes about as much memory as disk.
+        """Return the bytes of each part of a configuration, by key: on disk, and about as many in memory.
 
         Parts that do not exist yet are made.
         """
         sizes = {}
         for name, key in self.keys(config).items():
-            if name == "agent":
-                sizes[key] = len(agent_content(checkpoint_of(config) or ""))
-                continue
             place = self.place(config, key)
-            if not at_hand(place):
+            if name != "agent" and not at_hand(place):
                 self.part(config, name)
-            sizes[key] = place.stat().st_size
+            sizes[key] = len(agent_content(checkpoint_of(config) or "")) if name == "agent" else place.stat().st_size
         return sizes
 
     def sources(self, config: dict[str, Any], base: Base) -> Sources:
-        """Return what the functions of a configuration rank with. It is remembered, because several need it."""
+        """Return what the functions of a configuration rank with: one object for all of them."""
         from ranking.sources import Sources
 
         key = self.keys(config)["base"]
@@ -170,10 +146,10 @@ def message_of(config: dict[str, Any], name: str | None) -> str:
 
 def cached_part(name: str, place: Path) -> Any | None:
     """Return a part from its file. None if there is no file, or if it is truncated by a full disk or a kill."""
-    if not at_hand(place):
-        return None
     from cluster.runs.parts import restored
 
+    if not at_hand(place):
+        return None
     try:
         return restored(name, from_bytes(place.read_bytes(), str(place), place.parent))
     except BadInput:
@@ -181,32 +157,17 @@ def cached_part(name: str, place: Path) -> Any | None:
 
 
 class OpenedParts:
-    """The parts that runs of one process share.
-
-    Args:
-        stored: references to parts in the object store, by key; None without Ray.
-        artifacts: opens or makes all other parts; None builds it where they are opened.
-    """
+    """The parts that runs of one process share: references to the object store by key, if there is Ray, and others."""
 
     def __init__(self, stored: Mapping[str, Any] | None = None, artifacts: Artifacts | None = None) -> None:
-        self.stored, self._artifacts = stored, artifacts
+        self.stored, self.artifacts = stored, artifacts or Artifacts()
         self._opened: dict[str, Any] = {}
 
-    @property
-    def artifacts(self) -> Artifacts:
-        """Opens or makes the parts that are not stored."""
-        if self._artifacts is None:
-            self._artifacts = Artifacts()
-        return self._artifacts
-
     def of(self, config: dict[str, Any], keys: Mapping[str, str]) -> dict[str, Any]:
-        """Return the parts of a run by name.
+        """Return the parts of a run by name, given the key of each.
 
         A part that is not stored, because a search drew one of its options, is opened or made here. A run with
         several workers gets references, which it hands on to them.
-
-        Args:
-            keys: the key of each part, by name.
         """
         if self.stored is None:
             for name, key in keys.items():
@@ -215,10 +176,10 @@ class OpenedParts:
             return {name: self._opened[key] for name, key in keys.items()}
         import ray
 
-        stored, alone = self.stored, config["resources"]["workers"] == 1
-        return {
-            name: (ray.get(stored[key]) if alone else stored[key])
-            if key in stored
-            else self.artifacts.part(config, name)
+        parts = {
+            name: self.stored[key] if key in self.stored else self.artifacts.part(config, name)
             for name, key in keys.items()
         }
+        if config["resources"]["workers"] > 1:
+            return parts
+        return {name: ray.get(part) if isinstance(part, ray.ObjectRef) else part for name, part in parts.items()}

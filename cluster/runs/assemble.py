@@ -14,13 +14,14 @@ import torch.distributed as dist
 
 from cluster.config.build import build
 from cluster.config.counts import counts_of
-from cluster.runs.embeddings import check_vectors
+from cluster.runs.embeddings import vectors_of
 from cluster.runs.part_keys import validation_parts
 from cluster.runs.parts import Base, read_encoded
 from ranking.encoding import EncodedCollection
 from ranking.errors import BadInput
 from ranking.evaluation.evaluation import Evaluation
 from ranking.evaluation.held_out import HeldOut
+from ranking.labels import labels_of
 from ranking.rankers.ranker import Ranker, new_weights
 from ranking.rankers.static_folder import Vocabulary
 from ranking.splits import Split
@@ -48,7 +49,6 @@ def assemble(
     """Return the training of a fold's ranker and the sampler of its negatives.
 
     Args:
-        fold: number of the fold; 0 without cross-validation.
         sequence: the seeds; None takes the run's.
         policy: replaces the configured policy.
     """
@@ -56,7 +56,9 @@ def assemble(
     weights, order, sampling = (sequence or np.random.SeedSequence([config["seed"], fold])).spawn(3)
     device = torch.device("cuda" if config["resources"]["gpu"] and torch.cuda.is_available() else "cpu")
     ranker = make_ranker(config, base, np.random.default_rng(weights))
-    check_vectors(config, ranker, encoded)
+    if config["embeddings"]:  # refused before the run trains
+        labels_of(encoded.queries, "embeddings=true")
+        vectors_of(ranker, encoded, np.zeros(1, np.int64))
     validation = {
         origin: Evaluation(encoded, parts[name].take(split.dev), [config["validation"]["measure"]])
         for name, origin in validation_parts(config).items()
@@ -90,11 +92,7 @@ def assemble(
 
 
 def make_ranker(config: dict[str, Any], base: Base, rng: np.random.Generator) -> Ranker:
-    """Return the configured ranker with random weights.
-
-    Args:
-        rng: draws the weights, and vectors of words that have none.
-    """
+    """Return the configured ranker. `rng` draws new weights, and vectors of words that have none."""
     generator = torch.Generator().manual_seed(int(rng.integers(2**63)))
     factory, target = build(config["ranker"]), config["ranker"]["_target_"]
     arguments: dict[str, Any] = {"labels": base.encoded.label_counts} if config["ranker"].get("categories") else {}
@@ -135,12 +133,7 @@ def _note_new_weights(checkpoint: str, names: str) -> None:
 def make_sampler(
     config: dict[str, Any], parts: dict[str, Any], rng: np.random.Generator, policy: SamplingPolicy | None = None
 ) -> Sampler:
-    """Return the sampler of a run's negatives.
-
-    Args:
-        parts: its parts; `base` and those of the functions and of a learned policy are read.
-        policy: replaces the configured policy.
-    """
+    """Return the sampler of a run's negatives, with another policy than the configured one if it is given."""
     base, functions = parts["base"], {}
     for name, node in config["function"].items():
         functions[name] = build(node)
@@ -150,8 +143,7 @@ def make_sampler(
                 remedy = "leave the guard's ranker out, or choose bm25, tfidf, embedding or run_file"
                 raise BadInput("a ranker guards lists that are fixed while others train", "function.dense", remedy)
         functions[name].prepare(base.encoded, parts[f"function:{name}"].lists)
-    selector = build(config["selector"])
-    replaced = policy is not None
+    selector, replaced = build(config["selector"]), policy is not None
     policy = policy or build(config["policy"])
     if "agent" in parts:
         policy = equip(policy, selector, parts)
@@ -169,34 +161,23 @@ def make_sampler(
 
 
 def state_tables(parts: dict[str, Any], options: StateOptions, pairs: int, functions: Sequence[str]) -> StateTables:
-    """Return the tables that an agent's states are looked up in.
-
-    Args:
-        pairs: pairs of a full batch.
-    """
+    """Return the tables that an agent's states are looked up in. `pairs` is the number of pairs in a full batch."""
     tables = {name: parts[f"similarity:{name}"] for name in functions}
     return StateTables(options, parts["compressed"], tables, pairs, parts.get("candidates"))
 
 
 def equip(policy: Any, selector: Any, parts: dict[str, Any]) -> Any:
-    """Give the learned policy or selector of a run its agent.
+    """Give the learned policy or selector of a run its agent, and return the policy.
 
-    Returns:
-        The policy; a `MixturePolicy` replaces a learned policy whose agent mixes functions.
-
-    Raises:
-        BadInput: if the agent was learned with word vectors of another length.
+    A `MixturePolicy` replaces a learned policy whose agent mixes functions.
     """
     agent: TrainedAgent | MixtureAgent = parts["agent"]
     if isinstance(agent, MixtureAgent):
         return MixturePolicy(agent) if isinstance(policy, LearnedPolicy) else policy
     tables = state_tables(parts, agent.state, agent.pairs, agent.functions)
     if tables.compressed.dimension != agent.dimension:
-        raise BadInput(
-            f"the agent reads word vectors of {agent.dimension} dimensions, not {tables.compressed.dimension}",
-            "vectors",
-            "choose those that it was learned with",
-        )
+        what = f"the agent reads word vectors of {agent.dimension} dimensions, not {tables.compressed.dimension}"
+        raise BadInput(what, "vectors", "choose those that it was learned with")
     for part in (policy, selector):
         if isinstance(part, LearnedPolicy | LearnedSelector):
             part.equip(agent, tables)

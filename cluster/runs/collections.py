@@ -14,7 +14,7 @@ from cluster.config.build import build
 from cluster.executors.pieces import run_pieces
 from cluster.output.cache import cache_of
 from cluster.output.file_lock import file_lock
-from cluster.runs.file_contents import content_of
+from cluster.output.provenance import contents
 from cluster.runs.what_was_read import notes
 from ranking.backing import BackedPath
 from ranking.collections.beir import Beir
@@ -34,67 +34,63 @@ class Collections:
     """The collections that configurations name. Each is opened once.
 
     Args:
+        note: receives a message per collection or part that is made.
         rerank: trains the rankers that contribute to a partially judged pool (`judging.feeders`).
-        lock: held while a collection is read, so that several processes read it once.
+        lock: is held while a collection or part is made, so that several processes make it once.
     """
 
     note: Callable[[str], None] = lambda line: None
     rerank: Rerank | None = None
     lock: Callable[[Path], AbstractContextManager[None]] = file_lock
-    _opened: dict[str, Collection] = field(default_factory=dict)
+    _collections: dict[str, Collection] = field(default_factory=dict)
 
-    def of(self, config: dict[str, Any]) -> Collection:
+    def collection(self, config: dict[str, Any]) -> Collection:
         """Return the collection of a configuration."""
-        relabel, partial = config.get("relabel"), _partial(config)
-        key = self.key(config)
-        if key not in self._opened:
+        key = self.collection_key(config)
+        if key not in self._collections:
             name = config["choices"]["collection"]
             self.note(f"reading {name}")
-            reader = build(config["collection"], "collection")
-            collection = self._open(reader, config)
+            collection = self._open(build(config["collection"], "collection"), config)
             for line in notes(collection, name):
                 self.note(line)
-            if partial:
+            if judging := _partial(config):
                 from cluster.runs.partial_judgements import partially_judged
 
                 with self.lock(cache_of(config) / "judging" / key):
-                    collection = partially_judged(collection, partial, cache_of(config), self.note, self.rerank)
-            if relabel:
+                    collection = partially_judged(collection, judging, cache_of(config), self.note, self.rerank)
+            if relabel := config.get("relabel"):
                 collection = relabelled(collection, relabel, config["strict"])
                 self.note(f"judgements corrected in {name}: {collection.facts['judgements corrected']}")
-            self._opened[key] = collection
-        return self._opened[key]
+            self._collections[key] = collection
+        return self._collections[key]
 
-    def other(self, config: dict[str, Any], name: str) -> Collection:
+    def other_collection(self, config: dict[str, Any], name: str) -> Collection:
         """Return one of the other collections that rankers are evaluated on."""
         reader = collections_of(config["evaluate"])[name]
         key = digest([str(reader.path), config["strict"]])
-        if key not in self._opened:
+        if key not in self._collections:
             self.note(f"reading {name}")
-            self._opened[key] = self._open(reader, config)
-        return self._opened[key]
+            self._collections[key] = self._open(reader, config)
+        return self._collections[key]
 
-    def open_all(self, config: dict[str, Any]) -> None:
+    def open_collections(self, config: dict[str, Any]) -> None:
         """Open the collection of a configuration, and the others that its ranker is evaluated on."""
-        self.of(config)
+        self.collection(config)
         for name in collections_of(config.get("evaluate", [])):
-            self.other(config, name)
+            self.other_collection(config, name)
 
-    def key(self, config: dict[str, Any]) -> str:
+    def collection_key(self, config: dict[str, Any]) -> str:
         """Return a digest of the options of a configuration's collection."""
-        return digest([config["collection"], config["strict"], content_of(config.get("relabel")), _partial(config)])
+        relabel = contents(filter(None, [config.get("relabel")]))
+        return digest([config["collection"], config["strict"], relabel, _partial(config)])
 
-    def are_cached(self, config: dict[str, Any], anew: bool = False) -> bool:
-        """Return whether `open_all` would find all collections in the cache.
-
-        Args:
-            anew: whether another node may just have written them. A network disk is then listed again.
-        """
+    def collections_cached(self, config: dict[str, Any], anew: bool = False) -> bool:
+        """Return whether `open_collections` would find all in the cache, if `anew` after another node has made them."""
         place = cache_of(config) / "collections"
         if anew:
             with suppress(OSError):
-                os.listdir(place)
-        elif self.key(config) not in self._opened and _partial(config):
+                os.listdir(place)  # makes a network's disk look again
+        elif self.collection_key(config) not in self._collections and _partial(config):
             return False
         readers = [build(config["collection"], "collection"), *collections_of(config.get("evaluate", [])).values()]
         return all(is_cached(reader, place, config["strict"]) for reader in readers)
@@ -126,14 +122,7 @@ MEAN = "mean"
 
 
 def collections_of(places: list[str]) -> dict[str, Beir]:
-    """Return the collections of `evaluate`, by their names.
-
-    Args:
-        places: BEIR folders, or folders of BEIR folders.
-
-    Raises:
-        BadInput: if a folder holds no collection, or two have the same name.
-    """
+    """Return the collections of `evaluate`, BEIR folders or folders of BEIR folders, by their names."""
     collections: dict[str, Beir] = {}
     for place in places:
         root = Path(place).expanduser()

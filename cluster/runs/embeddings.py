@@ -14,7 +14,6 @@ from cluster.output.methods import first_runs
 from ranking.collections.collection import Collection
 from ranking.encoding import EncodedCollection
 from ranking.errors import BadInput
-from ranking.labels import labels_of
 from ranking.rankers.ranker import Ranker
 from ranking.scoring import represent
 
@@ -32,10 +31,8 @@ def vectors_of(ranker: Ranker, encoded: EncodedCollection, queries: NDArray[np.i
     """Return one vector per query [q, dimension]; refuse a ranker with several vectors for a text, or none."""
     vectors = represent(ranker, encoded.queries, queries, queries=True)
     if vectors.ndim != 2 or not vectors.is_floating_point():
-        name = type(ranker).__name__
-        raise BadInput(
-            f"{name} has no vector for a text", "embeddings=true", "choose ranker=dssm, bi_encoder or feed_forward"
-        )
+        remedy = "choose ranker=dssm, bi_encoder or feed_forward"
+        raise BadInput(f"{type(ranker).__name__} has no vector for a text", "embeddings=true", remedy)
     return vectors.float().cpu().numpy()
 
 
@@ -45,36 +42,19 @@ def embeddings_table(
     embedded: Sequence[str],
     vectors: Callable[[str], dict[str, NDArray[Any]]],
 ) -> pl.DataFrame:
-    """Return the rows of embeddings.parquet, from the run of each method with the lowest seed.
-
-    Args:
-        vectors: returns `Outcome.embeddings` of a run.
-    """
+    """Return the rows of embeddings.parquet from each method's run of the lowest seed; `vectors` reads a run's."""
     first = first_runs(trials, embedded)
     parts = [pl.DataFrame(schema=SCHEMA)]
     for run, collection in first.select("run", "collection").sort("run").rows():
         embeddings = vectors(run)
-        queries = collections[run].queries[embeddings["queries"]]
-        parts.append(
-            queries.select(
-                pl.lit(run).alias("run"),
-                pl.lit(collection).alias("collection"),
-                pl.col("id").alias("query"),
-                "category",
-                "subcategory",
-                pl.Series("vector", embeddings["vectors"].tolist(), pl.List(pl.Float32)),
-            )
-        )
+        table = collections[run].queries[embeddings["queries"]].with_columns(
+            run=pl.lit(run), collection=pl.lit(collection), query=pl.col("id"),
+            vector=pl.Series(embeddings["vectors"].tolist(), dtype=SCHEMA["vector"]),
+        )  # fmt: skip
+        parts.append(table.select(*SCHEMA))
     return pl.concat(parts)
 
 
 def spread_out(queries: NDArray[np.integer]) -> NDArray[np.integer]:
     """Return at most `MOST` queries, evenly spaced."""
     return queries[:: -(-len(queries) // MOST) or 1]
-
-
-def check_vectors(config: dict[str, Any], ranker: Ranker, encoded: EncodedCollection) -> None:
-    """Check, before a run trains, that its ranker has vectors and its queries have categories."""
-    if config["embeddings"]:
-        labels_of(encoded.queries, "embeddings=true")
-        vectors_of(ranker, encoded, np.zeros(1, np.int64))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
@@ -9,14 +10,18 @@ from functools import partial
 from typing import Any
 
 import torch
+from safetensors.torch import save
 
-from cluster.output.result_store import SavedState
+from cluster.output.result_store import ResultStore, SavedState
+from cluster.output.storage import Storage
 from cluster.runs.assemble import assemble
 from cluster.runs.measure import PeakMemory, measure
-from cluster.runs.outcome import Outcome
-from cluster.runs.progress import Clock, Progress, between
+from cluster.runs.outcome import FOLDER, Outcome, write_outcome
+from cluster.runs.progress import Clock, Progress
+from cluster.runs.run_limits import LimitReached, run_limits
 from cluster.runs.states import Share, StateStore
-from cluster.telemetry.training_metrics import watched
+from cluster.runs.trained import weights_description
+from cluster.telemetry.training_metrics import run_tags, watched
 from ranking.checkpoint import to_bytes
 from ranking.errors import BadInput
 from ranking.splits import Split
@@ -38,15 +43,51 @@ def stay(keep: Callable[[], None]) -> None:
     """Never leave: the `Leave` of a run that nothing would start elsewhere."""
 
 
+def execute_run(
+    name: str,
+    config: dict[str, Any],
+    made_of: Mapping[str, str],
+    parts: dict[str, Any],
+    storage: Storage,
+    on_progress: OnProgress,
+    start: Callable[..., Outcome],
+) -> Outcome:
+    """Execute a run from its last state to its result in an output folder, which has its weights separately.
+
+    If the run takes more than `run_time` or `run_memory`, `LimitReached` is raised and its state is kept.
+
+    Args:
+        made_of: what it is built from (`Artifacts.provenance`); written into the result.
+        start: executes the run: `run`, or what `cluster.training.study_runs.launcher` returns.
+    """
+    state = ResultStore(storage, FOLDER, made_of).state(name)
+    limit = state.hung()
+    if limit:  # in an attempt whose process had to be ended
+        raise LimitReached.of(limit, config[limit] or "its limit")
+    watch = run_tags(storage.place, config)
+    with run_limits(config["run_time"], config["run_memory"], state.mark_hung):
+        outcome = start(config, parts, on_progress, state, config["save_every"], watch=watch)
+    weights, outcome.weights, outcome.made_of = outcome.weights, None, dict(made_of)
+    if weights is not None:
+        if any(isinstance(content, bytes) for content in weights.values()):  # the files of a checkpoint
+            for file, content in weights.items():
+                storage.write(f"weights/{name}/{file}", content)
+        else:
+            storage.write(f"weights/{name}.safetensors", save(weights))
+        storage.write(f"weights/{name}.json", weights_description(config, parts))
+    write_outcome(storage, name, outcome)
+    state.delete()
+    return outcome
+
+
 def run(
     config: dict[str, Any],
     parts: dict[str, Any],
-    on_epoch: OnProgress = lambda progress: None,
+    on_progress: OnProgress = lambda progress: None,
     store: StateStore | None = None,
     save_every: float = 30.0,
     attach: Attach = lambda training, sampler: nullcontext(),
     watch: Mapping[str, str] | None = None,
-    on_batch: OnProgress = lambda progress: None,
     leave: Leave = stay,
 ) -> Outcome:
     """Train and evaluate one ranker, in this process.
@@ -54,11 +95,8 @@ def run(
     The result depends on the configuration alone, to the last bit on a CPU and whatever the interrupts.
 
     Args:
-        on_epoch: called with the progress after each validation.
+        on_progress: called after each validation and, within an epoch, every few seconds.
         save_every: seconds between two saved states.
-        attach: connects a new training to index actors and other workers, until the returned context ends
-            (`cluster.training.attach`).
-        on_batch: called with the progress within an epoch, every few seconds.
         watch: tags of its metrics (`cluster.telemetry.training_metrics.run_tags`); None records no metrics.
         leave: see `Leave`. What it raises ends the run.
     """
@@ -72,35 +110,40 @@ def run(
             staged = StagedTraining(partial(_attached, config, parts, fold, started, attach))
             if state and state["staged"] is not None:  # None: it was saved between two folds
                 staged.load_state_dict(state["staged"])
-            clock = Clock(state["seconds"] if state else 0.0, save_every)
-            fold_run = _FoldRun(config, fold, len(splits), staged, clock, store, share, outcome, leave)
-            fold_run.fit(on_epoch, on_batch, watch)
+            clock = Clock(state["seconds"] if state else 0.0, staged.steps + staged.training.step, save_every)
             state = None
+            fold_run = _FoldRun(config, fold, len(splits), staged, clock, store, share, outcome, on_progress, leave)
+            with watched(staged, watch, config["validation"]["measure"]):
+                for training in staged.trainings():
+                    training.fit(staged.sampler, fold_run.after_validation, fold_run.after_step)
         outcome.seconds += clock.seconds
         outcome.memory = max(filter(None, (outcome.memory, peak.mib())), default=None)
-        _measure(config, parts, fold, staged, outcome)
+        try:
+            measure(config, parts, fold, staged, outcome)
+        except FloatingPointError:
+            if not staged.training.diverged:
+                raise
+            raise _diverged(config, staged.training) from None
         if store and fold + 1 < len(splits):
             _save(store, share, outcome, None, 0.0)
     return outcome
 
 
-def _measure(
-    config: dict[str, Any], parts: dict[str, Any], fold: int, staged: StagedTraining, outcome: Outcome
-) -> None:
-    """Measure a finished fold.
+def _attached(
+    config: dict[str, Any], parts: dict[str, Any], fold: int, started: ExitStack, attach: Attach
+) -> tuple[RankerTraining, Sampler]:
+    """Call `assemble`, and attach the result to other processes until `started` ends."""
+    training, sampler = assemble(config, parts, fold)
+    started.enter_context(attach(training, sampler))
+    return training, sampler
 
-    Raises:
-        BadInput: if the training diverged and left no weights to measure.
-    """
-    try:
-        measure(config, parts, fold, staged, outcome)
-    except FloatingPointError:
-        training, rate = staged.training, config["optimizer"].get("lr")
-        if not training.diverged:
-            raise
-        what = f"training diverged in epoch {training.epoch + bool(training.position)} (scores are not numbers)"
-        remedy = "lower the learning rate" if rate is None else f"lower optimizer.lr (now {rate:g})"
-        raise BadInput(what, remedy=remedy) from None
+
+def _diverged(config: dict[str, Any], training: RankerTraining) -> BadInput:
+    """Return the error for a training that left no weights to measure."""
+    rate = config["optimizer"].get("lr")
+    what = f"training diverged in epoch {training.epoch + bool(training.position)} (scores are not numbers)"
+    remedy = "lower the learning rate" if rate is None else f"lower optimizer.lr (now {rate:g})"
+    return BadInput(what, remedy=remedy)
 
 
 @dataclass
@@ -115,37 +158,41 @@ class _FoldRun:
     store: StateStore | None
     share: Share
     outcome: Outcome
+    on_progress: OnProgress
     leave: Leave
 
     def __post_init__(self) -> None:
         self.saved_step = self._step
 
-    def fit(self, on_epoch: OnProgress, on_batch: OnProgress, watch: Mapping[str, str] | None) -> None:
-        def after_epoch(training: RankerTraining) -> None:
-            last = (training.losses[-1], training.validations[-1])
-            epochs, limit = self.staged.epochs + training.epoch, training.max_epochs * len(self.staged.stages)
-            epochs += bool(training.position)  # a validation within the epoch counts it too
-            on_epoch(Progress(self.fold, self.folds, epochs, limit, *last))
-            self._save_for_forks(training)
+    def after_validation(self, training: RankerTraining) -> None:
+        self._report(training, bool(training.position))  # a validation within the epoch counts it too
+        self._save_for_forks(training)
+        self._save_when_due()
+
+    def after_step(self, training: RankerTraining) -> None:
+        if self.clock.report.due():
+            batch, batches = math.ceil(training.position / training.batch_size), training.steps_per_epoch
+            left = self.clock.left(self._step, self._max_epochs * batches)
+            self._report(training, 0, batch, batches, left)
+            self.leave(self._save)
+        self._save_for_forks(training)
+        # Several workers save states only between epochs, when none of them is a step ahead.
+        if self.config["resources"]["workers"] == 1:
             self._save_when_due()
-
-        def after_step(training: RankerTraining) -> None:
-            if self.clock.report.due():
-                on_batch(between(self.fold, self.folds, self.staged, self.clock))
-                self.leave(self._save)
-            self._save_for_forks(training)
-            # Several workers save states only between epochs, when none of them is a step ahead.
-            if self.config["resources"]["workers"] == 1:
-                self._save_when_due()
-
-        with watched(self.staged, watch, self.config["validation"]["measure"]):
-            self.clock.left(self._step, 0)
-            for training in self.staged.trainings():
-                training.fit(self.staged.sampler, after_epoch, after_step)
 
     @property
     def _step(self) -> int:
         return self.staged.steps + self.staged.training.step
+
+    @property
+    def _max_epochs(self) -> int:
+        return self.staged.training.max_epochs * len(self.staged.stages)
+
+    def _report(self, training: RankerTraining, begun: int, *within: Any) -> None:
+        """Report the progress, with `begun` epochs more, and between two validations with batch, batches and left."""
+        last = training.running_loss, training.validations[-1] if training.validations else math.nan
+        epochs = self.staged.epochs + training.epoch + begun
+        self.on_progress(Progress(self.fold, self.folds, epochs, self._max_epochs, *last, *within))
 
     def _save(self) -> None:
         if self.store:
@@ -163,15 +210,6 @@ class _FoldRun:
         if first and training.step in self.config["keep_at"] and isinstance(self.store, SavedState):
             state = [training.state_dict(), self.staged.sampler.state_dict()]
             self.store.keep_at(training.step, to_bytes(state))
-
-
-def _attached(
-    config: dict[str, Any], parts: dict[str, Any], fold: int, started: ExitStack, attach: Attach
-) -> tuple[RankerTraining, Sampler]:
-    """Call `assemble`, and attach the result to other processes until `started` ends."""
-    training, sampler = assemble(config, parts, fold)
-    started.enter_context(attach(training, sampler))
-    return training, sampler
 
 
 def _save(store: StateStore, share: Share, outcome: Outcome, staged: Any, seconds: float) -> None:

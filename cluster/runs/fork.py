@@ -35,6 +35,7 @@ class Fork:
 
     Args:
         at: number of batches before the fork.
+        action: the action; None changes nothing.
         replicate: 0 draws as the run did. Any other number gives other draws and another order of examples from there
             on, equal for all actions.
         by, side: if given, only queries on this side, `below` or `above`, of the median of this feature get the action
@@ -50,7 +51,6 @@ class Fork:
 
     @property
     def name(self) -> str:
-        """The name of its action."""
         return BASE if self.action is None else str(self.action)
 
     @property
@@ -61,7 +61,6 @@ class Fork:
 
     @property
     def split(self) -> QuerySplit | None:
-        """The split of the queries; None if all get the action."""
         return None if self.by is None else QuerySplit(self.by, 0.5)
 
 
@@ -75,10 +74,7 @@ def with_functions(config: Mapping[str, Any], actions: Sequence[Action]) -> dict
 
 
 def _forked(
-    config: dict[str, Any],
-    parts: Mapping[str, Any],
-    functions: Sequence[str],
-    *fork: Any,
+    config: dict[str, Any], parts: Mapping[str, Any], functions: Sequence[str], *fork: Any
 ) -> tuple[RankerTraining, Sampler]:
     """Return the training and sampler of a run with a `ForkedPolicy`, which receives `fork`."""
     torch.set_num_threads(max(1, int(config["resources"]["cpu"])))
@@ -86,9 +82,8 @@ def _forked(
     if "agent" in parts:
         policy = equip(policy, None, dict(parts))
     forked = ForkedPolicy(policy, list(functions), *fork)
-    training, sampler = assemble(
-        config, {name: part for name, part in parts.items() if name != "agent"}, 0, policy=forked
-    )
+    others = {name: part for name, part in parts.items() if name != "agent"}
+    training, sampler = assemble(config, others, 0, policy=forked)
     counts = counts_of(config, {name: sampler.functions[name] for name in functions}, policy)
     if counts is not None:  # of `fixed`; functions that only actions name supply nothing to it
         forked.set_counts(list(counts.values()))
@@ -104,7 +99,7 @@ def base_states(
     batches: int,
     kept: Mapping[int, bytes] = MappingProxyType({}),
 ) -> tuple[dict[int, bytes], dict[int, Any]]:
-    """Train a run unchanged, as far as forks need it.
+    """Train a run unchanged, as far as forks need it: the body of a task.
 
     Args:
         config: its configuration with all functions (`with_functions`).
@@ -124,7 +119,9 @@ def base_states(
     def record() -> bool:
         """Keep the states of this batch, after skipping to a kept one; return whether later batches are needed."""
         wanted = sorted({*at, *ends})
-        while (begin := _nearest(kept, training.step, [step for step in wanted if step >= training.step])) is not None:
+        following = min((step for step in wanted if step >= training.step), default=0)
+        begin = max((step for step in kept if training.step < step <= following), default=None)
+        if begin is not None:
             _load(training, sampler, kept[begin])
         if training.done:
             return False
@@ -139,11 +136,6 @@ def base_states(
             if not record():
                 break
     return states, later
-
-
-def _nearest(kept: Mapping[int, bytes], step: int, wanted: Sequence[int]) -> int | None:
-    """Return the last kept batch after this one and not after the next that is wanted; None if there is none."""
-    return max((batch for batch in kept if wanted and step < batch <= min(wanted)), default=None)
 
 
 def _load(training: RankerTraining, sampler: Sampler, state: bytes) -> None:
@@ -164,29 +156,27 @@ def continue_fork(
     """Continue a saved state under an action, then under the run's policy, to the end of the training.
 
     Args:
-        config, parts, functions: see `base_states`.
-        state: the state that was saved before the fork.
-        back: state of the unchanged run's generator after the action.
+        state, back: what `base_states` returns for the batch before the fork.
 
     Returns:
         The training, and `soon`, the validation measure right after the action; `final`, that of the best checkpoint;
         and `curve`. Of a fork that changes nothing also `state`, the features of `STATE` where it begins.
     """
     action, begin, replicate = fork.action, fork.at, fork.replicate
-    if replicate:
-        back = np.random.default_rng([replicate, 2]).bit_generator.state
     state_there: list[float] = []
 
     def describe(own: dict[str, RetrievalFunction], training: RankerTraining) -> None:
         progress = TrainingProgress(ProgressOptions(STATE), own, training)
         state_there.extend(map(float, progress.observe(training, None)))
 
-    on_begin = describe if action is None else None
+    def drawn(number: int) -> Any:
+        return np.random.default_rng([replicate, number]).bit_generator.state
+
+    on_begin, back = describe if action is None else None, drawn(2) if replicate else back
     training, sampler = _forked(config, parts, functions, action, begin, batches, back, on_begin, fork.split, fork.side)
     _load(training, sampler, state)
     if replicate:
-        sampler.rng.bit_generator.state = np.random.default_rng([replicate, 1]).bit_generator.state
-        training.rng.bit_generator.state = np.random.default_rng([replicate, 3]).bit_generator.state
+        sampler.rng.bit_generator.state, training.rng.bit_generator.state = drawn(1), drawn(3)
     soon: list[float] = []
 
     def measure(training: RankerTraining) -> None:
@@ -194,10 +184,9 @@ def continue_fork(
             soon.append(float(next(iter(training.validation(training.ranker).values())).mean()))
 
     training.fit(sampler, measure, measure)
-    known = [value for value in training.validations if value == value]
     result = {
         "soon": soon[0] if soon else float("nan"),
-        "final": max(known, default=0.0),
+        "final": max((value for value in training.validations if value == value), default=0.0),
         "curve": list(training.validations),
         "diverged": training.diverged,
         "state": state_there,
@@ -206,11 +195,7 @@ def continue_fork(
 
 
 def train_fork(fork: Fork, store: ResultStore, **arguments: Any) -> str:
-    """Continue one fork and write its result. The body of a task; arguments as in `continue_fork`.
-
-    Returns:
-        A line for the screen.
-    """
+    """Continue one fork, write its result and return a line for the screen: the body of a task."""
     result, _ = continue_fork(fork=fork, **arguments)
     store.write(fork.key, result)
     return f"at {fork.at}: {fork.name} {fork.side} {result['final']:.4f}"

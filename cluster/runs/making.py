@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any, Protocol
+import json
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +13,6 @@ from cluster.config.compose import TEXTS_ONLY
 from cluster.executors.pieces import run_pieces
 from cluster.output.terminal import counted
 from cluster.runs.agent_file import documents_of
-from cluster.runs.collections import Collections
 from cluster.runs.part_keys import (
     bm25_in_shards,
     nearest_part,
@@ -24,13 +22,12 @@ from cluster.runs.part_keys import (
     validation_parts,
 )
 from cluster.runs.parts import Base, Lists
-from cluster.runs.trained import read_as
-from cluster.runs.zero_shot import ZeroShot, zero_shot
-from ranking.collections.collection import Collection
+from cluster.runs.trained import RankerReading
+from cluster.runs.zero_shot import zero_shot
 from ranking.encoding import Encoder, unmatched_queries
 from ranking.encoding_pieces import encode_in_pieces
 from ranking.errors import BadInput
-from ranking.pair_scores import PairScores
+from ranking.labels import label_names
 from ranking.ranked_lists import RankedLists
 from ranking.sources import Sources
 from ranking.splits import split_queries
@@ -47,30 +44,27 @@ from sampling.retrieval.judged import Judged
 from sampling.teacher import teacher_scores
 
 
-class Opener(Protocol):
-    """Opens or makes the other parts that a part is made from: `Artifacts`."""
+def make_part(artifacts: Any, config: dict[str, Any], name: str) -> Any:
+    """Make one part of a configuration.
 
-    collections: Collections
-
-    @property
-    def note(self) -> Callable[[str], None]: ...
-    def collection(self, config: dict[str, Any]) -> Collection: ...
-    def keys(self, config: dict[str, Any]) -> dict[str, str]: ...
-    def part(self, config: dict[str, Any], name: str) -> Any: ...
-    def place(self, config: dict[str, Any], key: str) -> Path: ...
-    def sources(self, config: dict[str, Any], base: Base) -> Sources: ...
-
-
-def make_part(artifacts: Opener, config: dict[str, Any], name: str) -> Any:
-    """Make one part of a configuration. The parts that it needs are opened, or made too."""
+    Args:
+        artifacts: the `Artifacts`, which open or make the parts that it needs, and import this module.
+    """
     kind, _, which = name.partition(":")
     if kind == "base":
         return _base(artifacts, config)
     if kind == "tokens":
         return _tokens(artifacts, config)
+    if kind == "labels":  # their names, as JSON in UTF-8
+        names = json.dumps(label_names(artifacts.collection(config)), ensure_ascii=False)
+        return np.frombuffer(names.encode(), np.uint8)
     base: Base = artifacts.part(config, "base")
     if kind == "evaluate":
-        return _zero_shot(artifacts, config, which)
+        collection = artifacts.other_collection(config, which)
+        encoded, words = build(config["encoding"], "encoding").encode(collection)
+        labels = json.loads(artifacts.part(config, "labels").tobytes()) if config["ranker"].get("categories") else None
+        read = RankerReading(config["ranker"], config["encoding"], base.words, labels).read(collection, encoded)
+        return zero_shot(config, Sources(collection, encoded, build(config["vectors"], "vectors").read(words)), read)
     if kind == "compressed":
         state = state_of(config)
         assert isinstance(state, StateOptions)
@@ -85,23 +79,23 @@ def make_part(artifacts: Opener, config: dict[str, Any], name: str) -> Any:
         return similarity_table(build(config["function"][which]), lists, sources)
     if kind == "function":
         return _lists(artifacts, config, which, sources, base)
-    if kind == "teacher":
-        return _teacher(artifacts, config, sources, base)
+    if kind == "teacher":  # scores the documents that a run may show: relevant ones and the functions' lists
+        lists = [artifacts.part(config, f"function:{function}").lists for function in config["function"]]
+        listed = [ranked for ranked in lists if ranked is not None]
+        return teacher_scores(build(config["teacher"], "teacher"), sources, base.queries("train"), listed)
     if kind == "objective":
         return build(config["objective"]).rank(sources)
-    split, node = (
-        ("dev", validation_origin(config, validation_parts(config)[name]))
-        if kind == "validation"
-        else ("test", config["origin"][which])
-    )
-    return build(node).of(sources, base.queries(split))
+    if kind == "validation":
+        origin = validation_origin(config, validation_parts(config)[name])
+        return build(origin).of(sources, base.queries("dev"))
+    return build(config["origin"][which]).of(sources, base.queries("test"))
 
 
 FEW = 0.05
 """The share of queries without a word in any document from which a line says so."""
 
 
-def _base(artifacts: Opener, config: dict[str, Any]) -> Base:
+def _base(artifacts: Any, config: dict[str, Any]) -> Base:
     collection = artifacts.collection(config)
     encoder: Encoder = build(config["encoding"], "encoding")
     if collection.pieces:
@@ -124,22 +118,21 @@ def _base(artifacts: Opener, config: dict[str, Any]) -> Base:
     return Base(encoded, vectors, splits, np.frombuffer("\n".join(words).encode(), np.uint8))
 
 
-def _tokens(artifacts: Opener, config: dict[str, Any]) -> Tokens:
+def _tokens(artifacts: Any, config: dict[str, Any]) -> Tokens:
     collection, tokenization = artifacts.collection(config), tokenization_of(config)
     assert tokenization is not None
-    make = tokenization.of_documents() if collection.pieces else None
-    if make is None:
-        tokens = tokenization.encode(collection)
-    else:
+    if collection.pieces and (make := tokenization.of_documents()):
         folder = artifacts.place(config, artifacts.keys(config)["tokens"]).with_suffix("")
         documents = encode_pieces(collection.pieces, folder, make, run_pieces)
         tokens = Tokens(documents, tokenization.of_queries(collection))
+    else:
+        tokens = tokenization.encode(collection)
     if tokenization.remark:
         artifacts.note(tokenization.remark)
     return tokens
 
 
-def _lists(artifacts: Opener, config: dict[str, Any], name: str, sources: Sources, base: Base) -> Lists:
+def _lists(artifacts: Any, config: dict[str, Any], name: str, sources: Sources, base: Base) -> Lists:
     """Return a function's guarded lists. A guard's ranker is slow, so it guards only lists of training queries."""
     function, guard = build(config["function"][name]), build(config["sampling"]["guard"], "sampling.guard")
     if isinstance(function, Bm25Function) and name in bm25_in_shards(config):
@@ -168,17 +161,3 @@ def _lists(artifacts: Opener, config: dict[str, Any], name: str, sources: Source
             "another one in the list, or the query itself"
         )
     return Lists(lists, guarded)
-
-
-def _teacher(artifacts: Opener, config: dict[str, Any], sources: Sources, base: Base) -> PairScores:
-    """Return a teacher's scores of the documents that a run may show: relevant ones and the functions' lists."""
-    lists = [artifacts.part(config, f"function:{name}").lists for name in config["function"]]
-    listed = [each for each in lists if each is not None]
-    return teacher_scores(build(config["teacher"], "teacher"), sources, base.queries("train"), listed)
-
-
-def _zero_shot(artifacts: Opener, config: dict[str, Any], name: str) -> ZeroShot:
-    collection, base = artifacts.collections.other(config, name), artifacts.part(config, "base")
-    encoded, words = build(config["encoding"], "encoding").encode(collection)
-    read = read_as(config["ranker"], config["encoding"], base.words, collection, encoded)
-    return zero_shot(config, Sources(collection, encoded, build(config["vectors"], "vectors").read(words)), read)

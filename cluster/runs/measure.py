@@ -10,14 +10,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from cluster.runs.assemble import make_ranker
 from cluster.runs.embeddings import spread_out, vectors_of
 from cluster.runs.outcome import Outcome
 from cluster.runs.parts import read_encoded
 from cluster.runs.zero_shot import measure_zero_shot
-from ranking.encoding import EncodedCollection
 from ranking.evaluation.clusters import agreement
 from ranking.evaluation.evaluation import Evaluation
 from ranking.evaluation.interpolation import best_weight, interpolate
@@ -25,17 +23,10 @@ from ranking.labels import labels_of
 from ranking.lora import merged
 from ranking.rankers.ranker import Ranker
 from ranking.sharded_state import gathered
-from ranking.training import RankerTraining
 from sampling.staged_training import StagedTraining
 
 
-def measure(
-    config: dict[str, Any],
-    parts: dict[str, Any],
-    fold: int,
-    staged: StagedTraining,
-    outcome: Outcome,
-) -> None:
+def measure(config: dict[str, Any], parts: dict[str, Any], fold: int, staged: StagedTraining, outcome: Outcome) -> None:
     """Add a finished fold to the outcome."""
     training = staged.training
     outcome.losses.append(training.losses)
@@ -55,28 +46,32 @@ def measure(
         record = function.guarded_documents()
         if record is not None and len(record.documents):
             outcome.guarded.append({"fold": fold, "function": name, **vars(record)})
-    sharding = training.ranker.sharding
-    if config["weights"]:
-        outcome.weights = (
-            kept_weights(merged(training.ranker)) if sharding is None else _gathered(config, parts, training)
-        )
+    if config["weights"] and training.ranker.sharding is None:
+        outcome.weights = kept_weights(merged(training.ranker))
+    elif config["weights"] and (weights := gathered(training.ranker.state_dict())):  # on the first worker
+        whole = make_ranker(config, parts["base"], np.random.default_rng(0))
+        whole.load_state_dict(weights)
+        outcome.weights = kept_weights(whole)
     split, encoded = parts["base"].splits[fold], read_encoded(parts)
     queries = split.test
     if config["embeddings"]:
-        _keep_embeddings(training.ranker, encoded, queries, outcome)
+        vectors = vectors_of(training.ranker, encoded, queries)
+        for name, figure in agreement(vectors, labels_of(encoded.queries, "embeddings=true")[queries, 0]).items():
+            outcome.clusters.setdefault(name, []).append(figure)
+        kept = spread_out(np.arange(len(queries)))
+        outcome.embeddings = {"queries": queries[kept], "vectors": vectors[kept]}
     validation = Evaluation(encoded, parts["validation"].take(split.dev), [config["validation"]["measure"]])
     weight = best_weight(validation, training.ranker)
     outcome.interpolation += [] if weight is None else [weight]
+    nothing = np.zeros(0)
     for origin in config["origin"]:
         training.restore_best(origin)
         evaluation = Evaluation(encoded, parts[f"origin:{origin}"].take(queries), config["measures"])
-        nothing = np.zeros(0)
         scores = evaluation.scores(training.ranker)
         values = evaluation(training.ranker) if scores is None else evaluation.of_scores(scores)
         measured = [(outcome.values, values), (outcome.bm25, evaluation.of_bm25())]
         if scores is not None and weight is not None:
-            mixed = evaluation.of_scores(interpolate(evaluation, scores, weight))
-            measured.append((outcome.interpolated, mixed))
+            measured.append((outcome.interpolated, evaluation.of_scores(interpolate(evaluation, scores, weight))))
         outcome.queries[origin] = np.concatenate([outcome.queries.get(origin, nothing), queries]).astype(np.int64)
         for table, by_measure in measured:
             before = table.setdefault(origin, {})
@@ -84,24 +79,6 @@ def measure(
                 before[name] = np.concatenate([before.get(name, nothing), value])
     training.restore_best()
     measure_zero_shot(config, parts, training.ranker, outcome)
-
-
-def _gathered(config: dict[str, Any], parts: dict[str, Any], training: RankerTraining) -> dict[str, Any] | None:
-    """Return `kept_weights` of a ranker whose weights are split over workers, on the first of them."""
-    weights = gathered(training.ranker.state_dict())
-    if not weights:
-        return None
-    whole = make_ranker(config, parts["base"], np.random.default_rng(0))
-    whole.load_state_dict(weights)
-    return kept_weights(whole)
-
-
-def _keep_embeddings(ranker: Ranker, encoded: EncodedCollection, queries: NDArray[np.int64], outcome: Outcome) -> None:
-    vectors = vectors_of(ranker, encoded, queries)
-    for name, figure in agreement(vectors, labels_of(encoded.queries, "embeddings=true")[queries, 0]).items():
-        outcome.clusters.setdefault(name, []).append(figure)
-    kept = spread_out(np.arange(len(queries)))
-    outcome.embeddings = {"queries": queries[kept], "vectors": vectors[kept]}
 
 
 def kept_weights(ranker: Ranker) -> dict[str, Any]:

@@ -31,11 +31,12 @@ TOKEN = "HF_TOKEN"
 def card(planned: Planned, outcome: Outcome, collection: Collection, transformer: bool) -> str:
     """Return a model card with data, policy, seed, measures, and the command that repeats the run.
 
-    Args:
-        transformer: whether the weights are the folder of a checkpoint that other libraries load.
+    The weights of a `transformer` are the folder of a checkpoint that other libraries load.
     """
-    config = planned.config
-    chosen = config[CHOICES]
+    config, chosen = planned.config, planned.config[CHOICES]
+    functions = {name: build(node, f"function.{name}") for name, node in config["function"].items()}
+    counts = counts_of(config, functions, build(config["policy"], "policy")) or {}
+    negatives = ", ".join(f"{count} of {name}" for name, count in counts.items())
     selectors = [f"of {name} {node['_target_'].rpartition('.')[2]}" for name, node in config["selectors"].items()]
     tags = ["pyrite", "information-retrieval", "hard-negatives"]
     head: dict[str, Any] = {"tags": tags}
@@ -47,7 +48,7 @@ def card(planned: Planned, outcome: Outcome, collection: Collection, transformer
         "policy": chosen["policy"],
         "retrieval functions": ", ".join(config["function"]),
         "selector": ", ".join([chosen["selector"], *selectors]),
-        "negatives a pair": _negatives(config),
+        "negatives a pair": negatives or str(config["sampling"]["negatives"]),
         "objective": chosen["objective"],
         **({"teacher": chosen["teacher"]} if config.get("teacher") else {}),
         "seed": config["seed"],
@@ -74,15 +75,6 @@ def card(planned: Planned, outcome: Outcome, collection: Collection, transformer
     ])  # fmt: skip
 
 
-def _negatives(config: dict[str, Any]) -> str:
-    """Return the number of negatives per pair, for each function if it is fixed."""
-    functions = {name: build(node, f"function.{name}") for name, node in config["function"].items()}
-    counts = counts_of(config, functions, build(config["policy"], "policy"))
-    if counts is None:
-        return str(config["sampling"]["negatives"])
-    return ", ".join(f"{count} of {name}" for name, count in counts.items())
-
-
 def write_cards(storage: Storage, runs: Iterable[Planned], collections: Mapping[str, Collection]) -> None:
     """Write a card next to the weights of each run that has weights."""
     files = set(storage.names("weights"))
@@ -96,11 +88,7 @@ def write_cards(storage: Storage, runs: Iterable[Planned], collections: Mapping[
 
 
 def check_push(repository: str, storage: Storage | None) -> None:
-    """Check, before a run begins, that its ranker can be pushed.
-
-    Raises:
-        BadInput: if there is no token, the repository's name is malformed, or the run has no folder on this machine.
-    """
+    """Check, before a run begins, that its ranker can be pushed."""
     if not re.fullmatch(r"[\w.-]+/[\w.-]+", repository, re.ASCII):
         raise BadInput(f"{repository!r} is no repository", "push", "write push=OWNER/NAME")
     if storage is None or not storage.local:
@@ -110,11 +98,7 @@ def check_push(repository: str, storage: Storage | None) -> None:
 
 
 def push(storage: Storage, run: str, repository: str) -> str:
-    """Push a ranker's weights and card to a repository of the user, and create the repository if it does not exist.
-
-    Raises:
-        BadInput: if the hub refuses. The trained ranker is kept.
-    """
+    """Push a ranker's weights and card to a repository of the user, and create the repository if it does not exist."""
     from huggingface_hub import HfApi
     from huggingface_hub.errors import HfHubHTTPError
 
@@ -131,7 +115,7 @@ def push(storage: Storage, run: str, repository: str) -> str:
             url = hub.create_repo(repository, exist_ok=True)
             hub.upload_folder(repo_id=repository, folder_path=folder, commit_message=f"Pyrite: {run}")
         except (HfHubHTTPError, OSError) as error:
-            reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+            reason = (str(error).strip() or type(error).__name__).splitlines()[0]
             remedy = f"the ranker is kept in {storage.shown('weights')}"
             raise BadInput(f"could not be pushed ({reason[:200]})", f"push={repository}", remedy) from None
     return str(url)

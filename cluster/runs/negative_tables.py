@@ -20,8 +20,8 @@ from sampling.shown import ShownNegatives
 if TYPE_CHECKING:
     from cluster.runs.artifacts import Artifacts
 
-GUARDED, SHOWN = "guarded", "shown"
-"""Names of tables."""
+SHOWN = "shown"
+"""Name of the table that `pyrite audit` reads."""
 EXAMPLES = pl.Schema({
     "run": pl.String(), "collection": pl.String(), "query": pl.String(), "question": pl.String(),
     "relevant": pl.String(), "function": pl.String(), "document": pl.String(), "text": pl.String(),
@@ -29,8 +29,6 @@ EXAMPLES = pl.Schema({
 })  # fmt: skip
 """Columns of examples.parquet."""
 EXAMPLES_OF_A_FUNCTION = 3
-MARGINS = ("absolute", "relative", "ceiling")
-"""Options of a guard."""
 ROWS = 500
 """Maximum number of rows in the trace of a run."""
 SCHEMA = pl.Schema({
@@ -46,39 +44,31 @@ def write_guarded(storage: Storage, runs: Iterable[Planned], artifacts: Artifact
 
     Lists that several runs share are written once, with the name of the first run. For a function that ranks while
     rankers train (`dense`), the table has the documents that were dropped when each query was last searched, for each
-    run and fold.
-
-    Args:
-        runs: the runs; those without a result are left out.
+    run and fold. Runs without a result are left out.
     """
     written, tables = set(), []
     for planned in runs:
-        margins = {name: planned.config["sampling"]["guard"][name] for name in MARGINS}
+        margins = {name: planned.config["sampling"]["guard"][name] for name in ("absolute", "relative", "ceiling")}
         if all(margin is None for margin in margins.values()):
             continue
         outcome, collection = read_outcome(storage, planned.name), artifacts.collection(planned.config)
         if outcome is None:
             continue
-        for name, key in artifacts.keys(planned.config).items():
-            kind, _, function = name.partition(":")
-            if kind == "function" and key not in written:
+        dropped: list[tuple[str, GuardedDocuments]] = []
+        keys = artifacts.keys(planned.config)
+        for function in planned.config["function"]:
+            if (key := keys[f"function:{function}"]) not in written:
                 written.add(key)
-                record = artifacts.part(planned.config, name).guarded
-                tables.append(_guarded_table(planned.name, function, margins, collection, record))
+                dropped.append((function, artifacts.part(planned.config, f"function:{function}").guarded))
         for row in outcome.guarded:
-            record = GuardedDocuments(**{key: row[key] for key in row if key not in ("fold", "function")})
-            tables.append(_guarded_table(planned.name, row["function"], margins, collection, record))
+            record = {key: value for key, value in row.items() if key not in ("fold", "function")}
+            dropped.append((row["function"], GuardedDocuments(**record)))
+        limits = [pl.lit(value, pl.Float64).alias(name) for name, value in margins.items()]
+        for function, documents in dropped:
+            first = pl.lit(planned.name).alias("run"), pl.lit(function).alias("function"), *limits
+            tables.append(guarded_rows(documents, collection).select(*first, pl.all()))
     if tables:
-        write_table(storage, GUARDED, pl.concat(tables))
-
-
-def _guarded_table(
-    run: str, function: str, margins: dict[str, float | None], collection: Collection, record: GuardedDocuments
-) -> pl.DataFrame:
-    limits = (pl.lit(margins[name], pl.Float64).alias(name) for name in MARGINS)
-    return guarded_rows(record, collection).select(
-        pl.lit(run).alias("run"), pl.lit(function).alias("function"), *limits, pl.all()
-    )
+        write_table(storage, "guarded", pl.concat(tables))
 
 
 def guarded_rows(record: GuardedDocuments, collection: Collection) -> pl.DataFrame:
@@ -93,13 +83,10 @@ def guarded_rows(record: GuardedDocuments, collection: Collection) -> pl.DataFra
 
 
 def write_shown(storage: Storage, runs: Iterable[Planned], artifacts: Artifacts) -> None:
-    """Write shown.parquet, which `pyrite audit` reads, if runs have recorded their negatives (`sampling.recorded`).
+    """Write shown.parquet if runs have recorded their negatives (`sampling.recorded`).
 
     It has one row per run, fold, query, document and function: times; margin, the mean of the ranker's score minus the
-    positive's; and score, the function's, or null.
-
-    Args:
-        runs: the runs; those without a result are left out.
+    positive's; and score, the function's, or null. Runs without a result are left out.
     """
     tables = []
     for planned in runs:
@@ -145,39 +132,33 @@ def example_rows(planned: Planned, collection: Collection, outcome: Outcome) -> 
         .group_by("query", "function", maintain_order=True)
         .head(EXAMPLES_OF_A_FUNCTION)
     )
-    queries = collection.queries[table["query"].cast(pl.UInt32)]
+    queries, documents = collection.queries[table["query"].cast(pl.UInt32)], table["document"].to_numpy()
     relevant = collection.judgements.filter(
         pl.col("grade") > 0, pl.col("query").is_in(queries["id"].unique().to_list())
     )
     first = relevant.group_by("query", maintain_order=True).first()
     texts = collection.gather("text", collection.document_rows(first["document"]).to_numpy())
-    first = first.select("query", relevant=texts)
     rows = table.select(
-        pl.lit(planned.name).alias("run"), pl.lit(collection.name).alias("collection"),
-        queries["id"].alias("query"), queries["text"].alias("question"),
-        names.gather(table["function"].cast(pl.UInt32)).alias("function"),
-        collection.gather("id", table["document"].to_numpy()).alias("document"),
-        collection.gather("text", table["document"].to_numpy()).alias("text"), "times", "margin",
-    ).join(first, on="query", how="left", maintain_order="left")  # fmt: skip
+        "times", "margin", run=pl.lit(planned.name), collection=pl.lit(collection.name),
+        query=queries["id"], question=queries["text"], function=names.gather(table["function"].cast(pl.UInt32)),
+        document=collection.gather("id", documents), text=collection.gather("text", documents),
+    ).join(first.select("query", relevant=texts), on="query", how="left", maintain_order="left")  # fmt: skip
     return rows.select(pl.col(name).cast(kind) for name, kind in EXAMPLES.items())
 
 
 def trace_table(run: str, functions: Sequence[str], traces: Sequence[Mapping[str, NDArray[Any]]]) -> pl.DataFrame:
     """Return the rows of steps.parquet of one run: one per step, or per window of steps if there are more than ROWS.
 
+    A window has its first step (from 0), its number of `steps`, the means of its figures, the function if all steps
+    chose the same one, and the last version. Missing values are null.
+
     Args:
         traces: `sampling.shown.Trace.arrays` of each fold.
-
-    Returns:
-        The columns of SCHEMA. A window has its first step (from 0), its number of `steps`, the means of its figures,
-        the function if all steps chose the same one, and the last version. Missing values are null.
     """
-    longest = ROWS // max(len(traces), 1)
-    frames = []
+    frames, names = [pl.DataFrame(schema=SCHEMA)], dict(enumerate(functions))
     for fold, trace in enumerate(traces):
-        width = max(1, -(-len(trace["positive"]) // longest))
+        width = max(1, -(-len(trace["positive"]) // (ROWS // len(traces))))
         steps = pl.DataFrame({name: np.asarray(values) for name, values in trace.items()}).with_row_index("step")
-        names = dict(enumerate(functions))
         steps = steps.with_columns(
             pl.col("step").cast(pl.Int64),
             pl.col("positive", "negative", "misranked").cast(pl.Float64).fill_nan(None),
@@ -190,7 +171,8 @@ def trace_table(run: str, functions: Sequence[str], traces: Sequence[Mapping[str
             pl.col("positive", "negative", "misranked", "age").mean(),
             pl.when(one_function).then(pl.col("function").first()).alias("function"),
             pl.col("version").drop_nulls().last(),
+            run=pl.lit(run),
+            fold=pl.lit(fold),
         )
-        windows = windows.with_columns(run=pl.lit(run), fold=pl.lit(fold))
         frames.append(windows.select(pl.col(name).cast(kind) for name, kind in SCHEMA.items()))
-    return pl.concat(frames) if frames else pl.DataFrame(schema=SCHEMA)
+    return pl.concat(frames)

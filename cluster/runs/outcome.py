@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from cluster.output.result_store import ResultStore
 from cluster.output.storage import Storage
+from cluster.plan.sweep import Planned
 
 FOLDER = "runs"
 """Folder of the outcomes in the output folder."""
@@ -70,10 +72,7 @@ class Outcome:
 
     @property
     def diverged(self) -> bool:
-        """Whether the training of any fold's last ranker ended in a loss or a score that is not a number.
-
-        Such a ranker is evaluated with its best weights before, or else with its first weights.
-        """
+        """Whether a loss or score of a fold's last ranker was not a number; it is measured with its weights before."""
         return any(value != value for curve in self.validations for value in curve)
 
     def means(self) -> dict[str, float]:
@@ -86,11 +85,16 @@ class Outcome:
 
 
 def mean_best(outcome: Outcome) -> float:
-    """Return the mean over folds of the best validation, which a search over hyperparameters maximises.
-
-    A fold that diverged before its first validation counts as 0.
-    """
+    """Return the mean over folds of the best validation, or 0 if a fold diverged before: what a search maximises."""
     return float(np.mean([max((v for v in curve if v == v), default=0.0) for curve in outcome.validations]))
+
+
+def run_store(
+    storage: Storage, runs: Iterable[Planned], built_from: Callable[[dict[str, Any]], Mapping[str, str]]
+) -> ResultStore:
+    """Return the store of the results of runs; `built_from` is `Artifacts.provenance`."""
+    configs = {planned.name: planned.config for planned in runs}
+    return ResultStore(storage, FOLDER, lambda name: built_from(configs[name]))
 
 
 def read_outcome(storage: Storage, name: str) -> Outcome | None:

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 from cluster.config.agents import checkpoint_of, learner_of
 from cluster.config.build import build
 from cluster.config.groups import option
-from cluster.output.provenance import code
+from cluster.output.provenance import checkpoints_of, code, files_of
 from cluster.runs.agent_file import agent_content, documents_of, has_agent, read_agent
 from cluster.runs.collections import Collections, collections_of
-from cluster.runs.file_contents import checkpoints_of, files_of
 from ranking.digest import digest
 from ranking.encoding import SPLITS
 
@@ -27,7 +26,9 @@ FORMAT = 10
 
 def keys_of(config: dict[str, Any], collections: Collections) -> dict[str, str]:
     """Return the name and key of each part of a configuration. Only the collection is read."""
-    fingerprint = collections.of(config).fingerprint
+    from ranking.objectives.objective import Objective
+
+    fingerprint = collections.collection(config).fingerprint
     limits = {split: config["limits"][split] for split in SPLITS}
     options = [config["encoding"], config["vectors"], limits, config["folds"]]
     content = [FORMAT, fingerprint, *options, *files_of(config["vectors"])]
@@ -37,12 +38,14 @@ def keys_of(config: dict[str, Any], collections: Collections) -> dict[str, str]:
     keys = {"base": base}
     if tokenization := tokenization_of(config):
         keys["tokens"] = digest([FORMAT, fingerprint, tokenization.key()])
+    if config["ranker"].get("categories"):
+        keys["labels"] = digest([FORMAT, fingerprint, "labels"])
     for name, node in config["origin"].items():
         keys[f"origin:{name}"] = digest([base, "test", node, files_of(node)])
     for name, origin in validation_parts(config).items():
         validation = validation_origin(config, origin)
         keys[name] = digest([base, "dev", validation, files_of(validation)])
-    if ranks_ahead(config["objective"]):
+    if type(build(config["objective"])).rank is not Objective.rank:  # it ranks documents before the training
         keys["objective"] = digest([base, config["objective"], files_of(config["objective"])])
     guard, listed = config["sampling"]["guard"], bm25_in_shards(config, listed=True)
     for name, node in config["function"].items():
@@ -52,7 +55,13 @@ def keys_of(config: dict[str, Any], collections: Collections) -> dict[str, str]:
     if teacher := config.get("teacher"):
         lists = [keys[f"function:{name}"] for name in config["function"]]
         keys["teacher"] = digest([base, teacher, files_of(teacher), lists])
-    return keys | _observed(config, keys) | _zero_shot(config, collections, keys)
+    keys |= _observed(config, keys)
+    read = keys.get("tokens", base)
+    for name in collections_of(config.get("evaluate", [])):
+        other = collections.other_collection(config, name).fingerprint
+        content = [FORMAT, other, read, config["encoding"], config["origin"], config["limits"]["test"]]
+        keys[f"evaluate:{name}"] = digest(content)
+    return keys
 
 
 def provenance(config: dict[str, Any], collections: Collections) -> dict[str, str]:
@@ -68,16 +77,6 @@ def provenance(config: dict[str, Any], collections: Collections) -> dict[str, st
     folders += ["rl"] if checkpoint_of(config) or "state" in config else []
     ranker = {"ranker": digest(checkpoints)} if checkpoints else {}
     return keys_of(config, collections) | ranker | code(*folders)
-
-
-def _zero_shot(config: dict[str, Any], collections: Collections, keys: Mapping[str, str]) -> dict[str, str]:
-    """Return the keys of the other collections, which depend on how the ranker reads texts."""
-    others, read = {}, keys.get("tokens", keys["base"])
-    for name in collections_of(config.get("evaluate", [])):
-        fingerprint = collections.other(config, name).fingerprint
-        content = [FORMAT, fingerprint, read, config["encoding"], config["origin"], config["limits"]["test"]]
-        others[f"evaluate:{name}"] = digest(content)
-    return others
 
 
 def _observed(config: dict[str, Any], keys: dict[str, str]) -> dict[str, str]:
@@ -119,13 +118,6 @@ def validation_origin(config: dict[str, Any], name: str) -> dict[str, Any]:
     return config["origin"].get(name) or option("origin", name)[name]
 
 
-def ranks_ahead(node: dict[str, Any]) -> bool:
-    """Return whether an objective ranks documents before the training (`Objective.rank`)."""
-    from ranking.objectives.objective import Objective
-
-    return type(build(node)).rank is not Objective.rank
-
-
 def tokenization_of(config: dict[str, Any]) -> Tokenization | None:
     """Return the tokenization of the configured ranker; None if it reads words."""
     ranker = build(config["ranker"])
@@ -142,18 +134,16 @@ BM25 = "sampling.retrieval.bm25.Bm25Function"
 
 
 def bm25_in_shards(config: Mapping[str, Any], listed: bool = False) -> list[str]:
-    """Return the names of the functions in shards whose lists actors serve or, if `listed`, are made before that."""
+    """Return the names of the functions in shards whose lists actors serve or, if `listed`, are made before that.
+
+    They are made before the training if a guard, a teacher or an agent needs them: the shards are then searched one by
+    one, in the process that makes the other parts.
+    """
     functions = config["function"].items()
     sharded = [name for name, node in functions if node["_target_"] == BM25 and node.get("shards", 1) > 1]
-    return sharded if sharded and lists_come_first(config) == listed else []
-
-
-def lists_come_first(config: Mapping[str, Any]) -> bool:
-    """Return whether a guard, a teacher or an agent needs lists before the training.
-
-    The shards are then searched one by one, in the process that makes the other parts.
-    """
+    if not sharded:
+        return []
     guard = config["sampling"]["guard"]
     guarded = any(guard.get(margin) is not None for margin in ("absolute", "relative", "ceiling"))
-    agents = [config[part] for part in ("policy", "selector") if part in config]
-    return guarded or bool(config.get("teacher")) or "state" in config or any("checkpoint" in agent for agent in agents)
+    learned = "state" in config or any("checkpoint" in config.get(part, {}) for part in ("policy", "selector"))
+    return sharded if (guarded or learned or bool(config.get("teacher"))) == listed else []

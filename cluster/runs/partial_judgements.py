@@ -11,7 +11,7 @@ import polars as pl
 
 from cluster.config.build import build
 from cluster.config.compose import compose
-from pooling.pool import Pool, make_pool
+from pooling.pool import make_pool
 from pooling.simulation import adjudicator_of, simulate
 from pooling.systems.inputs import Rerank
 from pooling.systems.systems import ranked_by_all
@@ -38,14 +38,7 @@ def partially_judged(
 
     The pool consists of the systems of `pooling.systems` that need no training, and of rankers trained with negatives
     of `feeders`. These are trained with all judgements of the training queries, since they represent rankers from
-    elsewhere.
-
-    Args:
-        options: `judging` of conf/config.yaml: order, budget, depth, feeders, of.
-        rerank: trains the feeders.
-
-    Raises:
-        BadInput: if there is no such order, or `of` names a split and the collection has none.
+    elsewhere. The options are `judging` of conf/config.yaml: order, budget, depth, feeders, of.
     """
     key = digest([FORMAT, collection.fingerprint, options])
     file = cache / "judging" / f"{key}.parquet"
@@ -75,8 +68,12 @@ def _judged(collection: Collection, options: dict[str, Any], rerank: Rerank | No
     if "texts" in adjudicator_of(method).needs:
         topics = dict(collection.queries.select("id", "text").iter_rows())
         pool = with_terms(pool, CollectionTexts(collection.documents, topics))
-    reached = _reached(pool, simulate(method, pool, [0])[0].judged, options["budget"])
-    judgements = collection.judgements
+    judged = simulate(method, pool, [0])[0].judged
+    reached = pl.concat(
+        pl.DataFrame({"query": topic.name, "document": topic.documents.gather(judged(number, options["budget"]))})
+        for number, topic in enumerate(pool.topics)
+    )
+    judgements, others = collection.judgements, collection.judgements.clear()
     if options["of"] != "all":
         if collection.queries["split"].null_count():
             what = f"{collection.name} has no split of its queries"
@@ -84,14 +81,4 @@ def _judged(collection: Collection, options: dict[str, Any], rerank: Rerank | No
         queries = collection.queries.filter(split=options["of"]).select(query="id")
         others = judgements.join(queries, on="query", how="anti", maintain_order="left")
         judgements = judgements.join(queries, on="query", how="semi", maintain_order="left")
-    else:
-        others = judgements.clear()
     return pl.concat([others, judgements.join(reached, on=PAIR, how="semi", maintain_order="left")])
-
-
-def _reached(pool: Pool, judged: Callable[[int, int], Any], budget: int) -> pl.DataFrame:
-    tables = [
-        pl.DataFrame({"query": topic.name, "document": topic.documents.gather(judged(number, budget))})
-        for number, topic in enumerate(pool.topics)
-    ]
-    return pl.concat(tables)

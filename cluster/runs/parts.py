@@ -38,11 +38,7 @@ class Base:
         return self.spelled.tobytes().decode().split("\n")
 
     def queries(self, split: str) -> NDArray[np.int64]:
-        """Return the queries that any fold has in a split.
-
-        Raises:
-            BadInput: if the collection has no splits and too few queries to cross-validate.
-        """
+        """Return the queries that any fold has in a split."""
         if not self.splits:
             raise BadInput("there are too few queries to cross-validate", "folds", "bring more queries, or a split")
         return np.unique(np.concatenate([getattr(fold, split) for fold in self.splits]))

@@ -20,9 +20,6 @@ class RankerTeacher:
         checkpoint: the folder of `pyrite train weights=true`, or a checkpoint of transformers or
             sentence-transformers (`cluster.runs.trained.read_ranker`).
         label: the label of a cross-encoder whose head has several. None if it has one score.
-
-    Raises:
-        BadInput: if it is no ranker, at the first scores.
     """
 
     def __init__(self, checkpoint: str, label: int | str | None = None) -> None:

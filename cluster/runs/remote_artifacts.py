@@ -29,31 +29,26 @@ from ranking.errors import BadInput
 if TYPE_CHECKING:
     from pooling.systems.inputs import Rerank
 
-Described = tuple[dict[str, str] | None, dict[str, str] | None]
-"""Keys and provenance of a configuration; None for what can't be computed."""
+Described = tuple[dict[str, str], dict[str, str]]
+"""Keys and provenance of a configuration; empty if they can't be computed."""
 
 
 @dataclass
 class RemoteArtifacts(Artifacts):
-    """Artifacts that Ray tasks make.
-
-    Args:
-        join: connects this process to Ray, before the first task.
-    """
+    """Artifacts that Ray tasks make. `join` connects this process to Ray, before the first task."""
 
     join: Callable[[], object] = lambda: None
     _described: dict[str, Described] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.note = cache(self.note)  # each message once: several processes may open the same
-        super().__post_init__()
 
     def make(self, configs: Iterable[dict[str, Any]], only: Sequence[str] | None = None) -> None:
         configs, tasks = list(configs), dict[str, Task]()
         self._described = {}  # an agent may have been learned since
         for config in configs:
-            key = digest([self.collections.key(config), config.get("evaluate")])
-            if key not in tasks and not self.collections.are_cached(config):
+            key = digest([self.collection_key(config), config.get("evaluate")])
+            if key not in tasks and not self.collections_cached(config):
                 tasks[key] = self._task(key, config)
         visible = self._make_all(tasks.values())
         self._describe(configs)
@@ -69,50 +64,44 @@ class RemoteArtifacts(Artifacts):
         self._make_all(tasks.values())
 
     def keys(self, config: dict[str, Any]) -> dict[str, str]:
-        keys, _ = self._description(config)
-        return super().keys(config) if keys is None else keys
+        return self._description(config)[0] or super().keys(config)
 
     def provenance(self, config: dict[str, Any]) -> dict[str, str]:
-        _, provenance = self._description(config)
-        return super().provenance(config) if provenance is None else provenance
+        return self._description(config)[1] or super().provenance(config)
 
     def check(self, configs: Iterable[dict[str, Any]]) -> None:
         configs = list(configs)
         if self._ask(_check, configs) is None:
             super().check(configs)
 
-    def share(self, config: dict[str, Any], keys: Mapping[str, str]) -> dict[str, Any]:
-        if not keys:
-            return {}
+    def _opened_elsewhere(self, wanted: Mapping[str, tuple[dict[str, Any], str]]) -> dict[str, Any]:
         import ray
 
         self.join()
-        files = {name: self.place(config, key) for name, key in keys.items() if name != "agent"}
+        files = {key: (name, self.place(config, key)) for key, (config, name) in wanted.items() if name != "agent"}
         # No core is reserved: an object that was lost with its machine must come back while trials hold them all. So no
         # more tasks than machines: each would be a process, which takes longer to start than it takes to open them all.
         task: Any = ray.remote(num_cpus=0, scheduling_strategy="SPREAD", max_retries=MAX_RESTARTS)(_open)
         machines = sum(node["Alive"] for node in ray.nodes())
-        opened_names, opened = list[Any](), dict[str, Any]()
-        for names in filter(None, (list(files)[machine::machines] for machine in range(machines))):
-            *parts, present = task.options(num_returns=1 + len(names)).remote({name: files[name] for name in names})
-            opened_names.append(present)
-            opened |= dict(zip(names, parts, strict=True))
-        shared = {keys[name]: opened[name] for names in ray.get(opened_names) for name in names}
-        return shared | super().share(config, {name: key for name, key in keys.items() if key not in shared})
+        opened, present = dict[str, Any](), list[Any]()
+        for keys in filter(None, (list(files)[machine::machines] for machine in range(machines))):
+            *parts, there = task.options(num_returns=1 + len(keys)).remote({key: files[key] for key in keys})
+            opened |= dict(zip(keys, parts, strict=True))
+            present.append(there)
+        return {key: opened[key] for keys in ray.get(present) for key in keys}
 
     def _task(self, key: str, config: dict[str, Any], name: str | None = None, needs: Iterable[str] = ()) -> Task:
         arguments = {"config": config, "name": name, "rerank": self.rerank}
         return Task(key, _make, arguments, needs=frozenset(needs), label=message_of(config, name))
 
     def _description(self, config: dict[str, Any]) -> Described:
-        """Return keys and provenance of a configuration. Those that differ only by their seeds share them."""
         if _seedless(config) not in self._described:
             self._describe([config])
         return self._described[_seedless(config)]
 
     def _describe(self, configs: Iterable[dict[str, Any]]) -> None:
         distinct = {_seedless(config): config for config in configs}
-        described = self._ask(_describe, list(distinct.values())) or [(None, None)] * len(distinct)
+        described = self._ask(_describe, list(distinct.values())) or [({}, {})] * len(distinct)
         self._described |= dict(zip(distinct, described, strict=True))
 
     def _ask(self, body: Callable[[list[dict[str, Any]], Rerank | None], Any], configs: list[dict[str, Any]]) -> Any:
@@ -123,11 +112,7 @@ class RemoteArtifacts(Artifacts):
         return done.value
 
     def _make_all(self, tasks: Iterable[Task]) -> bool:
-        """Run tasks, as many at once as there is room for.
-
-        Returns:
-            Whether this process sees the files that they make. Otherwise it must make everything itself.
-        """
+        """Run tasks, and return whether this process sees the files that they make, or must make everything itself."""
         tasks = list(tasks)
         if not tasks:
             return True
@@ -149,7 +134,7 @@ class RemoteArtifacts(Artifacts):
         """Return whether the file that a task has made is visible here."""
         config, name = task.arguments["config"], task.arguments["name"]
         if name is None:
-            return self.collections.are_cached(config, anew=True)
+            return self.collections_cached(config, anew=True)
         path = self.place(config, task.key)
         with suppress(OSError):
             os.listdir(path.parent)  # makes a network's disk look again
@@ -181,26 +166,19 @@ class _Making(Listed):
 def needed(config: Mapping[str, Any], name: str) -> list[str]:
     """Return the parts that a part is made from."""
     kind, _, which = name.partition(":")
-    if kind in ("base", "tokens"):
+    if kind in ("base", "tokens", "labels"):
         return []
     lists = {"similarity": [which], "teacher": config["function"], "candidates": config["function"]}
     return ["base", *(f"function:{function}" for function in lists.get(kind, []))]
 
 
 def _make(config: dict[str, Any], name: str | None, rerank: Rerank | None) -> list[str] | None:
-    """Make a part, or the collections of a run: the body of a task.
-
-    Args:
-        name: the part; None makes the collections.
-
-    Returns:
-        Messages. None if another command is making the same.
-    """
+    """Make a part, or all collections, and return messages; None if another command is making it: a task's body."""
     notes: list[str] = []
     artifacts = Artifacts(notes.append if name is None else lambda line: None, rerank, partial(file_lock, wait=False))
     try:
         if name is None:
-            artifacts.collections.open_all(config)
+            artifacts.open_collections(config)
         else:
             artifacts.collection(config)  # whose messages are known
             artifacts.note = notes.append
@@ -213,10 +191,10 @@ def _make(config: dict[str, Any], name: str | None, rerank: Rerank | None) -> li
 def _describe(configs: list[dict[str, Any]], rerank: Rerank | None) -> list[Described]:
     artifacts = Artifacts(rerank=rerank)
 
-    def computed(compute: Callable[[dict[str, Any]], dict[str, str]], config: dict[str, Any]) -> dict[str, str] | None:
-        with suppress(BadInput):  # e.g. if an agent is still to be learned; it is raised where it is needed
+    def computed(compute: Callable[[dict[str, Any]], dict[str, str]], config: dict[str, Any]) -> dict[str, str]:
+        with suppress(BadInput):  # e.g. if an agent is not learned yet; it is raised where they are needed
             return compute(config)
-        return None
+        return {}
 
     return [(computed(artifacts.keys, config), computed(artifacts.provenance, config)) for config in configs]
 
@@ -227,16 +205,16 @@ def _check(configs: list[dict[str, Any]], rerank: Rerank | None) -> bool:
 
 
 def _seedless(config: dict[str, Any]) -> str:
-    """Return a name of everything in a configuration that its parts could depend on."""
+    """Return a digest of everything in a configuration that its parts could depend on: all but the seed."""
     return digest(config | {"seed": None})
 
 
-def _open(places: Mapping[str, Path]) -> Iterator[Any]:
-    """Yield parts for the object store, one after the other; then the names of those that this machine has."""
+def _open(files: Mapping[str, tuple[str, Path]]) -> Iterator[Any]:
+    """Yield parts for the object store, one after the other; then the keys of those that this machine has."""
     present = []
-    for name, place in places.items():
+    for key, (name, place) in files.items():
         part = cached_part(name, place)
         if part is not None:
-            present.append(name)
+            present.append(key)
         yield part
     yield present

@@ -16,30 +16,32 @@ if TYPE_CHECKING:
 
 
 def rerank(inputs: SystemInputs, lists: RankedLists, overrides: Sequence[str]) -> NDArray[np.float32]:
-    """Train a ranker on the split of the inputs, and return its scores of lists.
+    """Train a ranker on the split of the inputs, and return its scores of lists, one row per topic.
 
     Args:
-        lists: one row per topic.
         overrides: the ranker and its training, as in `pyrite train`. Negatives come from `function=bm25` or `random`.
-
-    Raises:
-        BadInput: if the collection has no queries to train on or to validate with.
     """
     import torch
 
     from cluster.runs.assemble import assemble
     from cluster.runs.parts import Base, Lists
+    from ranking.bm25 import Bm25Options
     from ranking.evaluation.origins import Bm25Candidates
+    from ranking.ranked_lists import RankedLists
     from ranking.scoring import score_candidates
     from sampling.guarded_documents import GuardedDocuments
 
     config = compose(["seed=0", "policy=fixed", "selector=uniform", *overrides])
     validation = Bm25Candidates(inputs.depth).of(inputs.sources, inputs.split.dev)
     parts: dict[str, Any] = {"base": Base(inputs.encoded, inputs.vectors, [inputs.split]), "validation": validation}
-    parts |= {
-        f"function:{name}": Lists(_negatives(inputs) if name == "bm25" else None, GuardedDocuments.joined([]))
-        for name in config["function"]
-    }
+    for name in config["function"]:
+        negatives = None
+        if name == "bm25":  # lists of the training queries; all others are empty
+            train, negatives = inputs.split.train, RankedLists.empty(len(inputs.encoded.queries), inputs.depth)
+            ranked, _ = inputs.sources.bm25(Bm25Options()).search(train, inputs.depth)
+            negatives.documents[train], negatives.scores[train] = ranked.documents, ranked.scores
+            negatives = negatives.without_relevant(inputs.encoded.judgements)
+        parts[f"function:{name}"] = Lists(negatives, GuardedDocuments.joined([]))
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # the sums of several threads differ in their last bits
     try:
@@ -48,15 +50,3 @@ def rerank(inputs: SystemInputs, lists: RankedLists, overrides: Sequence[str]) -
         return score_candidates(training.ranker, inputs.encoded, inputs.split.test, lists.documents)
     finally:
         torch.set_num_threads(threads)
-
-
-def _negatives(inputs: SystemInputs) -> RankedLists:
-    """Return BM25's lists of the training queries; all others are empty."""
-    from ranking.bm25 import Bm25Options
-    from ranking.ranked_lists import RankedLists
-
-    train, shape = inputs.split.train, (len(inputs.encoded.queries), inputs.depth)
-    ranked, _ = inputs.sources.bm25(Bm25Options()).search(train, inputs.depth)
-    lists = RankedLists(np.full(shape, -1, np.int32), np.full(shape, -np.inf, np.float32))
-    lists.documents[train], lists.scores[train] = ranked.documents, ranked.scores
-    return lists.without_relevant(inputs.encoded.judgements)

@@ -10,6 +10,7 @@ import signal
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -49,7 +50,7 @@ class _Ended(BaseException):
 def run_limits(
     run_time: str | float | None, run_memory: float | None, on_hang: Callable[[str], None]
 ) -> Iterator[None]:
-    """End the block if it takes too long, or its process takes too much memory.
+    """End the block and raise `LimitReached` if it takes too long, or its process takes too much memory.
 
     In the main thread a signal interrupts the block, and with it system calls that wait. In other threads an exception
     is raised as soon as Python code runs; if none does, `on_hang` is called and a worker process ends.
@@ -58,9 +59,6 @@ def run_limits(
         run_time: the limit of time, as the user wrote it; None sets no limit.
         run_memory: GB that the process may take, without its children; None sets no limit.
         on_hang: called with the name of the limit before a worker process that does not react is ended.
-
-    Raises:
-        LimitReached: if a limit is reached.
     """
     if run_time is None and run_memory is None:
         yield
@@ -74,7 +72,7 @@ def run_limits(
         if not reached:  # not sent by the watcher
             if callable(before):
                 before(number, frame)
-        elif not (over.is_set() or _imports(frame) or _leaves(frame)):
+        elif not (over.is_set() or _is_left_alone(frame)):
             interrupted.set()
             raise _Ended
 
@@ -95,7 +93,7 @@ def run_limits(
             interrupted.clear()
             if main:
                 signal.pthread_kill(thread, signal.SIGALRM)
-            elif not (_imports(frame := sys._current_frames().get(thread)) or _leaves(frame)):
+            elif not _is_left_alone(sys._current_frames().get(thread)):
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(_Ended))
                 interrupted.set()
             if not over.wait(min(SOON_S, REPEAT_S, GRACE_S)) and interrupted.is_set():
@@ -121,27 +119,20 @@ def run_limits(
             ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), None)
 
 
-def _leaves(frame: FrameType | None) -> bool:
-    """Return whether the block has ended, and what follows it must not be interrupted."""
-    if frame is not None and frame.f_code.co_filename == contextlib.__file__:  # on its way there
-        return True
-    while frame is not None:
-        if frame.f_code is BLOCK:
-            return True
-        frame = frame.f_back
-    return False
-
-
 BLOCK = inspect.unwrap(run_limits).__code__
 
 
-def _imports(frame: FrameType | None) -> bool:
-    """Return whether code imports a module, which would stay half imported for the next run of this process."""
-    while frame is not None:
-        if frame.f_code.co_filename.startswith("<frozen importlib"):
-            return True
-        frame = frame.f_back
-    return False
+def _is_left_alone(frame: FrameType | None) -> bool:
+    """Return whether code must not be interrupted here.
+
+    The block may have ended, or is about to. Or it imports a module, which would stay half imported for the next run of
+    this process.
+    """
+    if frame is None:
+        return False
+    codes = [outer.f_code for outer, _ in traceback.walk_stack(frame)]
+    imports = any(code.co_filename.startswith("<frozen importlib") for code in codes)
+    return imports or frame.f_code.co_filename == contextlib.__file__ or any(code is BLOCK for code in codes)
 
 
 def _is_worker() -> bool:

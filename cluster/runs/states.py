@@ -16,36 +16,21 @@ from ranking.sharded_state import merge_state, split_state, split_tensors
 
 
 class StateStore(Protocol):
-    """A place for a run's state, from which it resumes after an interrupt.
+    """A place for a run's state, from which it resumes after an interrupt: `SavedState`, or an actor's memory.
 
     It also keeps the rows of a state that single workers hold, under names that no earlier state has used.
     """
 
-    def load(self) -> bytes | None:
-        """Return the last state; None at the start."""
-
-    def save(self, state: bytes) -> None:
-        """Save the state, whole or not at all."""
-
-    def load_shard(self, name: str) -> bytes | None:
-        """Return the rows under a name; None if there are none."""
-
-    def save_shard(self, name: str, rows: bytes) -> None:
-        """Save rows, whole or not at all."""
-
-    def drop_shards(self, but: Collection[str]) -> None:
-        """Delete all rows but those of the given names: they are of earlier or interrupted states."""
+    def load(self) -> bytes | None: ...
+    def save(self, state: bytes) -> None: ...
+    def load_shard(self, name: str) -> bytes | None: ...
+    def save_shard(self, name: str, rows: bytes) -> None: ...
+    def drop_shards(self, but: Collection[str]) -> None: ...
 
 
 @dataclass(frozen=True)
 class Share:
-    """This process's part of a run's state.
-
-    Args:
-        workers: number of workers that share the weights.
-        split: whether weights are split. Such workers save one file each, the first worker last; of others the first
-            saves.
-    """
+    """This process's part of a run's state. If weights are split, each worker saves a file, or else the first does."""
 
     rank: int = 0
     workers: int = 1
@@ -77,7 +62,7 @@ class Share:
                 store.save(to_bytes(state))
             return
         own_rows = split_state(state)
-        name = [uuid.uuid4().hex[:8] if self.rank == 0 else ""]
+        name = [uuid.uuid4().hex[:8]]
         dist.broadcast_object_list(name, src=0)
         shard: tuple[str, int] | None = None
         if self.rank:
@@ -91,21 +76,17 @@ class Share:
             store.drop_shards([shard_name for shard_name, _ in shards[1:]])
 
     def load(self, store: StateStore) -> dict[str, Any] | None:
-        """Return the last state, whatever the number of workers that saved it; None at the start.
-
-        Raises:
-            BadInput: if a worker's part of it is missing or damaged.
-        """
+        """Return the last state, whatever the number of workers that saved it; None at the start."""
         saved = store.load()
         if saved is None:
             return None
         state: dict[str, Any] = from_bytes(saved)
         if "shards" not in state:
             return state
-        shards = state.pop("shards")
+        rows = _read_shards(store, state.pop("shards"))
         rank, workers = (self.rank, self.workers) if self.split else (0, 1)
         try:
-            whole: dict[str, Any] = merge_state(state, _read_shards(store, shards), rank, workers)
+            whole: dict[str, Any] = merge_state(state, rows, rank, workers)
         except ValueError:
             raise _unusable("are not those of one state") from None
         return whole
@@ -114,16 +95,12 @@ class Share:
 def _read_shards(store: StateStore, shards: list[tuple[str, int]]) -> Iterator[Any]:
     for number, (name, digest) in enumerate(shards, start=2):
         content = store.load_shard(name)
-        if content is None:
-            raise _unusable(f"are missing: those of worker {number} of {len(shards) + 1} ({name})")
-        if zlib.crc32(content) != digest:
-            raise _unusable(f"are damaged: those of worker {number} of {len(shards) + 1} ({name})")
+        if content is None or zlib.crc32(content) != digest:
+            fault = "missing" if content is None else "damaged"
+            raise _unusable(f"are {fault}: those of worker {number} of {len(shards) + 1} ({name})")
         yield from_bytes(content, name)
 
 
 def _unusable(what: str) -> BadInput:
-    return BadInput(
-        f"rows of weights that its workers have saved {what}",
-        "the run's state",
-        "delete states/ of the folder to start over",
-    )
+    remedy = "delete states/ of the folder to start over"
+    return BadInput(f"rows of weights that its workers have saved {what}", "the run's state", remedy)

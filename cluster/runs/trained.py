@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from cluster.config.build import build, locate
 from cluster.config.compose import compose
@@ -19,6 +18,7 @@ from cluster.output.storage import Storage
 from ranking.collections.collection import Collection
 from ranking.encoding import EncodedCollection, encode_texts
 from ranking.errors import BadInput
+from ranking.labels import LabelCounts, encode_labels
 from ranking.rankers.ranker import Ranker, check_whole
 from ranking.rankers.sentence_folder import DECLARED, read_json
 
@@ -37,61 +37,54 @@ MODEL_TYPES = {
 
 def weights_description(config: dict[str, Any], parts: dict[str, Any]) -> bytes:
     """Return what opens a run's weights, as JSON: the ranker's options and, if it reads words, its vocabulary."""
-    base, has_tokens = parts["base"], "tokens" in parts
-    content = {
-        "ranker": config["ranker"],
-        "encoding": config["encoding"],
-        "words": None if has_tokens else base.words,
-        "dimension": int(base.vectors.table.shape[1]),
-    }
+    base = parts["base"]
+    content = {key: config[key] for key in ("ranker", "encoding")}
+    content |= {"words": None if "tokens" in parts else base.words, "dimension": int(base.vectors.table.shape[1])}
+    if "labels" in parts:
+        content["labels"] = json.loads(parts["labels"].tobytes())
     return json.dumps(content, ensure_ascii=False).encode()
 
 
 @dataclass
-class TrainedRanker:
-    """A ranker with fixed weights, and the way in which it reads texts.
+class RankerReading:
+    """The way in which a ranker reads texts.
 
     Args:
-        name: its name in run files.
-        ranker: the ranker, in evaluation mode.
         options: options of its class, by which texts are tokenized.
-        encoding: encoding of the words that it was trained with; None if it has its own tokens.
-        words: the vocabulary of these words, or None.
+        encoding, words: the vocabulary that it was trained with and its options; None if the ranker has its own tokens.
+        labels: the categories and subcategories that it reads (`ranking.labels.label_names`), or None.
     """
 
-    name: str
-    ranker: Ranker
     options: dict[str, Any]
     encoding: dict[str, Any] | None = None
     words: list[str] | None = None
+    labels: list[list[str]] | None = None
 
     def read(self, collection: Collection, encoded: EncodedCollection) -> EncodedCollection:
-        """Encode a collection for this ranker.
+        """Encode a collection for the ranker. Judgements and splits are those of `encoded`, of any vocabulary."""
+        factory = build(self.options, "ranker")
+        tokenization = factory.func.tokenization(**factory.keywords)
+        if tokenization is not None:
+            tokens = tokenization.encode(collection)
+            documents, queries = tokens.documents, tokens.queries
+        else:
+            assert self.words is not None
+            assert self.encoding is not None
+            limits, reading = self.encoding, collection.reading
+            documents = encode_texts(collection.documents, self.words, limits["max_document"], reading)
+            queries = encode_texts(collection.queries, self.words, limits["max_query"], reading)
+        if self.labels is not None:
+            of_documents, of_queries = encode_labels(collection, self.labels)
+            documents, queries = replace(documents, labels=of_documents), replace(queries, labels=of_queries)
+        return replace(encoded, documents=documents, queries=queries)
 
-        Args:
-            encoded: the same collection with any vocabulary. Judgements and splits are taken from it.
-        """
-        return read_as(self.options, self.encoding, self.words, collection, encoded)
 
+@dataclass(kw_only=True)
+class TrainedRanker(RankerReading):
+    """A ranker with fixed weights; `name` is its name in run files."""
 
-def read_as(
-    options: dict[str, Any],
-    encoding: dict[str, Any] | None,
-    words: list[str] | None,
-    collection: Collection,
-    encoded: EncodedCollection,
-) -> EncodedCollection:
-    """Encode a collection for a ranker that was trained on another; arguments as in `TrainedRanker` and its `read`."""
-    factory = build(options, "ranker")
-    tokenization = factory.func.tokenization(**factory.keywords)
-    if tokenization is not None:
-        tokens = tokenization.encode(collection)
-        return replace(encoded, documents=tokens.documents, queries=tokens.queries)
-    assert words is not None
-    assert encoding is not None
-    documents = encode_texts(collection.documents, words, encoding["max_document"], collection.reading)
-    queries = encode_texts(collection.queries, words, encoding["max_query"], collection.reading)
-    return replace(encoded, documents=documents, queries=queries)
+    name: str
+    ranker: Ranker
 
 
 def read_ranker(place: str, options: dict[str, Any] | None = None, gpu: bool = True) -> TrainedRanker:
@@ -101,9 +94,6 @@ def read_ranker(place: str, options: dict[str, Any] | None = None, gpu: bool = T
         place: the folder of `pyrite train`; weights in such a folder or a study's (`weights/NAME.safetensors`, or the
             folder `weights/NAME`); or the folder or name of a checkpoint of transformers or sentence-transformers.
         options: options of the ranker, for a checkpoint whose files do not identify it.
-
-    Raises:
-        BadInput: if there are no weights, or they do not fit the ranker.
     """
     device = torch.device("cuda" if gpu and torch.cuda.is_available() else "cpu")
     folder = Path(place).expanduser()
@@ -139,104 +129,85 @@ def _open_weights(name: str, weights: Path, description: Path) -> TrainedRanker:
 
     try:
         content = json.loads(description.read_text("utf-8"))
-        content = {key: content[key] for key in ("ranker", "encoding", "words", "dimension")}
+        options, encoding, words, dimension = (content[key] for key in ("ranker", "encoding", "words", "dimension"))
+        options, labels = dict(options), content.get("labels")
     except (ValueError, KeyError, TypeError):
         raise BadInput("does not describe weights", description, "copy it again from the run's folder") from None
-    options = dict(content["ranker"])
-    if options.get("categories"):
-        what = "reads categories by the numbers that they had in its training, which are not kept"
-        raise BadInput(what, weights, "train a ranker with ranker.categories=false")
+    if options.get("categories") and labels is None:
+        raise BadInput("were written by a version that kept no names of categories", weights, "train it again")
     if weights.is_dir():
         options["checkpoint"] = str(weights)
-        if content["words"] is not None:
+        if words is not None:
             # The folder's tokenizer splits texts into these words, and the folder holds all dimensions.
-            options |= {"further": 0, "max_query": content["encoding"]["max_query"]}
-        return TrainedRanker(name, make(options), options)
-    words = content["words"] or [""]
-    ranker = make(options, np.zeros((len(words), content["dimension"]), np.float32))
+            options |= {"further": 0, "max_query": encoding["max_query"]}
+        return TrainedRanker(options, name=name, ranker=make(options))
+    ranker = make(options, len(words or [""]), dimension, labels)
     try:
         ranker.load_state_dict(load_file(weights))
     except (RuntimeError, OSError) as error:
         raise BadInput(f"are no weights of it ({str(error).splitlines()[0]})", weights, "train it again") from None
-    return TrainedRanker(name, ranker, options, content["encoding"], content["words"])
+    return TrainedRanker(options, encoding, words, labels, name=name, ranker=ranker)
 
 
 def _open_checkpoint(name: str, place: str, options: dict[str, Any] | None) -> TrainedRanker:
-    options = options and {**options, "_partial_": True}
     if options is None:
         options = compose([*ranker_overrides(place), f"ranker.checkpoint={json.dumps(place)}"])["ranker"]
+    options = {**options, "_partial_": True}
     if "checkpoint" in inspect.signature(locate(options["_target_"])).parameters:
-        options = options | {"checkpoint": place}
+        options |= {"checkpoint": place}
     ranker = make(options)
     check_whole(ranker, place)
-    return TrainedRanker(name, ranker, options)
+    return TrainedRanker(options, name=name, ranker=ranker)
 
 
-def make(options: dict[str, Any], vectors: NDArray[np.float32] | None = None) -> Ranker:
-    """Return a ranker of these options whose weights come with its checkpoint or will be loaded."""
-    generator = torch.Generator().manual_seed(0)
-    given = np.zeros((1, 1), np.float32) if vectors is None else vectors
-    return build(options, "ranker")(vectors=given, generator=generator)
+def make(options: dict[str, Any], words: int = 1, dimension: int = 1, labels: list[list[str]] | None = None) -> Ranker:
+    """Return a ranker whose weights come with its checkpoint or will be loaded, word vectors included."""
+    vectors, generator = np.zeros((words, dimension), np.float32), torch.Generator().manual_seed(0)
+    counts = {} if labels is None else {"labels": LabelCounts(*map(len, labels))}
+    return build(options, "ranker")(vectors=vectors, generator=generator, **counts)
 
 
 def ranker_overrides(place: str) -> list[str]:
-    """Return the overrides that make a ranker of a checkpoint, except `ranker.checkpoint`, from its files.
-
-    Args:
-        place: a folder, or a name at the hub, which is assumed to be a bi-encoder.
-
-    Raises:
-        BadInput: if there is none, or its files do not tell how it scores.
-    """
+    """Return the overrides that make a ranker of a checkpoint, except `ranker.checkpoint`, from its files."""
     folder = Path(place).expanduser()
     if folder.is_file():
         raise BadInput("is a file, and a checkpoint is a folder", place, f"name the folder, as {folder.parent}")
     if not folder.is_dir():
         if folder.exists() or "/" not in place or place.count("/") > 1 or place.startswith((".", "/", "~")):
             raise BadInput("no such run or checkpoint", place, "name a folder of `pyrite train weights=true`")
-        return ["ranker=bi_encoder"]
-    if (folder / "modules.json").is_file():
-        return [f"ranker={_of_library(folder)}"]
+        return ["ranker=bi_encoder"]  # a name at the hub
+    if (folder / "modules.json").is_file():  # a model of sentence-transformers
+        kinds = [module["type"].rpartition(".")[2] for module in read_json(str(folder), "modules.json")]
+        if kinds[:1] == ["StaticEmbedding"]:
+            return ["ranker=static"]
+        if kinds == ["Transformer", "Dense"]:  # PyLate's, before it named itself
+            return ["ranker=late_interaction"]
+        declared = (read_json(str(folder), DECLARED) or {}).get("model_type")
+        return [f"ranker={MODEL_TYPES.get(str(declared), 'bi_encoder')}"]
     config = read_json(place, "config.json")
     if config is None:
         heads = [f"*/{head}" for head in ("config.json", "modules.json")]
         inner = {file.parent for head in heads for file in folder.glob(head)} | set(folder.glob("*.safetensors"))
         if inner:
-            remedy = f"name one, as {min(inner)}"
-            raise BadInput("holds rankers, and is none itself", place, remedy)
+            raise BadInput("holds rankers, and is none itself", place, f"name one, as {min(inner)}")
         raise BadInput("holds neither a run nor a checkpoint", place, "name a folder of `pyrite train weights=true`")
     if config.get("model_type") == "model2vec":
         return ["ranker=static"]
-    if "HF_ColBERT" in (config.get("architectures") or []):
+    architectures = config.get("architectures") or [""]
+    if "HF_ColBERT" in architectures:
         return ["ranker=late_interaction"]
-    architecture = (config.get("architectures") or [""])[0]
-    if not _is_decoder(config.get("model_type")):
-        headed = architecture.endswith("ForSequenceClassification")
+    from transformers.models.auto.modeling_auto import (
+        MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
+        MODEL_FOR_MASKED_LM_MAPPING_NAMES,
+    )
+
+    kind, headed = config.get("model_type"), architectures[0].endswith("ForSequenceClassification")
+    if kind not in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES or kind in MODEL_FOR_MASKED_LM_MAPPING_NAMES:
         return ["ranker=cross_encoder" if headed else "ranker=bi_encoder"]
-    if architecture.endswith("ForCausalLM"):
+    if architectures[0].endswith("ForCausalLM"):
         return ["ranker=decoder", f"ranker.words={json.dumps(_answer_words(place))}"]
-    if architecture.endswith("ForSequenceClassification"):
-        return ["ranker=decoder"]
-    return ["ranker=bi_encoder", "ranker.pooling=last"]  # only the last token has seen the whole text
-
-
-def _of_library(folder: Path) -> str:
-    """Return the ranker for a model of sentence-transformers."""
-    kinds = [module["type"].rpartition(".")[2] for module in read_json(str(folder), "modules.json")]
-    declared = (read_json(str(folder), DECLARED) or {}).get("model_type")
-    if kinds[:1] == ["StaticEmbedding"]:
-        return "static"
-    if kinds == ["Transformer", "Dense"]:  # PyLate's, before it named itself
-        return "late_interaction"
-    return MODEL_TYPES.get(str(declared), "bi_encoder")
-
-
-def _is_decoder(model_type: str | None) -> bool:
-    """Return whether models of this type continue texts, instead of filling gaps in them."""
-    from transformers.models.auto import modeling_auto
-
-    causal, masked = modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES
-    return model_type in causal and model_type not in masked
+    # Without a head: only the last token has seen the whole text.
+    return ["ranker=decoder"] if headed else ["ranker=bi_encoder", "ranker.pooling=last"]
 
 
 def _answer_words(place: str) -> list[str]:

@@ -19,12 +19,8 @@ def sentence(collection: Collection, config: Mapping[str, Any]) -> str:
     """Return the counts of a collection as a run of a configuration uses it.
 
     `pairs.csv: 4,947 pairs, 2,549 queries, 2,277 passages → train 2,065, dev 229, test 255; columns query, passage`.
-
-    Args:
-        config: a configuration with `limits` and `folds`, or without either for all of it.
     """
-    counts = pairs(collection)
-    source = collection.source
+    counts, source = pairs(collection), collection.source
     joined = source.get("joined", 0)
     parts = [counted(counts["pairs"], "pair" if source else "relevant pair")]
     parts[0] += f" ({counted(joined, 'duplicate')} joined)" if joined else ""
@@ -32,9 +28,8 @@ def sentence(collection: Collection, config: Mapping[str, Any]) -> str:
     split = ", ".join(f"{name} {counts[name]:,}" for name in SPLITS)
     if not any(counts[name] for name in SPLITS):
         split = f"{config['folds']}-fold cross-validation" if "folds" in config else "no splits"
-    text = f"{source.get('name', collection.name)}: {', '.join(parts)} → {split}"
-    if columns := source.get("columns"):
-        text += f"; columns {', '.join(columns)}"
+    columns = f"; columns {', '.join(source['columns'])}" if source.get("columns") else ""
+    text = f"{source.get('name', collection.name)}: {', '.join(parts)} → {split}{columns}"
     return text + _unanswered(collection) + _cut(counts, config)
 
 
@@ -65,16 +60,10 @@ def sentences(used: Iterable[tuple[Collection, Mapping[str, Any]]]) -> dict[str,
 
 
 def notes(collection: Collection, name: str) -> list[str]:
-    """Return lines about what was skipped, left out or read by a rule that the user should know of.
-
-    Args:
-        name: name of its reader, as `beir`.
-    """
+    """Return lines about what a reader skipped, left out or read by a rule that the user should know of."""
     counts = ", ".join(f"{count} × {kind}" for kind, count in collection.skipped.items())
-    skipped = [f"skipped in {name}: {counts}"] if counts else []
-    return skipped + [
-        f"{what} in {name}: {count}" for what, count in collection.facts.items() if what.startswith(NOTED)
-    ]
+    facts = [f"{what} in {name}: {count}" for what, count in collection.facts.items() if what.startswith(NOTED)]
+    return [f"skipped in {name}: {counts}", *facts] if counts else facts
 
 
 def pairs(collection: Collection) -> dict[str, int]:
@@ -89,8 +78,7 @@ def pairs(collection: Collection) -> dict[str, int]:
 def _cut(counts: Mapping[str, int], config: Mapping[str, Any]) -> str:
     """Return what the limits leave of a collection; empty if it is all of it."""
     limits = config.get("limits") or {}
-    has = {name: counts[name] for name in SPLITS if counts[name]} | {"examples": counts["examples"]}
-    less = {name: limits[name] for name in has if limits.get(name) and limits[name] < has[name]}
+    less = {name: limits[name] for name in (*SPLITS, "examples") if 0 < (limits.get(name) or 0) < counts[name]}
     if not less:
         return ""
     scale = config.get(CHOICES, {}).get("scale")

@@ -24,12 +24,7 @@ from ranking.texts import Texts
 
 @dataclass(frozen=True)
 class ZeroShot:
-    """Another collection to evaluate a ranker on.
-
-    Args:
-        encoded: the collection, encoded for the ranker.
-        candidates: candidates of its test queries, or of all queries if it has no splits, by origin.
-    """
+    """Another collection to evaluate a ranker on, encoded for the ranker, and candidates of its queries by origin."""
 
     encoded: EncodedCollection
     candidates: dict[str, Candidates]
@@ -38,11 +33,9 @@ class ZeroShot:
 def zero_shot(config: dict[str, Any], sources: Sources, read: EncodedCollection) -> ZeroShot:
     """Return a collection with candidates of each origin of the run, except run files, which have other queries.
 
-    Args:
-        read: the collection, encoded for the run's ranker.
+    The candidates are those of test queries, or of all queries without splits.
     """
-    split = (read.split >= 0).any()
-    queries = read.queries_of("test") if split else np.arange(len(read.queries))
+    queries = read.queries_of("test") if (read.split >= 0).any() else np.arange(len(read.queries))
     queries = at_most(config["limits"]["test"], sources.encoded.queries, queries)
     nodes = {name: node for name, node in config["origin"].items() if "path" not in node and name != "category"}
     return ZeroShot(read, {name: build(node).of(sources, queries) for name, node in nodes.items()})
@@ -81,8 +74,6 @@ def zero_shot_rows(run: str, outcome: Outcome) -> list[pl.DataFrame]:
     keys = ["collection", "origin", "measure"]
     groups = pl.DataFrame(outcome.zero_shot).group_by(keys, maintain_order=True)
     rows = groups.agg(pl.col("queries").first(), pl.col("value", "bm25").mean())
-    means = rows.group_by("origin", "measure", maintain_order=True).agg(
-        pl.col("queries").sum(), pl.col("value", "bm25").mean()
-    )
-    means = means.with_columns(collection=pl.lit(MEAN)).select(rows.columns)
-    return [pl.concat([rows, means]).select(pl.lit(run).alias("run"), pl.all())]
+    means = rows.group_by("origin", "measure", maintain_order=True)
+    mean = means.agg(pl.col("queries").sum(), pl.col("value", "bm25").mean(), collection=pl.lit(MEAN))
+    return [pl.concat([rows, mean.select(rows.columns)]).select(pl.lit(run).alias("run"), pl.all())]

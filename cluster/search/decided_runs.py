@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,10 +11,11 @@ import numpy as np
 from cluster.config.groups import CHOICES
 from cluster.executors.task import Done, Task, Wait
 from cluster.output.event_log import EventLog
-from cluster.output.methods import is_learned
-from cluster.output.storage import Storage
-from cluster.plan.sweep import Planned, Point, plan
-from cluster.search.proposals import Proposals
+from cluster.output.methods import LABEL, is_learned
+from cluster.plan.study import StudyPlan
+from cluster.plan.sweep import Planned, Point
+from cluster.plan.sweep import plan as runs_of
+from cluster.search.proposals import MadeOf, Proposals
 from cluster.statistics.sequential import StoppingRule, Values, best_baseline, compare_all, contenders
 from ranking.digest import digest
 
@@ -29,58 +30,47 @@ class DecidedRuns(Proposals):
 
     Args:
         points: the methods, without intervals.
-        seeds: the seeds, given in ascending order.
-        named: returns whether a run belongs to a baseline that the user names.
-        storage, made_of: see `Proposals`.
+        made_of: see `Proposals`.
     """
 
-    def __init__(
-        self,
-        points: Sequence[Point],
-        seeds: Sequence[int],
-        rule: StoppingRule,
-        named: Callable[[Planned], bool],
-        storage: Storage,
-        made_of: Callable[[dict[str, Any]], Mapping[str, str]],
-    ) -> None:
-        super().__init__(storage, made_of)
-        self.seeds, self.rule = sorted(seeds), replace(rule, most=min(rule.most, len(seeds)))
-        self._log: EventLog | None = None
+    def __init__(self, plan: StudyPlan, points: Sequence[Point], made_of: MadeOf) -> None:
+        super().__init__(plan, made_of)
+        rule = StoppingRule.of_options(plan.options)
+        self.seeds, self.rule = sorted(plan.seeds), replace(rule, most=min(rule.most, len(plan.seeds)))
+        baseline = plan.options["baseline"] or plan.design.get("baseline")
         self._unlogged: list[dict[str, Any]] = []
+        self._emit: Callable[[dict[str, Any]], None] = self._unlogged.append
         self.methods: dict[str, dict[int, Planned]] = {}
         self.families: dict[str, list[str]] = {}
         self.baselines: set[str] = set()
         self.named: set[str] = set()
         for point in points:
-            runs = {planned.config["seed"]: planned for planned in plan(point, (), self.seeds)}
+            runs = {planned.config["seed"]: planned for planned in runs_of(point, (), self.seeds)}
             example = next(iter(runs.values()))
             swept = {key: value for key, value in example.parameters.items() if key != "seed"}
             name = " ".join(f"{key}={value}" for key, value in swept.items())
             if name in self.methods:  # methods that differ only in what the study does not sweep
                 name += f" {digest(list(point.overrides))[:6]}"
             self.methods[name] = runs
+            self.examples.append(example)
             config = example.config
             family = digest([config[CHOICES]["ranker"], config["collection"], config["strict"], config["limits"]])
             self.families.setdefault(family, []).append(name)
             self.baselines |= set() if is_learned(config[CHOICES]) else {name}
-            self.named |= {name} if named(example) else set()
+            self.named |= {name} if is_baseline(baseline, example) else set()
         self.given: dict[str, int] = dict.fromkeys(self.methods, 0)
-        self._logged = [event for event in EventLog.read(storage) if event["event"] == EVENT]
+        self._logged = [event for event in EventLog.read(plan.storage) if event["event"] == EVENT]
         self._round = 0
         self._queue: list[Planned] = []
         self._open: dict[str, Planned] = {}
         self._values: dict[str, dict[int, float]] = {name: {} for name in self.methods}
-        self._of = {planned.name: (name, seed) for name, of in self.methods.items() for seed, planned in of.items()}
+        self._method_of = {planned.name: name for name, runs in self.methods.items() for planned in runs.values()}
         self._advance()
 
     @property
     def total(self) -> int:
         """Runs so far; more may follow."""
         return len(self.proposed)
-
-    def examples(self) -> list[Planned]:
-        """One run per method."""
-        return [runs[self.seeds[0]] for runs in self.methods.values()]
 
     def next(self) -> Task | Wait | None:
         """Return the next run; `Wait.WAIT` if the next round depends on runs that have not ended."""
@@ -101,18 +91,14 @@ class DecidedRuns(Proposals):
         outcome = self.outcome(planned)
         if outcome is None:
             return False
-        method, seed = self._of[planned.name]
         # Methods are compared by the mean of the first measure over the first origin.
         leading = next(iter(next(iter(outcome.values.values())).values()))
-        self._values[method][seed] = float(np.mean(leading))
+        self._values[self._method_of[planned.name]][planned.config["seed"]] = float(np.mean(leading))
         return True
 
     def _advance(self) -> None:
         """Start rounds until one has something to run, or no comparison is open."""
-        while not self._queue:
-            chosen = self._next()
-            if not chosen:
-                return
+        while not self._queue and (chosen := self._next()):
             for name, count in chosen.items():
                 for seed in self.seeds[self.given[name] : self.given[name] + count]:
                     planned = self.methods[name][seed]
@@ -130,12 +116,17 @@ class DecidedRuns(Proposals):
         if self._round < len(self._logged):  # of an earlier command
             return {name: count for name, count in self._logged[self._round]["methods"].items() if name in self.methods}
         chosen: dict[str, int] = {}
+        verdicts: dict[str, str] = {}
         for names in self.families.values():
-            if self._round == 0:
-                chosen |= dict.fromkeys(names, min(self.rule.first, self.rule.most))
-                continue
             values: Values = {name: self._values[name] for name in names}
-            wanted = contenders(values, self.baselines & set(names), self.named & set(names), self.rule)
+            baselines = self.baselines & set(names)
+            compared = compare_all(values, baselines, self.rule, intervals=False)
+            opponents = {name: best_baseline(values, baselines, name) for name in names}
+            verdicts |= {a: compared[a, b].verdict for a, b in opponents.items() if b and (a, b) in compared}
+            if self._round == 0:
+                chosen |= dict.fromkeys(names, self.rule.first)
+                continue
+            wanted = contenders(values, baselines, self.named & set(names), self.rule)
             # A method that becomes the best baseline again catches up with those that it is compared with.
             front = max((self.given[name] for name in wanted), default=0)
             behind = {name for name in wanted if self.given[name] < front}
@@ -143,29 +134,19 @@ class DecidedRuns(Proposals):
         chosen = {name: min(count, self.rule.most - self.given[name]) for name, count in chosen.items()}
         chosen = {name: count for name, count in chosen.items() if count > 0}
         if chosen:
-            facts = {"round": self._round, "methods": chosen, "verdicts": self.verdicts()}
-            if self._log is None:
-                self._unlogged.append(facts)
-            else:
-                self._log.emit(EVENT, **facts)
+            self._emit({"round": self._round, "methods": chosen, "verdicts": verdicts})
         return chosen
 
     def start(self, log: EventLog) -> None:
         """Write decisions to a log, also those that were made before it existed."""
-        self._log = log
+        self._emit = lambda facts: log.emit(EVENT, **facts)
         for facts in self._unlogged:
-            log.emit(EVENT, **facts)
+            self._emit(facts)
 
-    def verdicts(self) -> dict[str, str]:
-        """Return the verdict on each method against the best baseline, so far."""
-        verdicts: dict[str, str] = {}
-        for names in self.families.values():
-            values = {name: self._values[name] for name in names}
-            baselines = self.baselines & set(names)
-            compared = compare_all(values, baselines, self.rule, intervals=False)
-            for name in names:
-                other = best_baseline(values, baselines, name)
-                pair = compared.get((name, str(other)))
-                if pair is not None:
-                    verdicts[name] = pair.verdict
-        return verdicts
+
+def is_baseline(named: str | None, planned: Planned) -> bool:
+    """Return whether a run is of the method that a user names as the baseline, by its label or key=value pairs."""
+    if named is not None and named == planned.parameters.get(LABEL):
+        return True
+    pairs = [part.partition("=") for part in (named or "").split()]
+    return bool(pairs) and all(planned.parameters.get(key) == value for key, _, value in pairs)

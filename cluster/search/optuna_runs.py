@@ -4,32 +4,26 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Callable, Mapping, Sequence, Set
-from typing import Any, cast
+from collections.abc import Sequence
+from typing import cast
 
 import optuna
 
 from cluster.config.override import key_of
 from cluster.executors.task import Done, Task, Wait
-from cluster.output.storage import Storage
-from cluster.plan.searches import METHOD, Search, Suggest, searches
-from cluster.plan.sweep import Interval, Planned, Point, plan
+from cluster.output.methods import METHOD
+from cluster.plan.searches import Search, Suggest, searches
+from cluster.plan.study import StudyPlan
+from cluster.plan.sweep import Planned, Point
+from cluster.plan.sweep import plan as runs_of
 from cluster.runs.outcome import mean_best
-from cluster.search.proposals import Proposals
+from cluster.search.proposals import MadeOf, Proposals
 from cluster.search.schedulers import EarlyStopping
 from ranking.digest import digest
 from ranking.errors import BadInput
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 warnings.filterwarnings("ignore", category=optuna.exceptions.ExperimentalWarning)
-
-
-def _drawn(trial: optuna.Trial, name: str, interval: Interval) -> str:
-    """Draw a value from an interval, and return it as an override has it."""
-    if interval.whole:
-        return str(trial.suggest_int(name, round(interval.low), round(interval.high), log=interval.log))
-    value = trial.suggest_float(name, interval.low, interval.high, log=interval.log)
-    return f"{float(f'{value:.6g}'):g}"
 
 
 def _seeds(found: Sequence[Search]) -> list[int]:
@@ -65,46 +59,32 @@ class OptunaRuns(Proposals):
 
     Args:
         points: the points of all methods, with their intervals.
-        samples: proposals per method.
-        seeds: the seeds that each proposal runs with. Optuna receives the mean of their results.
-        storage, made_of: see `Proposals`.
-        sampler: `tpe`, `gp` or `cmaes`.
-        parallel: proposals of a method that are made at once, before any of their results is known.
+        made_of: see `Proposals`.
         scheduler: may stop runs, which then count by their best validation.
-        shown_in: URL of a storage of Optuna that receives the results, for its dashboard.
-        swept: the keys for which the user gave several values.
     """
 
     def __init__(
-        self,
-        points: Sequence[Point],
-        samples: int,
-        seeds: Sequence[int],
-        storage: Storage,
-        made_of: Callable[[dict[str, Any]], Mapping[str, str]],
-        sampler: str = "tpe",
-        parallel: int = 1,
-        scheduler: EarlyStopping | None = None,
-        shown_in: str | None = None,
-        swept: Set[str] = frozenset(),
+        self, plan: StudyPlan, points: Sequence[Point], made_of: MadeOf, scheduler: EarlyStopping | None = None
     ) -> None:
-        super().__init__(storage, made_of)
-        self.points, self.samples, self.seeds = points, samples, seeds
-        self.searches = searches(points, swept)
-        self.parallel, self.scheduler = parallel, scheduler
+        super().__init__(plan, made_of)
+        options = plan.options
+        self.samples, self.parallel, self.scheduler = options["samples"], options.get("parallel", 1), scheduler
+        self.examples = [runs_of(point, point.at([0.5] * len(point.intervals)), self.seeds[:1])[0] for point in points]
+        self.searches = searches(points, plan.swept)
+        sampler = options.get("sampler", "tpe")
         self._studies = [
-            optuna.create_study(direction="maximize", sampler=_sampler(sampler, seed, parallel))
+            optuna.create_study(direction="maximize", sampler=_sampler(sampler, seed, self.parallel))
             for seed in _seeds(self.searches)
         ]
-        names = [f"{storage.place} {' '.join(search.method)}" for search in self.searches]
-        self._shown = StoredSearch(shown_in, names) if shown_in else None
-        self._open: list[list[tuple[optuna.Trial, dict[str, float | None]]]] = [[] for _ in self.searches]
-        self._left = [samples] * len(self.searches)
-        self._queue: list[tuple[int, Planned]] = []
-        self._running: list[tuple[int, Planned]] = []
+        names = [f"{plan.storage.place} {' '.join(search.method)}" for search in self.searches]
+        url = options.get("search_storage")
+        self._shown = StoredSearch(url, names) if url else None
+        self._open: list[list[tuple[optuna.Trial, list[Planned]]]] = [[] for _ in self.searches]
+        self._left = [self.samples] * len(self.searches)
+        self._queue: list[Planned] = []
+        self._running: dict[str, Planned] = {}
         self._results: dict[str, float | None] = {}
         self._repeated = 0
-        self._examples: list[Planned] = []
         for method in range(len(self.searches)):
             self._propose(method)
 
@@ -112,14 +92,6 @@ class OptunaRuns(Proposals):
     def total(self) -> int:
         """Runs of the whole search; fewer if a proposal repeats an earlier one, whose runs count once."""
         return len(self.searches) * self.samples * len(self.seeds) - self._repeated
-
-    def examples(self) -> list[Planned]:
-        """One run per point."""
-        if not self._examples:
-            self._examples = [
-                plan(point, point.at([0.5] * len(point.intervals)), self.seeds[:1])[0] for point in self.points
-            ]
-        return self._examples
 
     def _propose(self, method: int) -> None:
         """Queue a method's next proposals, except those with a finished result."""
@@ -130,12 +102,16 @@ class OptunaRuns(Proposals):
                 trial, search = self._studies[method].ask(), self.searches[method]
                 suggest = cast("Suggest", trial.suggest_categorical)  # which is overloaded
                 point = search.choose(suggest)
-                drawn = [
-                    f"{key}={_drawn(trial, search.parameter(key, point), interval)}"
-                    for key, interval in point.intervals
-                ]
-                runs = plan(point, drawn, self.seeds)
-                self._open[method].append((trial, {planned.name: self._results.get(planned.name) for planned in runs}))
+                drawn = []
+                for key, interval in point.intervals:
+                    name, low, high = search.parameter(key, point), interval.low, interval.high
+                    if interval.whole:
+                        drawn.append(f"{key}={trial.suggest_int(name, round(low), round(high), log=interval.log)}")
+                    else:
+                        value = trial.suggest_float(name, low, high, log=interval.log)
+                        drawn.append(f"{key}={float(f'{value:.6g}'):g}")
+                runs = runs_of(point, drawn, self.seeds)
+                self._open[method].append((trial, runs))
                 new = [planned for planned in runs if planned.name not in self._results]
                 self._results |= {planned.name: None for planned in new}
                 self._repeated += len(runs) - len(new)
@@ -147,12 +123,12 @@ class OptunaRuns(Proposals):
             for planned in proposals:
                 best = self._best(planned)
                 if best is None:
-                    self._queue.append((method, planned))
+                    self._queue.append(planned)
                 else:
                     self.finished += 1
                     if self.scheduler is not None:
                         self.scheduler.ended(planned.name)
-                    self._receive(method, planned.name, best)
+                    self._results[planned.name] = best
             self._tell(method)
 
     def _best(self, planned: Planned) -> float | None:
@@ -162,18 +138,13 @@ class OptunaRuns(Proposals):
         outcome = self.outcome(planned)
         return None if outcome is None else mean_best(outcome)
 
-    def _receive(self, method: int, name: str, best: float) -> None:
-        self._results[name] = best
-        for _, values in self._open[method]:
-            if name in values:
-                values[name] = best
-
     def _tell(self, method: int) -> None:
         """Tell Optuna the results of a method's open proposals together, in their order, once all are known."""
-        if any(value is None for _, values in self._open[method] for value in values.values()):
+        results = [[self._results[planned.name] for planned in runs] for _, runs in self._open[method]]
+        if any(value is None for values in results for value in values):
             return
-        for trial, values in self._open[method]:
-            told = self._studies[method].tell(trial, sum(filter(None, values.values())) / len(values))
+        for (trial, _), values in zip(self._open[method], results, strict=True):
+            told = self._studies[method].tell(trial, sum(filter(None, values)) / len(values))
             if self._shown is not None:
                 self._shown.add(method, told)
         self._open[method] = []
@@ -185,16 +156,16 @@ class OptunaRuns(Proposals):
                 self._propose(method)
         if not self._queue:
             return Wait.WAIT if any(self._left) or self._running else None
-        method, planned = self._queue.pop(0)
-        self._running.append((method, planned))
+        planned = self._queue.pop(0)
+        self._running[planned.name] = planned
         return self.task_of(planned)
 
     def ended(self, done: Done) -> None:
         """Receive the end of a run. One without a result counts as 0."""
-        method, planned = next(each for each in self._running if each[1].name == done.task.key)
-        self._running.remove((method, planned))
-        self._receive(method, planned.name, self._best(planned) or 0.0)
-        self._tell(method)
+        planned = self._running.pop(done.task.key)
+        self._results[planned.name] = self._best(planned) or 0.0
+        for method in range(len(self.searches)):
+            self._tell(method)
 
 
 LONGEST_NAME = 512

@@ -8,11 +8,14 @@ workers, and a resumed study passes the results in its log to the scheduler agai
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from cluster.config.build import as_node, build, locate
+from cluster.config.durations import seconds_of
 from cluster.config.override import key_of
 from cluster.plan.sweep import Planned
 from cluster.runs.outcome import Stop
@@ -22,31 +25,26 @@ METRIC, TIME = "validation", "epoch"
 CHOICES = "choose asha, median or hyperband"
 
 
-@dataclass
+@dataclass(eq=False)
 class _Run:
     """A run as a scheduler sees it. Ray Tune's schedulers know trials by these names.
 
     Args:
-        passed: (epoch, validation) that the scheduler has seen.
-        pending: (epoch, validation) that it has not seen yet.
+        search: the scheduler, and all runs that it compares, in their order.
+        pending, passed: (epoch, validation) that the scheduler has not seen yet, and that it has.
+        held: whether it waits for an answer.
     """
 
     trial_id: str
     config: dict[str, Any]
+    search: tuple[Any, list[_Run]]
+    pending: list[tuple[int, float]]
     passed: list[tuple[int, float]] = field(default_factory=list)
-    pending: list[tuple[int, float]] = field(default_factory=list)
     over: bool = False
-
-    __hash__ = object.__hash__
+    held: bool = False
 
     def __str__(self) -> str:
         return self.trial_id
-
-    @property
-    def last(self) -> int:
-        """The last epoch that it has reported."""
-        reported = self.pending or self.passed
-        return reported[-1][0] if reported else 0
 
 
 class _NoOthers:
@@ -82,88 +80,79 @@ class EarlyStopping:
         self.stopped: dict[str, Stop] = dict(stopped or {})
         self._reached = dict(reached or {})
         self._searches: dict[tuple[str, ...], tuple[Any, list[_Run]]] = {}
-        self._search_of: dict[str, tuple[str, ...]] = {}
         self._runs: dict[str, _Run] = {}
-        self._held: set[str] = set()
 
     def enter(self, runs: Iterable[Planned]) -> None:
         """Add proposals in their order. Runs that no interval is drawn for are compared by seed, and never stopped."""
         for planned in runs:
-            if planned.drawn and planned.name not in self._search_of:
-                before = self.stopped.get(planned.name)
-                if before is not None and before.made_of != self.made_of(planned.config):
-                    del self.stopped[planned.name]
-                    self._reached.pop(planned.name, None)
-                method = tuple(text for text in planned.overrides if key_of(text) not in (*planned.drawn, "seed"))
-                if method not in self._searches:
-                    self._searches[method] = (self._scheduler(), [])
-                scheduler, runs_of_search = self._searches[method]
-                run = _Run(planned.name, planned.config, pending=list(self._reached.pop(planned.name, ())))
-                self._search_of[planned.name], self._runs[planned.name] = method, run
-                runs_of_search.append(run)
+            name = planned.name
+            if not planned.drawn or name in self._runs:
+                continue
+            before = self.stopped.get(name)
+            if before is not None and before.made_of != self.made_of(planned.config):
+                del self.stopped[name]
+                self._reached.pop(name, None)
+            method = tuple(text for text in planned.overrides if key_of(text) not in (*planned.drawn, "seed"))
+            if method not in self._searches:
+                scheduler = self.make and self.make()
                 if scheduler is not None:
-                    scheduler.on_trial_add(_NoOthers(), run)
-                run.over = planned.name in self.stopped
-
-    def _scheduler(self) -> Any:
-        if self.make is None:
-            return None
-        scheduler = self.make()
-        scheduler.set_search_properties(METRIC, "max")
-        return scheduler
+                    scheduler.set_search_properties(METRIC, "max")
+                self._searches[method] = (scheduler, [])
+            scheduler, others = search = self._searches[method]
+            run = self._runs[name] = _Run(name, planned.config, search, list(self._reached.pop(name, ())))
+            others.append(run)
+            if scheduler is not None:
+                scheduler.on_trial_add(_NoOthers(), run)
+            run.over = name in self.stopped
 
     def reached(self, name: str, epoch: int, validation: float) -> dict[str, bool]:
-        """Receive what a run has reached.
+        """Receive what a run has reached, and return whether runs may continue, by name; one that is missing waits.
 
-        Args:
-            epoch: completed epochs. Only the first result within an epoch counts.
-            validation: its validation; 0 if it is not a number.
-
-        Returns:
-            Whether runs may continue, by name. A run that is missing waits for others.
+        Only the first result within an epoch counts. A validation that is not a number counts as 0.
         """
         run = self._runs.get(name)
         if run is None:
             return {name: True}
-        if epoch > run.last:
+        if epoch > max((at for at, _ in (*run.passed, *run.pending)), default=0):
             run.pending.append((epoch, validation if validation == validation else 0.0))
-        self._held.add(name)
-        return self._answers(name)
+        run.held = True
+        return self._answers(run)
 
     def ended(self, name: str) -> dict[str, bool]:
         """Receive the end of a run, and return whether the runs that waited for it may continue."""
         run = self._runs.get(name)
         if run is None:
             return {}
-        run.over = True
-        self._held.discard(name)
-        return self._answers(name)
+        run.over, run.held = True, False
+        return self._answers(run)
 
     def let_go(self, name: str) -> None:
         """A run waits no longer, because it lost its process or its place. It will report again."""
-        self._held.discard(name)
+        if name in self._runs:
+            self._runs[name].held = False
 
     def waiting_behind(self, name: str) -> list[str]:
         """Return the runs of the same search that wait and were proposed later."""
-        if name not in self._search_of:
+        run = self._runs.get(name)
+        if run is None:
             return []
-        names = [run.trial_id for run in self._searches[self._search_of[name]][1]]
-        return [other for other in names[names.index(name) + 1 :] if other in self._held]
+        _, runs = run.search
+        return [other.trial_id for other in runs[runs.index(run) + 1 :] if other.held]
 
     def finished(self) -> bool:
         """Return whether a stopper has ended the search, so that no further run starts."""
         return any(stopper.stop_all() for stopper in self.stoppers)
 
-    def _answers(self, name: str) -> dict[str, bool]:
+    def _answers(self, reported: _Run) -> dict[str, bool]:
         """Pass on all results whose turn has come, and return the answers that follow for runs that wait."""
-        scheduler, runs = self._searches[self._search_of[name]]
-        slowest: float = float("inf")
+        scheduler, runs = reported.search
+        slowest = float("inf")
         answers: dict[str, bool] = {}
         for run in runs:
             while run.pending and run.pending[0][0] <= slowest:
                 self._pass_on(scheduler, run)
-            if run.trial_id in self._held and not run.pending:
-                self._held.remove(run.trial_id)
+            if run.held and not run.pending:
+                run.held = False
                 answers[run.trial_id] = run.trial_id not in self.stopped
             if run.pending or not run.over:
                 slowest = min(slowest, run.passed[-1][0] if run.passed else 0)
@@ -211,11 +200,7 @@ def schedulers_of(node: dict[str, Any] | None) -> Callable[[], Any] | None:
 
 
 def built_as(kind: type, nodes: Sequence[Any], key: str) -> list[Any]:
-    """Build the user's objects of a class of Ray Tune; refuse others.
-
-    Args:
-        nodes: paths of classes, or parts with `_target_` and options.
-    """
+    """Build objects of a class of Ray Tune from paths of classes or parts with `_target_`; refuse others."""
     built = []
     for node in map(as_node, nodes):
         built.append(build(node, key))
@@ -238,3 +223,29 @@ def read_log(events: Iterable[Mapping[str, Any]]) -> tuple[dict[str, Stop], dict
             if not curve_so_far or int(event["step"]) > curve_so_far[-1][0]:
                 curve_so_far.append((int(event["step"]), 0.0 if value is None else float(value)))
     return stopped, reached
+
+
+class TimeBudget:
+    """The time of a study, which starts when this is built. Runs that have started by its end are completed.
+
+    Args:
+        budget: see `cluster.config.durations.seconds_of`; None sets no limit.
+        finished: returns whether the user's stoppers have ended the study; None if there are none.
+        now: a clock.
+    """
+
+    def __init__(
+        self,
+        budget: str | float | None,
+        finished: Callable[[], bool] | None = None,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._now, self._until = now, math.inf if budget is None else now() + seconds_of(budget, "time_budget")
+        self._finished = finished or (lambda: False)
+        self.over = False
+        """Whether a run was kept from starting."""
+
+    def spent(self) -> bool:
+        """Return whether no further run may start."""
+        self.over = self.over or self._finished() or self._now() >= self._until
+        return self.over

@@ -25,14 +25,8 @@ ALL = "all"
 
 
 class PooledEffect(NamedTuple):
-    """The effect over several places.
-
-    Args:
-        mean: the mean over all places, of which those seen are a sample.
-        low, high: its 95% interval.
-        between: the standard deviation of the true differences between places.
-        next_low, next_high: the 95% interval of the true difference at a place not seen yet.
-    """
+    """The mean effect over all places, of which those seen are a sample, with its 95% interval; the standard deviation
+    `between` places of the true effects, and the 95% interval of the effect at a place not seen yet."""
 
     mean: float
     low: float
@@ -43,13 +37,10 @@ class PooledEffect(NamedTuple):
 
 
 def pool_effects(effects: Floats, variances: Floats) -> PooledEffect:
-    """Pool effects by a random-effects model: true differences vary by place, and each is measured with an error.
+    """Pool the effects of two or more places, of which each is measured with an error, by a random-effects model.
 
     The variance between places is DerSimonian and Laird's (1986), the interval Hartung and Knapp's (2001), that of the
     next place Higgins, Thompson and Spiegelhalter's (2009).
-
-    Args:
-        effects, variances: the mean differences of two or more places, and the variances of these means.
     """
     count = len(effects)
     weights = 1 / np.maximum(variances, 1e-12)
@@ -68,15 +59,12 @@ def pool_effects(effects: Floats, variances: Floats) -> PooledEffect:
 def across_places(trials: pl.DataFrame, baseline: str | None = None, queries: Queries | None = None) -> pl.DataFrame:
     """Compare each method with one reference at every place (a collection and ranker), and over all of them.
 
-    By the leading measure and origin.
+    By the leading measure and origin. Empty with fewer than two places.
 
     Args:
         baseline: the name of the reference. None, or one that not all places have, takes the method with the highest
             mean over the places, of those that are not learned and have runs at all places.
         queries: the frame of `queries.parquet`, for intervals over seeds and queries; None bounds over seeds alone.
-
-    Returns:
-        The columns of SCHEMA, one row per method and place, and one for all of them; empty with fewer than two places.
     """
     candidates, measure = evaluations(trials)[0]
     places = {
@@ -90,7 +78,7 @@ def across_places(trials: pl.DataFrame, baseline: str | None = None, queries: Qu
         return pl.DataFrame(schema=SCHEMA)
     means = {name: float(np.mean([methods[name].mean for methods in places.values()])) for name in common}
     reference = baseline if baseline in shared else min(common, key=lambda name: (-means[name], name))
-    by_query = values_by_run(queries, trials.filter(status="done")["run"].to_list(), measure).get(candidates, {})
+    by_query = values_by_run(queries, trials, measure).get(candidates, {})
     rows: list[dict[str, Any]] = []
     for method in sorted(set.union(*known) - {reference}):
         head = {"candidates": candidates, "measure": measure, "against": reference, "method": method}
@@ -102,8 +90,8 @@ def across_places(trials: pl.DataFrame, baseline: str | None = None, queries: Qu
             by_seed = differences(a.runs, b.runs)
             if len(by_seed) < 2:
                 continue
-            both, of_seeds = compare_both(a, b, by_query), mean_difference(by_seed)
-            effect = both or of_seeds
+            both = compare_both(a, b, by_query)
+            effect = both or mean_difference(by_seed)
             rows.append(head | {"places": 1, "pairs": len(by_seed), "place": place,
                                 "difference": effect.mean, "low": effect.low, "high": effect.high})  # fmt: skip
             effects.append(effect.mean)
@@ -117,11 +105,7 @@ def across_places(trials: pl.DataFrame, baseline: str | None = None, queries: Qu
 
 
 def summarise_zero_shot(trials: pl.DataFrame, measured: pl.DataFrame) -> pl.DataFrame:
-    """Average over runs, one row per method, collection, origin and measure, with BM25 alone.
-
-    Returns:
-        learned_from (a collection), ranker, method, collection, origin, measure; mean, std, bm25, queries and runs.
-    """
+    """Average over runs, one row per method, collection that it was `learned_from`, collection, origin and measure."""
     of_run = with_methods(trials).select("run", pl.col("collection").alias("learned_from"), "ranker", "method")
     keys = ["learned_from", "ranker", "method", "collection", "origin", "measure"]
     return (

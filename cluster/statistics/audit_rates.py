@@ -26,9 +26,8 @@ def rates_of(negatives: pl.DataFrame) -> pl.DataFrame:
     rows = []
     for (method,), shown in negatives.partition_by("method", as_dict=True, maintain_order=True).items():
         functions = {str(name): part for (name,), part in shown.partition_by("function", as_dict=True).items()}
-        for function, part in ({"all": shown} | functions).items():
-            if function == "all" or len(functions) > 1:
-                rows.append({"method": method, "function": function, **_rate(part)})
+        for function, part in {"all": shown, **(functions if len(functions) > 1 else {})}.items():
+            rows.append({"method": method, "function": function, **_rate(part)})
     return pl.DataFrame(rows, schema_overrides={"rate": pl.Float64})
 
 
@@ -36,12 +35,11 @@ def guards_of(negatives: pl.DataFrame) -> pl.DataFrame:
     """The negatives that a guard on the ranker's score would have dropped.
 
     Args:
-        negatives: see `rates_of`; with margin.
+        negatives: see `rates_of`; with margin, the score less the positive's.
 
     Returns:
-        method, share (of the negatives shown, those that score highest relative to their positive), margin (score less
-        the positive's, from which on they are dropped), relevant_dropped (share of all relevant ones shown),
-        dropped_relevant (share of the dropped that is relevant), left (share of the rest that is relevant).
+        method, share (of the negatives shown), margin (from which on they are dropped), relevant_dropped (share of all
+        relevant ones shown), dropped_relevant and left (shares of the dropped, and of the rest, that are relevant).
     """
     rows = []
     for (method,), part in negatives.partition_by("method", as_dict=True, maintain_order=True).items():

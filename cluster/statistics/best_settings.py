@@ -14,12 +14,8 @@ from cluster.output.methods import leading_evaluations, measurements
 def best_settings(trials: pl.DataFrame) -> pl.DataFrame:
     """Return the best settings of each method that ran with several, by the mean of its seeds' best validations.
 
-    Returns:
-        collection, ranker, method, settings ("optimizer.lr=0.01 training.batch_size=32"), tried (number of settings),
-        seeds (of the best ones), validation (their mean best validation on dev queries), one column per origin with the
-        mean of the leading measure on test queries, and overrides, those of the runs without their seed. Settings that
-        lack seeds of others, because runs failed or did not start, are no candidates. Empty if no method ran with
-        several settings.
+    Settings that lack seeds of others, because runs failed or did not start, are no candidates. The columns are those
+    of `best_settings.parquet` (docs/reference/results.md), of which overrides are those of the runs without their seed.
     """
     method = ["collection", "ranker", "method"]
     named = measurements(trials).unique("run", maintain_order=True).select("run", *method, "settings")
@@ -46,21 +42,15 @@ def best_settings(trials: pl.DataFrame) -> pl.DataFrame:
         .sort("validation", "settings", descending=[True, False], nulls_last=True)
         .unique(method, keep="first", maintain_order=True)
     )
-    own = pl.col("overrides").map_elements(_without_seed, pl.String)
-    return found.select(*method, "settings", "tried", "seeds", "validation", *origins, own)
-
-
-def _without_seed(overrides: str) -> str:
-    return shlex.join(text for text in shlex.split(overrides) if key_of(text) != "seed")
+    without_seed = [
+        shlex.join(text for text in shlex.split(line) if key_of(text) != "seed") for line in found["overrides"]
+    ]
+    found = found.with_columns(overrides=pl.Series(without_seed, dtype=pl.String))
+    return found.select(*method, "settings", "tried", "seeds", "validation", *origins, "overrides")
 
 
 def comparison_command(found: pl.DataFrame, first_seed: int) -> str:
-    """Return the command that trains each method with its best settings and ten new seeds.
-
-    Args:
-        found: rows of `best_settings` of one collection and ranker.
-        first_seed: the first seed that no run of the study has.
-    """
+    """Return the command that trains methods of one collection and ranker with their best settings and new seeds."""
     lines = [shlex.split(text) for text in found["overrides"]]
     shared = [text for text in lines[0] if all(text in line for line in lines)]
     methods = [

@@ -26,12 +26,13 @@ SCHEMA: dict[str, pl.DataType] = {
 }
 
 
-def values_by_run(queries: Queries | None, runs: Collection[str], measure: str) -> dict[str, dict[str, Floats]]:
-    """Read the values of a measure by origin and run, one per query of the study, NaN if missing.
+def values_by_run(queries: Queries | None, trials: pl.DataFrame, measure: str) -> dict[str, dict[str, Floats]]:
+    """Read the values of a measure in finished runs, by origin and run: one per query of the study, NaN if missing.
 
     Nothing is read if there are no queries, or no column of the measure.
     """
-    return {} if queries is None else named_values(queries, runs, measure)[1]
+    done = trials.filter(status="done")["run"].to_list()
+    return {} if queries is None else named_values(queries, done, measure)[1]
 
 
 def named_values(
@@ -72,12 +73,8 @@ def best_two(trials: pl.DataFrame, queries: Queries, summary: pl.DataFrame, meas
     """Compare the two best methods of each ranker and origin on the same queries.
 
     A query's figure is first averaged over a method's runs, so that seeds do not count as queries. The same queries
-    choose the two methods, so the difference is larger than others would show, and p too small: a
-    description, not a test of a question that was asked beforehand.
-
-    Returns:
-        The columns of SCHEMA: differences (first minus second, one per query), their mean, wins, ties and losses of the
-        first, p of a paired t-test over queries; and p_holm. No row if fewer than two methods have results.
+    choose the two methods, so the difference is larger than others would show, and p (of a paired t-test over queries)
+    too small: a description, not a test of a question that was asked beforehand.
     """
     methods = with_methods(trials).select("run", "collection", "ranker", "method")
     able = summary.filter((pl.col("measure") == measure) & (pl.col("runs") > 0) & (pl.col("ranker") != "bm25"))
@@ -97,9 +94,8 @@ def best_two(trials: pl.DataFrame, queries: Queries, summary: pl.DataFrame, meas
         both = ~np.isnan(means).any(0)
         a, b = (of_method[both] for of_method in means)
         d = a - b
-        rows.append(dict(zip(SCHEMA, (
-            *identity, *best["method"][:2], d.tolist(), float(d.mean()) if len(d) else None,
-            int((d > TIE).sum()), int((np.abs(d) <= TIE).sum()), int((d < -TIE).sum()), paired_t_test(a, b),
-        ), strict=True)))  # fmt: skip
-    frame = pl.DataFrame(rows, schema=SCHEMA)
+        counts = int((d > TIE).sum()), int((np.abs(d) <= TIE).sum()), int((d < -TIE).sum())
+        mean = float(d.mean()) if len(d) else None
+        rows.append((*identity, *best["method"][:2], d.tolist(), mean, *counts, paired_t_test(a, b)))
+    frame = pl.DataFrame(rows, schema=SCHEMA, orient="row")
     return frame.with_columns(p_holm=pl.Series(holm(frame["p"].to_numpy()), dtype=_number)).fill_nan(None)

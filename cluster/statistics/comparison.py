@@ -23,12 +23,10 @@ from cluster.statistics.paired import (
 from ranking.errors import BadInput
 from ranking.evaluation.significance import effect_size, holm, kolmogorov_smirnov, paired_t_test, sign_test, t_test
 
-BOTH = ("low_both", "high_both", "p_both", "p_both_holm", "equal_p")
-"""Columns of a comparison over seeds and queries."""
 TESTS = (
-    *("difference", "pairs", *BOTH, "paired_p", "paired_p_holm", "sign_p", "sign_p_holm"),
-    *("t_p", "t_p_holm", "ks_p", "ks_p_holm", "effect"),
-)
+    "difference", "pairs", "low_both", "high_both", "p_both", "p_both_holm", "equal_p", "paired_p", "paired_p_holm",
+    "sign_p", "sign_p_holm", "t_p", "t_p_holm", "ks_p", "ks_p_holm", "effect",
+)  # fmt: skip
 """Columns of a comparison, the test over seeds and queries first."""
 
 
@@ -62,39 +60,35 @@ class MethodRuns:
         return float(self.values.mean()) if len(self.values) else math.nan
 
 
-def runs_of(method: pl.DataFrame, identity: Sequence[str]) -> MethodRuns:
-    """Collect the runs of one method in one place, from its rows of `cluster.output.methods.measurements`."""
-    done = method.drop_nulls("value")
-    runs = [
-        MeasuredRun(value, seed, agent, {pair["key"]: pair["value"] for pair in settings}, name)
-        for value, seed, agent, settings, name in done.select("value", "seed", "agent", "settings", "run").iter_rows()
-    ]
-    return MethodRuns(
-        {name: method[0, name] for name in identity},
-        runs,
-        int((method["status"] == "failed").sum()),
-        done.filter("diverged")["value"].sort().to_list(),
-        done["interpolated"].drop_nulls().sort().to_list(),
-    )
-
-
 def methods_of(results: pl.DataFrame, identity: Sequence[str]) -> dict[str, MethodRuns]:
-    """Collect the runs of every method in one place (`runs_of`), by its name."""
-    parts = results.partition_by("method", as_dict=True)
-    return {str(name): runs_of(runs, identity) for (name,), runs in parts.items()}
+    """Collect the runs of every method in one place, by its name, from rows of `measurements`."""
+    methods = {}
+    for (name,), rows in results.partition_by("method", as_dict=True).items():
+        done = rows.drop_nulls("value")
+        runs = [
+            MeasuredRun(value, seed, agent, {pair["key"]: pair["value"] for pair in settings}, run)
+            for value, seed, agent, settings, run in done.select(
+                "value", "seed", "agent", "settings", "run"
+            ).iter_rows()
+        ]
+        methods[str(name)] = MethodRuns(
+            {column: rows[0, column] for column in identity},
+            runs,
+            int((rows["status"] == "failed").sum()),
+            done.filter("diverged")["value"].sort().to_list(),
+            done["interpolated"].drop_nulls().sort().to_list(),
+        )
+    return methods
 
 
 def families(
     trials: pl.DataFrame, evaluated: Iterable[tuple[str, str]] | None = None, finished: bool = False
 ) -> Iterator[tuple[dict[str, str], pl.DataFrame]]:
-    """Yield the results of each ranker on each collection, by one measure over one origin of candidates.
+    """Yield each place (collection, ranker, candidates, measure) with its rows of `measurements`.
 
     Args:
         evaluated: the origins and measures; None takes the leading ones.
         finished: whether failed runs are left out.
-
-    Yields:
-        The place (collection, ranker, candidates, measure), and its rows of `cluster.output.methods.measurements`.
     """
     every = measurements(trials)
     every = every.drop_nulls("value") if finished else every
@@ -106,11 +100,8 @@ def families(
 
 
 def best_baselines(family: Sequence[MethodRuns]) -> dict[str, MethodRuns]:
-    """Find for each method the best of the others that a learned policy would have to beat.
-
-    That is the highest mean among the other methods that are not learned (Cohen et al. 2019, table 1); so the
-    best baseline itself is compared with the runner-up.
-    """
+    """Find for each method the best of the others that are not learned (Cohen et al. 2019, table 1); so the best
+    baseline itself is compared with the runner-up."""
     ranked = baselines(family)
     best = {runs.method: next((other for other in ranked if other is not runs), None) for runs in family}
     return {method: other for method, other in best.items() if other is not None}
@@ -193,9 +184,6 @@ def named_baseline(methods: pl.DataFrame, baseline: str) -> tuple[str, set[str]]
 
     Returns:
         The method, and the rankers to compare with it: all that have it, unless `ranker=…` names one.
-
-    Raises:
-        BadInput: if a key is unknown, or no method or several have these values.
     """
     columns = [name for name in methods.columns if name != "method"]
     known = methods.drop("method", "ranker").unique().sort(pl.all()).iter_rows(named=True)

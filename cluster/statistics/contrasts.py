@@ -44,10 +44,8 @@ def planned_contrasts(
         equal_within: the margin of the tests of equivalence; None makes none.
 
     Returns:
-        The columns that docs/reference/results.md documents, one row per origin and opponent. Holm's method is over all
-        rows: the opponents at every origin are one family, of one measure. And a line for each contrast that can't be
-        made: words name no finished run, both name one method, or at an origin two methods have no seed in common, or
-        other queries.
+        The columns that docs/reference/results.md documents, one row per origin and opponent, which are one family of
+        Holm's method; and a line for each contrast that can't be made.
     """
     named = with_methods(trials).select("run", "method")
     done = trials.filter(pl.col("status") == "done").join(named, on="run")
@@ -90,12 +88,7 @@ def planned_contrasts(
 
 
 def check_contrasts(trials: pl.DataFrame, requested: Sequence[str], complete: bool = True) -> None:
-    """Check that the methods of contrasts are planned, each another one.
-
-    Args:
-        trials: the planned runs, as rows of `trials.parquet`.
-        complete: whether these are all runs; otherwise a search may still choose what words name.
-    """
+    """Check that the methods of contrasts are planned, each another one; not `complete` if a search adds runs."""
     if len(requested) < 2:
         raise BadInput("a contrast takes two methods", "contrasts", "give words of each")
     runs: dict[frozenset[str], str] = {}
@@ -142,13 +135,7 @@ def _named(done: pl.DataFrame, requested: str) -> pl.DataFrame | None:
 
 
 def _by_seed(runs: Mapping[str, int], names: Sequence[str], by_run: Mapping[str, Floats]) -> BySeed:
-    """A method's queries, as ranks of their names, and their values in this order, by seed.
-
-    Args:
-        runs: the method's runs, with their seeds.
-        names: the queries.
-        by_run: the values of each run.
-    """
+    """Return a method's queries, as ranks of their names, and their values in this order, by seed of its runs."""
     order = np.argsort(np.array(names))
     by_seed = {}
     for seed in sorted({runs[run] for run in by_run if run in runs}):
@@ -160,14 +147,14 @@ def _by_seed(runs: Mapping[str, int], names: Sequence[str], by_run: Mapping[str,
 
 def _contrast(first: Floats, second: Floats, equal_within: float | None) -> dict[str, Any]:
     """Compare the values of two methods, float64 [seeds, queries]."""
-    means = first.mean(axis=1), second.mean(axis=1)
-    test = crossed_difference(first - second)
+    means, test = (first.mean(axis=1), second.mean(axis=1)), crossed_difference(first - second)
+    std, against_std = (float(side.std(ddof=1)) if len(first) > 1 else None for side in means)
     return {
         "seeds": len(first),
         "mean": float(means[0].mean()),
         "against_mean": float(means[1].mean()),
-        "std": float(means[0].std(ddof=1)) if len(first) > 1 else None,
-        "against_std": float(means[1].std(ddof=1)) if len(first) > 1 else None,
+        "std": std,
+        "against_std": against_std,
         "difference": float((first - second).mean()),
         "low_both": test and test.low,
         "high_both": test and test.high,

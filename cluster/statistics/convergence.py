@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from functools import cached_property
+from itertools import product
 
 import numpy as np
 import polars as pl
@@ -18,7 +17,7 @@ from scipy import stats
 from cluster.output.methods import METHOD, evaluations_by_origin, is_learned, measurements, method_columns
 from cluster.output.storage import Storage
 from cluster.runs.agent_file import FILE
-from cluster.statistics.comparison import TESTS, compare, runs_of
+from cluster.statistics.comparison import TESTS, compare, methods_of
 from ranking.checkpoint import from_bytes
 
 PLACE = ("collection", "candidates", "measure", "ranker")
@@ -38,74 +37,64 @@ RATES = {
 Row = dict[str, object]
 
 
-@dataclass(frozen=True)
-class LearnedMethod:
-    """A learned method in one place, and the random policy that it is compared with.
-
-    Args:
-        place: collection, candidates, measure and ranker.
-        runs: the method's finished runs: agent, seed, value, and whether the agent has converged.
-        method, random: their names; `random` is None if the study has no random policy there.
-        chance: the finished runs of the random policy: seed and value.
-        tests: the method's runs against the random policy's: the columns of TESTS.
-    """
-
-    place: dict[str, str]
-    runs: pl.DataFrame
-    method: str
-    random: str | None
-    chance: pl.DataFrame
-    tests: Mapping[str, float | None]
-
-    @property
-    def head(self) -> Row:
-        """The place, the method, and the random policy with the mean of its runs (null without any)."""
-        chance_mean = float(self.chance["value"].to_numpy().mean()) if len(self.chance) else None
-        return {**self.place, "method": self.method, "random": self.random, "random_mean": chance_mean}
-
-    @cached_property
-    def agents(self) -> pl.DataFrame:
-        """The columns of AGENTS, one row per agent."""
-        rows = []
-        for agent in sorted(self.runs["agent"].unique(), key=lambda seed: (len(seed), seed)):
-            runs = self.runs.filter(agent=agent)
-            counts = {"runs": len(runs), "mean": runs["value"].mean(), "converged": runs["converged"].first()}
-            rows.append({**self.head, "agent": agent, **counts})
-        return pl.DataFrame(rows, schema=AGENTS).with_columns(better=pl.col("mean") > pl.col("random_mean"))
-
-
-def agents(trials: pl.DataFrame) -> pl.DataFrame:
-    """The mean of each agent's rankers, with that of the random policy.
+def convergence(trials: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Compare the agents of each learned method in each place with the random policy.
 
     Returns:
-        The columns of AGENTS, one row per agent and place: agent is its seed ("-" if the study has only one), random
-        the random policy that it is compared with (null without one), converged by the agent's criterion (null without
-        one), and better whether the agent's mean is higher.
+        The table in `convergence.csv`, which docs/reference/results.md documents, one row per learned method and place;
+        and the columns of AGENTS, one row per agent: its seed ("-" if the study has only one), the mean of its rankers,
+        the random policy and its mean (null without one), whether the agent has converged (null without a criterion),
+        and whether its mean is the higher one.
     """
-    return pl.concat([pl.DataFrame(schema=AGENTS), *(learned.agents for learned in _learned(trials))])
+    columns = method_columns(trials)
+    settled = pl.col("converged") if "converged" in trials.columns else pl.lit(None, pl.Boolean).alias("converged")
+    every = measurements(trials).join(trials.select("run", settled), on="run", how="left")
+    every = every.drop_nulls("value").sort("value")  # means must not depend on their order
+    rates, agents = list[Row](), [pl.DataFrame(schema=AGENTS)]
+    for collection, (candidates, measure) in product(
+        every["collection"].unique().sort(), evaluations_by_origin(trials)
+    ):
+        here = every.filter(collection=collection, candidates=candidates, measure=measure)
+        for ranker in here["ranker"].unique().sort():
+            place = dict(zip(PLACE, (collection, candidates, measure, ranker), strict=True))
+            for rate, of_method in _of_family(place, here.filter(ranker=ranker), columns):
+                rates.append(rate)
+                agents.append(of_method)
+    return pl.DataFrame(rates, schema=RATES), pl.concat(agents)
 
 
-def convergence(trials: pl.DataFrame) -> pl.DataFrame:
-    """The convergence rate of each learned method: the table in `convergence.csv`.
-
-    Returns:
-        The columns that docs/reference/results.md documents, one row per learned method and place; no rows
-        if nothing is learned.
-    """
-    rows: list[Row] = []
-    for learned in _learned(trials):
-        every = learned.agents
-        row: Row = {**learned.head, "agents": len(every)}
-        if learned.random is not None:
-            better = every.filter(pl.col("better"))
-            row |= {"better": len(better), "rate": len(better) / len(every), **learned.tests}
-            row["rate_low"], row["rate_high"] = rate_interval(learned.runs, learned.chance)
-            of_better = learned.runs.filter(pl.col("agent").is_in(better["agent"].to_list()))
-            row["better_mean"] = of_better["value"].mean()
-        if every["converged"].null_count() < len(every):
-            row["converged"] = int(every["converged"].sum())
-        rows.append(row | {"mean": learned.runs["value"].mean(), "best": every["mean"].max()})
-    return pl.DataFrame(rows, schema=RATES)
+def _of_family(place: Row, family: pl.DataFrame, columns: list[str]) -> Iterator[tuple[Row, pl.DataFrame]]:
+    """Yield the rate and the agents of each learned method of a ranker in one place, the highest mean first."""
+    methods = list(family.select(columns).unique().sort("method").iter_rows(named=True))
+    runs = methods_of(family, columns)
+    random = {method["method"]: _random(method, methods) for method in methods if is_learned(method)}
+    against = {method: runs[other] for method, other in random.items() if other is not None}
+    tests = compare([runs[method] for method in random], against)
+    for method in sorted(random, key=lambda name: (-runs[name].mean, name)):
+        learned, chance = (family.filter(method=name or "") for name in (method, random[method]))
+        chance_mean = float(chance["value"].to_numpy().mean()) if len(chance) else None
+        row: Row = {**place, "method": method, "random": random[method], "random_mean": chance_mean}
+        by_agent = {
+            agent: learned.filter(agent=agent)
+            for agent in sorted(learned["agent"].unique(), key=lambda seed: (len(seed), seed))
+        }
+        agents = pl.DataFrame(
+            [
+                {**row, "agent": agent, "runs": len(of_agent), "mean": of_agent["value"].mean(),
+                 "converged": of_agent["converged"].first()}
+                for agent, of_agent in by_agent.items()
+            ],
+            schema=AGENTS,
+        ).with_columns(better=pl.col("mean") > pl.col("random_mean"))  # fmt: skip
+        row |= {"agents": len(agents), "mean": learned["value"].mean(), "best": agents["mean"].max()}
+        if random[method] is not None:
+            better = agents.filter("better")["agent"].to_list()
+            row |= {"better": len(better), "rate": len(better) / len(agents), **tests.get(method, {})}
+            row["rate_low"], row["rate_high"] = rate_interval(learned, chance)
+            row["better_mean"] = learned.filter(pl.col("agent").is_in(better))["value"].mean()
+        if agents["converged"].null_count() < len(agents):
+            row["converged"] = int(agents["converged"].sum())
+        yield row, agents
 
 
 def rate_interval(runs: pl.DataFrame, chance: pl.DataFrame, seed: int = 0) -> tuple[float | None, float | None]:
@@ -116,8 +105,7 @@ def rate_interval(runs: pl.DataFrame, chance: pl.DataFrame, seed: int = 0) -> tu
     a lower limit of the width. Seeds' weights are spread by n / (n - 1), or a bootstrap of few would be too narrow.
 
     Args:
-        runs: the agents' runs: agent, seed, value.
-        chance: the random policy's runs: seed and value.
+        runs, chance: the runs of the agents (agent, seed, value) and of the random policy (seed, value).
 
     Returns:
         (low, high); None if the two sides share fewer than two seeds.
@@ -147,33 +135,6 @@ def with_converged(trials: pl.DataFrame, storage: Storage) -> pl.DataFrame:
         converged[name] = from_bytes(content, name)["facts"].get("converged") if content else None
     column = [None if name is None else converged[name] for name in named]
     return trials.with_columns(converged=pl.Series(column, dtype=pl.Boolean))
-
-
-def _learned(trials: pl.DataFrame) -> Iterator[LearnedMethod]:
-    """Every learned method in every place, in the order of the places in the summary."""
-    settled = pl.col("converged") if "converged" in trials.columns else pl.lit(None, pl.Boolean).alias("converged")
-    every = measurements(trials).join(trials.select("run", settled), on="run", how="left")
-    every = every.drop_nulls("value").sort("value")  # means must not depend on their order
-    columns = method_columns(trials)
-    for collection in every["collection"].unique().sort():
-        for candidates, measure in evaluations_by_origin(trials):
-            here = every.filter(collection=collection, candidates=candidates, measure=measure)
-            for ranker in here["ranker"].unique().sort():
-                place = dict(zip(PLACE, (collection, candidates, measure, ranker), strict=True))
-                yield from _of_family(place, here.filter(ranker=ranker), columns)
-
-
-def _of_family(place: dict[str, str], family: pl.DataFrame, columns: list[str]) -> Iterator[LearnedMethod]:
-    methods = list(family.select(columns).unique().sort("method").iter_rows(named=True))
-    runs = {name: runs_of(part, columns) for (name,), part in family.partition_by("method", as_dict=True).items()}
-    learned = [method for method in methods if is_learned(method)]
-    random = {method["method"]: _random(method, methods) for method in learned}
-    against = {method: runs[other] for method, other in random.items() if other is not None}
-    tests = compare([runs[method["method"]] for method in learned], against)
-    for method in sorted(random, key=lambda name: (-runs[name].mean, name)):
-        of_method = family.filter(method=method).select("agent", "seed", "value", "converged")
-        chance = family.filter(method=random[method] or "").select("seed", "value")
-        yield LearnedMethod(place, of_method, method, random[method], chance, tests.get(method, {}))
 
 
 def _random(method: Mapping[str, str], methods: list[dict[str, str]]) -> str | None:

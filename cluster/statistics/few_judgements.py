@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from cluster.output.methods import METHOD, evaluations, measurements, swept
 from cluster.statistics.paired import by_seed, mean_difference, values_by_seed
@@ -37,9 +38,9 @@ def few_judgements(trials: pl.DataFrame) -> pl.DataFrame:
     one is better if a paired t-test over seeds finds a difference (p < .05, Holm over the pairs).
 
     Returns:
-        The columns of SCHEMA: tau (between the policies' means), winner and by_all (the best by either), same (share of
-        the pairs of policies decided alike), opposite (share decided the other way round), pairs, and enough: whether
-        from this budget of the order on every pair is decided alike. Empty if nothing was judged in part.
+        tau (between the policies' means), winner and by_all (the best by either), same (share of the pairs of policies
+        decided alike), opposite (share decided the other way round), pairs, and enough: whether from this budget of the
+        order on every pair is decided alike. Empty if nothing was judged in part.
     """
     rows: list[dict[str, Any]] = []
     for place, here in _results(trials).partition_by(*PLACE, as_dict=True).items():
@@ -63,11 +64,7 @@ def few_judgements(trials: pl.DataFrame) -> pl.DataFrame:
 
 
 def profits(trials: pl.DataFrame) -> pl.DataFrame:
-    """The gain in a policy's measure if rankers of one kind of negatives were among the systems pooled.
-
-    Returns:
-        The columns of PROFITS: value, unfed (without any), gain and its 95% interval over seeds.
-    """
+    """The gain in a policy's measure if rankers of one kind of negatives were among the systems pooled, over seeds."""
     results = _results(trials).drop_nulls("order")
     rows: list[dict[str, Any]] = []
     for place, here in results.partition_by(*PLACE, "order", "budget", as_dict=True).items():
@@ -117,14 +114,14 @@ def _compared(
         "tau": kendall_tau(by_all, by_few),
         "winner": common[int(by_few.argmax())],
         "by_all": common[int(by_all.argmax())],
-        "same": float(np.mean([one == other for one, other in zip(before, now, strict=True)])),
-        "opposite": float(np.mean([one * other < 0 for one, other in zip(before, now, strict=True)])),
+        "same": float(np.mean(before == now)),
+        "opposite": float(np.mean(before * now < 0)),
         "pairs": len(before),
     }
 
 
-def decided(values: dict[str, dict[int, float]], policies: list[str]) -> list[int]:
+def decided(values: dict[str, dict[int, float]], policies: list[str]) -> NDArray[np.int64]:
     """For each pair of policies which is better: 1 the first, -1 the second, 0 neither (paired t over seeds, Holm)."""
     tests = [mean_difference(by_seed(values[one], values[other])) for one, other in combinations(policies, 2)]
     varied = [test.p if test.low < test.high else 1.0 for test in tests]
-    return [int(np.sign(test.mean)) if p < ALPHA else 0 for test, p in zip(tests, holm(varied), strict=True)]
+    return np.where(holm(varied) < ALPHA, np.sign([test.mean for test in tests]), 0).astype(np.int64)

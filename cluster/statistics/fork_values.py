@@ -22,12 +22,10 @@ def values(forks: pl.DataFrame) -> pl.DataFrame:
     """The value of each action at each batch: its forks less the unchanged ones, paired by training and replicate.
 
     Args:
-        forks: columns base, at, replicate, action, soon, final.
+        forks: base, at, replicate, action, soon (the measure right after the action), final (the best checkpoint's).
 
     Returns:
-        One row per action and batch: at, action, pairs, `final` and `soon` (mean differences of the best checkpoint's
-        measure, and of the measure right after the action), `low` and `high` (95% by Student's t over the pairs) and
-        `p`, two-sided. Pairs of one training share the state at which it was forked.
+        at, action, pairs, final, low, high and p (Student's t over the pairs, which share a training's state), soon.
     """
     rows = []
     for (at, action), part in _paired(forks, "soon").group_by(["at", "action"], maintain_order=True):
@@ -38,11 +36,8 @@ def values(forks: pl.DataFrame) -> pl.DataFrame:
 
 
 def _paired(forks: pl.DataFrame, *of_unchanged: str) -> pl.DataFrame:
-    """Return the changed forks with their value, the gain in `final` over the unchanged one of the same replicate.
-
-    Args:
-        of_unchanged: columns of the unchanged fork to add, with the suffix `_0`.
-    """
+    """Return the changed forks with columns of the unchanged one of the same replicate, with the suffix `_0`, and their
+    value, the gain in `final` over that one."""
     unchanged = forks.filter(pl.col("action") == BASE).select(*PAIR, pl.col("final", *of_unchanged).name.suffix("_0"))
     paired = forks.filter(pl.col("action") != BASE).join(unchanged, on=PAIR)
     return paired.with_columns(value=pl.col("final") - pl.col("final_0"))
@@ -74,8 +69,7 @@ class Gates:
 
 
 def gates(forks: pl.DataFrame) -> Gates:
-    """Compute the `Gates`; forks have the columns that `values` takes. Batches that some training did not reach are
-    left out."""
+    """Compute the `Gates` of forks (see `values`), at the batches that all trainings have reached."""
     cells = _cells(forks)
     trainings, times, replicates, actions = cells.shape
     if min(cells.shape) == 0 or actions < 2:
@@ -93,7 +87,7 @@ def gates(forks: pl.DataFrame) -> Gates:
     error = (by_state, state_free) if trainings > 1 else (within, free)
     time_p = _f(by_time, time_free, *error)
     gained = cells - cells[..., :1]  # over the unchanged fork of the same replicate
-    schedule, fixed = _left_out(gained, each_time=True), _left_out(gained, False)
+    schedule, fixed = (_left_out(gained, each_time) for each_time in (True, False))
     room = gained.mean(axis=2).max(axis=2).mean(axis=1) - schedule
     high = float("nan")
     if trainings > 1:
@@ -110,17 +104,11 @@ def _f(one: float, free: int, other: float, other_free: int) -> float:
 
 
 def _cells(forks: pl.DataFrame) -> NDArray[np.float64]:
-    """`final` as an array [trainings, batches, replicates, actions], the unchanged action first."""
-    names = [BASE, *sorted(set(forks["action"]) - {BASE})]
-    bases, replicates = sorted(set(forks["base"])), sorted(set(forks["replicate"]))
-    whole = len(bases) * len(replicates) * len(names)
-    times = [at for at in sorted(set(forks["at"])) if forks.filter(pl.col("at") == at).height == whole]
-    cells = np.zeros((len(bases), len(times), len(replicates), len(names)))
-    for row in forks.iter_rows(named=True):
-        if row["at"] in times:
-            index = bases.index(row["base"]), times.index(row["at"]), replicates.index(row["replicate"])
-            cells[(*index, names.index(row["action"]))] = row["final"]
-    return cells
+    """Return `final` as an array [trainings, batches, replicates, actions], the unchanged action first."""
+    trainings, replicates, actions = (forks[name].n_unique() for name in ("base", "replicate", "action"))
+    whole = forks.filter(pl.len().over("at") == trainings * replicates * actions)
+    whole = whole.sort("base", "at", "replicate", pl.col("action") != BASE, "action")
+    return whole["final"].to_numpy().reshape(trainings, whole["at"].n_unique(), replicates, actions)
 
 
 def _oracle(gained: NDArray[np.float64]) -> float:
@@ -156,12 +144,11 @@ def by_side(forks: pl.DataFrame) -> pl.DataFrame:
     """The value of each action at each batch for the queries below and above the median of a feature.
 
     Args:
-        forks: columns base, at, replicate, action, side, soon, final.
+        forks: see `values`; with side.
 
     Returns:
-        One row per action and batch: at, action, pairs; `below` and `above` (the mean differences from the unchanged
-        forks) with `_low` and `_high` (95%); and `difference`, `below` less `above`, with `low`, `high` and `p`, paired
-        by training and replicate.
+        at, action, pairs; `below` and `above` (mean differences from the unchanged forks) with `_low` and `_high`
+        (95%); and `difference`, `below` less `above`, with `low`, `high` and `p`, paired by training and replicate.
     """
     rows = []
     for (at, action), part in _worth(forks).group_by(["at", "action"], maintain_order=True):
@@ -204,7 +191,7 @@ class RoomByQuery:
 
 
 def room_by_query(forks: pl.DataFrame) -> RoomByQuery:
-    """Compute the `RoomByQuery`, averaged over batches; `forks` has the columns that `by_side` takes."""
+    """Compute the `RoomByQuery` of forks (see `by_side`), averaged over batches."""
     keys = ["base", "replicate", "action"]
     worth = _worth(forks).group_by(*keys, maintain_order=True).agg(pl.col(SIDES).mean())
     # Halves in the part of batches: then schedules are decisions per query.
@@ -215,17 +202,13 @@ def room_by_query(forks: pl.DataFrame) -> RoomByQuery:
     contrast = worth.with_columns(value=pl.col("below") - pl.col("above"))
     wide = contrast.pivot("action", index=["base", "replicate"], values="value")
     contrasts = np.pad(wide.drop("base", "replicate").drop_nulls().to_numpy(), ((0, 0), (1, 0)))  # the unchanged run: 0
-    return RoomByQuery(2 * found.schedule, 2 * found.fixed, found.time_p, _largest_half(contrasts))
-
-
-def _largest_half(contrasts: NDArray[np.float64]) -> float:
-    """Return the upper bound of half the largest difference between two columns of [pairs, actions]."""
     pairs, actions = contrasts.shape
-    if pairs < 2:
-        return float("nan")
-    halves = (contrasts[:, :, None] - contrasts[:, None, :]) / 2
-    reach = stats.t.isf(0.05 / (actions * (actions - 1)), pairs - 1) * halves.std(axis=0, ddof=1) / np.sqrt(pairs)
-    return float((halves.mean(axis=0) + reach).max())
+    high = float("nan")
+    if pairs > 1:
+        leads = (contrasts[:, :, None] - contrasts[:, None, :]) / 2
+        reach = stats.t.isf(0.05 / (actions * (actions - 1)), pairs - 1) * leads.std(axis=0, ddof=1) / np.sqrt(pairs)
+        high = float((leads.mean(axis=0) + reach).max())
+    return RoomByQuery(2 * found.schedule, 2 * found.fixed, found.time_p, high)
 
 
 RIDGE = 0.1
@@ -256,11 +239,7 @@ class ForkRegression:
 
 
 def regress(forks: pl.DataFrame) -> ForkRegression:
-    """Fit the value of each action: its forks less the unchanged ones, averaged over replicates.
-
-    Args:
-        forks: columns base, at, replicate, action, final, and the features of `STATE`.
-    """
+    """Fit the value of each action, averaged over replicates; forks are those of `values` with the features `STATE`."""
     worth = (
         _paired(forks, *STATE)
         .group_by("base", "at", "action")
@@ -291,12 +270,11 @@ def _errors(worth: pl.DataFrame, names: Sequence[str]) -> list[float]:
     """Return, by training, the squared error of models that were fitted to the others; without names, of their mean."""
     errors = []
     for base in sorted(set(worth["base"])):
-        out, others = worth.filter(pl.col("base") == base), worth.filter(pl.col("base") != base)
-        error = 0.0
-        for action in sorted(set(out["action"])):
-            part, predicted = out.filter(action=action), others["value"].mean()
+        others, error = worth.filter(pl.col("base") != base), 0.0
+        for part in worth.filter(base=base).partition_by("action", maintain_order=True):  # which are sorted
+            predicted = others["value"].mean()
             if names:
-                predicted = part.select(names).to_numpy() @ _fit(others.filter(action=action), names)
+                predicted = part.select(names).to_numpy() @ _fit(others.filter(action=part[0, "action"]), names)
             error += float(np.square(part["value"].to_numpy() - predicted).sum())
         errors.append(error)
     return errors

@@ -71,34 +71,10 @@ class SearchedFamily:
     methods: list[str]
     defaults: dict[str, Floats]
 
-    def forest(self, x: Floats, y: Floats, seed: int) -> Any:
-        """A random forest fitted to some runs."""
-        from sklearn.ensemble import RandomForestRegressor
-
-        return RandomForestRegressor(TREES, min_samples_leaf=2, random_state=seed).fit(x, y)
-
-    def levels(self, setting: int, count: int) -> Floats:
-        """Values that represent a setting's range."""
-        if self.names[setting] == METHOD:
-            return np.arange(len(self.methods), dtype=np.float64)
-        return (np.arange(count) + 0.5) / count
-
-    def points(self, rng: np.random.Generator) -> Floats:
-        """Points of the whole space."""
-        points = rng.random((POINTS, len(self.names)))
-        if self.names[-1] == METHOD:
-            points[:, -1] = rng.integers(len(self.methods), size=POINTS)
-        return points
-
-    def in_cube(self, setting: int, value: float) -> float:
-        """The position of a value between a setting's bounds."""
-        low, high = self.bounds[setting]
-        at = math.log(value) if self.log[setting] and value > 0 else value
-        return (at - low) / (high - low)
-
     def marginal(self, forest: Any, points: Floats, settings: tuple[int, ...], count: int) -> Floats:
-        """The surface over some settings, averaged over all others."""
-        levels = [self.levels(setting, count) for setting in settings]
+        """The surface over `count` levels of some settings, averaged over all others."""
+        shares, numbers = (np.arange(count) + 0.5) / count, np.arange(len(self.methods), dtype=np.float64)
+        levels = [numbers if self.names[setting] == METHOD else shares for setting in settings]
         cells = np.array(list(itertools.product(*levels)))
         background = points[: POINTS // 2] if len(settings) > 1 else points
         inputs = np.tile(background, (len(cells), 1))
@@ -115,26 +91,34 @@ def importance(trials: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """
     shares: list[dict[str, Any]] = []
     ranks: list[dict[str, Any]] = []
-    for family in searched_families(trials):
+    for family in _searched_families(trials):
         rng = np.random.default_rng(0)
-        whole = family.forest(family.x, family.y, 0)
+        whole = _forest(family.x, family.y, 0)
         samples = [rng.integers(len(family.y), size=len(family.y)) for _ in range(RESAMPLED)]
-        forests = [family.forest(family.x[rows], family.y[rows], seed) for seed, rows in enumerate(samples, 1)]
-        points = family.points(rng)
+        forests = [_forest(family.x[rows], family.y[rows], seed) for seed, rows in enumerate(samples, 1)]
+        points = rng.random((POINTS, len(family.names)))
+        if family.names[-1] == METHOD:
+            points[:, -1] = rng.integers(len(family.methods), size=POINTS)
         resampled = [_shares(family, forest, points) for forest in forests]
-        explained = _predicted(family)
+        explained = _predicted(family.x, family.y)
         for key, share in _shares(family, whole, points).items():
             low, high = np.quantile([sample[key] for sample in resampled], (0.05, 0.95))
             names = [family.names[setting] for setting in key]
             setting = {"setting": names[0], "together_with": names[1] if len(names) > 1 else None, "share": share}
             bounds = {"low": float(low), "high": float(high)}
             shares.append(family.place | setting | bounds | {"explained": explained, "runs": len(family.y)})
-        ranks += _ranks(family, whole, forests)
+        ranks += _ranks(family, [whole, *forests])
     return pl.DataFrame(shares, schema=SHARES), pl.DataFrame(ranks, schema=DEFAULTS)
 
 
-def searched_families(trials: pl.DataFrame) -> list[SearchedFamily]:
-    """The families that settings were drawn for, or swept over many values."""
+def _forest(x: Floats, y: Floats, seed: int) -> Any:
+    from sklearn.ensemble import RandomForestRegressor
+
+    return RandomForestRegressor(TREES, min_samples_leaf=2, random_state=seed).fit(x, y)
+
+
+def _searched_families(trials: pl.DataFrame) -> list[SearchedFamily]:
+    """Return the families that settings were drawn for, or swept over many values."""
     pairs = swept(trials).drop_nulls("number").select("run", "key", "number")
     values = pairs.group_by("key").agg(pl.col("number").n_unique())
     drawn = set(trials["drawn"].explode().drop_nulls())
@@ -167,7 +151,7 @@ def searched_families(trials: pl.DataFrame) -> list[SearchedFamily]:
 
 
 def _defaults(overrides: str, keys: Sequence[str]) -> Floats:
-    """The values of settings that nobody sets."""
+    """Return the values of settings by default."""
     values = []
     config: dict[str, Any] = {}
     with suppress(BadInput):  # of a class that no longer exists
@@ -181,7 +165,7 @@ def _defaults(overrides: str, keys: Sequence[str]) -> Floats:
 
 
 def _shares(family: SearchedFamily, forest: Any, points: Floats) -> dict[tuple[int, ...], float]:
-    """The share of the surface's variance of each setting, and of each two beyond what they explain alone."""
+    """Return the share of the surface's variance of each setting, and of each two beyond what they explain alone."""
     total = float(forest.predict(points).var())
     every = range(len(family.names))
     single: dict[tuple[int, ...], float] = {
@@ -195,38 +179,37 @@ def _shares(family: SearchedFamily, forest: Any, points: Floats) -> dict[tuple[i
     return {key: value / scale for key, value in {**single, **both}.items()}
 
 
-def _predicted(family: SearchedFamily) -> float:
-    """The share of the variance that forests predict in runs that they were not fitted to; below 0 counts as 0."""
-    order = np.random.default_rng(1).permutation(len(family.y))
-    predicted = np.empty(len(family.y))
+def _predicted(x: Floats, y: Floats) -> float:
+    """Return the share of the variance that forests predict in runs that they were not fitted to, at least 0."""
+    order = np.random.default_rng(1).permutation(len(y))
+    predicted = np.empty(len(y))
     for part in np.array_split(order, 5):
         rest = np.setdiff1d(order, part)
-        predicted[part] = family.forest(family.x[rest], family.y[rest], 0).predict(family.x[part])
-    return max(0.0, 1 - float(((family.y - predicted) ** 2).mean() / family.y.var()))
+        predicted[part] = _forest(x[rest], y[rest], 0).predict(x[part])
+    return max(0.0, 1 - float(((y - predicted) ** 2).mean() / y.var()))
 
 
-def _ranks(family: SearchedFamily, whole: Any, forests: Sequence[Any]) -> list[dict[str, Any]]:
-    """The rank of each method's defaults on the surface, among what was drawn for it."""
+def _ranks(family: SearchedFamily, forests: Sequence[Any]) -> list[dict[str, Any]]:
+    """Return the rank of each method's defaults among what was drawn for it: by the first forest, and its bounds."""
     rows = []
     for number, method in enumerate(family.methods):
         values = family.defaults[method]
         known = np.flatnonzero(~np.isnan(values))
         if not len(known):
             continue
-        at = np.array([family.in_cube(int(setting), float(values[setting])) for setting in known])
+        scaled = [math.log(values[at]) if family.log[at] and values[at] > 0 else float(values[at]) for at in known]
+        low, high = family.bounds[known].T
+        at = (np.array(scaled) - low) / (high - low)
         drawn = family.x if len(family.methods) == 1 else family.x[family.x[:, -1] == number]
         default = drawn.copy()  # a setting without a number by default is averaged over what was drawn
         default[:, known] = at
-
-        def rank(forest: Any, drawn: Floats = drawn, default: Floats = default) -> float:
-            return 1.0 + float((forest.predict(drawn) > forest.predict(default).mean() + 1e-12).sum())
-
-        low, high = np.quantile([rank(forest) for forest in forests], (0.05, 0.95))
+        expected = [float(forest.predict(default).mean()) for forest in forests]
+        above = [forest.predict(drawn) > mean + 1e-12 for forest, mean in zip(forests, expected, strict=True)]
+        rank, *resampled = (1.0 + float(better.sum()) for better in above)
+        low, high = np.quantile(resampled, (0.05, 0.95))
         settings = " ".join(f"{family.names[setting]}={values[setting]:g}" for setting in known)
-        expected = float(whole.predict(default).mean())
-        figures = {"expected": expected, "rank": rank(whole), "low": float(low), "high": float(high)}
-        inside = bool(((at >= 0) & (at <= 1)).all())
-        rows.append(
-            family.place | {"method": method, "settings": settings} | figures | {"drawn": len(drawn), "inside": inside}
-        )
+        rows.append({
+            **family.place, "method": method, "settings": settings, "expected": expected[0], "rank": rank,
+            "low": float(low), "high": float(high), "drawn": len(drawn), "inside": bool(((at >= 0) & (at <= 1)).all()),
+        })  # fmt: skip
     return rows

@@ -30,10 +30,10 @@ def oscillation(trials: pl.DataFrame) -> pl.DataFrame:
     Within a ranker each method is compared with the steadiest.
 
     Returns:
-        The columns of SCHEMA, one row per collection, ranker and method with dev losses: runs that have some, their
-        mean number of epochs, mean first, best and last dev loss, variance (the mean over runs of at least three
-        epochs) and its sample standard deviation, then the method of the least variance (null in its row), and p of
-        Student's test. What is not finite, or cannot be computed, is null.
+        One row per collection, ranker and method with dev losses: runs that have some, their mean number of epochs,
+        mean first, best and last dev loss, variance (the mean over runs of at least three epochs) and its standard
+        deviation, the steadiest method (null in its row), and p of Student's test. What is not finite, or cannot be
+        computed, is null.
     """
     rows: list[dict[str, Any]] = []
     for family in dev_losses(trials).partition_by("collection", "ranker", maintain_order=True):
@@ -41,16 +41,21 @@ def oscillation(trials: pl.DataFrame) -> pl.DataFrame:
         for part in family.partition_by("method", maintain_order=True):
             curves = part[DEV_LOSS].to_list()
             row = part.select("collection", "ranker", "method").row(0, named=True)
-            variances[row["method"]] = known = [
-                value for value in map(dev_loss_variance, curves) if math.isfinite(value)
-            ]
+            variances[row["method"]] = known = [*filter(math.isfinite, map(dev_loss_variance, curves))]
             row |= {"runs": len(curves), "epochs": _mean(list(map(len, curves)))}
             row |= {"first": _mean([curve[0] for curve in curves]), "last": _mean([curve[-1] for curve in curves])}
             least = [min(filter(math.isfinite, curve), default=math.nan) for curve in curves]
             row |= {"best": _mean(least), "variance": _mean(known)}
             row["variance_std"] = float(np.std(known, ddof=1)) if len(known) > 1 else None
             of_family.append(row)
-        rows += _compared(of_family, variances)
+        # With the steadiest, of equals the first by name.
+        measured = [row for row in of_family if row["variance"] is not None]
+        steadiest = min(measured, key=lambda row: (row["variance"], row["method"]), default={"method": None})["method"]
+        others = [row for row in measured if row["method"] != steadiest]
+        p = [t_test(variances[row["method"]], variances[steadiest]) for row in others]
+        for row, single, adjusted in zip(others, p, holm(p), strict=True):
+            row |= {"against": steadiest, "t_p": single, "t_p_holm": float(adjusted)}
+        rows += of_family
     return pl.DataFrame(rows, schema=SCHEMA).fill_nan(None)
 
 
@@ -62,10 +67,7 @@ def dev_losses(trials: pl.DataFrame) -> pl.DataFrame:
 
 
 def dev_loss_variance(curve: Sequence[float]) -> float:
-    """Return the variance of the changes of a dev loss from epoch to epoch: half the mean squared second difference.
-
-    It is NaN with fewer than three epochs, or if a value is not finite.
-    """
+    """Return half the mean squared second difference; NaN with fewer than three epochs, or if a value is not finite."""
     if len(curve) < 3 or not np.isfinite(curve).all():
         return math.nan
     return float(np.mean(np.diff(curve, 2) ** 2) / 2)
@@ -74,16 +76,3 @@ def dev_loss_variance(curve: Sequence[float]) -> float:
 def _mean(values: Sequence[float]) -> float | None:
     mean = float(np.mean(values)) if len(values) else math.nan
     return mean if math.isfinite(mean) else None
-
-
-def _compared(rows: list[dict[str, Any]], variances: dict[str, list[float]]) -> list[dict[str, Any]]:
-    """Compare each method of a family with that of the least mean variance; of equals, the first by name."""
-    known = [row for row in rows if row["variance"] is not None]
-    if not known:
-        return rows
-    least = min(known, key=lambda row: (row["variance"], row["method"]))["method"]
-    others = [row for row in known if row["method"] != least]
-    p = [t_test(variances[row["method"]], variances[least]) for row in others]
-    for row, single, adjusted in zip(others, p, holm(p), strict=True):
-        row |= {"against": least, "t_p": single, "t_p_holm": float(adjusted)}
-    return rows

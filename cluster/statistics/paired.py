@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from statistics import fmean
 from typing import Any, NamedTuple
 
@@ -44,13 +45,7 @@ class MeasuredRun:
 
 
 class Difference(NamedTuple):
-    """A mean difference.
-
-    Args:
-        mean: the mean over all pairs.
-        low, high: its 95% interval; nan if there is none.
-        p: the two-sided probability of such a mean if the true one is 0; nan if it can't be tested.
-    """
+    """A mean difference, its 95% interval and two-sided p of 0; nan if there is none."""
 
     mean: float
     low: float
@@ -97,11 +92,9 @@ class CrossedDifference(NamedTuple):
     """A mean difference over runs and queries, which are both a sample of all that could have been drawn.
 
     Args:
-        mean: the mean over all runs and queries.
         low, high: its 95% interval for other seeds and other queries.
         p: the two-sided probability of such a mean if the true one is 0; 1 if nothing differs.
-        error: the standard error of the mean.
-        freedom: its degrees of freedom.
+        error, freedom: the standard error of the mean and its degrees of freedom.
         of_seed, of_query, of_cell: standard deviations of the effect of a seed, of a query, and of a single value.
     """
 
@@ -116,10 +109,14 @@ class CrossedDifference(NamedTuple):
     of_cell: float
 
     def p_equal(self, within: float) -> float:
-        """The probability of so small a difference if the true one is `within` or more, in either direction (TOST)."""
-        if self.error == 0:
-            return float(abs(self.mean) >= within)
-        return float(scipy.stats.t.sf((within - abs(self.mean)) / self.error, self.freedom))
+        return p_equal(self.mean, self.error, self.freedom, within)
+
+
+def p_equal(mean: float, error: float, freedom: float, within: float) -> float:
+    """The probability of so small a mean if the true one is `within` or more, in either direction (TOST)."""
+    if error == 0:
+        return float(abs(mean) >= within)
+    return float(scipy.stats.t.sf((within - abs(mean)) / error, freedom))
 
 
 def crossed_difference(differences: Floats) -> CrossedDifference | None:
@@ -128,13 +125,11 @@ def crossed_difference(differences: Floats) -> CrossedDifference | None:
     A difference is the sum of the mean, an effect of its seed, one of its query, and a rest. Their variances follow
     from the mean squares (the analysis of variance of a two-way layout without replication), negative ones being 0, and
     the degrees of freedom from Satterthwaite's (1946) formula. The mean square of the seeds always counts in it: with
-    few seeds, that their effect seems to be 0 is no evidence that it is.
+    few seeds, that their effect seems to be 0 is no evidence that it is. None with fewer than two runs or queries, or
+    if all differ by the same amount.
 
     Args:
         differences: float64 [runs, queries], paired.
-
-    Returns:
-        The difference; None with fewer than two runs or queries, or if all differ by the same amount.
     """
     if differences.ndim < 2 or min(differences.shape) < 2:
         return None
@@ -156,14 +151,14 @@ def crossed_difference(differences: Floats) -> CrossedDifference | None:
 
 
 def by_seed(a: Mapping[int, float], b: Mapping[int, float]) -> Floats:
-    """The differences of two methods' values, over the seeds that both have, in their order."""
+    """The differences of two methods' values, in the order of the seeds that both have."""
     return np.array([a[seed] - b[seed] for seed in sorted(a.keys() & b.keys())], np.float64)
 
 
 def differences(
     a: Sequence[MeasuredRun], b: Sequence[MeasuredRun], by_query: Mapping[str, Floats] | None = None
 ) -> Floats:
-    """The differences of two methods' runs, one per pair, or one per pair and query.
+    """The differences of two methods' runs, in the order of seeds or agents: float64 [pairs] or [pairs, queries].
 
     A pair has one seed, and one value of each setting that runs of both have; runs that share all that are averaged. If
     one method has several agents, a pair is an agent: the mean over all that it shares with the other method. If both
@@ -171,18 +166,15 @@ def differences(
 
     Args:
         by_query: the values of each run by query, float64 [queries], by its name; None compares the runs' values.
-
-    Returns:
-        The differences in the order of the seeds or agents, float64 [pairs] or [pairs, queries]; empty if nothing can
-        be paired.
     """
     known = [set(run.settings) for run in (*a, *b)]
     shared = sorted(set.intersection(*known)) if known else []
     of_a, of_b = _means(a, shared, by_query), _means(b, shared, by_query)
-    if len(of_a) > 1 and len(of_b) > 1:
-        pairs = [_common(of_a[agent], of_b[agent]) for agent in sorted(of_a.keys() & of_b.keys())]
-    else:
-        pairs = [_common(of_a[first], of_b[other]) for first in sorted(of_a) for other in sorted(of_b)]
+    agents = [(agent, agent) for agent in sorted(of_a.keys() & of_b.keys())]
+    if min(len(of_a), len(of_b)) < 2:
+        agents = list(product(sorted(of_a), sorted(of_b)))
+    units = [(of_a[first], of_b[other]) for first, other in agents]
+    pairs = [[one[unit] - two[unit] for unit in sorted(one.keys() & two.keys())] for one, two in units]
     if max(len(of_a), len(of_b)) > 1:  # agents are the units
         pairs = [[_mean(pair)] for pair in pairs if pair]
     return np.array([difference for pair in pairs for difference in pair], np.float64)
@@ -190,19 +182,17 @@ def differences(
 
 def units(runs: Sequence[MeasuredRun]) -> Floats:
     """The values that a test of independent samples compares, ascending: if there are several agents, their means."""
-    agents = agent_means(runs)
-    return np.sort(np.array(list(agents.values()) if len(agents) > 1 else [run.value for run in runs], np.float64))
+    by_agent = defaultdict[str, list[float]](list)
+    for run in runs:
+        by_agent[run.agent].append(run.value)
+    several = len(by_agent) > 1
+    values = [_mean(same) for same in by_agent.values()] if several else [run.value for run in runs]
+    return np.sort(np.array(values, np.float64))
 
 
 def are_means(runs: Sequence[MeasuredRun]) -> bool:
     """Whether any of the `units` is a mean of several runs, which spreads less than a run."""
     return 1 < len({run.agent for run in runs}) < len(runs)
-
-
-def agent_means(runs: Sequence[MeasuredRun]) -> dict[str, float]:
-    """The mean of each agent's runs."""
-    agents = sorted({run.agent for run in runs})
-    return {agent: fmean(sorted(run.value for run in runs if run.agent == agent)) for agent in agents}
 
 
 def _mean(values: Sequence[Any]) -> Any:
@@ -219,7 +209,3 @@ def _means(
         unit = (("seed", f"{run.seed:020}"), *((key, run.settings[key]) for key in shared))
         values[run.agent][unit].append(run.value if by_query is None else by_query[run.name])
     return {agent: {unit: _mean(same) for unit, same in units.items()} for agent, units in values.items()}
-
-
-def _common(first: Mapping[Unit, Any], other: Mapping[Unit, Any]) -> list[Any]:
-    return [first[unit] - other[unit] for unit in sorted(first.keys() & other.keys())]

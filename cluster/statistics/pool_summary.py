@@ -37,20 +37,20 @@ def summarise_pools(budgets: pl.DataFrame, methods: Sequence[str], baseline: str
     """
     rows: list[dict[str, Any]] = []
     for (pool, budget), part in budgets.partition_by("pool", "budget", as_dict=True, maintain_order=True).items():
-        matrices = {
-            method: _matrix(of_method)
-            for (method,), of_method in part.partition_by("method", as_dict=True, maintain_order=True).items()
-        }
-        present = [method for method in methods if method in matrices]
+        by_method = part.partition_by("method", as_dict=True, maintain_order=True)
+        matrices = {str(method): _matrix(of_method) for (method,), of_method in by_method.items()}
+        shown = [method for method in methods if method in matrices]
         best = max(float(values.mean()) for values in matrices.values())
-        against = matrices.get(baseline) if baseline is not None else None
-        tested = [method for method in present if against is not None and method != baseline and budget != WHOLE]
-        raw = [paired_t_test(matrices[method].mean(0), against.mean(0)) for method in tested if against is not None]
-        corrected = dict(zip(tested, holm(raw), strict=True))
-        for method in present:
+        against = matrices.get(baseline or "")
+        p = {}
+        if against is not None and budget != WHOLE:
+            others = [method for method in shown if method != baseline]
+            raw = [paired_t_test(matrices[method].mean(0), against.mean(0)) for method in others]
+            p = dict(zip(others, holm(raw).tolist(), strict=True))
+        for method in shown:
             values = matrices[method]
             low, high = _interval(values)
-            mean, p = float(values.mean()), corrected.get(method)
+            mean = float(values.mean())
             rows.append(
                 {
                     "pool": pool,
@@ -63,41 +63,31 @@ def summarise_pools(budgets: pl.DataFrame, methods: Sequence[str], baseline: str
                     "high": high,
                     "best": bool(np.isclose(mean, best)),
                     "difference": None if against is None else mean - float(against.mean()),
-                    "p": None if p is None or np.isnan(p) else p,
+                    "p": p.get(method),
                 }
             )
     # A method's rows together: a reader that guesses types soon sees that judgements may be "all".
     pools = budgets["pool"].unique(maintain_order=True).to_list()
     rows.sort(key=lambda row: (pools.index(row["pool"]), methods.index(row["method"]), row["budget"] == WHOLE))
-    return pl.DataFrame(rows, schema_overrides={"found_std": pl.Float64, "difference": pl.Float64, "p": pl.Float64})
-
-
-def judged_depth(pool: Pool) -> tuple[float, int | None]:
-    """The share of a pool's documents without a judgement, and the greatest depth at which 95% of them have one.
-
-    The depth is None if there is none.
-    """
-    best = [np.minimum.reduceat(topic.pool.ranks, topic.pool.offsets[:-1]) for topic in pool.topics if topic.pool.size]
-    ranks = np.concatenate(best)
-    judged = np.concatenate([topic.judged for topic in pool.topics if topic.pool.size])
-    counts = np.bincount(ranks, minlength=pool.depth).cumsum()
-    known = np.bincount(ranks, judged, minlength=pool.depth).cumsum()
-    fitting = np.flatnonzero(known >= 0.95 * counts)
-    return 1 - float(judged.mean()), int(fitting[-1]) + 1 if len(fitting) else None
+    figures = dict.fromkeys(("found_std", "difference", "p"), pl.Float64)
+    return pl.DataFrame(rows, schema_overrides=figures).with_columns(pl.col("p").fill_nan(None))
 
 
 def unjudged_warning(pool: Pool) -> str | None:
-    """A warning if more than a tenth of a pool's documents have no judgement, with its remedy."""
-    share, depth = judged_depth(pool)
+    """A warning if more than a tenth of a pool's documents have no judgement, with the depth at which 95% have one."""
+    topics = [topic for topic in pool.topics if topic.pool.size]
+    ranks = np.concatenate([np.minimum.reduceat(topic.pool.ranks, topic.pool.offsets[:-1]) for topic in topics])
+    judged = np.concatenate([topic.judged for topic in topics])
+    share = 1 - float(judged.mean())
     if share <= UNJUDGED:
         return None
-    remedy = (
-        "none of its depths is judged throughout: use other judgements"
-        if depth is None
-        else f"the judgements fit depth={depth}"
-    )
-    count = round(share * pool.size)
-    unjudged = f"{count:,} of {counted(pool.size, 'pooled document')} ({share:.0%})"
+    counts = np.bincount(ranks, minlength=pool.depth).cumsum()
+    known = np.bincount(ranks, judged, minlength=pool.depth).cumsum()
+    fitting = np.flatnonzero(known >= 0.95 * counts)
+    remedy = "none of its depths is judged throughout: use other judgements"
+    if len(fitting):
+        remedy = f"the judgements fit depth={fitting[-1] + 1}"
+    unjudged = f"{round(share * pool.size):,} of {counted(pool.size, 'pooled document')} ({share:.0%})"
     return f"without a judgement, taken as not relevant: {unjudged}; {remedy}"
 
 
@@ -105,11 +95,7 @@ def pool_contrasts(budgets: pl.DataFrame, pairs: Sequence[Sequence[str]]) -> pl.
     """How much more one method found than another, for the pairs that were named beforehand.
 
     A question that was asked before anyone looked is one test: it is not corrected for the other methods, as those of
-    `summarise_pools` are.
-
-    Args:
-        budgets: see `summarise_pools`.
-        pairs: pairs of labels; one with a missing method (it failed) is left out.
+    `summarise_pools` are. Pairs with a missing method (it failed) are left out.
 
     Returns:
         pool, method, against, judgements, difference (mean over topics of the means over seeds), low, high (Student's
@@ -179,11 +165,7 @@ def _interval(values: NDArray[np.float64]) -> tuple[float, float]:
 def pool_sentence(pool: str, summary: pl.DataFrame, effort: pl.DataFrame, baseline: str | None) -> str:
     """The result of a pool in a sentence: which method finds 90% of the relevant documents first, and what is tested.
 
-    Of methods that do so at once, it is the one that finds more over all budgets.
-
-    Args:
-        summary: the frame of `summarise_pools`.
-        effort: the frame of `efforts`.
+    Of methods that do so at once, it is the one that finds more over all budgets. `effort` is the frame of `efforts`.
     """
     part = effort.filter(pl.col("pool") == pool).drop_nulls("to_90").drop_nans("to_90")
     part = part.sort("to_90", "area", "method", descending=[False, True, False])
@@ -196,9 +178,8 @@ def pool_sentence(pool: str, summary: pl.DataFrame, effort: pl.DataFrame, baseli
     if other is None and len(part) > 1:
         other = part.row(1, named=True)["method"]
     if other:
-        text += f", {other} too." if after[other] == after[best] else f", {other} after {after[other]:,.0f}."
-    else:
-        text += "."
+        text += f", {other} too" if after[other] == after[best] else f", {other} after {after[other]:,.0f}"
+    text += "."
     rows = summary.filter(pl.col("pool") == pool, pl.col("method") == best).drop_nulls("p")
     if rows.is_empty():
         return text

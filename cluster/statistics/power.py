@@ -35,10 +35,8 @@ SCHEMA: dict[str, Any] = {
 def power(trials: pl.DataFrame, rule: StoppingRule | None = None) -> pl.DataFrame:
     """The seeds that it takes to see differences, from the spread of the runs' paired differences.
 
-    Returns:
-        The columns that docs/reference/results.md documents, one row per method (against the best baseline) and
-        difference. `seeds_of_many` is for the first of Holm's steps, `seeds_sequential` of studies resampled from these
-        runs.
+    The columns are those that docs/reference/results.md documents. `seeds_of_many` is for the first of Holm's steps,
+    `seeds_sequential` of studies resampled from these runs.
     """
     rule = rule or StoppingRule()
     rows: list[dict[str, Any]] = []
@@ -63,25 +61,23 @@ def power(trials: pl.DataFrame, rule: StoppingRule | None = None) -> pl.DataFram
     return pl.DataFrame(rows, schema=SCHEMA).sort("collection", "ranker", "method", "difference")
 
 
-def sample_of_both(test: CrossedDifference, queries: int, difference: float, alpha: float) -> tuple[int, int]:
-    """The seeds, and the queries, with which a test over both finds a difference with a power of 80%, about.
+def sample_of_both(
+    test: CrossedDifference, queries: int, difference: float, alpha: float
+) -> tuple[int | None, int | None]:
+    """The seeds, or else the queries, with which a test over both finds a difference with a power of 80%, about.
 
     More seeds do not make the effects of queries smaller. If these alone hide the difference, more queries are needed.
 
     Args:
-        test: the comparison of two methods, for the variances.
-        queries: the number of queries that it compared.
-
-    Returns:
-        The seeds with as many queries as there are; or 0, and the queries with as many seeds as one likes.
+        test: the comparison of two methods over this number of queries, for the variances.
     """
     error = difference / (stats.norm.isf(alpha / 2) + stats.norm.isf(1 - POWER))
     left = error**2 - test.of_query**2 / queries
     if left > 0:
         seeds = (test.of_seed**2 + test.of_cell**2 / queries) / left
         if seeds <= MOST:
-            return max(math.ceil(seeds), 2), queries
-    return 0, math.ceil(max(test.of_query**2 / error**2, queries + 1))
+            return max(math.ceil(seeds), 2), None
+    return None, math.ceil(max(test.of_query**2 / error**2, queries + 1))
 
 
 def seeds_of_a_test(difference: float, spread: float, alpha: float) -> int | None:

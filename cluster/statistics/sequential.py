@@ -15,7 +15,7 @@ import math
 from collections.abc import Collection, Iterator, Mapping, Set
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 
 from cluster.output.methods import evaluations, is_learned, method_columns, with_methods
 from cluster.plan.study import FIRST_SEEDS
-from cluster.plan.sweep import Planned
 from cluster.statistics.by_query import Queries, values_by_run
 from cluster.statistics.comparison import compare_both, families, methods_of, named_baseline
 from cluster.statistics.paired import Floats, by_seed, values_by_seed
@@ -108,31 +107,49 @@ class Comparison:
 def compare_all(
     values: Values, baselines: Collection[str], rule: StoppingRule, intervals: bool = True
 ) -> dict[tuple[str, str], Comparison]:
-    """Compare every method with every baseline.
+    """Compare every method with every baseline, by pairs (method, baseline): the verdict is the method's.
 
     Args:
         intervals: whether to compute intervals, which take most of the time.
-
-    Returns:
-        For each pair (method, baseline), of two baselines in both orders; the verdict is the method's.
     """
     names = sorted(values)
     pairs = [(a, b) for i, a in enumerate(names) for b in names[i + 1 :] if a in baselines or b in baselines]
-    pilot = pilot_seeds(values, rule)
+    seeds = sorted({seed for of in values.values() for seed in of})
+    pilot = set(seeds[: rule.first]) if rule.clip is None else set[int]()
     spreads = [part.std(ddof=1) for a, b in pairs if len(part := _of_seeds(values, a, b, pilot)) > 1]
-    bound, count = rule.of_spread(float(np.median(spreads or [math.inf]))), max(len(pairs), 1)
-    later = [_of_seeds(values, a, b, values[a].keys() - pilot) for a, b in pairs]
-    differ = np.array([_differ(part, bound) for part in later])
-    equal = np.array([_equal(part, rule.equal_within, bound) for part in later])
+    bound, margin = rule.of_spread(float(np.median(spreads or [math.inf]))), rule.equal_within
+    evidence = [_of_seeds(values, a, b, values[a].keys() - pilot) for a, b in pairs]
+    differ = np.array([_differ(part, bound) for part in evidence])
+    equal = np.array([_equal(part, margin, bound) for part in evidence])
     tests = zip(holm(differ), holm(equal), _steps(differ), _steps(equal), strict=True)
     compared: dict[tuple[str, str], Comparison] = {}
-    for (a, b), part, test in zip(pairs, later, tests, strict=True):
+    for (a, b), part, (p, p_equal, step, equal_step) in zip(pairs, evidence, tests, strict=True):
         every = by_seed(values[a], values[b])
-        one = _decided(every, part, _PairTest(*map(float, test)), rule, bound, count, intervals)
+        count, low, high, more = len(every), -bound, bound, None
+        verdict: Decision = "open"
+        if count >= rule.first and p <= ALPHA:
+            verdict = "better" if np.clip(part, -bound, bound).mean() > 0 else "worse"
+        elif count >= rule.first and p_equal <= ALPHA:
+            verdict = "equal"
+        if intervals and len(part):
+            # Two one-sided tests at α have the interval of 1 - 2α, and Holm's step divides α.
+            level = 2 * ALPHA / equal_step if verdict == "equal" else ALPHA / step
+            low, high = (float(side[-1]) for side in confidence_sequence(part, 1 - level, -bound, bound))
+            if verdict == "equal":  # by a step of the grid of means that the bounds are on
+                low, high = max(low, -margin), min(high, margin)
+        if verdict == "open" and not count:
+            more = math.inf
+        elif verdict == "open":  # without evidence the seeds that set the bound forecast, and as many come again
+            more = _forecast(part if len(part) else every, margin, bound, max(len(pairs), 1))
+            more += 0 if len(part) else count
+        mean = float(every.mean()) if count else math.nan
+        one = Comparison(verdict, mean, low, high, bound, count, float(p), more)
         if b in baselines:
             compared[a, b] = one
         if a in baselines:
-            compared[b, a] = _turned(one)
+            turned: dict[Decision, Decision] = {"better": "worse", "worse": "better"}
+            of_b = turned.get(verdict, verdict)
+            compared[b, a] = replace(one, verdict=of_b, difference=-mean, low=-high, high=-low)
     return compared
 
 
@@ -147,11 +164,9 @@ def best_baseline(values: Values, baselines: Collection[str], other_than: str = 
 
 
 def contenders(values: Values, baselines: Collection[str], named: Collection[str], rule: StoppingRule) -> set[str]:
-    """The methods that need another seed: those in an open comparison, and their opponents.
+    """The methods that need another seed: those in an open comparison that is not hopeless, and their opponents.
 
-    Each method is compared with the best baseline (that one with the runner-up), and with the named ones. So methods
-    leave as they are decided, and seeds go to those that may still be the best (successive elimination). An open one
-    leaves too, after half of all seeds, if it is expected to take far more than there are.
+    So methods leave as they are decided, and seeds go to those that may still be the best (successive elimination).
     """
     wanted: set[str] = set()
     for method, other, pair in _compare(values, baselines, named, rule, intervals=False):
@@ -171,40 +186,20 @@ def _compare(
                 yield method, other, compared[method, other]
 
 
-def pilot_seeds(values: Values, rule: StoppingRule) -> Set[int]:
-    """The seeds that set the bound; none if it is given."""
-    every = sorted({seed for of in values.values() for seed in of})
-    return set(every[: rule.first]) if rule.clip is None else set()
-
-
-def is_baseline(named: str | None, planned: Planned) -> bool:
-    """Whether a run is of the method that a user names as the baseline."""
-    pairs = [part.partition("=") for part in (named or "").split()]
-    return bool(pairs) and all(planned.parameters.get(key) == value for key, _, value in pairs)
-
-
 def decisions(
     trials: pl.DataFrame, rule: StoppingRule, baseline: str | None = None, queries: Queries | None = None
 ) -> pl.DataFrame:
-    """Decide on each method against the best baseline, and against a named one.
+    """Decide on each method against the best baseline, and against a named one (key=value pairs).
 
-    By the leading measure over the leading origin, which the seeds were given for.
-
-    Args:
-        baseline: key=value pairs of a further method to compare with.
-        queries: the frame of `queries.parquet`, for `low_both`, `high_both` and `p_both`, which are for other seeds and
-            queries; None leaves them empty.
-
-    Returns:
-        The columns of SCHEMA: those of a `Comparison`, of which verdict is the method's.
+    By the leading measure over the leading origin, which the seeds were given for. Columns are those of a `Comparison`,
+    and `low_both`, `high_both` and `p_both` for other seeds and queries, which are empty without `queries`.
     """
     candidates, measure = evaluations(trials)[0]
     columns = method_columns(trials)
     named = set[str]()
     with suppress(BadInput):  # the user may have left it out of the study
         named |= {named_baseline(with_methods(trials).select(columns).unique(), baseline)[0]} if baseline else set()
-    done = trials.filter(status="done")["run"].to_list()
-    by_query = values_by_run(queries, done, measure).get(candidates, {})
+    by_query = values_by_run(queries, trials, measure).get(candidates, {})
     rows: list[dict[str, Any]] = []
     for place, family in families(trials):
         methods = methods_of(family, columns)
@@ -222,11 +217,7 @@ def _of_seeds(values: Values, a: str, b: str, seeds: Set[int]) -> Floats:
 
 
 def hopeless(seeds: int, more: float | None, rule: StoppingRule) -> bool:
-    """Whether an open comparison gets no more seeds, because those that are left would not decide it.
-
-    Args:
-        more: the seeds that it is expected to take yet; None if it is decided.
-    """
+    """Whether an open comparison, which is expected to take `more` seeds, gets none: those left would not decide it."""
     late = seeds >= max(rule.most / 2, 2 * rule.first)
     return late and more is not None and more > HOPELESS * (rule.most - seeds)
 
@@ -245,56 +236,9 @@ def _equal(difference: Floats, delta: float, bound: float) -> float:
     return float(max(less, more))
 
 
-class _PairTest(NamedTuple):
-    """The tests of a pair: p by Holm's method that it does not differ, and that it is not equal, and by how much Holm's
-    step multiplied each."""
-
-    differ: float
-    equal: float
-    differ_step: float
-    equal_step: float
-
-
 def _steps(p: Floats) -> NDArray[np.int64]:
     """Holm's multipliers: the number of tests for the least p, one less for each next."""
     return len(p) - np.argsort(np.argsort(p, kind="stable"), kind="stable")
-
-
-def _decided(
-    every: Floats,
-    later: Floats,
-    test: _PairTest,
-    rule: StoppingRule,
-    bound: float,
-    count: int,
-    interval: bool,
-) -> Comparison:
-    """Decide a pair from all of its differences, those after the pilot, and its tests."""
-    low, high = -bound, bound
-    if not len(later):
-        mean = float(every.mean()) if len(every) else math.nan
-        more = _forecast(every, rule.equal_within, bound, count) + len(every) if len(every) else math.inf
-        return Comparison("open", mean, low, high, bound, len(every), 1.0, more)
-    verdict: Decision = "open"
-    if len(every) >= rule.first:
-        if test.differ <= ALPHA:
-            verdict = "better" if np.clip(later, -bound, bound).mean() > 0 else "worse"
-        elif test.equal <= ALPHA:
-            verdict = "equal"
-    if interval:
-        # Two one-sided tests at α have the interval of 1 - 2α, and Holm's step divides α.
-        level = 2 * ALPHA / test.equal_step if verdict == "equal" else ALPHA / test.differ_step
-        low, high = (float(side[-1]) for side in confidence_sequence(later, 1 - level, -bound, bound))
-        if verdict == "equal":  # by a step of the grid of means that the bounds are on
-            low, high = max(low, -rule.equal_within), min(high, rule.equal_within)
-    left = None if verdict != "open" else _forecast(later, rule.equal_within, bound, count)
-    return Comparison(verdict, float(every.mean()), low, high, bound, len(every), test.differ, left)
-
-
-def _turned(one: Comparison) -> Comparison:
-    other: dict[Decision, Decision] = {"better": "worse", "worse": "better"}
-    verdict = other.get(one.verdict, one.verdict)
-    return replace(one, verdict=verdict, difference=-one.difference, low=-one.high, high=-one.low)
 
 
 def _forecast(difference: Floats, delta: float, bound: float, count: int) -> float:

@@ -20,11 +20,10 @@ import polars as pl
 from cluster.output.methods import BM25, RUN, evaluations_by_origin, first_stage_of, measurements, method_columns
 from cluster.statistics.by_query import Queries, values_by_run
 from cluster.statistics.comparison import TESTS, MethodRuns, best_baselines, compare, methods_of, named_baseline
-from cluster.statistics.paired import Floats, MeasuredRun
+from cluster.statistics.paired import MeasuredRun
 from ranking.evaluation.significance import bootstrap_interval
 
 LEVEL = 0.05
-INTERPOLATED = ("interpolated_mean", "interpolated_std")
 LEAST_SEEDS = 3
 """Seeds that both methods must have before a difference is marked: two have one degree of freedom."""
 COSTS = ("seconds", "documents_read", "memory")
@@ -44,20 +43,14 @@ def summarise(
     """Summarise a study, one row per method, candidate origin and measure: the table in `summary.csv`.
 
     Each method is compared, within its ranker, collection, origin and measure, with the best baseline
-    (`best_baselines`). Rows of ranker "bm25" hold the figures of BM25 alone over the same candidates.
+    (`best_baselines`). Rows of ranker "bm25" hold the figures of BM25 alone over the same candidates. Rows are by
+    collection, origin, measure, ranker, and mean from the highest. What cannot be computed is null.
 
     Args:
         baseline: a method to compare all others with as well, as "policy=fixed function=bm25
             selector=uniform"; with "ranker=…" the methods of all rankers are compared with that ranker's.
         queries: the frame of `queries.parquet`, for the tests over seeds and queries; None makes none.
         equal_within: the margin of the tests of equivalence; None makes none.
-
-    Returns:
-        The columns that docs/reference/results.md documents, by collection, origin, measure, ranker, and mean from the
-        highest. What cannot be computed is null.
-
-    Raises:
-        BadInput: if `baseline` does not name exactly one method.
     """
     every = measurements(trials)
     columns = method_columns(trials)
@@ -66,10 +59,9 @@ def summarise(
         named, rankers = named_baseline(every.select(columns).unique(), baseline)
     across = baseline is not None and any(part.startswith("ranker=") for part in baseline.split())
     spent = {name: row for name, *row in trials.select("run", *COSTS).iter_rows()}
-    done = trials.filter(pl.col("status") == "done")["run"].to_list()
     evaluated = evaluations_by_origin(trials)
     measures = {measure for _, measure in evaluated}
-    by_query = {name: values_by_run(queries, done, name) for name in measures}
+    by_query = {name: values_by_run(queries, trials, name) for name in measures}
 
     rows: list[Row] = []
     for collection, (candidates, measure) in product(every["collection"].unique().sort(), evaluated):
@@ -77,25 +69,31 @@ def summarise(
         here = every.filter(pl.col(name) == value for name, value in place.items())
         values = by_query[measure].get(candidates)
         families = {
-            ranker: _family(here.filter(pl.col("ranker") == ranker), columns)
+            ranker: sorted(
+                methods_of(here.filter(ranker=ranker), columns).values(),
+                key=lambda runs: (-runs.mean if len(runs.values) else math.inf, runs.method),
+            )
             for ranker in here["ranker"].unique().sort()
         }
         elsewhere = [runs for ranker in rankers for runs in families.get(ranker, []) if runs.method == named]
         for ranker, family in families.items():
             best = best_baselines(family)
-            tests = compare(family, best, values, equal_within)
             of_ranker = elsewhere if across else [runs for runs in family if runs.method == named and ranker in rankers]
             fixed = {runs.method: other for runs in family for other in of_ranker if len(other.values)}
-            fixed_tests = compare(family, fixed, values, equal_within)
+            compared = [
+                (name, prefix, opponents, compare(family, opponents, values, equal_within))
+                for name, prefix, opponents in (("against", "", best), ("baseline", "baseline_", fixed))
+            ]
             for runs in family:
-                generator = np.random.default_rng([0, _digest(*place.values(), ranker, runs.method)])
-                row: Row = {**place, **runs.identity, **_spread(runs, generator)}
+                # Its resamples depend on what a row is about alone, not on which other rows there are.
+                about = crc32("\n".join((*place.values(), ranker, runs.method)).encode())
+                row: Row = {**place, **runs.identity, **_spread(runs, np.random.default_rng([0, about]))}
                 row |= _costs([spent[run.name] for run in runs.runs])
-                row |= _comparison(runs.method, best, tests, "against", "")
-                row["marks"] = marks(row)
-                if baseline is not None:
-                    row |= _comparison(runs.method, fixed, fixed_tests, "baseline", "baseline_")
-                rows.append(row)
+                for name, prefix, opponents, tests in compared:
+                    if runs.method in tests:
+                        row[name] = opponents[runs.method].method
+                        row |= {prefix + test: p for test, p in tests[runs.method].items()}
+                rows.append(row | {"marks": marks(row)})
         rows += [{**place, **row} for row in _first_stage(here["bm25"], columns, candidates)]
     return pl.DataFrame(rows, schema=_schema(columns, baseline is not None))
 
@@ -119,48 +117,28 @@ def marks(row: Mapping[str, object], prefix: str = "") -> str:
     return shown
 
 
-def _family(results: pl.DataFrame, columns: list[str]) -> list[MethodRuns]:
-    """The methods of one ranker in one place, the highest mean first, those without any run last."""
-    family = methods_of(results, columns).values()
-    return sorted(family, key=lambda runs: (-runs.mean if len(runs.values) else math.inf, runs.method))
-
-
 def _spread(runs: MethodRuns, generator: np.random.Generator) -> Row:
     values = runs.values
     low, high = bootstrap_interval(values, generator)
-    steady = list((Counter(values.tolist()) - Counter(runs.diverged)).elements())
-    every = np.concatenate([values, np.zeros(runs.failed)])
-    return {
+    spread: Row = {
         "runs": len(values),
         "failed": runs.failed,
         "diverged": len(runs.diverged),
-        "mean": runs.mean if len(values) else None,
-        "std": float(values.std(ddof=1)) if len(values) > 1 else None,
         "min": float(values[0]) if len(values) else None,
         "max": float(values[-1]) if len(values) else None,
         "ci_low": None if math.isnan(low) else low,
         "ci_high": None if math.isnan(high) else high,
-        **dict(zip(("trained_mean", "trained_std"), _mean_and_std(np.sort(steady)), strict=True)),
-        **dict(zip(("all_mean", "all_std"), _mean_and_std(np.sort(every)), strict=True)),
-        **dict(zip(INTERPOLATED, _mean_and_std(np.array(runs.interpolated)), strict=True)),
     }
-
-
-def _mean_and_std(values: Floats) -> tuple[float | None, float | None]:
-    mean = float(values.mean()) if len(values) else None
-    return mean, float(values.std(ddof=1)) if len(values) > 1 else None
-
-
-def _comparison(
-    method: str,
-    opponents: Mapping[str, MethodRuns],
-    tests: Mapping[str, Mapping[str, float | None]],
-    name: str,
-    prefix: str,
-) -> Row:
-    if method not in tests:
-        return {}
-    return {name: opponents[method].method} | {prefix + test: p for test, p in tests[method].items()}
+    samples = {
+        "": values,
+        "trained_": np.sort(list((Counter(values.tolist()) - Counter(runs.diverged)).elements())),
+        "all_": np.sort(np.concatenate([values, np.zeros(runs.failed)])),
+        "interpolated_": np.array(runs.interpolated),
+    }
+    for name, sample in samples.items():
+        spread[f"{name}mean"] = float(sample.mean()) if len(sample) else None
+        spread[f"{name}std"] = float(sample.std(ddof=1)) if len(sample) > 1 else None
+    return spread
 
 
 def _first_stage(figures: pl.Series, columns: list[str], candidates: str) -> list[Row]:
@@ -176,11 +154,6 @@ def _first_stage(figures: pl.Series, columns: list[str], candidates: str) -> lis
     return [{**identity, **spread, "ci_low": None, "ci_high": None, "marks": ""}]
 
 
-def _digest(*names: str) -> int:
-    # A row's resamples depend on what it is about alone, not on which other rows there are.
-    return crc32("\n".join(names).encode())
-
-
 def _schema(columns: list[str], baseline: bool) -> dict[str, pl.DataType]:
     text, number = pl.String(), pl.Float64()
     schema: dict[str, pl.DataType] = dict.fromkeys(("collection", *columns), text)
@@ -188,7 +161,7 @@ def _schema(columns: list[str], baseline: bool) -> dict[str, pl.DataType]:
     schema |= dict.fromkeys(("runs", "failed", "diverged"), pl.Int64())
     schema |= dict.fromkeys(("mean", "std", "min", "max", "ci_low", "ci_high"), number)
     schema |= dict.fromkeys(COSTS, number)
-    schema |= dict.fromkeys(("trained_mean", "trained_std", "all_mean", "all_std", *INTERPOLATED), number)
+    schema |= {f"{name}_{figure}": number for name in ("trained", "all", "interpolated") for figure in ("mean", "std")}
     tests = {**dict.fromkeys(TESTS, number), "pairs": pl.Int64()}
     schema |= {"against": text, **tests, "marks": text}
     if baseline:

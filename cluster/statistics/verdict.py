@@ -19,7 +19,14 @@ from cluster.config.compose import compose
 from cluster.output.methods import evaluations, measurements, method_columns
 from cluster.statistics.by_query import Queries, values_by_run
 from cluster.statistics.comparison import MethodRuns, compare, compare_both, methods_of
-from cluster.statistics.paired import CrossedDifference, Floats, crossed_difference, differences, mean_difference
+from cluster.statistics.paired import (
+    CrossedDifference,
+    Floats,
+    crossed_difference,
+    differences,
+    mean_difference,
+    p_equal,
+)
 from cluster.statistics.power import sample_of_both, seeds_of_a_test
 from cluster.statistics.summary import LEAST_SEEDS, LEVEL
 from ranking.errors import BadInput
@@ -56,17 +63,15 @@ class MethodTest:
     p: float | None
     equal: float
     spread: float
-    both: CrossedDifference | None = None
-    queries: int = 0
+    both: CrossedDifference | None
+    queries: int
 
     @property
     def differs(self) -> bool:
-        """Whether p is below .05."""
         return self.p is not None and self.p < LEVEL
 
     @property
     def is_better(self) -> bool:
-        """Whether it differs, and its mean is the higher one."""
         return self.differs and self.difference > 0
 
 
@@ -195,27 +200,28 @@ class Verdict:
         span = f"{low:.1f}" if f"{low:.1f}" == f"{high:.1f}" else f"{low:.1f} to {high:.1f}"
         return f" and {verb} {span} times its time"
 
-    def row(self) -> dict[str, str | None]:
-        """The verdict's row of verdict.csv."""
-        joined = {name: "; ".join(getattr(self, name)) for name in ("better_than", "alike", "equal")}
-        return {**self.place, "baseline": self.baseline, "take": self.take, **joined, "sentence": self.sentence()}
-
 
 @dataclass(frozen=True)
 class Conclusion:
-    """All verdicts of a study, and what depends on the origin of the candidates.
+    """All verdicts of a study, by collection, ranker and origin.
 
     Args:
-        verdicts: by collection, ranker and origin.
         depends: sentences on the rankers whose verdict depends on what is ranked, or on which ranker is ahead.
     """
 
     verdicts: Sequence[Verdict]
-    depends: Sequence[str] = field(default_factory=list)
+    depends: Sequence[str]
 
     def table(self) -> pl.DataFrame:
         """The table in verdict.csv."""
-        return pl.DataFrame([verdict.row() for verdict in self.verdicts], schema=SCHEMA)
+        rows = [
+            {
+                **verdict.place, "baseline": verdict.baseline, "take": verdict.take, "sentence": verdict.sentence(),
+                **{name: "; ".join(getattr(verdict, name)) for name in ("better_than", "alike", "equal")},
+            }
+            for verdict in self.verdicts
+        ]  # fmt: skip
+        return pl.DataFrame(rows, schema=SCHEMA)
 
 
 def conclude(
@@ -236,8 +242,7 @@ def conclude(
     """
     every, columns = measurements(trials), method_columns(trials)
     measure = evaluations(trials)[0][1]
-    done = trials.filter(pl.col("status") == "done")["run"].to_list()
-    by_query = values_by_run(queries, done, measure)
+    by_query = values_by_run(queries, trials, measure)
     rows = summary.filter(pl.col("measure") == measure, pl.col("ranker") != "bm25", pl.col("runs") > 0)
     places = rows.partition_by("collection", "ranker", as_dict=True, maintain_order=True)
     verdicts: list[Verdict] = []
@@ -246,16 +251,14 @@ def conclude(
         families: dict[str, dict[str, MethodRuns]] = {}
         concluded: dict[str, Verdict] = {}
         for (origin,), part in of_ranker.partition_by("candidates", as_dict=True, maintain_order=True).items():
-            place = {"collection": str(collection), "ranker": str(ranker), "candidates": str(origin)}
-            here = every.filter(*(pl.col(name) == value for name, value in place.items()), measure=measure)
-            methods = methods_of(here, columns)
-            family = families[str(origin)] = {method: methods[method] for method in part["method"]}
-            values = by_query.get(str(origin))
-            verdict = _verdict(place | {"measure": measure}, part, family, values, equal_within)
+            place = {"collection": collection, "ranker": ranker, "candidates": origin, "measure": measure}
+            methods = methods_of(every.filter(**place), columns)
+            families[origin] = {method: methods[method] for method in part["method"]}
+            verdict = _verdict(place, part, families[origin], by_query.get(origin), equal_within)
             if verdict.queries is not None:
-                of_place = trials.filter(pl.col("collection") == collection, pl.col("ranker") == ranker)
+                of_place = trials.filter(collection=collection, ranker=ranker)
                 verdict = replace(verdict, limit=next(map(_test_limit, of_place["overrides"]), None))
-            concluded[str(origin)] = verdict
+            concluded[origin] = verdict
         verdicts += concluded.values()
         depends += _dependence(concluded, families, by_query)
     return Conclusion(verdicts, depends + _across_rankers(trials, every, by_query, measure, columns))
@@ -297,39 +300,34 @@ def _verdict(
     def against(reference: str) -> dict[str, MethodTest]:
         return _tests(family, reference, values, margin)
 
-    def within(tests: Mapping[str, MethodTest]) -> list[str]:
-        return [m for m, test in tests.items() if equal_within is not None and test.equal < LEVEL]
-
-    best, second, *_ = ordered = sorted(family, key=lambda method: (-family[method].mean, method))
+    best = next(iter(family))
     alike = [best, *(method for method, test in against(best).items() if not test.differs)]
-    if baseline is None and len(alike) == len(family):
-        needed, queries = _needed(against(best)[second], len(family), margin)
-        return replace(
-            verdict, alike=alike, equal=within(against(best)), needed=needed, queries=queries, reference=best,
-            tests=against(best),
-        )  # fmt: skip
     able = alike
     if baseline is not None:
         able = [method for method in alike if method != baseline and against(baseline)[method].is_better] or [baseline]
-    seconds = {row["method"]: row["seconds"] for row in rows}
-    take = min(able, key=lambda method: (seconds[method] is None, seconds[method] or 0.0, -family[method].mean))
-    if take != baseline and any(test.is_better for test in against(take).values()):
-        take = max(able, key=lambda method: family[method].mean)
-    tests = {method: against(take)[method] for method in ordered if method != take}
-    # Better than the baseline in the baseline's family, in which the table shows it, whatever Holm's p is in this one.
-    better = [m for m, test in tests.items() if (test.differs and test.difference < 0) or m == baseline]
-    close = [method for method, test in tests.items() if not test.differs and method not in better]
-    needed, queries = _needed(tests[close[0]], len(family), margin) if close else (None, None)
+    take, better = None, list[str]()
+    if baseline is not None or len(alike) < len(family):
+        seconds = {row["method"]: row["seconds"] for row in rows}
+        take = min(able, key=lambda method: (seconds[method] is None, seconds[method] or 0.0, -family[method].mean))
+        if take != baseline and any(test.is_better for test in against(take).values()):
+            take = max(able, key=lambda method: family[method].mean)
+        # Better than the baseline by Holm's method over the baseline's family, which the table shows.
+        better = [m for m, test in against(take).items() if (test.differs and test.difference < 0) or m == baseline]
+        alike = [m for m, test in against(take).items() if not test.differs and m not in better]
+    tests = against(take or best)
+    nearest = next((tests[method] for method in alike if method in tests), None)
+    needed, queries = _needed(nearest, len(family), margin) if nearest else (None, None)
+    reference = baseline or take or best
     return replace(
         verdict,
         take=take,
         better_than=better,
-        alike=close,
-        equal=[method for method in within(tests) if method in close],
+        alike=alike,
+        equal=[m for m in alike if m in tests and equal_within is not None and tests[m].equal < LEVEL],
         needed=needed,
         queries=queries,
-        reference=baseline or take,
-        tests=against(baseline or take),
+        reference=reference,
+        tests=against(reference),
     )
 
 
@@ -344,8 +342,11 @@ def _tests(
         row = compared[runs.method]
         p = row["paired_p_holm"] if row["p_both_holm"] is None else row["p_both_holm"]
         pairs = differences(runs.runs, family[reference].runs)
-        equal = _equal(pairs, margin) if row["equal_p"] is None else row["equal_p"]
         spread = float(pairs.std(ddof=1)) if len(pairs) > 1 else math.nan
+        equal = row["equal_p"]
+        if equal is None:
+            error = spread / math.sqrt(max(len(pairs), 1))
+            equal = 1.0 if math.isnan(error) else p_equal(float(pairs.mean()), error, len(pairs) - 1, margin)
         low, high = row["low_both"], row["high_both"]
         if low is None or high is None:
             _, low, high, _, _ = mean_difference(pairs)
@@ -358,23 +359,11 @@ def _tests(
     return tests
 
 
-def _equal(pairs: Floats, margin: float) -> float:
-    """p of two one-sided t-tests over seeds that the difference is `margin` or more."""
-    return max(_one_sided(pairs - margin), _one_sided(-pairs - margin))
-
-
-def _one_sided(values: Floats) -> float:
-    """p of a t-test that the mean is 0 or more."""
-    test = mean_difference(values)
-    return 1.0 if math.isnan(test.p) else test.p / 2 if test.mean < 0 else 1 - test.p / 2
-
-
 def _needed(test: MethodTest, methods: int, difference: float) -> tuple[int | None, int | None]:
     """The seeds, or else the queries, that show a difference, at 80% power, if all methods are compared with one."""
     level = LEVEL / max(methods - 1, 1)
     if test.both is not None:
-        seeds, queries = sample_of_both(test.both, test.queries, difference, level)
-        return (seeds, None) if seeds else (None, queries)
+        return sample_of_both(test.both, test.queries, difference, level)
     return (seeds_of_a_test(difference, test.spread, level) if test.spread > 0 else None), None
 
 
@@ -393,10 +382,10 @@ def _dependence(
         a, b = verdicts[one].take, verdicts[other].take
         if a is None or b is None or a == b:
             continue
-        known = []
-        for origin in (one, other):
-            values = by_query.get(origin)
-            known.append(differences(families[origin][a].runs, families[origin][b].runs, values))
+        known = [
+            differences(families[origin][a].runs, families[origin][b].runs, by_query.get(origin))
+            for origin in (one, other)
+        ]
         if known[0].shape != known[1].shape or not len(known[0]) or not known[0].mean() > 0 > known[1].mean():
             continue
         between = known[0] - known[1]
@@ -429,8 +418,9 @@ def _across_rankers(
             shared = [family[name] for name in sorted(family.keys() & against.keys()) if len(against[name].values)]
             compared = compare(shared, against, by_query.get(origin))
             several = f" on {collection}" if every["collection"].n_unique() > 1 else ""
-            for method, row in compared.items():
-                sentences.append(_ranker_sentence(f"{other} with {method}{several}", rankers[0], row))
+            sentences += [
+                _ranker_sentence(f"{other} with {method}{several}", rankers[0], row) for method, row in compared.items()
+            ]
     return sentences
 
 

@@ -54,7 +54,6 @@ class AllReduce(WorkerRows):
 
     @contextmanager
     def last_backward(self, parameters: Sequence[nn.Parameter]) -> Iterator[None]:
-        """Exchange gradients as they are completed (see `ranking.training.GradientSync`)."""
         self._exchange = exchange = _Exchange(parameters)
         hooks = [parameter.register_post_accumulate_grad_hook(exchange.complete) for parameter in parameters]
         try:
@@ -64,7 +63,6 @@ class AllReduce(WorkerRows):
                 hook.remove()
 
     def join(self, parameters: Sequence[nn.Parameter], loss: Tensor, scores: Tensor) -> tuple[Tensor, Tensor]:
-        """Add up gradients and loss over all workers and gather the scores (see `ranking.training.GradientSync`)."""
         mine = [parameter.grad is not None for parameter in parameters]
         exchange, self._exchange = self._exchange or _Exchange(parameters), None
         exchange.finish()  # a worker without rows has begun none, and one with rows none that lacks a gradient
@@ -86,24 +84,20 @@ class ReduceScatter(WorkerRows):
     """
 
     def last_backward(self, parameters: Sequence[nn.Parameter]) -> AbstractContextManager[object]:
-        """Do nothing: FSDP exchanges gradients in each backward pass."""
-        return nullcontext()
+        return nullcontext()  # FSDP exchanges gradients in each backward pass
 
     def join(self, parameters: Sequence[nn.Parameter], loss: Tensor, scores: Tensor) -> tuple[Tensor, Tensor]:
-        """Add up the loss and gather the scores (see `ranking.training.GradientSync`)."""
         return share_scores(self._size, loss, scores)[:2]
 
 
 def share_scores(
     size: int, loss: Tensor, scores: Tensor, marks: Sequence[bool] = ()
 ) -> tuple[Tensor, Tensor, list[bool]]:
-    """Exchange the loss, the scores and some marks of an update in one call.
+    """Exchange loss, scores and some marks of an update in one call, each worker those of its rows.
 
     Args:
         size: rows of the batch.
-        loss: this worker's share of the loss.
-        scores: scores of its rows.
-        marks: its marks, equally many on each worker.
+        marks: equally many on each worker.
 
     Returns:
         The sum of the losses, the scores of all rows, and which marks any worker has.
@@ -120,11 +114,7 @@ def share_scores(
 
 
 class _Exchange:
-    """The exchange of the gradients of one update; all workers send buckets in the same order.
-
-    Args:
-        parameters: the trained parameters, from the input up.
-    """
+    """The exchange of the gradients of one update; all workers send buckets in the same order, from the output down."""
 
     def __init__(self, parameters: Sequence[nn.Parameter]) -> None:
         self._buckets = list(_buckets(parameters[::-1]))
@@ -153,18 +143,13 @@ class _Exchange:
     def _start(self) -> None:
         """Start adding up the next bucket. Its gradients become views of the exchanged tensor, which saves memory."""
         bucket = self._buckets[len(self._started)]
-        flat = torch.cat([_dense(parameter).reshape(-1) for parameter in bucket])
+        gradients = (torch.zeros_like(each) if each.grad is None else each.grad.to_dense() for each in bucket)
+        flat = torch.cat([gradient.reshape(-1) for gradient in gradients])
         for parameter, gradient in zip(bucket, flat.split([parameter.numel() for parameter in bucket]), strict=True):
             parameter.grad = gradient.view_as(parameter)
         work = dist.all_reduce(flat, async_op=True)
         assert work is not None
         self._started.append(work)
-
-
-def _dense(parameter: nn.Parameter) -> Tensor:
-    if parameter.grad is None:
-        return torch.zeros_like(parameter)
-    return parameter.grad.to_dense() if parameter.grad.is_sparse else parameter.grad
 
 
 def _buckets(parameters: Sequence[nn.Parameter]) -> Iterator[list[nn.Parameter]]:

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from cluster.index.attach import attach_indexes
-from cluster.runs.execute import Attach
 from cluster.training.all_reduce import AllReduce, ReduceScatter, share_of
 from ranking.evaluation.evaluation import Evaluation
 from ranking.rankers.ranker import Ranker
@@ -25,21 +24,15 @@ from sampling.retrieval.live_index import Answer, NegativeIndex
 from sampling.sampler import Sampler
 
 
-def attached(config: dict[str, Any], name: str, note: Callable[[str], None] = lambda line: None) -> Attach:
-    """Return a function that attaches a run's training to its index actors and, if there are any, to other workers.
-
-    Args:
-        note: called with lines about the size of an index, its loss and its return.
-    """
-
-    @contextmanager
-    def attach(training: RankerTraining, sampler: Sampler) -> Iterator[None]:
-        with attach_indexes(sampler.functions, training, config, name, note):
-            if dist.is_initialized():
-                attach_workers(training, sampler)
-            yield
-
-    return attach
+@contextmanager
+def attach_run(
+    training: RankerTraining, sampler: Sampler, config: dict[str, Any], name: str, note: Callable[[str], None]
+) -> Iterator[None]:
+    """Attach a run's training to its index actors and, if there are any, to other workers, while the block runs."""
+    with attach_indexes(sampler.functions, training, config, name, note):
+        if dist.is_initialized():
+            attach_workers(training, sampler)
+        yield
 
 
 def attach_workers(training: RankerTraining, sampler: Sampler) -> None:
@@ -52,20 +45,16 @@ def attach_workers(training: RankerTraining, sampler: Sampler) -> None:
 
 
 class SharedIndex:
-    """An index that only the first worker queries; the others receive its answers.
+    """An index that only the first worker queries and saves; the others receive its answers.
 
     Weights are published once, and all workers get answers from the same version even if it depends on timing.
-
-    Args:
-        index: the first worker's index. Those of the other workers are never queried.
     """
 
     def __init__(self, index: NegativeIndex) -> None:
         self.index, self._first = index, dist.get_rank() == 0
 
     def publish(self, weights: Mapping[str, Tensor], step: int) -> None:
-        """See `NegativeIndex`. Weights that are split over the workers are gathered, one by one, on the first."""
-        whole = gathered(weights)
+        whole = gathered(weights)  # if they are split over the workers: one by one, on the first
         if self._first:
             self.index.publish(whole, step)
 
@@ -80,11 +69,9 @@ class SharedIndex:
         return self._broadcast(lambda: self.index.scores(queries, documents, vectors))
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state of the first worker's index, whose state is the one that is saved."""
         return self.index.state_dict() if self._first else {}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue from `state_dict`."""
         if self._first:
             self.index.load_state_dict(state)
 
@@ -99,17 +86,12 @@ class SharedEvaluation(Evaluation):
 
     def __init__(self, whole: Evaluation) -> None:
         vars(self).update(vars(whole))  # each worker computes what needs no ranker
-        self._rows = share_of(dist.get_rank(), dist.get_world_size(), len(whole.candidates.queries))
-        self._mine = Evaluation(
-            whole.encoded, whole.candidates.take(whole.candidates.queries[self._rows]), whole.measures
-        )
+        queries = whole.candidates.queries
+        self._rows = share_of(dist.get_rank(), dist.get_world_size(), len(queries))
+        self._mine = Evaluation(whole.encoded, whole.candidates.take(queries[self._rows]), whole.measures)
 
     def __call__(self, ranker: Ranker) -> dict[str, NDArray[np.float64]]:
-        """Return the values of each measure by query, equal on every worker.
-
-        Raises:
-            FloatingPointError: on every worker, if the ranker scores a candidate of any of them nan.
-        """
+        """Return the values of each measure by query, or raise `FloatingPointError` on every worker."""
         values = torch.zeros(len(self.measures), len(self.candidates.queries), dtype=torch.float64)
         if self._rows.start < self._rows.stop:
             try:

@@ -20,13 +20,14 @@ TIMEOUT = 6 * 3600
 
 
 class WorkerCoordinator:
-    """The actor that starts a run's workers with Ray Train, and holds their progress, state and outcome.
+    """The actor that starts a run's workers with Ray Train, and holds their reports, state and outcome.
 
-    The workers end with it. Its methods are called concurrently. States and outcomes are bytes of `ranking.checkpoint`.
+    The workers end with it. Its methods are called concurrently. It is the `cluster.runs.states.StateStore` of a run
+    without one. States and outcomes are bytes of `ranking.checkpoint`.
     """
 
     def __init__(self) -> None:
-        self._reports: list[dict[str, Any] | str] = []
+        self._reports: list[Any] = []
         self._state: bytes | None = None
         self._shards: dict[str, bytes] = {}
         self._outcome: bytes | None = None
@@ -37,9 +38,18 @@ class WorkerCoordinator:
 
         The first worker calls `finish`. Errors are those of `cluster.training.workers.run_on_workers`.
         """
-        from ray.train import ControllerError, FailureConfig, RunConfig
+        from ray.train import ControllerError, FailureConfig, RunConfig, UserCallback
         from ray.train.torch import TorchConfig, TorchTrainer
 
+        class Refusal(UserCallback):
+            """Ends the run at bad input, which would fail again, instead of restarting the workers."""
+
+            def after_exception(self, run_context: Any, worker_exceptions: dict[int, Exception]) -> None:
+                for error in worker_exceptions.values():
+                    if isinstance(error, BadInput):
+                        raise error
+
+        refusal: Any = Refusal()
         os.environ["RAY_CHDIR_TO_TRIAL_DIR"] = "0"  # relative paths of the configuration stay valid
         # The first worker ends by itself if its node will be taken away (`training.workers`). Ray Train would wait for
         # the others, and they for it, until the node is gone.
@@ -54,7 +64,7 @@ class WorkerCoordinator:
                     name=f"pyrite-{uuid.uuid4().hex[:8]}",
                     storage_path=folder,
                     failure_config=FailureConfig(max_failures=RESTARTS),
-                    callbacks=[_refusal()],
+                    callbacks=[refusal],
                 ),
             )
             try:
@@ -66,11 +76,11 @@ class WorkerCoordinator:
         assert self._outcome is not None
         return self._outcome
 
-    def report(self, report: dict[str, Any] | str) -> None:
+    def report(self, report: Any) -> None:
         """Add progress of the run, or a line for the user."""
         self._reports.append(report)
 
-    def drain(self) -> list[dict[str, Any] | str]:
+    def drain(self) -> list[Any]:
         """Return the reports since the last call."""
         reports, self._reports = self._reports, []
         return reports
@@ -88,23 +98,18 @@ class WorkerCoordinator:
         self._outcome = outcome
 
     def load(self) -> bytes | None:
-        """Return the last state that was saved here."""
         return self._state
 
     def save(self, state: bytes) -> None:
-        """Save a state in memory."""
         self._state = state
 
     def load_shard(self, name: str) -> bytes | None:
-        """Return the rows of one worker."""
         return self._shards.get(name)
 
     def save_shard(self, name: str, rows: bytes) -> None:
-        """Save the rows of one worker."""
         self._shards[name] = rows
 
     def drop_shards(self, but: list[str]) -> None:
-        """Delete the rows of workers, except those of the given names."""
         self._shards = {name: rows for name, rows in self._shards.items() if name in but}
 
 
@@ -119,17 +124,3 @@ def _scaling(resources: dict[str, Any]) -> Any:
         resources_per_worker=Resources.of(resources).bundle(),
         placement_strategy=resources["placement"].upper(),
     )
-
-
-def _refusal() -> Any:
-    from ray.train import UserCallback
-
-    class Refusal(UserCallback):
-        """Ends the run at bad input, which would fail again, instead of restarting the workers."""
-
-        def after_exception(self, run_context: Any, worker_exceptions: dict[int, Exception]) -> None:
-            for error in worker_exceptions.values():
-                if isinstance(error, BadInput):
-                    raise error
-
-    return Refusal()

@@ -16,27 +16,19 @@ from cluster.index.attach import check_room, live_functions, reserved
 from cluster.index.attach import demand as encoder_demand
 from cluster.output.storage import Storage
 from cluster.plan.sweep import Planned
-from cluster.runs.artifacts import Artifacts
-from cluster.runs.outcome import mean_best
-from cluster.runs.results import execute_run
+from cluster.runs.artifacts import Artifacts, OpenedParts
+from cluster.runs.outcome import Outcome, mean_best
 
 if TYPE_CHECKING:
-    from cluster.runs.artifacts import OpenedParts
-    from cluster.runs.execute import Leave, OnProgress
-    from cluster.runs.outcome import Outcome
+    from cluster.runs.execute import Leave
     from cluster.runs.progress import Progress
 
 
 def task_of(planned: Planned, artifacts: Artifacts, storage: Storage) -> Task:
     """Return the task of a run."""
     config, built_from = planned.config, artifacts.provenance(planned.config)
-    arguments = {
-        "name": planned.name,
-        "config": config,
-        "keys": artifacts.keys(config),
-        "made_of": built_from,
-        "storage": storage,
-    }
+    arguments = {"name": planned.name, "config": config, "storage": storage}
+    arguments |= {"keys": artifacts.keys(config), "made_of": built_from}
     resources = replace(
         Resources.of_run(config["resources"]),
         beside=tuple(reserved(config)),
@@ -57,25 +49,24 @@ def study_run(
 ) -> dict[str, Any]:
     """Train and evaluate one ranker: the body of a run's task.
 
-    Args:
-        made_of: what the result depends on (`Artifacts.provenance`).
-        context: receives `fold`, `epoch`, `max_epochs`, `validation`, `best`, `numbers` and `notes`.
-
     Returns:
         best: the highest validation, averaged over folds; numbers: the mean of each measure; notes: messages.
     """
+    from cluster.runs.execute import execute_run
+
     best = 0.0
     notes: list[str] = []
 
     def report(progress: Progress) -> None:
         nonlocal best
+        if progress.batches:  # not after a validation
+            return
         best = max(best, progress.validation)
         context.report(report_of(progress) | {"best": best, "notes": list(notes)})
         notes.clear()
 
-    parts = opened.of(config, keys)
-    start = launcher(config, name, notes.append, leave=context.leave)
-    outcome = execute_run(name, config, made_of, parts, storage, report, start)
+    start = launcher(config, name, notes.append, context.leave)
+    outcome = execute_run(name, config, made_of, opened.of(config, keys), storage, report, start)
     return {"best": mean_best(outcome), "numbers": outcome.means(), "notes": notes}
 
 
@@ -89,24 +80,22 @@ def launcher(
     config: dict[str, Any],
     name: str = "run",
     note: Callable[[str], None] = lambda line: None,
-    on_batch: OnProgress = lambda progress: None,
     leave: Leave | None = None,
 ) -> Callable[..., Outcome]:
     """Return what executes a run: `cluster.runs.execute.run`, with the index actors and workers that the run needs.
 
     Args:
-        name: name of the run, for the names of its actors.
         note: called with lines about actors that start or are lost.
-        leave: see `cluster.runs.execute.run`. Workers always leave nodes that will be taken away.
+        leave: see `cluster.runs.execute.Leave`. Workers always leave nodes that will be taken away.
     """
     if config["resources"]["workers"] > 1:
         from cluster.training.workers import run_on_workers
 
-        return partial(run_on_workers, name=name, note=note, on_batch=on_batch)
+        return partial(run_on_workers, name=name, note=note)
     from cluster.runs.execute import run, stay
-    from cluster.training.attach import attached
+    from cluster.training.attach import attach_run
 
-    return partial(run, attach=attached(config, name, note), on_batch=on_batch, leave=leave or stay)
+    return partial(run, attach=partial(attach_run, config=config, name=name, note=note), leave=leave or stay)
 
 
 def warm_up() -> None:

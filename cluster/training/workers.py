@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
 from functools import partial
 from typing import Any, cast
 
@@ -16,7 +15,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from cluster.executors.lost_process import NOTICE, leave
 from cluster.executors.ray_tasks import opened
-from cluster.runs.execute import run
+from cluster.runs.execute import OnProgress, run
 from cluster.runs.outcome import Outcome
 from cluster.runs.progress import Progress
 from cluster.runs.states import StateStore
@@ -28,13 +27,12 @@ from ranking.checkpoint import from_bytes, to_bytes
 def run_on_workers(
     config: dict[str, Any],
     parts: dict[str, Any],
-    on_epoch: Callable[[Progress], None] = lambda progress: None,
+    on_progress: OnProgress = lambda progress: None,
     store: StateStore | None = None,
     save_every: float = 30.0,
     name: str = "run",
     note: Callable[[str], None] = lambda line: None,
     watch: Mapping[str, str] | None = None,
-    on_batch: Callable[[Progress], None] = lambda progress: None,
 ) -> Outcome:
     """Execute a run on `resources.workers` workers. Without dropout, its numbers are those of one process, to rounding.
 
@@ -45,10 +43,9 @@ def run_on_workers(
 
     Args:
         parts: its parts, or references to them in the object store.
-        on_epoch: called with the progress. Epochs are reported again after a loss. What it raises ends the workers.
+        on_progress: see `cluster.runs.execute.run`. Epochs are reported again after a loss.
         store: keeps the state between interrupts. The first worker writes it and all read it, so all nodes must reach
             it. Without a store the state lasts as long as this call.
-        watch: tags of its metrics, which the first worker records; None records no metrics.
 
     Raises:
         BadInput: if a worker raised it.
@@ -56,14 +53,13 @@ def run_on_workers(
     """
     shared = {name: part if isinstance(part, ray.ObjectRef) else ray.put(part) for name, part in parts.items()}
 
-    work = partial(_train_share, config, shared, store, save_every, name, watch)
-
-    def on_report(report: dict[str, Any] | str) -> None:
+    def on_report(report: Progress | str) -> None:
         if isinstance(report, str):
             note(report)
         else:
-            (on_batch if report["batches"] else on_epoch)(Progress(**report))
+            on_progress(report)
 
+    work = partial(_train_share, config, shared, store, save_every, name, watch)
     return Outcome(**on_workers(work, config["resources"], name, on_report))
 
 
@@ -71,11 +67,9 @@ def on_workers(
     work: Callable[[Any, bool], dict[str, Any]],
     resources: dict[str, Any],
     name: str,
-    on_report: Callable[[dict[str, Any] | str], None] = lambda report: None,
+    on_report: Callable[[Any], None] = lambda report: None,
 ) -> dict[str, Any]:
     """Do the same work in every worker, all of them in one process group, and return the result of the first.
-
-    It raises what `run_on_workers` raises.
 
     Args:
         work: called in each worker with the coordinator, and whether this is the first worker.
@@ -131,35 +125,32 @@ def _train_share(
     first: bool,
 ) -> dict[str, Any]:
     """Execute one worker's share of a run, and return the fields of its outcome."""
-    from cluster.training.attach import attached
+    from cluster.training.attach import attach_run
 
-    parts = opened(shared)
+    parts, shard = opened(shared), config["resources"]["shard"]
     store = store or cast(StateStore, _InCoordinator(coordinator))
+    attach = partial(attach_run, config=config, name=name, note=lambda line: None)
     if not first:
-        interval = save_every if config["resources"]["shard"] else math.inf
-        return vars(run(config, parts, store=store, save_every=interval, attach=attached(config, name)))
+        return vars(run(config, parts, store=store, save_every=save_every if shard else math.inf, attach=attach))
 
-    def report(progress: Progress) -> None:
-        ray.get(coordinator.report.remote(asdict(progress)))
-
-    def note(line: str) -> None:
-        ray.get(coordinator.report.remote(line))
+    def report(report: Progress | str) -> None:
+        ray.get(coordinator.report.remote(report))
 
     def nodes() -> set[str]:
         return set(placement_group_table(get_current_placement_group())["bundles_to_node_id"].values())
 
     def leave_together(save: Callable[[], None]) -> None:
         def save_and_note() -> None:
-            if config["resources"]["shard"]:  # all workers would have to save together, and some may be a step ahead
-                note(f"a worker's machine {NOTICE}; all workers continue from the last state elsewhere")
-                return
-            save()
-            note(f"a worker's machine {NOTICE}; the state is saved, and all workers continue from it elsewhere")
+            how = "all workers continue from the last state"
+            if not shard:  # else all workers would have to save together, and some may be a step ahead
+                save()
+                how = "the state is saved, and all workers continue from it"
+            report(f"a worker's machine {NOTICE}; {how} elsewhere")
 
         leave(save_and_note, nodes)
 
-    start = partial(run, watch=watch, on_batch=report, leave=leave_together)
-    return vars(start(config, parts, report, store, save_every, attached(config, name, note)))
+    attach = partial(attach, note=report)
+    return vars(run(config, parts, report, store, save_every, attach, watch, leave_together))
 
 
 class _InCoordinator:

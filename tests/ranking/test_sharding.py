@@ -1,9 +1,7 @@
 """Weights that two processes split: rank 0 is this process, rank 1 is started beside it."""
 
-import multiprocessing
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -37,11 +35,10 @@ from ranking.sources import Sources
 from ranking.training import RankerTraining
 from tests.examples import NIGHTLY
 from tests.ranking.trained import generator
+from tests.two_processes import LIMIT, in_two_processes
 
 SHORT: dict[str, Any] = {"max_query": 8, "max_document": 12, "budget": 40}
 STEPS = 4
-LIMIT = timedelta(seconds=60)
-"""For one exchange: where a worker fails, the other is not to wait half an hour."""
 
 
 @dataclass(frozen=True)
@@ -194,23 +191,14 @@ def published(case: Case, sources: Sources) -> tuple[Any, Any]:
     return getattr(index, "weights", None), weights(training)
 
 
-def work(rank: int, file: str, sources: Sources, cases: dict[str, Case], folder: str) -> dict[str, Any]:
-    torch.set_num_threads(1)
-    dist.init_process_group("gloo", init_method=f"file://{file}", rank=rank, world_size=2, timeout=LIMIT)
-    try:
-        return {
-            **{name: compared(case, sources) for name, case in cases.items()},
-            "state": kept(cases["bi_encoder"], sources, folder),
-            "alone": taken_over(cases["bi_encoder"], sources, folder),
-            "index": published(cases["bi_encoder"], sources),
-            "overflow": overflown(cases["bi_encoder"], sources),
-        }
-    finally:
-        dist.destroy_process_group()
-
-
-def other(file: str, sources: Sources, cases: dict[str, Case], folder: str, told: Any) -> None:
-    told.put(work(1, file, sources, cases, folder))
+def work(sources: Sources, cases: dict[str, Case], folder: str) -> dict[str, Any]:
+    return {
+        **{name: compared(case, sources) for name, case in cases.items()},
+        "state": kept(cases["bi_encoder"], sources, folder),
+        "alone": taken_over(cases["bi_encoder"], sources, folder),
+        "index": published(cases["bi_encoder"], sources),
+        "overflow": overflown(cases["bi_encoder"], sources),
+    }
 
 
 @pytest.fixture(scope="module")
@@ -251,16 +239,8 @@ def alone(cases, sources, tmp_path_factory) -> tuple[str, list[Any]]:
 @pytest.fixture(scope="module")
 def both(sources, cases, alone, tmp_path_factory) -> list[dict[str, Any]]:
     """What each of two workers saw."""
-    file = str(tmp_path_factory.mktemp("group") / "store")
-    context = multiprocessing.get_context("spawn")
-    told = context.Queue()
     sources = Sources(sources.collection, sources.encoded, sources.vectors)  # one that can be handed to a process
-    process = context.Process(target=other, args=(file, sources, cases, alone[0], told))
-    process.start()
-    first = work(0, file, sources, cases, alone[0])
-    second = told.get(timeout=600)
-    process.join(60)
-    return [first, second]
+    return in_two_processes(tmp_path_factory.mktemp("group"), work, sources, cases, alone[0])
 
 
 NAMES = ["bi_encoder", *(pytest.param(name, marks=pytest.mark.nightly) for name in LONGER)]

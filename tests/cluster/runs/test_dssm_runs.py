@@ -1,5 +1,6 @@
 """DSSM, category-refined negatives and embeddings, from the command line."""
 
+import shutil
 from itertools import islice, permutations
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ from cluster.runs.artifacts import Artifacts
 from cluster.runs.embeddings import MOST, spread_out
 from cluster.runs.execute import run
 from cluster.runs.outcome import Outcome
+from cluster.runs.trained import read_ranker
+from ranking.encoding import Encoder
 from ranking.errors import BadInput
 from tests.cluster.command_line import command
 from tests.made_up import write_beir, write_texts
@@ -54,6 +57,28 @@ def test_categories_are_read_where_asked(base, tmp_path):
         assert outcome.clusters["MI"][0] == pytest.approx(information, abs=1e-6)
         vectors = outcome.embeddings["vectors"]
         assert np.allclose(vectors, vectors[0], atol=1e-6) == (read == "false")
+
+
+def test_categories_of_another_collection_are_read_by_their_names(base, tmp_path):
+    """By numbers, `half1` of a collection without `half0` would be taken for `half0`."""
+    alike = alike_but_for_categories(tmp_path / "alike")
+    other = tmp_path / "other"
+    shutil.copytree(alike, other)
+    for file in (other / "corpus.jsonl", other / "queries.jsonl"):
+        file.write_text(file.read_text().replace("half0", "new"))  # sorted after half1
+    method = ["ranker=dssm", "ranker.categories=true", "function=random", "training.max_epochs=1", "weights=true"]
+    small = [text for text in base if not text.startswith("collection.path")]
+    options = [*small, f"collection.path={alike}", *method, f"evaluate=[{other}]", f"out={tmp_path / 'run'}"]
+    assert command("train", *options) == 0
+    trained = read_ranker(str(tmp_path / "run"), gpu=False)
+    config = compose([*base, f"collection.path={other}"])
+    collection = Artifacts().collection(config)
+    read = trained.read(collection, Encoder(min_count=1).encode(collection)[0])
+    assert trained.labels == [["half0", "half1"], ["part0", "part1"]]
+    for texts in (read.documents, read.queries):
+        assert texts.labels is not None
+        assert texts.labels[:4].tolist() == [[-1, 0], [1, 1], [-1, 0], [1, 1]]
+    assert command("rank", str(tmp_path / "run"), f"collection.path={other}", f"out={tmp_path / 'ranked.run'}") == 0
 
 
 @pytest.mark.by_day(4)

@@ -22,14 +22,13 @@ from cluster.executors.task import Done, Task
 from cluster.output.event_log import EventLog
 from cluster.output.storage import Storage
 from cluster.plan.searches import searches
-from cluster.plan.sweep import Planned, points, swept_keys
+from cluster.plan.study import StudyPlan
+from cluster.plan.sweep import Planned, labelled_points, plan, points, swept_keys
 from cluster.runs.outcome import Outcome, write_outcome
-from cluster.search.decided_runs import EVENT, DecidedRuns
+from cluster.search.decided_runs import EVENT, DecidedRuns, is_baseline
 from cluster.search.hyperband import SeededHyperBand
 from cluster.search.optuna_runs import OptunaRuns, StoredSearch
-from cluster.search.schedulers import EarlyStopping, built_as, read_log, schedulers_of
-from cluster.search.time_budget import TimeBudget
-from cluster.statistics.sequential import StoppingRule
+from cluster.search.schedulers import EarlyStopping, TimeBudget, built_as, read_log, schedulers_of
 from pyrite import StudyResult
 from ranking.errors import BadInput
 from tests.cluster.command_line import command
@@ -39,14 +38,9 @@ MADE_OF = {"base": "x"}
 SWEEP = ["policy=fixed", "function=bm25", "selector=uniform", "optimizer.lr=tag(log,interval(1e-4,1e-1))"]
 
 
-def play(storage: Storage, sampler: str, parallel: int, at_once: int, samples: int = 9) -> tuple[list[float], int]:
-    """Search for a learning rate of .01: what is proposed, in order, and the most runs that were open at once."""
-    return played(searched(SWEEP, samples, storage, sampler, parallel), at_once)
-
-
 def searched(sweep: list[str], samples: int, storage: Storage, sampler: str = "tpe", parallel: int = 1) -> OptunaRuns:
-    found, swept = points([], [], sweep), swept_keys(sweep)
-    return OptunaRuns(found, samples, [0], storage, lambda config: MADE_OF, sampler, parallel, swept=swept)
+    options = {"samples": samples, "seeds": 1, "sampler": sampler, "parallel": parallel}
+    return OptunaRuns(StudyPlan(options, sweep, {}, storage), points([], [], sweep), lambda config: MADE_OF)
 
 
 def in_turn(runs: Any, at_once: int, finish: Callable[[str], None], most: int = 10**6) -> tuple[list[str], int]:
@@ -77,7 +71,7 @@ def played(
 ) -> tuple[list[float], int]:
     def finish(name: str) -> None:
         (planned,) = [each for each in search.proposed if each.name == name]
-        write_outcome(search.storage, name, Outcome(validations=[[best(planned.config)]], made_of=MADE_OF))
+        write_outcome(search.plan.storage, name, Outcome(validations=[[best(planned.config)]], made_of=MADE_OF))
 
     _, most = in_turn(search, at_once, finish)
     return [planned.config["optimizer"]["lr"] for planned in search.proposed], most
@@ -87,14 +81,18 @@ def played(
 def test_a_search_is_the_same_whatever_the_workers_and_after_an_interrupt(sampler, tmp_path):
     if sampler == "cmaes":
         pytest.importorskip("cmaes")
-    one, _ = play(Storage(str(tmp_path / "one")), sampler, 3, 1)
-    several, most = play(Storage(str(tmp_path / "several")), sampler, 3, 5)
+
+    def play(folder: str, parallel: int, at_once: int, samples: int = 9) -> tuple[list[float], int]:
+        return played(searched(SWEEP, samples, Storage(str(tmp_path / folder)), sampler, parallel), at_once)
+
+    one, _ = play("one", 3, 1)
+    several, most = play("several", 3, 5)
     assert one == several
     assert most == 3  # so many proposals are open at once, and no more
     assert len(set(one)) == 9
-    again, _ = play(Storage(str(tmp_path / "one")), sampler, 3, 1)
+    again, _ = play("one", 3, 1)
     assert again == one
-    assert play(Storage(str(tmp_path / "alone")), sampler, 1, 5, samples=3)[1] == 1  # each learns from the last
+    assert play("alone", 1, 5, samples=3)[1] == 1  # each learns from the last
 
 
 ALTERNATIVES = [
@@ -111,7 +109,7 @@ def test_names_and_the_options_of_alternatives_are_searched(parallel, at_once, t
         return searched(ALTERNATIVES, 24, Storage(str(tmp_path / folder)), parallel=parallel)
 
     runs = search("one")
-    assert (len(runs.examples()), runs.total) == (4, 24)  # parts of each combination are prepared; one search
+    assert (len(runs.examples), runs.total) == (4, 24)  # parts of each combination are prepared; one search
     played(runs)
     chosen = [(each.config[CHOICES]["optimizer"], each.config["training"]["batch_size"]) for each in runs.proposed]
     assert set(chosen) == {(name, size) for name in ("adam", "lazy_adam") for size in (16, 32)}
@@ -470,9 +468,21 @@ def test_brackets_follow_from_the_seed_and_no_global_generator():
 MEANS = {"random": 0.3, "bm25": 0.36, "in_batch": 0.366}
 
 
+@pytest.mark.parametrize("baseline", ["plain", "policy=fixed function=random", "function=random", "label=plain"])
+def test_a_baseline_is_named_by_its_label_or_by_what_it_is(baseline):
+    methods = [
+        {"label": label, "overrides": [f"function={name}"]} for label, name in (("plain", "random"), ("b", "bm25"))
+    ]
+    plain, other = (plan(point, (), [0])[0] for point in labelled_points(methods, ["policy=fixed"], []))
+    assert is_baseline(baseline, plain)
+    assert not is_baseline(baseline, other)
+    assert not is_baseline(None, plain)
+
+
 def source(storage: Storage, most: int = 30) -> DecidedRuns:
     found = points([], ["policy=fixed", "selector=uniform"], ["function=random,bm25,in_batch"])
-    return DecidedRuns(found, range(most), StoppingRule(most=most), lambda run: False, storage, lambda config: MADE_OF)
+    options = {"stop": "decided", "max_seeds": most, "equal_within": 0.01, "clip": None, "baseline": None, "samples": 1}
+    return DecidedRuns(StudyPlan(options, [], {}, storage), found, lambda config: MADE_OF)
 
 
 def decided(runs: DecidedRuns, storage: Storage, at_once: int, most: int = 10**6) -> list[str]:

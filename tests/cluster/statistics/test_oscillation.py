@@ -4,8 +4,6 @@ from collections.abc import Sequence
 
 import polars as pl
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from cluster.reports.analysis_sections import steadiness
 from cluster.reports.run_figures import curves
@@ -80,18 +78,6 @@ def test_without_dev_losses_there_is_no_such_section(made_up_study, losses):
     assert oscillation(trials).is_empty()
     assert steadiness(trials) == []
     assert [ax.get_ylabel() for ax in curves(trials).axes] == ["validation AP@100", "training loss"]
-
-
-@given(
-    start=st.floats(-10, 10),
-    slope=st.floats(-10, 10),
-    losses=st.lists(st.floats(-10, 10), min_size=3, max_size=8),
-)
-def test_a_slope_does_not_count(made_up_study, start, slope, losses):
-    trials, _ = made_up_study(seeds=1, methods=TWO)
-    tilted = [loss + start + slope * epoch for epoch, loss in enumerate(losses)]
-    one, other = oscillation(with_losses(trials, [losses, tilted]))["variance"]
-    assert one == pytest.approx(other, abs=1e-9)
 
 
 def test_the_section_has_a_row_a_method_and_the_figure_a_third_column(made_up_study):

@@ -6,7 +6,7 @@ import pytest
 from scipy import stats
 
 from cluster.statistics.comparison import TESTS, MethodRuns, best_baselines, compare, named_baseline
-from cluster.statistics.paired import MeasuredRun, agent_means, are_means, crossed_difference, differences, units
+from cluster.statistics.paired import MeasuredRun, crossed_difference, differences
 from ranking.errors import BadInput
 
 
@@ -45,20 +45,6 @@ def test_an_agent_is_one_pair_however_many_seeds_it_has():
     b = [*of_agent("0", 0.4, 0.2), *of_agent("2", 0.9), *of_agent("1", 0.5)]
     assert differences(a, b) == pytest.approx([0.3, -0.3])  # agent by agent
     assert differences(of_agent("4", 0.5, 0.7), random) == pytest.approx([0.2, 0.3])  # one agent by its seeds
-
-
-def test_units_of_several_agents_are_their_means():
-    runs = [*of_agent("1", 0.4, 0.6), *of_agent("0", 0.1, 0.2, 0.9)]
-    assert agent_means(runs) == pytest.approx({"0": 0.4, "1": 0.5})
-    assert units(runs) == pytest.approx([0.4, 0.5])
-    assert are_means(runs) is True
-    once = [MeasuredRun(0.9, 0, "0"), MeasuredRun(0.1, 1, "1")]
-    assert units(once).tolist() == [0.1, 0.9]
-    assert are_means(once) is False
-    one = of_agent("0", 0.9, 0.1)
-    assert units(one).tolist() == [0.1, 0.9]
-    assert not are_means(one)
-    assert not are_means([])
 
 
 def test_a_crossed_difference_by_hand():
@@ -170,6 +156,12 @@ def test_several_agents_enter_a_test_with_a_value_each():
     assert found["t_p"] == pytest.approx(stats.ttest_ind([0.6, 0.3, 0.6], [0.3, 0.4]).pvalue)
     assert found["ks_p"] is None  # means of two runs spread less than runs
     assert found["difference"] == pytest.approx(0.5 - 0.35)
+    once = MethodRuns({"method": "l", "policy": "learned"}, [run for run in runs if run.seed == 0])
+    assert compare([once], {"l": random})["l"]["ks_p"] is not None
+    one = MethodRuns({"method": "l", "policy": "learned"}, [run for run in runs if run.agent == "0"])  # by its runs
+    found = compare([one], {"l": random})["l"]
+    assert found["t_p"] == pytest.approx(stats.ttest_ind([0.5, 0.7], [0.3, 0.4]).pvalue)
+    assert found["ks_p"] is not None
 
 
 def test_without_common_seeds_nothing_is_paired_and_without_runs_nothing_compared():

@@ -112,9 +112,9 @@ def test_seeds_of_a_t_test_and_the_sample_that_shows_a_difference_by_hand():
     assert seeds_of_a_test(50.0, 1.0, 0.05) == 2
     test = CrossedDifference(0.0, 0.0, 0.0, 1.0, 1.0, 9.0, of_seed=0.01, of_query=0.1, of_cell=0.2)
     # (.05 / 2.8016)² = .000319, of which the queries take .0001; (.01² + .2² / 100) / .000219 = 2.3.
-    assert sample_of_both(test, 100, 0.05, 0.05) == (3, 100)
+    assert sample_of_both(test, 100, 0.05, 0.05) == (3, None)
     # (.02 / 2.8016)² = .000051: less than the queries take alone; .1² / .000051 = 196.2.
-    assert sample_of_both(test, 100, 0.02, 0.05) == (0, 197)
+    assert sample_of_both(test, 100, 0.02, 0.05) == (None, 197)
 
 
 @pytest.fixture

@@ -34,8 +34,7 @@ from cluster.output.storage import Storage
 from cluster.output.throttle import Throttle, poll
 from cluster.rollouts.ranker_host import HostMetrics
 from cluster.runs.artifacts import Artifacts
-from cluster.runs.execute import run
-from cluster.runs.results import execute_run
+from cluster.runs.execute import execute_run, run
 from cluster.telemetry import metrics as instruments
 from cluster.telemetry import training_metrics
 from cluster.telemetry.catalogue import CATALOGUE
